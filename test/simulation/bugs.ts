@@ -49,7 +49,7 @@ const APPEND = 'libs/eventlog/src/append.ts';
 const GATE = 'libs/placement/src/gate.ts';
 const INVENTORY = 'libs/inventory/src/inventory.ts';
 const FEED = 'services/scorer/src/notifications.ts';
-const FILTER = 'libs/placement/src/filter.ts';
+const FILTER = 'libs/placement/src/snapshot/filter.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
 
 const BLIND_TWICE = 'policy balanced on metrics that lack a host, called healthy';
@@ -375,25 +375,25 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'claims of moves in flight not counted',
-    file: 'libs/placement/src/observe.ts',
+    file: 'libs/placement/src/snapshot/observe.ts',
     find: 'if (!claimSeen(task, snapshot)) claims.push(',
     replace: 'if (!claimSeen(task, snapshot) && now < 0) claims.push(',
   },
   {
     name: 'capacity of a destination ignored',
-    file: 'libs/placement/src/constraints.ts',
+    file: 'libs/placement/src/cluster/constraints.ts',
     find: 'if (amount > float(room.free, host * R + r)) return codeNumber.capacity;',
     replace: 'if (amount > 2 * float(room.free, host * R + r)) return codeNumber.capacity;',
   },
   {
     name: 'breaker ignored by the planner',
-    file: 'libs/placement/src/observe.ts',
+    file: 'libs/placement/src/snapshot/observe.ts',
     find: 'const brokenUntil = hostBreaker(failures, now, options);',
     replace: 'const brokenUntil = hostBreaker(failures, now + 1e12, options);',
   },
   {
     name: 'policy balanced on metrics that lack a host',
-    file: 'libs/placement/src/scoring.ts',
+    file: 'libs/placement/src/snapshot/scoring.ts',
     find: "else if (host.service.state !== 'down') missing.push(host.name);",
     replace: 'else values.set(host.name, 0);',
     unseen: {
@@ -403,7 +403,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: BLIND_TWICE,
-    file: 'libs/placement/src/scoring.ts',
+    file: 'libs/placement/src/snapshot/scoring.ts',
     find: "else if (host.service.state !== 'down') missing.push(host.name);",
     replace: 'else values.set(host.name, 0);',
     also: {

@@ -8,22 +8,22 @@ import {
   type Snapshot,
 } from '@kronos/contracts';
 import { isAbove, migrationWindow, noWaits, type Waits, waitLimit } from '@kronos/rules';
-import { float, int } from './array.ts';
-import { Draft } from './draft.ts';
-import { own } from './filter.ts';
+import { float, int } from './base/array.ts';
+import { allWithin, combinedOf, imbalances } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { type Gate, gatesShut } from './gate.ts';
-import { allWithin, combinedOf, imbalances } from './measure.ts';
-import { decisionMs, type Memory } from './memory.ts';
-import { type Observed, observe } from './observe.ts';
 import { enforceAffinity } from './passes/affinity.ts';
+import { Draft } from './passes/draft.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
 import { type CarryOut, inTurn } from './passes/search/runs.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
-import { type Completed, complete, quality } from './plan.ts';
+import { type Completed, complete, quality } from './plan/plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { own } from './snapshot/filter.ts';
+import { decisionMs, type Memory } from './snapshot/memory.ts';
+import { type Observed, observe } from './snapshot/observe.ts';
 import { plannedReason, withinWindows } from './windows.ts';
 
 export type DecideInput = {

@@ -1,4 +1,4 @@
-import { clusterFileSchema } from './clusterSchema.ts';
+import { clusterFileSchema } from './file/clusterSchema.ts';
 import { reasonCodes, reasonMeanings } from './reasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */

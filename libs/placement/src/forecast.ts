@@ -1,13 +1,13 @@
 /** Forecasts the hosts' values within the horizon, from the values of their VMs at this time of former days. */
 import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
 import { durationOf, isAbove } from '@kronos/rules';
-import { byte, float, int, item } from './array.ts';
-import type { Cluster } from './cluster.ts';
-import type { Move } from './draft.ts';
-import { own } from './filter.ts';
-import { imbalances } from './measure.ts';
-import type { Memory } from './memory.ts';
-import type { JudgedPolicy } from './scoring.ts';
+import { byte, float, int, item } from './base/array.ts';
+import type { Cluster } from './cluster/cluster.ts';
+import { imbalances } from './cluster/measure.ts';
+import type { Move } from './passes/draft.ts';
+import { own } from './snapshot/filter.ts';
+import type { Memory } from './snapshot/memory.ts';
+import type { JudgedPolicy } from './snapshot/scoring.ts';
 
 /** A forecast needs this many days that resemble today: a weekly pattern has two in 14 days. */
 const LEAST_DAYS = 2;

@@ -2,7 +2,7 @@ import { type CompleteEngineOptions, DAY_MS, type Decision, type Snapshot } from
 import { describe, expect, it } from 'vitest';
 import { decideInput, type Sketch } from '../testing/index.ts';
 import { decide } from './decide.ts';
-import { explain } from './explain.ts';
+import { explain } from './explain/explain.ts';
 
 /** Host a is 0.45 above b. */
 const now: Readonly<Record<string, number>> = { spike: 0.35, a1: 0.15, a2: 0.15, b1: 0.2 };

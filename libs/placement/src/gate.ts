@@ -1,8 +1,8 @@
 import { byText, type EngineOptions, iso, type Reason, type Snapshot } from '@kronos/contracts';
 import { aggregateCooldown, approval, type CooldownFacts, type ProposalFacts } from '@kronos/rules';
-import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
-import type { JudgedPolicy } from './scoring.ts';
+import type { Memory } from './snapshot/memory.ts';
+import type { JudgedPolicy } from './snapshot/scoring.ts';
 
 /** A reason that ends a cycle before planning. Evacuations can be allowed to ignore `cooldown`, and no other gate. */
 export type Gate = { readonly reason: Reason; readonly passable: boolean };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decideInput } from '../testing/index.ts';
 import { decide } from './decide.ts';
-import type { Memory } from './memory.ts';
+import type { Memory } from './snapshot/memory.ts';
 
 const T = Date.parse('2026-01-01T12:00:00.000Z');
 const before = (seconds: number): string => new Date(T - seconds * 1000).toISOString();

@@ -1,7 +1,13 @@
-export { type Advice, advise, type NovaSettings, type PastMove } from './advise.ts';
-export { allocationReadings } from './allocation.ts';
-export { type Fit, fit, type Headroom, headroom, shapesOf } from './capacity.ts';
-export type { Cluster } from './cluster.ts';
+export { type Fit, fit, type Headroom, headroom, shapesOf } from './capacity/capacity.ts';
+export { decideCapacity } from './capacity/decideCapacity.ts';
+export { decideCells } from './cells/decideCells.ts';
+export type { Cluster } from './cluster/cluster.ts';
+export { checkMove } from './cluster/constraints.ts';
+export { cycleBudget, type DecideInput, decide } from './decide.ts';
+export { type Advice, advise, type NovaSettings, type PastMove } from './explain/advise.ts';
+export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
+export { type Explanation, explain } from './explain/explain.ts';
+export type { ByPolicy, DestinationVerdict } from './explain/explanation.ts';
 export {
   type ClusterFile,
   clusterOf,
@@ -10,16 +16,10 @@ export {
   parseClusterFile,
   planCluster,
   planParsed,
-} from './clusterFile.ts';
-export { checkMove } from './constraints.ts';
-export { cycleBudget, type DecideInput, decide } from './decide.ts';
-export { decideCapacity } from './decideCapacity.ts';
-export { decideCells } from './decideCells.ts';
-export { type HostPreview, previewDrain } from './drainPreview.ts';
-export { type Explanation, explain } from './explain.ts';
-export type { ByPolicy, DestinationVerdict } from './explanation.ts';
-export * from './memory.ts';
-export { type Assumed, observe } from './observe.ts';
+} from './file/clusterFile.ts';
 export { meaningOf, type ReasonCode } from './reasons.ts';
-export { score } from './scoring.ts';
+export { allocationReadings } from './snapshot/allocation.ts';
+export * from './snapshot/memory.ts';
+export { type Assumed, observe } from './snapshot/observe.ts';
+export { score } from './snapshot/scoring.ts';
 export { plannerVersion } from './version.ts';

@@ -1,7 +1,7 @@
-import { item } from './array.ts';
-import type { Cluster } from './cluster.ts';
-import { Draft } from './draft.ts';
-import { imbalances } from './measure.ts';
+import { item } from './base/array.ts';
+import type { Cluster } from './cluster/cluster.ts';
+import { imbalances } from './cluster/measure.ts';
+import { Draft } from './passes/draft.ts';
 import { greedy } from './passes/greedy.ts';
 import { bound } from './passes/search/bound.ts';
 import { fieldOf } from './passes/search/field.ts';

@@ -1,4 +1,4 @@
-import { float } from './array.ts';
+import { float } from './base/array.ts';
 /**
  * The only list of the planner's reasons, each with its meaning in one line. A code never changes its meaning. docs/reasons.md of this
  * package is generated from here, and a test keeps it equal.
@@ -72,7 +72,8 @@ export const reasonMeanings = {
   'cell-facts-unknown': 'The volumes and ports of the VM could not be read.',
   'cell-volumes': 'The VM has volumes, and the cells do not share volumes.',
   'cell-ports': 'The VM has ports, and the cells do not share networks.',
-  'cell-port-request': 'A port of the VM requests resources, such as bandwidth: Nova cannot move such a VM to another cell.',
+  'cell-port-request':
+    'A port of the VM requests resources, such as bandwidth: Nova cannot move such a VM to another cell.',
   'cell-accelerator': 'Nova cannot move a VM with an accelerator to another cell.',
   'cell-vtpm': 'The state of a virtual TPM does not follow a VM to another cell.',
   'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
@@ -109,8 +110,7 @@ export const reasonMeanings = {
   // A request for room ends without a plan.
   'fits-already': 'The new VMs fit already: no moves are needed.',
   'no-room': 'No moves make room for all new VMs.',
-  'no-room-found':
-    'No plan was found that makes room for all new VMs. The search reached its limit: one may exist.',
+  'no-room-found': 'No plan was found that makes room for all new VMs. The search reached its limit: one may exist.',
   'too-many-moves': 'More moves would be needed than one plan can hold.',
 
   // A legal move is not taken.
@@ -143,8 +143,7 @@ export const reasonMeanings = {
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
   'no-forecast': 'The forecast is on, but former days say nothing about this imbalance.',
   'forecast-late': 'The forecast expected the imbalance to end by now: Kronos waits no longer.',
-  'forecast-unearned':
-    'In the last week, waiting lost more time than it saved, up to the limit: Kronos does not wait.',
+  'forecast-unearned': 'In the last week, waiting lost more time than it saved, up to the limit: Kronos does not wait.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 

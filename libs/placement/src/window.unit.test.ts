@@ -2,7 +2,7 @@ import type { CompleteEngineOptions, Decision, ServerObservation } from '@kronos
 import { describe, expect, it } from 'vitest';
 import { decideInput, SKETCH_TIME } from '../testing/index.ts';
 import { decide } from './decide.ts';
-import { explain } from './explain.ts';
+import { explain } from './explain/explain.ts';
 
 /** A Thursday, 12:00 UTC. */
 const NOON = SKETCH_TIME;

@@ -1,7 +1,7 @@
 /** The effect of migration windows on a plan. */
 import type { EngineOptions, Reason, Step } from '@kronos/contracts';
 import { type WindowState, windowText } from '@kronos/rules';
-import type { Observed } from './observe.ts';
+import type { Observed } from './snapshot/observe.ts';
 
 /** The reason of a plan that is not released outside the window. @param moves the plan in words */
 export function plannedReason(moves: string, window: WindowState): Reason {

@@ -11,7 +11,7 @@ import {
   type Snapshot,
   type VmReading,
 } from '@kronos/contracts';
-import { emptyMemory, type Memory } from '../src/memory.ts';
+import { emptyMemory, type Memory } from '../src/snapshot/memory.ts';
 
 export { greedyPhase, guidePhase, lowerBound } from '../src/phases.ts';
 

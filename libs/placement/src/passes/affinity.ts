@@ -1,12 +1,12 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { int, item } from '../array.ts';
-import type { Group } from '../cluster.ts';
-import { check, NO_REPAIR } from '../constraints.ts';
-import type { Draft } from '../draft.ts';
-import { combinedOf, imbalances, worsened } from '../measure.ts';
+import { int, item } from '../base/array.ts';
+import type { Group } from '../cluster/cluster.ts';
+import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import { type Target, Targets } from '../targets.ts';
+import type { Draft } from './draft.ts';
+import { type Target, Targets } from './targets.ts';
 
 /**
  * Affinity enforcer: repairs server groups whose members share a host against their rule, or are on several hosts against it. It moves

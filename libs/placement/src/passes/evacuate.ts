@@ -1,11 +1,11 @@
 import { clause, type Decision } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { float, int, item } from '../array.ts';
-import type { Draft } from '../draft.ts';
-import { imbalances, worsened } from '../measure.ts';
+import { float, int, item } from '../base/array.ts';
+import { imbalances, worsened } from '../cluster/measure.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import { type Target, Targets } from '../targets.ts';
+import type { Draft } from './draft.ts';
 import { movesOf, packing } from './packing.ts';
+import { type Target, Targets } from './targets.ts';
 
 /**
  * Evacuator: moves VMs off hosts that are disabled and up. Among all (VM, destination) pairs that are legal and push no policy past its

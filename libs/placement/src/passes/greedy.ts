@@ -1,11 +1,11 @@
 import { EPSILON, isWorse } from '@kronos/rules';
-import { float, int, item } from '../array.ts';
-import { destinationsOf } from '../cluster.ts';
-import { check, NO_REPAIR } from '../constraints.ts';
-import type { Draft } from '../draft.ts';
-import { Extremes } from '../extremes.ts';
-import { allWithin } from '../measure.ts';
+import { float, int, item } from '../base/array.ts';
+import { destinationsOf } from '../cluster/cluster.ts';
+import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { Extremes } from '../cluster/extremes.ts';
+import { allWithin } from '../cluster/measure.ts';
 import { codeNumber } from '../reasons.ts';
+import type { Draft } from './draft.ts';
 
 /** A VM and its destination. */
 export type Pick = { readonly vm: number; readonly to: number };

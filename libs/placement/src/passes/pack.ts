@@ -1,9 +1,9 @@
 import type { EngineOptions } from '@kronos/contracts';
-import { float, int, item } from '../array.ts';
-import { type Cluster, shareOn } from '../cluster.ts';
-import { check, NO_REPAIR } from '../constraints.ts';
-import type { Draft } from '../draft.ts';
+import { float, int, item } from '../base/array.ts';
+import { type Cluster, shareOn } from '../cluster/cluster.ts';
+import { check, NO_REPAIR } from '../cluster/constraints.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
+import type { Draft } from './draft.ts';
 
 /** The result for a host in the drain order. */
 export type Drain = {

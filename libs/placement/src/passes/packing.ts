@@ -1,9 +1,9 @@
-import { float, int } from '../array.ts';
-import { destinationsOf } from '../cluster.ts';
-import { check } from '../constraints.ts';
-import type { Draft } from '../draft.ts';
-import { imbalances, shift, worsened } from '../measure.ts';
-import { breachGrowth } from '../softRules.ts';
+import { float, int } from '../base/array.ts';
+import { destinationsOf } from '../cluster/cluster.ts';
+import { check } from '../cluster/constraints.ts';
+import { imbalances, shift, worsened } from '../cluster/measure.ts';
+import { breachGrowth } from '../cluster/softRules.ts';
+import type { Draft } from './draft.ts';
 
 /** The destination of each VM that has to leave its host. VMs that are not in it stay. */
 export type Packing = ReadonlyMap<number, number>;

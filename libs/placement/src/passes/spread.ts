@@ -1,8 +1,8 @@
 import type { CompleteEngineOptions } from '@kronos/contracts';
-import { int } from '../array.ts';
-import { NO_REPAIR } from '../constraints.ts';
-import { Draft } from '../draft.ts';
-import { outcomeOf } from '../outcome.ts';
+import { int } from '../base/array.ts';
+import { NO_REPAIR } from '../cluster/constraints.ts';
+import { outcomeOf } from '../cluster/outcome.ts';
+import { Draft } from './draft.ts';
 import { greedy } from './greedy.ts';
 import { pruned } from './search/prune.ts';
 import type { CarryOut } from './search/runs.ts';

@@ -1,8 +1,8 @@
 import { EPSILON, highestAllowed } from '@kronos/rules';
-import { float } from '../../array.ts';
-import type { Room } from '../../constraints.ts';
-import { Extremes } from '../../extremes.ts';
-import { Random } from '../../random.ts';
+import { float } from '../../base/array.ts';
+import { Random } from '../../base/random.ts';
+import type { Room } from '../../cluster/constraints.ts';
+import { Extremes } from '../../cluster/extremes.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 import { propose, Walk } from './walk.ts';

@@ -1,7 +1,7 @@
-import { float, int } from '../../array.ts';
-import type { Cluster } from '../../cluster.ts';
-import { fitsUnits } from '../../constraints.ts';
-import { type Parts, partsOf } from '../../parts.ts';
+import { float, int } from '../../base/array.ts';
+import type { Cluster } from '../../cluster/cluster.ts';
+import { fitsUnits } from '../../cluster/constraints.ts';
+import { type Parts, partsOf } from '../../cluster/parts.ts';
 
 /** The state that a bound is for. */
 export type BoundInput = {

@@ -1,9 +1,9 @@
 import { EPSILON } from '@kronos/rules';
-import { byte, float, int, item } from '../../array.ts';
-import { check } from '../../constraints.ts';
-import { shift } from '../../measure.ts';
+import { byte, float, int, item } from '../../base/array.ts';
+import { check } from '../../cluster/constraints.ts';
+import { shift } from '../../cluster/measure.ts';
+import { softBreaches } from '../../cluster/softRules.ts';
 import type { RefusalCounts } from '../../reasons.ts';
-import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';
 import type { Solution } from './solution.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { int } from '../../array.ts';
-import { type ClusterFile, clusterOf } from '../../clusterFile.ts';
-import { Draft } from '../../draft.ts';
-import { imbalances } from '../../measure.ts';
-import { Random } from '../../random.ts';
+import { int } from '../../base/array.ts';
+import { Random } from '../../base/random.ts';
+import { imbalances } from '../../cluster/measure.ts';
+import { type ClusterFile, clusterOf } from '../../file/clusterFile.ts';
+import { Draft } from '../draft.ts';
 import { exhaust, mayExhaust } from './exhaustive.ts';
 import { type Field, fieldOf } from './field.ts';
 import { compare, judge, type Solution } from './solution.ts';

@@ -1,5 +1,5 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int } from '../../array.ts';
+import { float, int } from '../../base/array.ts';
 import type { Field } from './field.ts';
 
 /** A lower bound on the moves that bring one policy to its target. */

@@ -1,10 +1,10 @@
-import { float, int } from '../../array.ts';
-import { type Cluster, destinationsOf, type Group } from '../../cluster.ts';
-import type { Room } from '../../constraints.ts';
-import type { Draft } from '../../draft.ts';
-import { imbalances } from '../../measure.ts';
-import { partsOf } from '../../parts.ts';
-import { laxGroups, softBreaches } from '../../softRules.ts';
+import { float, int } from '../../base/array.ts';
+import { type Cluster, destinationsOf, type Group } from '../../cluster/cluster.ts';
+import type { Room } from '../../cluster/constraints.ts';
+import { imbalances } from '../../cluster/measure.ts';
+import { partsOf } from '../../cluster/parts.ts';
+import { laxGroups, softBreaches } from '../../cluster/softRules.ts';
+import type { Draft } from '../draft.ts';
 
 /** A spread problem for the search: the start, the movable VMs, the budget. */
 export type Field = {

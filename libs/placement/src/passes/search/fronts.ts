@@ -1,5 +1,5 @@
-import { float, int, item } from '../../array.ts';
-import type { Room } from '../../constraints.ts';
+import { float, int, item } from '../../base/array.ts';
+import type { Room } from '../../cluster/constraints.ts';
 import type { Field } from './field.ts';
 
 const CLOSED = -2;

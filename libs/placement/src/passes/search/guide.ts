@@ -1,9 +1,9 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int, item } from '../../array.ts';
-import { check, NO_REPAIR, type Room } from '../../constraints.ts';
-import { Extremes } from '../../extremes.ts';
-import { LoadOrder } from '../../loadOrder.ts';
-import { shift } from '../../measure.ts';
+import { float, int, item } from '../../base/array.ts';
+import { check, NO_REPAIR, type Room } from '../../cluster/constraints.ts';
+import { Extremes } from '../../cluster/extremes.ts';
+import { LoadOrder } from '../../cluster/loadOrder.ts';
+import { shift } from '../../cluster/measure.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 import { Fronts } from './fronts.ts';

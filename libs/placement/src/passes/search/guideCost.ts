@@ -1,5 +1,5 @@
-import { float } from '../../array.ts';
-import { shareOn } from '../../cluster.ts';
+import { float } from '../../base/array.ts';
+import { shareOn } from '../../cluster/cluster.ts';
 import type { Field } from './field.ts';
 
 /**

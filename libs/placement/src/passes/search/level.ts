@@ -1,7 +1,7 @@
 import { EPSILON } from '@kronos/rules';
-import type { Room } from '../../constraints.ts';
-import { Extremes } from '../../extremes.ts';
-import { Random } from '../../random.ts';
+import { Random } from '../../base/random.ts';
+import type { Room } from '../../cluster/constraints.ts';
+import { Extremes } from '../../cluster/extremes.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';

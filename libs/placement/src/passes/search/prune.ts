@@ -1,7 +1,7 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int, item } from '../../array.ts';
-import { Extremes } from '../../extremes.ts';
-import { valuesAfter } from '../../measure.ts';
+import { float, int, item } from '../../base/array.ts';
+import { Extremes } from '../../cluster/extremes.ts';
+import { valuesAfter } from '../../cluster/measure.ts';
 import type { Field } from './field.ts';
 import type { Parked } from './sequence.ts';
 import { isAcceptable, judge, reaches, type Solution } from './solution.ts';

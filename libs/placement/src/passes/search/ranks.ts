@@ -1,5 +1,5 @@
-import { byte, float, int } from '../../array.ts';
-import type { Random } from '../../random.ts';
+import { byte, float, int } from '../../base/array.ts';
+import type { Random } from '../../base/random.ts';
 import type { Field } from './field.ts';
 
 /** The insertion sort stops after this many shifts per host, because a full sort then takes less time. */

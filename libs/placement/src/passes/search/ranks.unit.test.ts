@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { decideInput } from '../../../testing/index.ts';
-import { Draft } from '../../draft.ts';
-import { imbalances } from '../../measure.ts';
-import { observe } from '../../observe.ts';
-import { Random } from '../../random.ts';
+import { Random } from '../../base/random.ts';
+import { imbalances } from '../../cluster/measure.ts';
+import { observe } from '../../snapshot/observe.ts';
+import { Draft } from '../draft.ts';
 import { fieldOf } from './field.ts';
 import { Ranks } from './ranks.ts';
 

@@ -1,4 +1,4 @@
-import { Room } from '../../constraints.ts';
+import { Room } from '../../cluster/constraints.ts';
 import { RefusalCounts } from '../../reasons.ts';
 import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';

@@ -1,7 +1,7 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int, item } from '../../array.ts';
-import type { Draft } from '../../draft.ts';
-import { allWithin, imbalances } from '../../measure.ts';
+import { float, int, item } from '../../base/array.ts';
+import { allWithin, imbalances } from '../../cluster/measure.ts';
+import type { Draft } from '../draft.ts';
 import { greedy } from '../greedy.ts';
 import { type Aim, type Annealed, anneal, SAMPLES } from './anneal.ts';
 import { type Bound, bound } from './bound.ts';

@@ -1,8 +1,8 @@
-import { float, int } from '../../array.ts';
-import type { Cluster } from '../../cluster.ts';
-import { fitsUnits, NO_REPAIR } from '../../constraints.ts';
-import type { Draft, Move } from '../../draft.ts';
-import { arrange } from '../../order.ts';
+import { float, int } from '../../base/array.ts';
+import type { Cluster } from '../../cluster/cluster.ts';
+import { fitsUnits, NO_REPAIR } from '../../cluster/constraints.ts';
+import type { Draft, Move } from '../draft.ts';
+import { arrange } from '../order.ts';
 import type { Field } from './field.ts';
 
 /** VMs that wait on a third host until their destination has room, with that host. */

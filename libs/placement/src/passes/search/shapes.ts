@@ -1,4 +1,4 @@
-import { byte, float, int } from '../../array.ts';
+import { byte, float, int } from '../../base/array.ts';
 import type { Bound } from './bound.ts';
 import { fewestMoves } from './fewest.ts';
 import type { Field } from './field.ts';

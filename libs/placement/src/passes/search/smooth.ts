@@ -1,4 +1,4 @@
-import { byte, float, int } from '../../array.ts';
+import { byte, float, int } from '../../base/array.ts';
 import type { Field } from './field.ts';
 import { HOSTS as TOUCHED, type Walk } from './walk.ts';
 

@@ -1,8 +1,8 @@
 import { EPSILON, isAbove, isWorse } from '@kronos/rules';
-import { float, int } from '../../array.ts';
-import type { Extremes } from '../../extremes.ts';
-import { combinedOf, imbalances, valuesAfter } from '../../measure.ts';
-import { softBreaches } from '../../softRules.ts';
+import { float, int } from '../../base/array.ts';
+import type { Extremes } from '../../cluster/extremes.ts';
+import { combinedOf, imbalances, valuesAfter } from '../../cluster/measure.ts';
+import { softBreaches } from '../../cluster/softRules.ts';
 import type { Field } from './field.ts';
 import { nobody, type Parked } from './sequence.ts';
 

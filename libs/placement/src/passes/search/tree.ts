@@ -1,4 +1,4 @@
-import { float, int } from '../../array.ts';
+import { float, int } from '../../base/array.ts';
 /**
  * A tournament over hosts: the host with the largest key, and the key of any host changed, in O(log hosts). Among equal keys the
  * lowest host wins.

@@ -1,11 +1,11 @@
-import { float, int, item } from '../../array.ts';
-import { shareOn } from '../../cluster.ts';
-import { check, type Room } from '../../constraints.ts';
-import type { Extremes } from '../../extremes.ts';
-import { shift } from '../../measure.ts';
-import type { Random } from '../../random.ts';
+import { float, int, item } from '../../base/array.ts';
+import type { Random } from '../../base/random.ts';
+import { shareOn } from '../../cluster/cluster.ts';
+import { check, type Room } from '../../cluster/constraints.ts';
+import type { Extremes } from '../../cluster/extremes.ts';
+import { shift } from '../../cluster/measure.ts';
+import { breachesOf } from '../../cluster/softRules.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
-import { breachesOf } from '../../softRules.ts';
 import type { Field } from './field.ts';
 
 /** The most hosts and VMs that one proposal touches. */

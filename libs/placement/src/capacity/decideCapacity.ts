@@ -1,0 +1,87 @@
+import {
+  type CapacityReading,
+  completeEngineOptions,
+  type EngineOptions,
+  MAX_PROPOSED_STEPS,
+  type PolicyImbalance,
+  type ProposalDecision,
+  type Reason,
+  type Snapshot,
+} from '@kronos/contracts';
+import { isWorse, migrationWindow } from '@kronos/rules';
+import { float, int } from '../base/array.ts';
+import { imbalances } from '../cluster/measure.ts';
+import { gatesShut } from '../gate.ts';
+import { Draft } from '../passes/draft.ts';
+import { complete } from '../plan/plan.ts';
+import { proposalDecision } from '../proposal.ts';
+import { type ReasonCode, reasonMeanings } from '../reasons.ts';
+import { decisionMs, type Memory } from '../snapshot/memory.ts';
+import { observe } from '../snapshot/observe.ts';
+import { plannedReason, withinWindows } from '../windows.ts';
+import { makeRoom } from './capacity.ts';
+
+export type DecideCapacityInput = {
+  readonly planId: string;
+  readonly snapshot: Snapshot & { readonly capacity: CapacityReading };
+  readonly memory: Memory;
+  readonly options: EngineOptions;
+};
+
+/**
+ * Decides a request for room for new VMs. A pure function: the same input gives the same bytes. A person requests and approves the
+ * plan, so neither the aggregate cooldown nor the budget of a cycle limits it.
+ */
+export function decideCapacity({ planId, snapshot, memory, options: given }: DecideCapacityInput): ProposalDecision {
+  const options = completeEngineOptions(given);
+  const { shape, count: wanted } = snapshot.capacity.asked;
+  const now = decisionMs(snapshot, memory);
+  const gate = gatesShut(snapshot, memory, options, [], now).find(({ reason }) => reason.code !== 'cooldown');
+  if (gate !== undefined) return proposalDecision('gated', gate.reason);
+
+  const observed = observe(snapshot, memory, options, now);
+  const { cluster } = observed;
+  const { fit, moves } = makeRoom(cluster, snapshot.hosts, shape, wanted);
+  const { now: free, after, proven } = fit;
+  const capacity = { wanted, now: free, after, proven };
+  const quiet = (code: ReasonCode, refusals: ProposalDecision['refusals'] = {}): ProposalDecision =>
+    proposalDecision('quiet', { code, text: reasonMeanings[code], detail: capacity }, { capacity, refusals });
+  if (free >= wanted) return quiet('fits-already');
+
+  const draft = new Draft(cluster, moves.length);
+  for (let vm = 0; vm < cluster.V; vm++) {
+    const refusal = int(cluster.vmRefusal, vm) || int(cluster.evacuationOnly, vm);
+    if (refusal !== 0) draft.refusals.add(refusal);
+  }
+  const refusals = draft.refusals.toRecord();
+  if (after < wanted) return quiet(proven ? 'no-room' : 'no-room-found', refusals);
+  if (moves.length > MAX_PROPOSED_STEPS) return quiet('too-many-moves', refusals);
+  for (const { vm, to } of moves) draft.apply(vm, to, 'capacity', 'makes-capacity');
+  // An alternate destination could use up the room that the plan makes.
+  const completed = complete(planId, draft, [], { ...options, alternates: 0 });
+  if (completed.steps.length < moves.length) return quiet('order-impossible', refusals);
+
+  const before = imbalances(cluster, cluster.score);
+  const worse = cluster.policies.flatMap(({ name, threshold }, p): PolicyChange[] =>
+    isWorse(float(completed.after, p), float(before, p), threshold)
+      ? [{ policy: name, threshold, before: float(before, p), after: float(completed.after, p) }]
+      : [],
+  );
+  const window = migrationWindow(options, now);
+  const steps = withinWindows(completed.steps, window, observed, options);
+  return proposalDecision('planned', plannedReason(`${steps.length} moves make room for ${after} new VMs`, window), {
+    steps,
+    refusals,
+    capacity,
+    warnings: [...draft.warnings, ...worse.map(worsens)],
+  });
+}
+
+type PolicyChange = Pick<PolicyImbalance, 'policy' | 'threshold'> & { readonly before: number; readonly after: number };
+
+/** Warns about policies above their thresholds. The load of the moved VMs is known, the load of the new VMs is not. */
+const worsens = ({ policy, threshold, before, after }: PolicyChange): Reason => ({
+  code: 'past-threshold',
+  text: `the moves bring the imbalance of policy ${policy} from ${before.toFixed(3)} to ${after.toFixed(3)}, above its threshold of ${threshold}`,
+  detail: { policy, threshold, before, after },
+});

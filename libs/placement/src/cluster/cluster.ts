@@ -1,0 +1,432 @@
+import { byText, type GroupPolicy } from '@kronos/contracts';
+import { entry, float, int, item } from '../base/array.ts';
+import { sortedBy } from '../base/sort.ts';
+import { codeNumber, type ReasonCode } from '../reasons.ts';
+import { onGrid } from './grid.ts';
+import { traitsFit } from './traits.ts';
+
+/**
+ * The cluster that the passes work on: a structure of arrays. Hosts and VMs have indexes in the order of their names and ids, so the
+ * order of the input does not matter. Per-host arrays by policy are indexed `host * P + policy`, by resource
+ * class `host * R + class`; per-VM arrays likewise.
+ */
+export type Cluster = {
+  readonly H: number;
+  readonly V: number;
+  /** Policies that take part. */
+  readonly P: number;
+  /** Resource classes. */
+  readonly R: number;
+  readonly policies: readonly PolicyModel[];
+  readonly resourceClasses: readonly string[];
+
+  readonly hostNames: readonly string[];
+  readonly hostZone: readonly (string | null)[];
+  /** Value of each policy in the start state. */
+  readonly score: Float64Array;
+  /** Relative size by policy; 1 where hosts are alike. */
+  readonly size: Float64Array;
+  /** True when every host has size 1. */
+  readonly alike: boolean;
+  /** Capacity value by policy (pack mode) in the start state; 0 in spread mode. */
+  readonly fullness: Float64Array;
+  /** 1 for hosts that take part in the imbalance: up, enabled, not forced down. */
+  readonly counted: Uint8Array;
+  /** Code number of the reason that the host is no destination for any VM; 0 when it may be one. */
+  readonly hostRefusal: Int32Array;
+  /** 1 for hosts that the evacuator empties: disabled and up, and either drained or subject to `evacuate_disabled_hosts`. */
+  readonly leaving: Uint8Array;
+  /** Free amount per resource class: neither used nor promised. Infinite where it is not limited. */
+  readonly free: Float64Array;
+  /** Capacity per resource class, for shares; infinite where it is not limited. */
+  readonly capacity: Float64Array;
+  /** min_unit, max_unit and step_size; null when no host sets any that could refuse something. */
+  readonly units: { readonly min: Float64Array; readonly max: Float64Array; readonly step: Float64Array } | null;
+
+  readonly vmIds: readonly string[];
+  readonly vmNames: readonly string[];
+  /** Host of each VM in the start state. */
+  readonly vmHost: Int32Array;
+  /** Share of the source host's value, by policy. */
+  readonly weight: Float64Array;
+  /** Share of a host of size 1 that the VM would have, by policy. */
+  readonly load: Float64Array;
+  readonly demand: Float64Array;
+  readonly ramMb: Float64Array;
+  readonly diskGb: Float64Array;
+  readonly vcpus: Float64Array;
+  /** GiB that a move of the VM copies. */
+  readonly copyGib: Float64Array;
+  /** Code number of the reason that only an evacuation may move the VM (too young, or outside its own windows); 0 when there is none. */
+  readonly evacuationOnly: Int32Array;
+  /** Code number of the reason that the VM may not move at all; 0 when it may. */
+  readonly vmRefusal: Int32Array;
+  /** Other hosts on which a VM counts for groups (migrating, in flight, seen twice); empty for most. */
+  readonly alsoOn: ReadonlyMap<number, readonly number[]>;
+  /** The claim of the VM, as given. */
+  readonly vmResources: readonly Readonly<Record<string, number>>[];
+
+  /**
+   * Compatibility: `keyLegal[vmKey * classes + hostClass]` is 0 or the code number of the refusal. A VM's key is its kind
+   * (pin, traits) and the source kind of the host it is on: `vmKind * sources + hostSource`.
+   */
+  readonly vmKind: Int32Array;
+  readonly vmKey: Int32Array;
+  readonly hostSource: Int32Array;
+  readonly sources: number;
+  readonly hostClass: Int32Array;
+  readonly classes: number;
+  readonly keyLegal: Int32Array;
+
+  readonly groups: readonly Group[];
+  /** Penalty in the combined imbalance for each VM that breaks a soft group; 0 when soft groups are as strict as hard ones. */
+  readonly softPenalty: number;
+  /** Indexes of the groups that each VM is in; shared empty array for most. */
+  readonly vmGroups: readonly (readonly number[])[];
+
+  readonly hostIndex: ReadonlyMap<string, number>;
+  readonly vmIndex: ReadonlyMap<string, number>;
+};
+
+/** The hosts that may be destinations, ascending. */
+export const destinationsOf = ({ hostRefusal, H }: Cluster): Int32Array =>
+  Int32Array.from({ length: H }, (_, h) => h).filter((h) => hostRefusal[h] === 0);
+
+/** A VM's addition to a host's value: its load divided by the size of the host. */
+export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {
+  const load = float(cluster.load, vm * cluster.P + policy);
+  return cluster.alike ? load : onGrid(load / float(cluster.size, host * cluster.P + policy));
+}
+
+export type PolicyModel = {
+  readonly name: string;
+  readonly weight: number;
+  readonly threshold: number;
+  /** The value that a plan aims at: at most the threshold. */
+  readonly target: number;
+  /** Pack mode: hosts are filled only below this; infinite in spread mode. */
+  readonly capacityThreshold: number;
+};
+
+export type Group = {
+  readonly id: string;
+  readonly policy: GroupPolicy;
+  readonly affine: boolean;
+  readonly hard: boolean;
+  /** False for a soft group that may be broken at a penalty. */
+  readonly strict: boolean;
+  /** Members that a host may hold; 1 unless an anti-affinity group says more. */
+  readonly max: number;
+  /** Members that are visible in this aggregate. */
+  readonly members: readonly number[];
+};
+
+type Compatibility = {
+  readonly zone: string | null;
+  readonly cell: string | null;
+  readonly hypervisorType: string;
+  readonly hypervisorVersion: number;
+  /** Null when unknown: then no VM that asks for traits fits. */
+  readonly traits: readonly string[] | null;
+};
+
+export type HostPart = Compatibility & {
+  readonly name: string;
+  /** By policy, in the order of `policies`. */
+  readonly score: readonly number[];
+  readonly size: readonly number[];
+  readonly fullness: readonly number[];
+  readonly counted: boolean;
+  readonly refusal: ReasonCode | null;
+  readonly leaving: boolean;
+  /** By resource class; null: unknown. */
+  readonly inventory: Readonly<
+    Record<
+      string,
+      {
+        readonly capacity: number;
+        readonly used: number;
+        readonly minUnit: number | null;
+        readonly maxUnit: number | null;
+        readonly stepSize: number | null;
+      }
+    >
+  > | null;
+};
+
+export type VmPart = {
+  readonly id: string;
+  readonly name: string;
+  readonly host: string;
+  readonly alsoOn: readonly string[];
+  /** By policy. */
+  readonly weight: readonly number[];
+  readonly resources: Readonly<Record<string, number>>;
+  readonly refusal: ReasonCode | null;
+  /** The AZ it is pinned to, null when it is not, undefined when the cloud cannot tell. */
+  readonly pin: string | null | undefined;
+  readonly requiredTraits: readonly string[];
+  readonly forbiddenTraits: readonly string[];
+  readonly ramMb: number;
+  readonly diskGb: number;
+  readonly vcpus: number;
+  /** GiB that a move of it copies. */
+  readonly copyGib: number;
+  readonly evacuationOnly: ReasonCode | null;
+};
+
+export type GroupPart = {
+  readonly id: string;
+  readonly policy: GroupPolicy;
+  readonly maxServerPerHost: number;
+  readonly members: readonly string[];
+};
+
+export type ClusterParts = {
+  readonly policies: readonly PolicyModel[];
+  readonly hosts: readonly HostPart[];
+  readonly vms: readonly VmPart[];
+  readonly groups: readonly GroupPart[];
+  readonly restrictToAz: boolean;
+  /** Null: soft groups are as strict as hard ones. */
+  readonly softPenalty: number | null;
+};
+
+const noGroups: readonly number[] = [];
+
+/** Builds the arrays. Hosts and VMs of equal name are not expected; VMs on unknown hosts are left out. */
+export function buildCluster(parts: ClusterParts): Cluster {
+  const { policies } = parts;
+  const P = policies.length;
+  const hosts = sortedBy(parts.hosts, (host) => host.name);
+  const H = hosts.length;
+  const hostIndex = new Map(hosts.map((host, i) => [host.name, i]));
+  const vms = sortedBy(
+    parts.vms.filter((vm) => hostIndex.has(vm.host)),
+    (vm) => vm.id,
+  );
+  const V = vms.length;
+  const vmIndex = new Map(vms.map((vm, i) => [vm.id, i]));
+
+  const classNames = new Set<string>();
+  for (const { resources } of vms) for (const name in resources) classNames.add(name);
+  const resourceClasses = [...classNames].sort(byText);
+  const R = resourceClasses.length;
+
+  const score = new Float64Array(H * P);
+  const size = new Float64Array(H * P);
+  const fullness = new Float64Array(H * P);
+  const free = new Float64Array(H * R);
+  const capacity = new Float64Array(H * R);
+  const min = new Float64Array(H * R);
+  const max = new Float64Array(H * R).fill(Number.POSITIVE_INFINITY);
+  const step = new Float64Array(H * R).fill(1);
+  let unitsMatter = false;
+  hosts.forEach((host, h) => {
+    for (let p = 0; p < P; p++) {
+      score[h * P + p] = onGrid(item(host.score, p));
+      size[h * P + p] = item(host.size, p);
+      fullness[h * P + p] = onGrid(item(host.fullness, p));
+    }
+    resourceClasses.forEach((name, r) => {
+      const item = host.inventory !== null && Object.hasOwn(host.inventory, name) ? host.inventory[name] : undefined;
+      if (item === undefined) return;
+      const i = h * R + r;
+      free[i] = item.capacity - item.used;
+      capacity[i] = item.capacity;
+      min[i] = item.minUnit ?? 0;
+      max[i] = item.maxUnit ?? Number.POSITIVE_INFINITY;
+      step[i] = item.stepSize ?? 1;
+      if ((item.minUnit ?? 0) > 1 || (item.stepSize ?? 1) !== 1 || (item.maxUnit ?? item.capacity) < item.capacity)
+        unitsMatter = true;
+    });
+  });
+
+  const vmHost = new Int32Array(V);
+  const weight = new Float64Array(V * P);
+  const load = new Float64Array(V * P);
+  const demand = new Float64Array(V * R);
+  const ramMb = new Float64Array(V);
+  const diskGb = new Float64Array(V);
+  const vcpus = new Float64Array(V);
+  const copyGib = new Float64Array(V);
+  const evacuationOnly = new Int32Array(V);
+  const vmRefusal = new Int32Array(V);
+  const alsoOn = new Map<number, readonly number[]>();
+  const classIndex = new Map(resourceClasses.map((name, r) => [name, r]));
+  vms.forEach((vm, v) => {
+    const host = entry(hostIndex, vm.host);
+    vmHost[v] = host;
+    for (let p = 0; p < P; p++) {
+      weight[v * P + p] = onGrid(item(vm.weight, p));
+      load[v * P + p] = onGrid(item(vm.weight, p) * float(size, host * P + p));
+    }
+    for (const name in vm.resources) demand[v * R + entry(classIndex, name)] = vm.resources[name] ?? 0;
+    ramMb[v] = vm.ramMb;
+    diskGb[v] = vm.diskGb;
+    vcpus[v] = vm.vcpus;
+    copyGib[v] = vm.copyGib;
+    if (vm.evacuationOnly !== null) evacuationOnly[v] = codeNumber[vm.evacuationOnly];
+    if (vm.refusal !== null) vmRefusal[v] = codeNumber[vm.refusal];
+    if (vm.alsoOn.length > 0) {
+      const others = new Set<number>();
+      for (const name of vm.alsoOn) {
+        const other = hostIndex.get(name);
+        if (other !== undefined && other !== host) others.add(other);
+      }
+      if (others.size > 0)
+        alsoOn.set(
+          v,
+          [...others].sort((a, b) => a - b),
+        );
+    }
+  });
+
+  const groups: Group[] = [];
+  const vmGroups: (readonly number[])[] = new Array(V).fill(noGroups);
+  for (const part of sortedBy(parts.groups, (group) => group.id)) {
+    const members = [...new Set(part.members)]
+      .map((id) => vmIndex.get(id))
+      .filter((v) => v !== undefined)
+      .sort((a, b) => a - b);
+    if (members.length === 0) continue;
+    const g = groups.length;
+    for (const v of members) vmGroups[v] = [...(vmGroups[v] ?? noGroups), g];
+    groups.push({
+      id: part.id,
+      policy: part.policy,
+      affine: part.policy === 'affinity' || part.policy === 'soft-affinity',
+      hard: !part.policy.startsWith('soft-'),
+      strict: !part.policy.startsWith('soft-') || parts.softPenalty === null,
+      max: part.maxServerPerHost,
+      members,
+    });
+  }
+
+  return {
+    H,
+    V,
+    P,
+    R,
+    policies,
+    resourceClasses,
+    hostNames: hosts.map((host) => host.name),
+    hostZone: hosts.map((host) => host.zone),
+    score,
+    size,
+    alike: size.every((x) => x === 1),
+    fullness,
+    counted: Uint8Array.from(hosts, (host) => (host.counted ? 1 : 0)),
+    hostRefusal: Int32Array.from(hosts, (host) => refusalNumber(host)),
+    leaving: Uint8Array.from(hosts, (host) => (host.leaving ? 1 : 0)),
+    free,
+    capacity,
+    units: unitsMatter ? { min, max, step } : null,
+    vmIds: vms.map((vm) => vm.id),
+    vmNames: vms.map((vm) => vm.name),
+    vmHost,
+    weight,
+    load,
+    demand,
+    ramMb,
+    diskGb,
+    vcpus,
+    copyGib,
+    evacuationOnly,
+    vmRefusal,
+    alsoOn,
+    vmResources: vms.map((vm) => vm.resources),
+    ...compatibility(hosts, vms, vmHost, parts.restrictToAz),
+    groups,
+    softPenalty: parts.softPenalty ?? 0,
+    vmGroups,
+    hostIndex,
+    vmIndex,
+  };
+}
+
+function refusalNumber(host: HostPart): number {
+  if (host.refusal !== null) return codeNumber[host.refusal];
+  return host.inventory === null ? codeNumber['host-capacity-unknown'] : 0;
+}
+
+/** The kinds of hosts that each kind of VM fits, without regard to amounts and groups. */
+function compatibility(
+  hosts: readonly HostPart[],
+  vms: readonly VmPart[],
+  vmHost: Int32Array,
+  restrictToAz: boolean,
+): Pick<Cluster, 'vmKind' | 'vmKey' | 'hostSource' | 'sources' | 'hostClass' | 'classes' | 'keyLegal'> {
+  const asked = new Set<string>();
+  for (const vm of vms) for (const trait of [...vm.requiredTraits, ...vm.forbiddenTraits]) asked.add(trait);
+  const number = (seen: Map<string, number>, text: string): number => {
+    const known = seen.get(text);
+    if (known !== undefined) return known;
+    seen.set(text, seen.size);
+    return seen.size - 1;
+  };
+
+  const sourceOf = new Map<string, number>();
+  const sourceHosts: HostPart[] = [];
+  const hostSource = new Int32Array(hosts.length);
+  const classOf = new Map<string, number>();
+  const classHosts: HostPart[] = [];
+  const hostClass = Int32Array.from(hosts, (host, h) => {
+    const kind = [host.zone, host.cell, host.hypervisorType, host.hypervisorVersion];
+    const s = number(sourceOf, JSON.stringify(kind));
+    hostSource[h] = s;
+    sourceHosts[s] ??= host;
+    const traits = asked.size === 0 ? null : (host.traits?.filter((trait) => asked.has(trait)).sort(byText) ?? '?');
+    const c = number(classOf, JSON.stringify([kind, traits]));
+    classHosts[c] ??= host;
+    return c;
+  });
+  const classes = classHosts.length;
+  const sources = sourceHosts.length;
+
+  const kindOf = new Map<string, number>();
+  const kindVms: VmPart[] = [];
+  /** By pin: the kind of VMs that ask for no traits. */
+  const plain = new Map<string | null | undefined, number>();
+  const vmKind = new Int32Array(vms.length);
+  vms.forEach((vm, v) => {
+    const isPlain = vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0;
+    let k = isPlain ? plain.get(vm.pin) : undefined;
+    if (k === undefined) {
+      const pin = vm.pin === undefined ? 0 : [vm.pin];
+      const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
+      k = number(kindOf, JSON.stringify([pin, traits]));
+      kindVms[k] ??= vm;
+      if (isPlain) plain.set(vm.pin, k);
+    }
+    vmKind[v] = k;
+  });
+
+  const keyLegal = new Int32Array(kindVms.length * sources * classes);
+  kindVms.forEach((vm, k) => {
+    sourceHosts.forEach((source, s) => {
+      classHosts.forEach((host, c) => {
+        const refusal = incompatible(vm, source, host, restrictToAz);
+        keyLegal[(k * sources + s) * classes + c] = refusal === null ? 0 : codeNumber[refusal];
+      });
+    });
+  });
+  const vmKey = keysAt(vmKind, hostSource, sources, vmHost);
+  return { vmKind, vmKey, hostSource, sources, hostClass, classes, keyLegal };
+}
+
+/** The compatibility keys of VMs that are on these hosts. */
+export function keysAt(vmKind: Int32Array, hostSource: Int32Array, sources: number, place: Int32Array): Int32Array {
+  return vmKind.map((kind, v) => kind * sources + int(hostSource, int(place, v)));
+}
+
+function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restrictToAz: boolean): ReasonCode | null {
+  if (restrictToAz && to.zone !== from.zone) return 'other-zone';
+  if (typeof vm.pin === 'string' && to.zone !== vm.pin) return 'pinned-zone';
+  if (vm.pin === undefined && to.zone !== from.zone) return 'pin-unknown';
+  if (to.cell !== from.cell) return 'other-cell';
+  if (to.hypervisorType !== from.hypervisorType) return 'other-hypervisor';
+  if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';
+  if (traitsFit(to.traits, vm) !== true) return 'missing-trait';
+  return null;
+}

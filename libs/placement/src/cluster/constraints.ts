@@ -1,0 +1,170 @@
+import { float, int } from '../base/array.ts';
+import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
+import type { Cluster, Group } from './cluster.ts';
+
+/** A VM or a destination that is refused, and why. */
+export type Refusal = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
+
+/**
+ * The resources and the places of server groups that are taken on every host. In a *cautious* room departures free nothing: every set
+ * of moves that it accepts is legal in any order. In a *final* room departures do free room: the moves need an order, which may not
+ * exist.
+ */
+export class Room {
+  readonly cluster: Cluster;
+  readonly departuresFree: boolean;
+  readonly free: Float64Array;
+  /** Members by host, for each group. */
+  readonly members: Map<number, number>[];
+
+  constructor(cluster: Cluster, departuresFree: boolean, from?: Room) {
+    this.cluster = cluster;
+    this.departuresFree = departuresFree;
+    this.free = Float64Array.from(from?.free ?? cluster.free);
+    this.members =
+      from === undefined ? countMembers(cluster, cluster.vmHost) : from.members.map((counts) => new Map(counts));
+  }
+
+  copy(departuresFree = this.departuresFree): Room {
+    return new Room(this.cluster, departuresFree, this);
+  }
+
+  move(vm: number, from: number, to: number): void {
+    this.#shift(vm, to, 1);
+    if (this.departuresFree) this.#shift(vm, from, -1);
+  }
+
+  /** Undoes the last move of a VM. */
+  undo(vm: number, from: number, to: number): void {
+    this.#shift(vm, to, -1);
+    if (this.departuresFree) this.#shift(vm, from, 1);
+  }
+
+  /** True when amounts and anti-affinity groups admit the VM. Nothing else can prevent its return home. */
+  holds(vm: number, host: number): boolean {
+    const { R, demand, groups, vmGroups } = this.cluster;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      if (amount > 0 && amount > float(this.free, host * R + r)) return false;
+    }
+    for (const g of vmGroups[vm] ?? []) {
+      const group = groups[g];
+      if (group?.strict === true && !group.affine && (this.members[g]?.get(host) ?? 0) >= group.max) return false;
+    }
+    return true;
+  }
+
+  /** Counts the VM on a host. */
+  arrive(vm: number, host: number): void {
+    this.#shift(vm, host, 1);
+  }
+
+  /** No longer counts the VM on a host. */
+  depart(vm: number, host: number): void {
+    this.#shift(vm, host, -1);
+  }
+
+  #shift(vm: number, host: number, sign: 1 | -1): void {
+    const { R, demand, vmGroups } = this.cluster;
+    for (let r = 0; r < R; r++)
+      this.free[host * R + r] = float(this.free, host * R + r) - sign * float(demand, vm * R + r);
+    for (const g of vmGroups[vm] ?? []) {
+      const counts = this.members[g];
+      if (counts !== undefined) counts.set(host, (counts.get(host) ?? 0) + sign);
+    }
+  }
+}
+
+function countMembers(cluster: Cluster, place: Int32Array): Map<number, number>[] {
+  return cluster.groups.map((group) => {
+    const counts = new Map<number, number>();
+    for (const v of group.members)
+      for (const h of [int(place, v), ...(cluster.alsoOn.get(v) ?? [])]) counts.set(h, (counts.get(h) ?? 0) + 1);
+    return counts;
+  });
+}
+
+/** No group is exempt from its rule. */
+export const NO_REPAIR = -1;
+
+/**
+ * The one checker: may this VM go to this host, given where every VM is and what is taken? Returns 0, or the code
+ * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}). That group's rule
+ * is skipped, which is right only for a move of an affinity group to its gathering host. Soft groups that may be broken at a penalty
+ * count only if `strict` is set. `cluster.vmRefusal` says whether the VM may move at all; it is checked once, where VMs are filtered.
+ */
+export function check(
+  cluster: Cluster,
+  place: Int32Array,
+  room: Room,
+  vm: number,
+  host: number,
+  repairs = NO_REPAIR,
+  strict = false,
+): number {
+  if (place[vm] === host) return codeNumber['host-is-source'];
+  const hostRefusal = int(cluster.hostRefusal, host);
+  if (hostRefusal !== 0) return hostRefusal;
+  const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
+  if (legal !== 0) return legal;
+  const { R, demand, units } = cluster;
+  for (let r = 0; r < R; r++) {
+    const amount = float(demand, vm * R + r);
+    if (amount <= 0) continue;
+    if (amount > float(room.free, host * R + r)) return codeNumber.capacity;
+    if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
+  }
+  const groups = cluster.vmGroups[vm];
+  if (groups !== undefined && groups.length > 0)
+    for (const g of groups) {
+      if (g === repairs) continue;
+      const group = cluster.groups[g];
+      if (group === undefined || (!group.strict && !strict)) continue;
+      const refusal = checkGroup(cluster, place, room, g, group, vm, host);
+      if (refusal !== 0) return refusal;
+    }
+  return 0;
+}
+
+/** True when the host takes this amount at once, by min_unit, max_unit and step_size. */
+export function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
+  return amount >= float(units.min, i) && amount <= float(units.max, i) && amount % float(units.step, i) === 0;
+}
+
+function checkGroup(
+  cluster: Cluster,
+  place: Int32Array,
+  room: Room,
+  g: number,
+  group: Group,
+  vm: number,
+  host: number,
+): number {
+  if (!group.affine) return (room.members[g]?.get(host) ?? 0) >= group.max ? codeNumber['anti-affinity'] : 0;
+  let elsewhere = false;
+  let apart = false;
+  for (const other of group.members) {
+    if (other === vm) continue;
+    if (place[other] !== place[vm]) apart = true;
+    if (place[other] !== host || cluster.alsoOn.has(other)) elsewhere = true;
+  }
+  if (group.hard && !apart) return codeNumber['affinity-gathered'];
+  return elsewhere ? codeNumber.affinity : 0;
+}
+
+/**
+ * May the VM go to the host in the start state of the cluster? For people and for callers outside the planner.
+ *
+ * @throws RangeError when the cluster has no such VM or host.
+ */
+export function checkMove(cluster: Cluster, vmId: string, destination: string): { ok: true } | Refusal {
+  const vm = cluster.vmIndex.get(vmId);
+  const host = cluster.hostIndex.get(destination);
+  if (vm === undefined) throw new RangeError(`no VM ${vmId} in this cluster`);
+  if (host === undefined) throw new RangeError(`no host ${destination} in this cluster`);
+  const detail = { vm: vmId, host: destination };
+  const own = int(cluster.vmRefusal, vm);
+  if (own !== 0) return { code: codeOfNumber(own), detail };
+  const refusal = check(cluster, cluster.vmHost, new Room(cluster, false), vm, host);
+  return refusal === 0 ? { ok: true } : { code: codeOfNumber(refusal), detail };
+}

@@ -1,0 +1,124 @@
+import type { GroupPolicy } from '@kronos/contracts';
+import { describe, expect, it } from 'vitest';
+import { type ClusterFile, clusterOf, type PlanClusterOptions } from '../file/clusterFile.ts';
+import { arrange } from '../passes/order.ts';
+import { codeOfNumber } from '../reasons.ts';
+import type { Cluster } from './cluster.ts';
+import { check, NO_REPAIR, Room } from './constraints.ts';
+
+/** Hosts a, b and c with room for 2 GiB each; v1 and v2 of 1 GiB on a, v3 on b. */
+function cluster(policy: GroupPolicy | null, options: Partial<PlanClusterOptions> = {}, maxServerPerHost = 1): Cluster {
+  const vm = (id: string, host: string) => ({ id, host, w: [0.1], memMb: 1024 });
+  const file: ClusterFile = {
+    policies: ['cpu'],
+    weights: [1],
+    hosts: ['a', 'b', 'c'].map((id) => ({ id, memFreeMb: 1024 })),
+    vms: [vm('v1', 'a'), vm('v2', 'a'), vm('v3', 'b')],
+    groups: policy === null ? [] : [{ id: 'g', policy, vms: ['v1', 'v3'], maxServerPerHost }],
+  };
+  return clusterOf(file, { maxMigrations: 5, ...options });
+}
+
+const [A, B, C] = [0, 1, 2];
+const [V1, V2, V3] = [0, 1, 2];
+
+/** The reason against a move in the start state; null when it is legal. */
+function refusal(of: Cluster, vm: number, host: number, strict = false, room = new Room(of, false)): string | null {
+  const code = check(of, of.vmHost, room, vm, host, NO_REPAIR, strict);
+  return code === 0 ? null : codeOfNumber(code);
+}
+
+describe('a group of anti-affinity', () => {
+  it('refuses a host that holds as many members as it may', () => {
+    expect(refusal(cluster('anti-affinity'), V1, B)).toBe('anti-affinity');
+    expect(refusal(cluster('soft-anti-affinity'), V1, B)).toBe('anti-affinity');
+  });
+
+  it('allows a host that holds fewer', () => {
+    expect(refusal(cluster('anti-affinity'), V1, C)).toBeNull();
+    expect(refusal(cluster('anti-affinity', {}, 2), V1, B)).toBeNull();
+  });
+
+  it('does not limit a VM that is no member', () => {
+    expect(refusal(cluster('anti-affinity'), V2, B)).toBeNull();
+  });
+
+  it('counts a member on every host where it may be', () => {
+    const of = { ...cluster('anti-affinity'), alsoOn: new Map([[V3, [C]]]) };
+    expect(refusal(of, V1, C)).toBe('anti-affinity');
+    expect(refusal(of, V2, C)).toBeNull();
+    const move = {
+      vm: V1,
+      from: A,
+      to: C,
+      phase: 'spread',
+      parking: false,
+      why: 'lowers-imbalance',
+      repairs: NO_REPAIR,
+    } as const;
+    expect(arrange(of, [move]).blocked).toEqual([0]);
+    expect(arrange({ ...of, alsoOn: new Map() }, [move]).blocked).toEqual([]);
+  });
+});
+
+describe('a group of affinity', () => {
+  it('refuses a host where not all others are, and lets one be gathered', () => {
+    expect(refusal(cluster('affinity'), V1, C)).toBe('affinity');
+    expect(refusal(cluster('affinity'), V1, B)).toBeNull();
+    expect(refusal({ ...cluster('affinity'), alsoOn: new Map([[V3, [C]]]) }, V1, B)).toBe('affinity');
+  });
+
+  it('does not limit a VM that is no member', () => {
+    expect(refusal(cluster('affinity'), V2, C)).toBeNull();
+  });
+});
+
+describe('soft groups at a penalty', () => {
+  const options = { softRules: 'penalty' } as const;
+
+  it('refuse nothing', () => {
+    expect(refusal(cluster('soft-anti-affinity', options), V1, B)).toBeNull();
+    expect(refusal(cluster('soft-affinity', options), V1, C)).toBeNull();
+  });
+
+  it('refuse what they refuse as a veto where the caller is strict', () => {
+    expect(refusal(cluster('soft-anti-affinity', options), V1, B, true)).toBe('anti-affinity');
+    expect(refusal(cluster('soft-affinity', options), V1, C, true)).toBe('affinity');
+  });
+
+  it('leave hard groups as they are', () => {
+    expect(refusal(cluster('anti-affinity', options), V1, B)).toBe('anti-affinity');
+    expect(refusal(cluster('affinity', options), V1, C)).toBe('affinity');
+  });
+});
+
+describe('the room on a host', () => {
+  it('holds a VM where amounts and groups allow it', () => {
+    expect(new Room(cluster('anti-affinity'), true).holds(V1, C)).toBe(true);
+  });
+
+  it('does not hold one that an anti-affinity group keeps out, unless that is only a penalty', () => {
+    expect(new Room(cluster('anti-affinity'), true).holds(V1, B)).toBe(false);
+    expect(new Room(cluster('soft-anti-affinity', { softRules: 'penalty' }), true).holds(V1, B)).toBe(true);
+  });
+
+  it('does not hold one for which nothing is free', () => {
+    const room = new Room(cluster(null), true);
+    room.arrive(V2, C);
+    expect(room.holds(V1, C)).toBe(false);
+    expect(room.holds(V1, B)).toBe(true);
+  });
+
+  it('is made by departures only where these count', () => {
+    for (const departuresFree of [true, false]) {
+      const of = cluster(null);
+      const room = new Room(of, departuresFree);
+      room.move(V3, B, C);
+      room.arrive(V2, B);
+      expect([departuresFree, refusal(of, V1, B, false, room)]).toEqual([
+        departuresFree,
+        departuresFree ? null : 'capacity',
+      ]);
+    }
+  });
+});

@@ -1,0 +1,189 @@
+import { groupPolicySchema } from '@kronos/contracts';
+import { LARGEST } from '../cluster/grid.ts';
+import { ClusterFileError } from './errors.ts';
+
+/** The part of JSON Schema that cluster files need. */
+export type FileSchema = {
+  readonly description?: string;
+} & (
+  | {
+      readonly type: 'object';
+      readonly properties: Readonly<Record<string, FileSchema>>;
+      readonly required: readonly string[];
+      readonly additionalProperties: false;
+    }
+  | { readonly type: 'object'; readonly additionalProperties: FileSchema }
+  | { readonly type: 'array'; readonly items: FileSchema; readonly minItems?: number; readonly uniqueItems?: true }
+  | { readonly type: 'string'; readonly minLength: 1 }
+  | { readonly type: 'string'; readonly enum: readonly string[] }
+  | {
+      readonly type: 'number';
+      readonly minimum?: number;
+      readonly exclusiveMinimum?: number;
+      readonly maximum: number;
+    }
+  | { readonly type: 'integer'; readonly minimum: number; readonly maximum: number }
+);
+
+/** Amounts of resources: integers up to here are exact, and so are sums of thousands of them. */
+const MOST = 2 ** 40;
+/** Weights of policies; only their ratios count. */
+const MOST_WEIGHT = 1e9;
+
+const text = (description: string) => ({ type: 'string', minLength: 1, description }) as const;
+const oneOf = (values: readonly string[], description: string) =>
+  ({ type: 'string', enum: values, description }) as const;
+const number = (maximum: number, description: string, minimum = 0) =>
+  ({ type: 'number', minimum, maximum, description }) as const;
+const list = (items: FileSchema, description: string) => ({ type: 'array', items, description }) as const;
+const share = number(LARGEST, '');
+const amounts = (description: string) =>
+  ({ type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: MOST }, description }) as const;
+
+const host = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id'],
+  properties: {
+    id: text('Name of the host, unique in the file.'),
+    score: list(share, "Value of the host, one per policy. Default: the sum of its VMs' `w`."),
+    size: list(
+      { type: 'number', exclusiveMinimum: 0, maximum: MOST },
+      'Relative size of the host, one per policy. A VM with the share `w` of its host has the share `w` x size(source) / size(destination) of another. Default: 1.',
+    ),
+    memFreeMb: number(MOST, 'Free memory in MiB, as an allocation claims it. Default: unlimited.', -MOST),
+    vcpusFree: number(MOST, 'Free vCPUs. Default: unlimited.', -MOST),
+    free: amounts(
+      'Free amounts of other resource classes, by name. A host has nothing of a class that it does not name.',
+    ),
+    status: oneOf(
+      ['enabled', 'disabled'],
+      'A disabled host takes no VM and no part in the imbalance; its VMs may leave. Default: enabled.',
+    ),
+    state: oneOf(
+      ['up', 'down'],
+      'A host that is down takes no VM and no part in the imbalance; its VMs stay. Default: up.',
+    ),
+    az: text('Availability zone. VMs stay in their zone with `engine.restrict_to_az` or a pin.'),
+  },
+} as const satisfies FileSchema;
+
+const vm = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'host', 'w'],
+  properties: {
+    id: text('Name of the VM, unique in the file.'),
+    host: text('Id of the host that it is on.'),
+    w: list(share, "What the VM contributes to its host's value, one per policy."),
+    vcpus: number(MOST, 'vCPUs that it claims. Default: 0.'),
+    memMb: number(MOST, 'Memory that it claims, in MiB. Default: 0.'),
+    resources: amounts('What it claims of other resource classes, by name.'),
+    pin: text('Availability zone that it is pinned to. Default: none.'),
+    costGib: number(
+      MOST,
+      'What a move of it copies, in GiB; `engine.move_overhead_gib` is added. Default: its memory.',
+    ),
+  },
+} as const satisfies FileSchema;
+
+const group = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'policy', 'vms'],
+  properties: {
+    id: text('Name of the server group, unique in the file.'),
+    policy: oneOf(groupPolicySchema.options, 'Rule of the group.'),
+    vms: list(text(''), 'Ids of its members.'),
+    maxServerPerHost: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MOST,
+      description: 'Members that a host may hold (anti-affinity). Default: 1.',
+    },
+  },
+} as const satisfies FileSchema;
+
+/** The form of a cluster file. {@link checkForm} and the published JSON Schema are both this. */
+export const clusterFileSchema = {
+  type: 'object',
+  description: 'A cluster for `kronos plan --cluster`.',
+  additionalProperties: false,
+  required: ['policies', 'weights', 'hosts', 'vms'],
+  properties: {
+    policies: {
+      type: 'array',
+      items: text(''),
+      minItems: 1,
+      uniqueItems: true,
+      description: 'Names of the policies. Every list below with one number per policy is in this order.',
+    },
+    weights: list(number(MOST_WEIGHT, ''), 'Share of each policy in the combined imbalance; normalised to sum 1.'),
+    thresholds: list(
+      number(LARGEST, ''),
+      'Imbalance (max - min of the host values) above which each policy asks for moves. Default: 0.',
+    ),
+    targets: list(
+      number(LARGEST, ''),
+      'Imbalance that a plan aims at, at most the threshold. Default: `engine.target_ratio` x threshold.',
+    ),
+    hosts: list(host, 'Hosts.'),
+    vms: list(vm, 'VMs.'),
+    groups: list(group, 'Server groups. Default: none.'),
+  },
+} as const satisfies FileSchema;
+
+/** @throws ClusterFileError that names the first place where the value does not have the form, and what it must be. */
+export function checkForm(value: unknown, schema: FileSchema, at = ''): void {
+  const place = at === '' ? 'file' : at;
+  const wrong = (problem: string): ClusterFileError => new ClusterFileError(place, problem);
+  switch (schema.type) {
+    case 'object': {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong('must be an object');
+      const dot = at === '' ? '' : `${at}.`;
+      if (schema.additionalProperties !== false) {
+        for (const [key, item] of Object.entries(value)) checkForm(item, schema.additionalProperties, `${dot}${key}`);
+        return;
+      }
+      const known = Object.keys(schema.properties);
+      for (const key of Object.keys(value))
+        if (!known.includes(key))
+          throw new ClusterFileError(`${dot}${key}`, `is unknown; known fields are ${known.join(', ')}`);
+      for (const key of schema.required)
+        if (!Object.hasOwn(value, key)) throw new ClusterFileError(`${dot}${key}`, 'is missing');
+      for (const [key, item] of Object.entries(value)) {
+        const property = schema.properties[key];
+        if (property !== undefined) checkForm(item, property, `${dot}${key}`);
+      }
+      return;
+    }
+    case 'array': {
+      if (!Array.isArray(value)) throw wrong('must be a list');
+      if (value.length < (schema.minItems ?? 0)) throw wrong('must not be empty');
+      for (const [i, item] of value.entries()) checkForm(item, schema.items, `${at}[${i}]`);
+      if (schema.uniqueItems === true) checkUnique(value, (i) => `${at}[${i}]`);
+      return;
+    }
+    case 'string':
+      if (typeof value !== 'string' || value === '') throw wrong('must be a text');
+      if ('enum' in schema && !schema.enum.includes(value)) throw wrong(`must be one of ${schema.enum.join(', ')}`);
+      return;
+    default: {
+      if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong('must be a number');
+      if (schema.type === 'integer' && !Number.isInteger(value)) throw wrong('must be a whole number');
+      if ('exclusiveMinimum' in schema && schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
+        throw wrong(`must be above ${schema.exclusiveMinimum}`);
+      if (schema.minimum !== undefined && value < schema.minimum) throw wrong(`must be at least ${schema.minimum}`);
+      if (value > schema.maximum) throw wrong(`is ${value}; it must be at most ${schema.maximum}`);
+    }
+  }
+}
+
+/** @throws ClusterFileError that names the first id that was there before. */
+export function checkUnique(ids: readonly unknown[], at: (i: number) => string): void {
+  const seen = new Set<unknown>();
+  for (const [i, id] of ids.entries()) {
+    if (seen.has(id)) throw new ClusterFileError(at(i), `repeats ${JSON.stringify(id)}`);
+    seen.add(id);
+  }
+}

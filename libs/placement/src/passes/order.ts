@@ -1,0 +1,188 @@
+import { float, item } from '../base/array.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { NO_REPAIR } from '../cluster/constraints.ts';
+import type { Move } from './draft.ts';
+
+/**
+ * The order of a plan's moves, and the moves that each one waits for.
+ *
+ * Each host has an account for each resource class, and for the places of each anti-affinity group. An arrival is paid from the amount
+ * that was free at the start. If that is too little, departures pay, and the arrival depends on exactly these departures. Nothing is
+ * spent twice. So the moves are legal in every order of completion that respects the dependencies. A running move counts on both hosts,
+ * because its departure pays only for arrivals that wait for its end.
+ */
+export type Arrangement = {
+  /** Indexes into the given moves, in an order that respects the dependencies. */
+  readonly order: readonly number[];
+  /** For each given move the indexes of the moves that it waits for, ascending. */
+  readonly dependsOn: readonly (readonly number[])[];
+  /** Moves that are impossible in every order that was tried; empty when the whole plan can run. */
+  readonly blocked: readonly number[];
+};
+
+type Account = {
+  /** The amount that was free at the start, minus the arrivals that it paid for. Below 0 while the host exceeds its limit. */
+  base: number;
+  /** The amount that departures freed, minus the arrivals that it paid for. */
+  readonly credits: { readonly move: number; left: number }[];
+  /** Departures that bring an account back to 0 which began below it: every arrival waits for these. */
+  readonly cover: number[];
+};
+
+type Payment = { readonly account: Account; readonly base: number; readonly parts: [credit: number, amount: number][] };
+
+/** Arranges the moves. Two moves of one VM are the halves of a parking move and stay in their order. */
+export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
+  const accounts = new Accounts(cluster);
+  const dependsOn: number[][] = moves.map(() => []);
+  const order: number[] = [];
+  const lastOfVm = new Map<number, number>();
+  const firstOfVm = new Map<number, number>();
+  moves.forEach((move, i) => {
+    if (!firstOfVm.has(move.vm)) firstOfVm.set(move.vm, i);
+  });
+  let waiting = moves.map((_, i) => i);
+
+  const tryPlace = (i: number, free: boolean): boolean => {
+    const move = moves[i];
+    if (move === undefined) return false;
+    if (firstOfVm.get(move.vm) !== i && !lastOfVm.has(move.vm)) return false;
+    const gathered = affinityDependency(cluster, moves, order, move);
+    if (gathered === null) return false;
+    const deps = accounts.pay(move, free);
+    if (deps === null) return false;
+    const half = lastOfVm.get(move.vm);
+    const all = new Set([...deps, ...gathered, ...(half === undefined ? [] : [half])]);
+    dependsOn[i] = [...all].sort((a, b) => a - b);
+    order.push(i);
+    lastOfVm.set(move.vm, i);
+    accounts.credit(move, i);
+    return true;
+  };
+
+  // First the moves that need no departure; then, one at a time, those that need one.
+  waiting = waiting.filter((i) => !tryPlace(i, true));
+  for (let progress = true; progress && waiting.length > 0; ) {
+    progress = false;
+    const rest: number[] = [];
+    for (const i of waiting)
+      if (tryPlace(i, false)) progress = true;
+      else rest.push(i);
+    waiting = rest;
+  }
+  return { order, dependsOn, blocked: waiting };
+}
+
+/**
+ * The moves that a move to an affinity group's gathering host waits for: none when a member is there from the start and stays, else the
+ * first move that brings a member. Null: that move has no place yet.
+ */
+function affinityDependency(
+  cluster: Cluster,
+  moves: readonly Move[],
+  placed: readonly number[],
+  move: Move,
+): number[] | null {
+  if (move.repairs === NO_REPAIR) return [];
+  const group = cluster.groups[move.repairs];
+  if (group === undefined || !group.affine) return [];
+  const moving = new Set(moves.map((other) => other.vm));
+  if (group.members.some((v) => cluster.vmHost[v] === move.to && !moving.has(v) && !cluster.alsoOn.has(v))) return [];
+  if (!group.hard) return [];
+  const first = placed.find((i) => moves[i]?.to === move.to && moves[i]?.repairs === move.repairs);
+  return first === undefined ? null : [first];
+}
+
+class Accounts {
+  readonly #cluster: Cluster;
+  readonly #accounts = new Map<number, Account>();
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Pays for an arrival and returns the departures that it waits for. Returns null, and pays nothing, when the accounts do not suffice. */
+  pay(move: Move, fromBaseOnly: boolean): number[] | null {
+    const payments: Payment[] = [];
+    const deps = new Set<number>();
+    for (const [account, amount] of this.#claims(move.vm, move.to)) {
+      const payment = quote(account, amount, deps, fromBaseOnly);
+      if (payment === null) return null;
+      payments.push(payment);
+      for (const credit of account.cover) deps.add(credit);
+      for (const [credit] of payment.parts) deps.add(account.credits[credit]?.move ?? -1);
+    }
+    for (const { account, base, parts } of payments) {
+      account.base -= base;
+      for (const [i, amount] of parts) {
+        const credit = account.credits[i];
+        if (credit !== undefined) credit.left -= amount;
+      }
+    }
+    return [...deps];
+  }
+
+  /** Credits a departure. */
+  credit(move: Move, index: number): void {
+    for (const [account, amount] of this.#claims(move.vm, move.from)) {
+      const cover = Math.min(amount, Math.max(0, -account.base));
+      if (cover > 0) {
+        account.base += cover;
+        account.cover.push(index);
+      }
+      if (amount > cover) account.credits.push({ move: index, left: amount - cover });
+    }
+  }
+
+  /** The accounts that a VM draws on at a host, with the amounts. */
+  *#claims(vm: number, host: number): Generator<[Account, number]> {
+    const { R, demand, groups, vmGroups, free } = this.#cluster;
+    const width = R + groups.length;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      if (amount > 0) yield [this.#account(host * width + r, () => float(free, host * R + r)), amount];
+    }
+    for (const g of vmGroups[vm] ?? []) {
+      const group = groups[g];
+      if (group === undefined || group.affine || !group.strict) continue;
+      yield [this.#account(host * width + R + g, () => group.max - this.#membersAt(g, host)), 1];
+    }
+  }
+
+  #account(key: number, base: () => number): Account {
+    const known = this.#accounts.get(key);
+    if (known !== undefined) return known;
+    const account: Account = { base: base(), credits: [], cover: [] };
+    this.#accounts.set(key, account);
+    return account;
+  }
+
+  #membersAt(g: number, host: number): number {
+    const { groups, vmHost, alsoOn } = this.#cluster;
+    let count = 0;
+    for (const v of groups[g]?.members ?? []) if (vmHost[v] === host || alsoOn.get(v)?.includes(host) === true) count++;
+    return count;
+  }
+}
+
+/** The sources from which an account would pay an amount, credits of departures in `known` first; null when it cannot pay. */
+function quote(account: Account, amount: number, known: ReadonlySet<number>, fromBaseOnly: boolean): Payment | null {
+  if (account.base >= amount) return { account, base: amount, parts: [] };
+  if (fromBaseOnly || account.base < 0) return null;
+  let missing = amount - account.base;
+  const parts: Payment['parts'] = [];
+  const take = (i: number): void => {
+    const left = item(account.credits, i).left;
+    const part = Math.min(left, missing);
+    if (part <= 0) return;
+    parts.push([i, part]);
+    missing -= part;
+  };
+  const indexes = account.credits.map((_, i) => i);
+  const isKnown = (i: number): boolean => known.has(item(account.credits, i).move);
+  for (const i of indexes) if (isKnown(i)) take(i);
+  const single = indexes.find((i) => !isKnown(i) && item(account.credits, i).left >= missing);
+  if (missing > 0 && single !== undefined) take(single);
+  else for (const i of indexes) if (!isKnown(i)) take(i);
+  return missing > 0 ? null : { account, base: account.base, parts };
+}

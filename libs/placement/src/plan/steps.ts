@@ -1,0 +1,144 @@
+import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
+import { float, item } from '../base/array.ts';
+import { type Cluster, shareOn } from '../cluster/cluster.ts';
+import { check, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import { Extremes } from '../cluster/extremes.ts';
+import { LoadOrder } from '../cluster/loadOrder.ts';
+import type { Draft, Move } from '../passes/draft.ts';
+import type { Arrangement } from '../passes/order.ts';
+import { reasonMeanings } from '../reasons.ts';
+
+/** The moves as the contract's steps, numbered in the arrangement's order. */
+export function toSteps(
+  planId: string,
+  draft: Draft,
+  moves: readonly Move[],
+  arrangement: Arrangement,
+  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
+  allowed: (move: Move, host: number) => boolean,
+  gains: ReadonlyMap<number, number>,
+): Step[] {
+  const { cluster } = draft;
+  const number = new Map(arrangement.order.map((i, n) => [i, n + 1]));
+  const alternates = new Alternates(draft, moves, options.alternates, allowed);
+  const awaited = new Set(arrangement.dependsOn.flat());
+  return arrangement.order.flatMap((i, n): Step[] => {
+    const move = moves[i];
+    if (move === undefined) return [];
+    const { vm, from, to } = move;
+    const weights: Step['weights'] = {};
+    cluster.policies.forEach((policy, p) => {
+      weights[policy.name] = { source: shareOn(cluster, vm, from, p), destination: shareOn(cluster, vm, to, p) };
+    });
+    return [
+      {
+        step: n + 1,
+        taskId: taskId(planId, n + 1),
+        phase: move.phase,
+        parking: move.parking,
+        serverId: item(cluster.vmIds, vm),
+        serverName: item(cluster.vmNames, vm),
+        from: item(cluster.hostNames, from),
+        to: item(cluster.hostNames, to),
+        alternates: alternates.of(move).map((h) => item(cluster.hostNames, h)),
+        dependsOn: (arrangement.dependsOn[i] ?? []).map((other) => taskId(planId, number.get(other) ?? 0)),
+        delaySeconds: n * options.staggerSeconds,
+        groups: (cluster.vmGroups[vm] ?? []).flatMap((g) => {
+          const group = cluster.groups[g];
+          return group === undefined ? [] : [{ id: group.id, policy: group.policy }];
+        }),
+        resources: { ...cluster.vmResources[vm] },
+        ramMb: float(cluster.ramMb, vm),
+        diskGb: float(cluster.diskGb, vm),
+        weights,
+        why: why(cluster, move, gains.get(vm) ?? 0, awaited.has(i)),
+      },
+    ];
+  });
+}
+
+/** The reasons for the VM and for the destination. `gain`: the increase of the final combined imbalance without the move. */
+function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reason {
+  const balances = move.why === 'lowers-imbalance';
+  const code = balances && awaited && gain <= EPSILON ? 'makes-room' : move.why;
+  const detail: Record<string, string | number> = {};
+  if (balances) detail.gain = gain;
+  const group = cluster.groups[move.repairs];
+  if (group !== undefined) detail.group = group.id;
+  const from = cluster.hostZone[move.from] ?? null;
+  const to = cluster.hostZone[move.to] ?? null;
+  if (from !== null && to !== null && from !== to) {
+    detail.fromZone = from;
+    detail.toZone = to;
+  }
+  return { code, text: reasonMeanings[code], detail };
+}
+
+/**
+ * Further legal destinations of a step, best first: by the combined imbalance with all other moves done, then by load. They are legal
+ * with all arrivals of the plan and without its departures.
+ */
+class Alternates {
+  readonly #draft: Draft;
+  readonly #count: number;
+  readonly #allowed: (move: Move, host: number) => boolean;
+  readonly #room: Room;
+  readonly #extremes: Extremes;
+  readonly #byLoad: LoadOrder;
+  /** Only lowest hosts: only these can do better than the other destinations. */
+  readonly #cold: readonly number[];
+  readonly #parked: ReadonlySet<number>;
+
+  constructor(draft: Draft, moves: readonly Move[], count: number, allowed: (move: Move, host: number) => boolean) {
+    const { cluster, score } = draft;
+    this.#draft = draft;
+    this.#count = count;
+    this.#allowed = allowed;
+    this.#room = new Room(cluster, false);
+    for (const move of moves) this.#room.move(move.vm, move.from, move.to);
+    this.#extremes = new Extremes(cluster, score);
+    this.#byLoad = new LoadOrder(cluster, score);
+    this.#cold = cluster.policies
+      .map((_, p) => this.#extremes.onlyLowest(p))
+      .filter((h) => this.#byLoad.hosts.includes(h));
+    this.#parked = new Set(moves.filter((move) => move.parking).map((move) => move.vm));
+  }
+
+  of(move: Move): number[] {
+    if (this.#count === 0 || this.#parked.has(move.vm)) return [];
+    const { cluster } = this.#draft;
+    let enough = 0;
+    for (let p = 0; p < cluster.P; p++)
+      enough += item(cluster.policies, p).weight * this.#extremes.afterLeaving(move.vm, move.to, p);
+    const best: Alternate[] = [];
+    for (const host of this.#cold) this.#offer(best, move, host);
+    for (const host of this.#byLoad.hosts) {
+      const last = best[this.#count - 1];
+      // The other hosts are more loaded, and none of them gives a lower combined imbalance.
+      if (cluster.P > 0 && last !== undefined && last.combined <= enough + EPSILON) break;
+      this.#offer(best, move, host);
+    }
+    return best.map(({ host }) => host);
+  }
+
+  #offer(best: Alternate[], move: Move, host: number): void {
+    if (host === move.to || host === move.from || best.some((other) => other.host === host)) return;
+    const { cluster, place } = this.#draft;
+    let combined = 0;
+    for (let p = 0; p < cluster.P; p++)
+      combined += item(cluster.policies, p).weight * this.#extremes.after(move.vm, move.to, host, p);
+    const candidate = { host, combined, load: this.#byLoad.load(host) };
+    const last = best[this.#count - 1];
+    if (last !== undefined && !isBetter(candidate, last)) return;
+    if (check(cluster, place, this.#room, move.vm, host, NO_REPAIR, true) !== 0 || !this.#allowed(move, host)) return;
+    const at = best.findIndex((other) => isBetter(candidate, other));
+    best.splice(at < 0 ? best.length : at, 0, candidate);
+    if (best.length > this.#count) best.pop();
+  }
+}
+
+type Alternate = { readonly host: number; readonly combined: number; readonly load: number };
+
+const isBetter = (a: Alternate, b: Alternate): boolean =>
+  a.combined < b.combined - EPSILON || (a.combined <= b.combined + EPSILON && a.load < b.load - EPSILON);

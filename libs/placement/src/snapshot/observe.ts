@@ -1,0 +1,323 @@
+import {
+  type CompleteEngineOptions,
+  completeEngineOptions,
+  type EngineOptions,
+  type HostObservation,
+  type Reason,
+  type ServerObservation,
+  type Snapshot,
+} from '@kronos/contracts';
+import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
+import { sortedBy } from '../base/sort.ts';
+import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from '../cluster/cluster.ts';
+import { traitsOf } from '../cluster/traits.ts';
+import type { ReasonCode } from '../reasons.ts';
+import { type Ground, own, remembered, unmovable } from './filter.ts';
+import type { InFlightTask, Memory } from './memory.ts';
+import { copyGibOf } from './moveCost.ts';
+import { profile } from './profiles.ts';
+import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
+
+/** A snapshot with the past applied to it: the start state of a plan. */
+export type Observed = {
+  /** Enabled policies, by name. `cluster.policies` has those that take part, in this order. */
+  readonly judged: readonly JudgedPolicy[];
+  readonly cluster: Cluster;
+  /** The reasons that VMs may not move, with the facts; by server uuid. */
+  readonly vmGrounds: ReadonlyMap<string, Ground>;
+  /** VMs that only an evacuation may move (too young, or outside their own windows); by server uuid. */
+  readonly evacuationOnlyGrounds: ReadonlyMap<string, Ground>;
+  /** End of the open window of each VM with its own windows, ms since the epoch; by server uuid. */
+  readonly vmWindowEnds: ReadonlyMap<string, number>;
+  /** The reasons that hosts are no destinations, with the facts; by host name. */
+  readonly hostGrounds: ReadonlyMap<string, Ground>;
+  readonly notes: readonly Reason[];
+  /** Servers whose host in the start state differs from the snapshot; by server uuid. */
+  readonly assumed: ReadonlyMap<string, Assumed>;
+};
+
+/** A released move that has not ended is assumed to be done. */
+export type Assumed = {
+  /** Host of the server in the snapshot. */
+  readonly observed: string;
+  /** Host of the server in the start state. */
+  readonly host: string;
+  /** The moves that lead to it, in their order. */
+  readonly tasks: readonly {
+    readonly taskId: string;
+    /** Time of the current attempt's start; null while it waits for its start. */
+    readonly startedAt: string | null;
+  }[];
+};
+
+/**
+ * Makes the cluster of a snapshot. It judges the readings, fills in the profiles, and applies every released, unfinished move to
+ * placements, groups and scores. The capacity of such a move counts on both hosts.
+ *
+ * @param now ms since the epoch: the snapshot's time, never less than the last decided one's.
+ */
+export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions, now: number): Observed {
+  const options = completeEngineOptions(given);
+  const judged = judgePolicies({ ...snapshot, options });
+  const taking = judged.filter((j) => j.reason === null);
+  const pack = taking.some((j) => j.policy.mode === 'pack');
+  const policies = taking.map(
+    ({ policy }): PolicyModel => ({
+      name: policy.name,
+      weight: policy.weight,
+      threshold: policy.threshold,
+      target: Math.min(policy.threshold, policy.target ?? options.targetRatio * policy.threshold),
+      capacityThreshold: pack ? (policy.capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
+    }),
+  );
+  const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
+  const servers = mergeServers(snapshot.servers, hosts);
+  const tasks = new Map<string, InFlightTask[]>();
+  for (const task of sortedBy(memory.inFlight, (t) => t.taskId))
+    tasks.set(task.serverId, [...(tasks.get(task.serverId) ?? []), task]);
+  const migrations = new Map<string, string[]>();
+  for (const m of snapshot.migrations) {
+    const ends = migrations.get(m.serverId) ?? [];
+    for (const host of [m.sourceHost, m.destHost]) if (host !== null) ends.push(host);
+    migrations.set(m.serverId, ends);
+  }
+
+  const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
+  const vmGrounds = new Map<string, Ground>();
+  const assumed = new Map<string, Assumed>();
+  const evacuationOnlyGrounds = new Map<string, Ground>();
+  const vmWindowEnds = new Map<string, number>();
+  const windowOf = vmWindows(options, now);
+  const copyGib = copyGibOf(snapshot, memory, options);
+  const shifts: { host: string; policy: number; by: number }[] = [];
+  const claims: { host: string; task: InFlightTask }[] = [];
+  const vms = servers.map((server, i): VmPart => {
+    const host = hosts.get(server.host);
+    const running = migrations.get(server.id);
+    const window = windowOf(server);
+    if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
+    const ground =
+      (host === undefined ? null : remembered(server.id, memory, options, now)) ??
+      (host === undefined ? null : unmovable(server, host, running !== undefined)) ??
+      window.hard ??
+      missingProfile(taking, profiles, i);
+    if (ground !== null) vmGrounds.set(server.id, ground);
+    const evacuationOnly = tooYoung(server, options, now) ?? window.soft;
+    if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
+    let at = server.host;
+    let alsoOn = running === undefined ? server.alsoOn : [...server.alsoOn, ...running];
+    let weight = profiles.map((of) => of[i] ?? 0);
+    const way: Assumed['tasks'][number][] = [];
+    for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
+      alsoOn = [...alsoOn, task.from, task.destination];
+      if (at !== task.from || !hosts.has(task.destination)) continue;
+      at = task.destination;
+      way.push({ taskId: task.taskId, startedAt: task.startedAt });
+      const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
+      ofTask.forEach((w, policy) => {
+        shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
+      });
+      weight = ofTask.map((w) => w.destination);
+      if (!claimSeen(task, snapshot)) claims.push({ host: at, task });
+    }
+    if (at !== server.host) assumed.set(server.id, { observed: server.host, host: at, tasks: way });
+    return {
+      id: server.id,
+      name: server.name,
+      host: at,
+      alsoOn,
+      weight,
+      resources: resourcesOf(server),
+      refusal: ground?.code ?? null,
+      pin: server.pinnedAvailabilityZone,
+      requiredTraits: traitsOf(server, 'required'),
+      forbiddenTraits: traitsOf(server, 'forbidden'),
+      ramMb: server.ramMb,
+      diskGb: server.diskGb,
+      vcpus: server.vcpus,
+      copyGib: copyGib(server),
+      evacuationOnly: evacuationOnly?.code ?? null,
+    };
+  });
+
+  const hostGrounds = new Map<string, Ground>();
+  const hostParts = [...hosts.values()].map((host): HostPart => {
+    const ground = hostGround(host, memory, options, now);
+    if (ground !== null) hostGrounds.set(host.name, ground);
+    const { state, status, forcedDown } = host.service;
+    return {
+      name: host.name,
+      zone: host.availabilityZone,
+      cell: host.cell,
+      hypervisorType: host.hypervisorType,
+      hypervisorVersion: host.hypervisorVersion,
+      traits: host.traits,
+      score: taking.map((j, p) => shifted(j.values.get(host.name) ?? 0, host.name, p)),
+      size: taking.map((j) => j.sizes.get(host.name) ?? 1),
+      fullness: taking.map((j, p) => shifted(j.capacities.get(host.name) ?? 0, host.name, p)),
+      counted: isCounted(host),
+      refusal: ground?.code ?? null,
+      leaving:
+        state === 'up' &&
+        status === 'disabled' &&
+        !forcedDown &&
+        (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
+      inventory: inventoryOf(host),
+    };
+  });
+
+  function shifted(value: number, host: string, policy: number): number {
+    let sum = value;
+    for (const shift of shifts) if (shift.host === host && shift.policy === policy) sum += shift.by;
+    return sum;
+  }
+
+  function inventoryOf(host: HostObservation): HostPart['inventory'] {
+    const here = claims.filter((claim) => claim.host === host.name);
+    if (host.inventory === null || here.length === 0) return host.inventory;
+    return Object.fromEntries(
+      Object.entries(host.inventory).map(([name, item]) => {
+        let used = item.used;
+        for (const { task } of here) used += own(task.resources, name) ?? 0;
+        return [name, { ...item, used }];
+      }),
+    );
+  }
+
+  const cluster = buildCluster({
+    policies,
+    hosts: hostParts,
+    vms,
+    groups: snapshot.serverGroups,
+    restrictToAz: options.restrictToAz,
+    softPenalty: options.softRules === 'penalty' ? options.softPenalty : null,
+  });
+  return {
+    judged,
+    cluster,
+    vmGrounds,
+    evacuationOnlyGrounds,
+    vmWindowEnds,
+    hostGrounds,
+    notes: snapshot.notes,
+    assumed,
+  };
+}
+
+/** Whether Nova had made the claim of an unfinished move when the snapshot was observed. */
+export const claimSeen = (task: InFlightTask, snapshot: Snapshot): boolean =>
+  task.startedAt !== null &&
+  Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+  snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === task.destination);
+
+/** The unfinished moves of a server, in their order: a parked server has two. */
+function wayOf(server: ServerObservation, tasks: readonly InFlightTask[]): readonly InFlightTask[] {
+  const way: InFlightTask[] = [];
+  let rest = [...tasks];
+  for (let at = server.host; rest.length > 0; ) {
+    const next = rest.find((task) => task.from === at) ?? rest[0];
+    if (next === undefined) break;
+    way.push(next);
+    rest = rest.filter((task) => task !== next);
+    at = next.destination;
+  }
+  return way;
+}
+
+/** One entry per server, by uuid. A server that was seen on two hosts is on the first and also counts on the other. */
+function mergeServers(
+  servers: readonly ServerObservation[],
+  hosts: ReadonlyMap<string, HostObservation>,
+): ServerObservation[] {
+  const merged = new Map<string, ServerObservation>();
+  const known = servers.filter((server) => hosts.has(server.host));
+  for (const server of sortedBy(known, (s) => `${s.id} ${s.host}`)) {
+    const first = merged.get(server.id);
+    if (first === undefined) merged.set(server.id, server);
+    else merged.set(server.id, { ...first, alsoOn: [...first.alsoOn, ...server.alsoOn, server.host] });
+  }
+  return [...merged.values()];
+}
+
+function missingProfile(
+  taking: readonly JudgedPolicy[],
+  profiles: readonly (readonly (number | null)[])[],
+  i: number,
+): Ground | null {
+  for (const [p, j] of taking.entries())
+    if (profiles[p]?.[i] === null) return { code: 'vm-no-profile', detail: { policy: j.policy.name } };
+  return null;
+}
+
+/** The reason that a server is too young to be moved; null when it is old enough. A server of unknown age is too young. */
+function tooYoung(
+  server: ServerObservation,
+  { minInstanceAgeSeconds }: CompleteEngineOptions,
+  now: number,
+): Ground | null {
+  if (minInstanceAgeSeconds === 0) return null;
+  if (server.createdAt === null) return { code: 'vm-too-young', detail: { minAgeSeconds: minInstanceAgeSeconds } };
+  const end = Date.parse(server.createdAt) + 1000 * minInstanceAgeSeconds;
+  return now < end ? { code: 'vm-too-young', detail: { until: new Date(end).toISOString() } } : null;
+}
+
+/** The effect of a VM's own windows. */
+type VmWindow = {
+  /** The reason that it does not move at all. */
+  readonly hard: Ground | null;
+  /** The reason that only an evacuation moves it. */
+  readonly soft: Ground | null;
+  /** End of its open window, ms since the epoch; null: it has no windows of its own. */
+  readonly endMs: number | null;
+};
+const NO_WINDOW: VmWindow = { hard: null, soft: null, endMs: null };
+
+/** Many VMs have the same windows: each text is parsed once. */
+export function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
+  const { timezone, evacuationIgnoresWindows } = options;
+  const known = new Map<string, VmWindow>();
+  const judged = (window: ServerWindow, text: string): VmWindow => {
+    if (window.kind === 'open') return { ...NO_WINDOW, endMs: window.endMs };
+    if (window.kind === 'unreadable')
+      return {
+        ...NO_WINDOW,
+        hard: { code: 'vm-window-unreadable', detail: { windows: text, problem: window.problem } },
+      };
+    const until = window.untilMs === null ? {} : { until: new Date(window.untilMs).toISOString() };
+    const closed: Ground = { code: 'vm-outside-window', detail: { windows: text, ...until } };
+    return { ...NO_WINDOW, [evacuationIgnoresWindows ? 'soft' : 'hard']: closed };
+  };
+  return ({ windows }) => {
+    if (windows === undefined || windows.length === 0) return NO_WINDOW;
+    const text = windows.join(', ');
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const found = judged(serverWindow(windows, timezone, now), text);
+    known.set(text, found);
+    return found;
+  };
+}
+
+/** The reason that a host is no destination; null when it is one. */
+export function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
+  const { state, status, forcedDown, disabledReason } = host.service;
+  const is = (code: ReasonCode, detail: Ground['detail'] = {}): Ground => ({ code, detail });
+  if (state === 'unknown' || status === 'unknown') return is('host-unknown', { state, status });
+  if (state !== 'up') return is('host-down');
+  if (forcedDown) return is('host-forced-down');
+  if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
+  if (memory.draining?.includes(host.name) === true) return is('host-draining');
+  const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => Date.parse(at));
+  const brokenUntil = hostBreaker(failures, now, options);
+  if (brokenUntil !== null) return is('host-broken', { until: new Date(brokenUntil).toISOString() });
+  if (host.inventory === null) return is('host-capacity-unknown');
+  return null;
+}
+
+/** The claim of a server; from its flavor when the snapshot has no claim of Placement. */
+export function resourcesOf(server: ServerObservation): Readonly<Record<string, number>> {
+  if (Object.keys(server.resources).length > 0) return server.resources;
+  const claim: Record<string, number> = { VCPU: server.vcpus, MEMORY_MB: server.ramMb };
+  if (server.diskGb > 0 && !server.bootFromVolume) claim.DISK_GB = server.diskGb;
+  return claim;
+}

@@ -1,0 +1,183 @@
+import {
+  byText,
+  type EngineOptions,
+  type Health,
+  type HostObservation,
+  type HostReading,
+  type Policy,
+  type PolicyScores,
+  type Reason,
+  type Snapshot,
+} from '@kronos/contracts';
+import { isAbove } from '@kronos/rules';
+import { LARGEST } from '../cluster/grid.ts';
+import type { ReasonCode } from '../reasons.ts';
+
+/** The input of the scores of an aggregate. */
+export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> & {
+  readonly options: Pick<EngineOptions, 'balance'>;
+};
+
+/** True when the host's service allows it to be a destination. Only such hosts take part in an imbalance. */
+export const isCounted = (host: HostObservation): boolean =>
+  host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
+
+/** One enabled policy with the host values that it judges by. */
+export type JudgedPolicy = {
+  readonly policy: Policy;
+  /** The reason that it takes no part; null when it does. */
+  readonly reason: Reason | null;
+  /** Raw value by host; empty when it takes no part. */
+  readonly values: ReadonlyMap<string, number>;
+  /** Size by host, as a share of the largest; empty when hosts are alike. */
+  readonly sizes: ReadonlyMap<string, number>;
+  /** Fill level by host (pack mode); empty in spread mode. */
+  readonly capacities: ReadonlyMap<string, number>;
+};
+
+const unhealthy: Record<Exclude<Health, 'HEALTHY'>, ReasonCode> = {
+  STALE: 'policy-stale',
+  PARTIAL: 'policy-partial',
+  UNREACHABLE: 'policy-unreachable',
+  ERROR: 'policy-error',
+};
+
+type Answer = { readonly values: ReadonlyMap<string, number> } | { readonly reason: Reason };
+
+function answerOf(
+  query: string,
+  label: string,
+  hosts: readonly HostObservation[],
+  readings: readonly HostReading[],
+): Answer {
+  const reading = readings.find((r) => r.query === query && r.label === label);
+  if (reading === undefined)
+    return { reason: { code: 'policy-not-read', text: `the snapshot holds no answer to ${query}`, detail: { query } } };
+  if (reading.health !== 'HEALTHY') {
+    const { health, text } = reading;
+    return { reason: { code: unhealthy[health], text, detail: { query, health } } };
+  }
+  const values = new Map<string, number>();
+  const missing: string[] = [];
+  for (const host of hosts) {
+    const value = Object.hasOwn(reading.values, host.name) ? reading.values[host.name] : undefined;
+    if (value !== undefined && Number.isFinite(value)) values.set(host.name, value);
+    else if (host.service.state !== 'down') missing.push(host.name);
+  }
+  if (missing.length > 0) {
+    missing.sort(byText);
+    const text = `no value for ${missing.length} of ${hosts.length} hosts, ${missing[0]} among them`;
+    return { reason: { code: 'policy-partial', text, detail: { query, hosts: missing.slice(0, 20) } } };
+  }
+  return { values };
+}
+
+function outOfRange(values: ReadonlyMap<string, number>, query: string): Reason | null {
+  for (const host of [...values.keys()].sort(byText)) {
+    const value = values.get(host) ?? 0;
+    if (value < 0 || value > 1)
+      return {
+        code: 'policy-out-of-range',
+        text: `${host} has the value ${value}, outside [0,1]`,
+        detail: { query, host, value },
+      };
+  }
+  return null;
+}
+
+/** Decides for each enabled policy whether it takes part, and with which values. Sorted by name. */
+export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
+  if (!input.options.balance) return [];
+  const hosts = [...input.hosts].sort((a, b) => byText(a.name, b.name));
+  const anyCounted = hosts.some(isCounted);
+  const none = new Map<string, number>();
+  return input.policies
+    .filter((policy) => policy.enabled)
+    .sort((a, b) => byText(a.name, b.name))
+    .map((policy) => {
+      const skipped = (reason: Reason): JudgedPolicy => ({
+        policy,
+        reason,
+        values: none,
+        sizes: none,
+        capacities: none,
+      });
+      const ask = (query: string): Answer => answerOf(query, policy.hostLabel, hosts, input.hostReadings);
+      const scores = ask(policy.imbalanceQuery);
+      if ('reason' in scores) return skipped(scores.reason);
+      const range = outOfRange(scores.values, policy.imbalanceQuery);
+      if (range !== null) return skipped(range);
+      let sizes: ReadonlyMap<string, number> = none;
+      if (policy.hostSizeQuery !== null) {
+        const answer = ask(policy.hostSizeQuery);
+        if ('reason' in answer) return skipped(answer.reason);
+        for (const [host, size] of answer.values)
+          if (size <= 0)
+            return skipped({
+              code: 'policy-bad-size',
+              text: `${host} has the size ${size}`,
+              detail: { query: policy.hostSizeQuery, host, size },
+            });
+        // Only the ratios count. Beyond this ratio, loads could not be calculated without rounding.
+        const largest = Math.max(...answer.values.values());
+        for (const [host, size] of answer.values)
+          if (largest > size * LARGEST)
+            return skipped({
+              code: 'policy-bad-size',
+              text: `${host} has the size ${size}, more than ${LARGEST} times smaller than the largest, ${largest}`,
+              detail: { query: policy.hostSizeQuery, host, size, largest },
+            });
+        sizes = new Map([...answer.values].map(([host, size]) => [host, size / largest]));
+      }
+      let capacities: ReadonlyMap<string, number> = none;
+      if (policy.mode === 'pack') {
+        if (policy.capacityQuery === null || policy.capacityThreshold === null)
+          return skipped({ code: 'policy-not-read', text: 'a policy in pack mode needs capacity_query', detail: {} });
+        const answer = ask(policy.capacityQuery);
+        if ('reason' in answer) return skipped(answer.reason);
+        const capacityRange = outOfRange(answer.values, policy.capacityQuery);
+        if (capacityRange !== null) return skipped(capacityRange);
+        capacities = answer.values;
+      }
+      if (!anyCounted) return skipped({ code: 'policy-no-destination', text: 'no host is up and enabled', detail: {} });
+      return { policy, reason: null, values: scores.values, sizes, capacities };
+    });
+}
+
+function lowAndRange(values: readonly number[]): [low: number, range: number] {
+  let low = Number.POSITIVE_INFINITY;
+  let high = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return values.length === 0 ? [0, 0] : [low, high - low];
+}
+
+/**
+ * The scores of an aggregate for people: raw and min-max normalised values by host, imbalance by policy, and
+ * `sum(weight x imbalance)` over the policies that take part (null when none does). Weights are not rescaled.
+ */
+export function score(input: ScoreInput): { policies: PolicyScores[]; combined: number | null } {
+  const counted = new Set(input.hosts.filter(isCounted).map((host) => host.name));
+  let combined: number | null = null;
+  const policies = judgePolicies(input).map(({ policy, reason, values }): PolicyScores => {
+    const head = { policy: policy.name, threshold: policy.threshold, weight: policy.weight };
+    if (reason !== null) return { ...head, participates: false, reason, imbalance: null, detected: false, hosts: {} };
+    const raws = [...values].sort(([a], [b]) => byText(a, b));
+    const [low, range] = lowAndRange(raws.map(([, value]) => value));
+    const [, imbalance] = lowAndRange(raws.filter(([host]) => counted.has(host)).map(([, value]) => value));
+    combined = (combined ?? 0) + policy.weight * imbalance;
+    return {
+      ...head,
+      participates: true,
+      reason: null,
+      imbalance,
+      detected: isAbove(imbalance, policy.threshold),
+      hosts: Object.fromEntries(
+        raws.map(([host, raw]) => [host, { raw, normalised: range > 0 ? (raw - low) / range : 0 }]),
+      ),
+    };
+  });
+  return { policies, combined };
+}
