@@ -19,8 +19,8 @@ const start = async (): Promise<CloudUnderTest> => {
         { name: 'foreign', vcpus: 2, memoryMb: 4096, diskGb: 1, extraSpecs: { [`trait:${NEW}`]: 'required' } },
         { name: 'diskless', vcpus: 2, memoryMb: 4096, diskGb: 0 },
       ],
-      // Half a second of copying, and half a second until `completed`: a busy machine sees both.
-      timing: { copyFloorMs: 10_000, completedMs: 10_000 },
+      // 1.5 s of copying, and 1.5 s until `completed`: a busy machine sees both.
+      timing: { copyFloorMs: 30_000, completedMs: 30_000 },
       scrapeSeconds: 0.1,
       users: [
         { name: 'admin', password: 'secret', roles: ['admin'] },

@@ -27,6 +27,8 @@ describe('an installation that balances by what is allocated', () => {
       OS_ENGINE__POLICIES_FILE: file,
       // The default. Allocations change only by moves, so a search that finds no plan finds none in the next cycles either.
       OS_ENGINE__SEARCH_WORK_LIMIT: '20000000',
+      // Such a search takes ten times its CPU time on a busy machine, and a decision is withdrawn after two intervals.
+      OS_ENGINE__EVALUATION_INTERVAL: '15',
       // Nothing listens on port 1.
       OS_PROMETHEUS__URL: 'http://127.0.0.1:1',
     };
