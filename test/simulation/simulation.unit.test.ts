@@ -5,7 +5,7 @@ import { simulate } from './simulation.ts';
 /** Small and short: a run takes some seconds. */
 const short = { ...defaultAsked, hosts: 5, vms: 20, days: 0.04 };
 /** Many moves are in the second; the first runs twice, and takes little. */
-const SEEDS = [3, 5, 7] as const;
+const SEEDS = [3, 7] as const;
 const run = (seed: number) => simulate({ ...short, seed }, { stopAtBreach: true });
 const runs = new Map<number, Awaited<ReturnType<typeof run>>>();
 beforeAll(async () => {

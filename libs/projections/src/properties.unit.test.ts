@@ -51,7 +51,7 @@ describe('the fold', () => {
         for (let cut = 0; cut <= history.length; cut++)
           if (canonicalState(throughCheckpoint(history, cut)) !== whole) throw new Error(`differs when cut at ${cut}`);
       }),
-      { numRuns: 8 },
+      { numRuns: 4 },
     );
   });
 
@@ -62,7 +62,7 @@ describe('the fold', () => {
       fc.property(fc.integer({ min: 0, max: history.length }), (cut) => {
         expect(canonicalState(throughCheckpoint(history, cut)) === whole).toBe(true);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -84,7 +84,7 @@ describe('the fold', () => {
           expect(factsBarSequences(fold(renumbered(doubled)))).toBe(factsBarSequences(fold(renumbered(once))));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 75 },
     );
   });
 
@@ -108,7 +108,7 @@ describe('the fold', () => {
           expect(canonicalState(fold(redelivered))).toBe(canonicalState(fold(history)));
         },
       ),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 
@@ -122,7 +122,7 @@ describe('the fold', () => {
           expect(canonicalState(fold(restamped))).toBe(canonicalState(fold(history)));
         },
       ),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
@@ -136,7 +136,7 @@ describe('the fold', () => {
         );
         expect(facts(throughCheckpoint(restored, cut % history.length))).toBe(facts(fold(history)));
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
@@ -167,7 +167,7 @@ describe('the fold', () => {
           expect(canonicalState(state)).toBe(before);
         },
       ),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
@@ -188,7 +188,7 @@ describe('the fold', () => {
         expect(canonicalState(folder.snapshot())).toBe(whole);
         for (const { state, text } of seen) expect(canonicalState(state) === text).toBe(true);
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
@@ -205,7 +205,7 @@ describe('the fold', () => {
           });
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 });
@@ -233,7 +233,7 @@ describe('slots', () => {
             for (const count of counts.values()) expect(count).toBeLessThanOrEqual(1);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
@@ -243,7 +243,7 @@ describe('slots', () => {
         for (const facts of fold(history).aggregates.values())
           for (const task of facts.tasks.values()) expect(task.slot !== null).toBe(task.status === 'started');
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 });

@@ -11,8 +11,8 @@ import { verify, verifyTotals } from './verify.ts';
 import { whatIf, whatIfTotals } from './whatIf.ts';
 
 const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
-/** Of three aggregates: more decisions than the thread of the caller runs by itself. */
-const HOURS = 1.5;
+/** Of three aggregates. */
+const HOURS = 1;
 /** As many are decided by other threads, before the last one. */
 const SOME = 262;
 const day = hours(HOURS);
@@ -283,14 +283,16 @@ const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggre
 const plans = (cycles: readonly WhatIfCycle[]) => cycles.filter((cycle) => cycle.simulated.decision.plan !== null);
 
 describe('threads', () => {
+  /** More decisions than the thread of the caller runs by itself. */
+  const long = hours(1.5);
+  const last = long.events.findLast(({ event }) => event.type === 'cycle.decided')?.sequence ?? 0;
   const change = {
     defaults: defaultEngineOptions,
     options: (options: EngineOptions) => ({ ...options, cooldownSeconds: 0 }),
   };
 
   it('change nothing of what is found, however many there are', async () => {
-    const planted = decided.at(-7)?.sequence ?? 0;
-    const history = () => memoryHistory(tamper(day.events, planted), day.snapshots.slice(3));
+    const history = () => memoryHistory(tamper(long.events, last), long.snapshots.slice(3));
     const [one, other] = await Promise.all(
       [1, 3].map(async (threads) => JSON.stringify(await Array.fromAsync(verify(history(), {}, { threads })))),
     );
@@ -302,15 +304,15 @@ describe('threads', () => {
   it('change nothing of a what-if', async () => {
     const [one, other] = await Promise.all(
       [1, 3].map(async (threads) =>
-        JSON.stringify(await Array.fromAsync(whatIf(historyOf(day), {}, change, { threads }))),
+        JSON.stringify(await Array.fromAsync(whatIf(historyOf(long), {}, change, { threads }))),
       ),
     );
     expect(other).toBe(one);
   });
 
   it('bring back errors as what they are', async () => {
-    const policies = day.snapshots[0]?.policies.map((p) => ({ ...p, imbalanceQuery: `other_${p.name}` })) ?? [];
-    const failing = Array.fromAsync(whatIf(historyOf(day), {}, { ...change, policies }, { threads: 2 }));
+    const policies = long.snapshots[0]?.policies.map((p) => ({ ...p, imbalanceQuery: `other_${p.name}` })) ?? [];
+    const failing = Array.fromAsync(whatIf(historyOf(long), {}, { ...change, policies }, { threads: 2 }));
     const error = await failing.catch((e: unknown) => e);
     expect(error).toBeInstanceOf(PolicyNotRecorded);
     expect(error).toMatchObject({ code: 'KRONOS_POLICY_NOT_RECORDED', remedy: expect.stringContaining('"cpu_used"') });
@@ -318,18 +320,18 @@ describe('threads', () => {
 
   it('end when nobody wants the rest, and when they are told to', async () => {
     const seen: number[] = [];
-    for await (const { sequence } of verify(historyOf(day), {}, { threads: 2 }))
+    for await (const { sequence } of verify(historyOf(long), {}, { threads: 2 }))
       if (seen.push(sequence) === SOME) break;
     const stop = new AbortController();
     let done = 0;
-    for await (const _ of verify(historyOf(day), {}, { threads: 2, signal: stop.signal })) {
+    for await (const _ of verify(historyOf(long), {}, { threads: 2, signal: stop.signal })) {
       done += 1;
       if (done === SOME) stop.abort();
     }
     expect([seen.length, done]).toEqual([SOME, SOME]);
     let cycles = 0;
     const again = new AbortController();
-    for await (const _ of whatIf(historyOf(day), {}, change, { threads: 2, signal: again.signal })) {
+    for await (const _ of whatIf(historyOf(long), {}, change, { threads: 2, signal: again.signal })) {
       cycles += 1;
       if (cycles === 10) again.abort();
     }
