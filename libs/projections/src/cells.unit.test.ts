@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { testLog } from '../testing/index.ts';
+import { openCellPlans } from './cells.ts';
 import { mayStart, slots } from './slots.ts';
 import { MAX_CELL_PLANS } from './state.ts';
 
@@ -26,12 +27,14 @@ describe('a plan between cells', () => {
     expect(state.waiting).toBe(cycle);
     expect(state.plans.get(plan)).toMatchObject({ state: 'proposed', cells: { to: 'new' } });
     expect([...state.plans.keys()]).toEqual([plan, cycle]);
+    expect(openCellPlans(state, log.nowMs).map((open) => open.plan.id)).toEqual([plan]);
   });
 
   it('acts: approved, its tasks may start, and no aggregate cooldown begins', () => {
     const { log, plan } = proposed();
     log.approved(plan, [2]);
     const state = log.state();
+    expect(openCellPlans(state, log.nowMs)).toEqual([]);
     expect([...state.tasks.keys()]).toEqual([`${plan}-s2`]);
     expect(state.tasks.get(`${plan}-s2`)?.step.cell?.method).toBe('migrate');
     expect(state.lastRelease).toBeNull();

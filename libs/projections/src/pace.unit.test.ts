@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type TestLog, testLog } from '../testing/index.ts';
 import { type CheckpointPart, canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { fold } from './evolve.ts';
-import { copyRate, expectedDuration, pace, pacesOfAll } from './pace.ts';
+import { copyRate, expectedDuration, movePaces, pace, pacesOfAll } from './pace.ts';
 import { PAIRS_KEPT } from './state.ts';
 
 /** 8 GiB of RAM and the 20 GiB of disk of the test log's servers: 30 GiB with the fixed part. */
@@ -49,6 +49,13 @@ describe('the paces of moves', () => {
     expect(pace(log.state('other'), pair, pacesOfAll(log.fold()))).toMatchObject({ of: 'all', moves: 21 });
     expect(pace(log.state('other'), pair, [])).toBeNull();
     expect(expectedDuration(testLog().state(), pair, [])).toBeNull();
+  });
+
+  it('are given to a decision for its own hosts, and not at all where nothing is known', () => {
+    const hosts = [{ name: 'h1' }, { name: 'h2' }];
+    const log = moved(moved(testLog(), 19), 19, 30, 'h3');
+    expect(movePaces(log.state(), hosts)).toEqual({ others: 2000, pairs: { h1: { h2: 3000 } } });
+    expect(movePaces(testLog().state(), hosts)).toBeNull();
   });
 
   it('count a move that ran into its deadline: else earlier deadlines would make moves look faster', () => {
