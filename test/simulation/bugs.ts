@@ -539,6 +539,12 @@ export const bugs: readonly Bug[] = [
     file: 'libs/checkpoints/src/doubts.ts',
     find: '    if (worst !== undefined) return `',
     replace: '    if (worst !== undefined && this.#condemned !== null) return `',
+    // The planner compares each snapshot's log with its own, too.
+    also: {
+      file: 'services/planner/src/decideSnapshot.ts',
+      find: 'if (!(await may.ofThisLog(delivered))) {',
+      replace: 'if (!(await may.ofThisLog(delivered)) && mark === undefined) {',
+    },
   },
   {
     name: 'moves followed and aborted by a log that is lost',
