@@ -20,6 +20,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
   executor: {
     files: [
       'services/executor/src/board.ts',
+      'services/executor/src/cellPreflight.ts',
+      'services/executor/src/cellTask.ts',
       'services/executor/src/deadline.ts',
       'services/executor/src/failure.ts',
       'services/executor/src/preflight.ts',
@@ -34,6 +36,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
     tests: [
       [
         'services/executor/src/board.unit',
+        'services/executor/src/cellPreflight.unit',
+        'services/executor/src/cellTask.unit',
         'services/executor/src/deadline.unit',
         'services/executor/src/preflight.unit',
         'services/executor/src/slots.unit',
