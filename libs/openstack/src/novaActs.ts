@@ -6,7 +6,7 @@ export interface NovaActs {
   /**
    * Asks Nova to live-migrate a server to a service host that the scheduler verifies (`block_migration: "auto"`). Sent once.
    * `accepted`: Nova said 202; it names no migration, see `listMigrations`. `unknown`: the request may have reached Nova (the
-   * connection broke, a proxy or Nova answered 5xx, or the caller's signal aborted it on its way).
+   * connection broke, the answer was neither 202 nor a 4xx, or the caller's signal aborted it on its way).
    * `force` skips the scheduler and exists only below 2.68.
    *
    * @throws BadRequest, Forbidden, NotFound, Conflict, Unauthorized, MicroversionUnsupported; NotSent (`checkSend` refused),

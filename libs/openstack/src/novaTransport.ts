@@ -161,7 +161,7 @@ export function createTransport(session: Session, options: NovaOptions) {
       return { outcome: 'accepted', requestId: requestIdOf(answer) };
     } catch (error) {
       const lost = (error instanceof Unreachable || error instanceof Timeout) && error.maybeSent;
-      const dubious = error instanceof BadAnswer || (error instanceof HttpError && error.status >= 500);
+      const dubious = error instanceof BadAnswer || (error instanceof HttpError && !isRefusal(error.status));
       if (sent && (lost || dubious || signal?.aborted === true)) return { outcome: 'unknown', error };
       throw error;
     }
@@ -169,6 +169,9 @@ export function createTransport(session: Session, options: NovaOptions) {
 
   return { pageSize, versions: (signal?: AbortSignal) => api.versions(signal), versionFor, get, byMarker, act };
 }
+
+/** Nova refuses a request with a 4xx. Any other status that it does not document comes from a proxy, which may have passed the request on. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500;
 
 /** Makes the calls of Nova. */
 export type NovaTransport = ReturnType<typeof createTransport>;
