@@ -503,13 +503,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     inventory: ['changes', 'notifications'],
     act(stage, chance) {
       const server = chance.pick(stage.servers()).id;
-      if (chance.flip(0.5)) {
-        stage.act({ act: 'setServer', server, tags: ['kronos:exclude'] });
-        stage.after(seconds(chance, 30, 7200), () => stage.act({ act: 'setServer', server, tags: [] }));
-      } else {
-        stage.act({ act: 'setServer', server, metadata: { 'kronos:exclude': 'yes' } });
-        stage.after(seconds(chance, 30, 7200), () => stage.act({ act: 'setServer', server, metadata: {} }));
-      }
+      const by = chance.flip(0.5) ? 'tag' : 'metadata';
+      stage.exclude(server, by, true);
+      stage.after(seconds(chance, 30, 7200), () => stage.exclude(server, by, false));
     },
   },
   'log-garbled': {
