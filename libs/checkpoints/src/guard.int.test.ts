@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
-import {
-  type Actor,
-  ALL,
-  defaultStorageLimits,
-  type Message,
-  type SnapshotTaken,
-  streamNames,
-} from '@kronos/contracts';
-import { AppendConflict, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
+import { type Actor, ALL, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
+import { AppendConflict, AppendWithdrawn, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
 import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, inForce } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
@@ -25,6 +18,7 @@ import {
   readIdentity,
   reportSeen,
   type SkippedCheckpoint,
+  type StoredSnapshot,
   snapshotMark,
   stateInstallation,
   writeCheckpoint,
@@ -95,11 +89,13 @@ async function lived(): Promise<string> {
   return installation.id;
 }
 
-/** As a scorer takes one; `before` is the newest one that it knows. */
-async function takeSnapshot(id: string, before: SnapshotTaken | null): Promise<SnapshotTaken> {
-  const mark = await snapshotMark(log, systemClock)(before);
+/** As a scorer takes one whose clock is ahead; `before` is the newest one that it knows. */
+async function takeSnapshot(id: string, before: StoredSnapshot | null, aheadMs = 0): Promise<StoredSnapshot> {
+  const { mark } = await snapshotMark(log, systemClock)(before);
   const by = { ...ledger, service: 'scorer' as const };
-  return (await log.putSnapshot(emptySnapshot(id), { by, causationId: null, log: mark })).message;
+  const snapshot = { ...emptySnapshot(id), time: new Date(Date.now() + aheadMs).toISOString() };
+  const { message, sequence } = await log.putSnapshot(snapshot, { by, causationId: null, log: mark });
+  return { taken: message, sequence };
 }
 
 /** Does the same as `kronos provision` before logs had names, and as a careless restore of streams. */
@@ -199,12 +195,37 @@ describe('a service', () => {
     const since = await takeSnapshot('gpu-2', before);
     await takeSnapshot('gpu-3', since);
     expect((await guard()).problem).toMatch(
-      `the snapshot gpu-3 has seen event ${before.data.log?.sequence} of installation ${installation.id}`,
+      `the snapshot gpu-3 has seen event ${before.taken.data.log?.sequence} of installation ${installation.id}`,
     );
     await name({ newLog: true });
     expect((await guard()).problem).toBeNull();
     const stated = await takeSnapshot('gpu-4', since);
-    expect(stated.data.log).not.toMatchObject({ installationId: installation.id });
+    expect(stated.taken.data.log).not.toMatchObject({ installationId: installation.id });
+  });
+
+  it('goes on after the statement, also when the snapshot before it is of a scorer whose clock is ahead', async () => {
+    await name();
+    const before = await takeSnapshot('gpu-1', null);
+    await wipe(streamNames.checkpoints);
+    await nameBlindly();
+    const ahead = await takeSnapshot('gpu-2', before, 3_600_000);
+    const { installation } = await name({ newLog: true });
+    const stated = await takeSnapshot('gpu-3', ahead);
+    expect(stated.taken.data.log).toMatchObject({ installationId: installation.id });
+  });
+
+  it('is stated by a snapshot only while the scorer has read it a short while ago', async () => {
+    let nowMs = 0;
+    const marked = snapshotMark(log, { monotonic: () => nowMs });
+    const { mark, aged } = await marked(null);
+    nowMs = 60_000;
+    expect(aged()).toBeNull();
+    nowMs = 61_000;
+    expect(aged()).toBe('the log that it states was read 61 s ago');
+    const by = { ...ledger, service: 'scorer' as const };
+    const put = log.putSnapshot(emptySnapshot('gpu-1'), { by, causationId: null, log: mark }, { veto: aged });
+    await expect(put).rejects.toThrow(AppendWithdrawn);
+    expect((await marked(null)).aged()).toBeNull();
   });
 
   it('waits when only the archive of the ledger was left, also when the ledger says so later', async () => {
@@ -247,6 +268,16 @@ describe('a service', () => {
     const settled = opened.settled(new AbortController().signal);
     await name({ newLog: true });
     await settled;
+    expect(opened.problem).toBeNull();
+  });
+
+  it('goes on after the statement on a log that replaced its own, also when its clock is ahead', async () => {
+    await name();
+    const opened = await guard({ clock: { ...systemClock, now: () => Date.now() + 3_600_000 } });
+    await wipe();
+    await nameBlindly();
+    const { installation } = await name({ newLog: true });
+    await expect.poll(() => inForce(opened.identity)?.id, { timeout: 20_000 }).toBe(installation.id);
     expect(opened.problem).toBeNull();
   });
 

@@ -183,7 +183,8 @@ class Guard implements LogGuard {
         if (this.#ending.signal.aborted) return;
         if (delivered.problem !== undefined) continue;
         const { message } = delivered;
-        if (message.type === 'installation.created') await this.#stated(message.data.installationId);
+        if (message.type === 'installation.created')
+          await this.#stated(message.data.installationId, delivered.storedAt);
         else if (message.type === 'log.seen') {
           const witness = witnessOf(delivered);
           if (witness !== null) await this.agrees(witness);
@@ -195,8 +196,8 @@ class Guard implements LogGuard {
     }
   }
 
-  /** A person stated the installation of the log. */
-  async #stated(installationId: string): Promise<void> {
+  /** A person stated the installation of the log, at this time by the server's clock. The own one may be wrong. */
+  async #stated(installationId: string, statedAtMs: number): Promise<void> {
     const before = this.#doubts.identity;
     if (before.installations.some((one) => one.id === installationId)) return;
     // It is not added to the known installations: it may be the first one of a log that replaced theirs.
@@ -206,7 +207,7 @@ class Guard implements LogGuard {
         source: 'this process',
         installationId: inForce(before)?.id ?? null,
         sequence: before.lastSequence,
-        seenAtMs: this.#options.clock.now(),
+        seenAtMs: statedAtMs,
       });
     this.#doubts.judgeAgain();
     this.#conclude();

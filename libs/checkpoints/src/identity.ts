@@ -9,7 +9,14 @@ import {
   streamNames,
 } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import { carriedMark, type Installation, type LogIdentity, type Witness } from '@kronos/projections';
+import {
+  carriedMark,
+  contradiction,
+  type Installation,
+  type LogIdentity,
+  SETTLE_MS,
+  type Witness,
+} from '@kronos/projections';
 
 type Reading = Pick<EventLog, 'tail' | 'lastSequence' | 'lastSequenceOf'>;
 
@@ -36,12 +43,23 @@ const installationOf = ({ data }: InstallationCreated, sequence: number, storedA
 
 /** The installations of a log change when a person states something: within this time their readers notice. */
 const MARK_KEPT_MS = 30_000;
+/** A mark that was read earlier is not stored. A statement settles what is stored for {@link SETTLE_MS} after it. */
+const MARK_GOOD_MS = SETTLE_MS / 2;
 
-/** The log that a snapshot states, see {@link carriedMark}. `before`: the newest snapshot of its aggregate. */
+/** A snapshot, and its sequence on the stream. */
+export type StoredSnapshot = { readonly taken: SnapshotTaken; readonly sequence: number };
+
+/** The log that a snapshot states. `aged`: why the mark may not be stored any more; null: it may. */
+export type SnapshotMark = { readonly mark: LogMark; readonly aged: () => string | null };
+
+/**
+ * The log that a snapshot states, see {@link carriedMark}. `before`: the newest snapshot of its aggregate. Ask `aged` where
+ * the bytes leave: a mark of a lost log that is stored after the statement would contradict the log that was stated.
+ */
 export function snapshotMark(
   log: Pick<EventLog, 'tail' | 'lastSequence'>,
   clock: { monotonic(): number },
-): (before: SnapshotTaken | null) => Promise<LogMark> {
+): (before: StoredSnapshot | null) => Promise<SnapshotMark> {
   let known: { readonly atMs: number; readonly identity: Promise<LogIdentity> } | null = null;
   return async (before) => {
     if (known === null || clock.monotonic() - known.atMs > MARK_KEPT_MS) {
@@ -52,10 +70,30 @@ export function snapshotMark(
         known = null;
       });
     }
+    const { atMs } = known;
     const { installations } = await known.identity;
     const identity = { installations, lastSequence: await log.lastSequence(streamNames.log) };
-    return carriedMark(identity, before === null ? null : snapshotWitness(before, Date.parse(before.time)));
+    const aged = (): string | null => {
+      const ageMs = clock.monotonic() - atMs;
+      return ageMs > MARK_GOOD_MS ? `the log that it states was read ${Math.round(ageMs / 1000)} s ago` : null;
+    };
+    return { mark: carriedMark(identity, before === null ? null : await snapshotSeen(log, identity, before)), aged };
   };
+}
+
+/** What a stored snapshot has seen. Its stamp is only asked for when it matters: a contradiction may be settled. */
+async function snapshotSeen(
+  log: Pick<EventLog, 'tail'>,
+  identity: LogIdentity,
+  { taken, sequence }: StoredSnapshot,
+): Promise<Witness | null> {
+  const unsettled = snapshotWitness(taken, Number.POSITIVE_INFINITY);
+  if (unsettled === null || contradiction(identity, unsettled) === null) return unsettled;
+  // By the server's clock, as everybody else judges it: the scorer that took it may have a wrong one.
+  const aggregates = [taken.aggregate];
+  for await (const one of log.tail({ families: ['snapshots'], aggregates, since: sequence, end: true }))
+    if (one.sequence === sequence) return { ...unsettled, seenAtMs: one.storedAt };
+  return unsettled;
 }
 
 /** The log mark of a snapshot; null: written by Kronos 0.1. */

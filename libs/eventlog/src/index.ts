@@ -102,9 +102,9 @@ export async function connectEventLog(
     tasks: (wanted) => working(taskWorker(link, wanted, (stopped) => workers.delete(stopped))),
     sink: (wanted) => working(sinkWorker(link, wanted, (stopped) => workers.delete(stopped))),
     objects,
-    async putSnapshot(snapshot, envelope) {
+    async putSnapshot(snapshot, envelope, appendOptions = {}) {
       const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);
-      return { ...(await append(link, streamOf.snapshots, message, {})), message };
+      return { ...(await append(link, streamOf.snapshots, message, appendOptions)), message };
     },
     getSnapshot: (taken) => loadSnapshot(objects, taken),
     healthy() {

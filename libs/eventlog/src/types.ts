@@ -334,8 +334,12 @@ export interface EventLog {
   /** A stream's messages for one sink, one by one and in order, each until it is done; replicas share them. */
   sink(options: SinkWorkerOptions): TaskWorker;
   readonly objects: ObjectStore;
-  /** The object first, the message second. */
-  putSnapshot(snapshot: Snapshot, envelope: SnapshotEnvelope): Promise<Appended & { readonly message: SnapshotTaken }>;
+  /** The object first, the message second. @throws as append does */
+  putSnapshot(
+    snapshot: Snapshot,
+    envelope: SnapshotEnvelope,
+    options?: Pick<AppendOptions, 'veto'>,
+  ): Promise<Appended & { readonly message: SnapshotTaken }>;
   /** @throws MissingObject, BadObject (also when the body is no snapshot) */
   getSnapshot(taken: SnapshotTaken): Promise<Snapshot>;
   healthy(): Health;

@@ -1,5 +1,6 @@
+import type { SnapshotMark, StoredSnapshot } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
-import type { Actor, LogMark, Policy, SnapshotTaken } from '@kronos/contracts';
+import type { Actor, Policy } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
 import type { Neutron, Nova, Placement } from '@kronos/openstack';
@@ -11,7 +12,7 @@ import type { Seen } from './seen.ts';
 export interface ScorerDeps {
   readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
   /** The log that a snapshot states, by the newest snapshot before it. Absent: snapshots state none. */
-  readonly logMark?: (before: SnapshotTaken | null) => Promise<LogMark>;
+  readonly logMark?: (before: StoredSnapshot | null) => Promise<SnapshotMark>;
   readonly nova: Nova;
   /** The source of the servers; absent: every server is read each time. */
   readonly servers?: ServerSource;

@@ -27,7 +27,7 @@ export function createKnownServers(deps: {
   return {
     of,
     async newest(aggregate) {
-      const newest = seen.newest(aggregate);
+      const newest = seen.newest(aggregate)?.taken ?? null;
       if (newest === null || newest.data.snapshotId === memory.get(aggregate)?.snapshotId) return of(aggregate);
       const { snapshotId } = newest.data;
       try {

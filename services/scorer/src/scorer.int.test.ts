@@ -277,6 +277,17 @@ describe('two aggregates and the pool', () => {
     expect((await bed.taken()).map((one) => one.aggregate).sort()).toEqual([UNASSIGNED, 'right']);
   });
 
+  test('one whose log was read too long ago is stored with the log that is read again', async () => {
+    let asked = 0;
+    const logMark = async () => {
+      asked += 1;
+      const aged = asked === 1 ? 'read too long ago' : null;
+      return { mark: { installationId: null, sequence: asked }, aged: () => aged };
+    };
+    expect(await bed.scorer({ logMark }).cycle(1, ['left'])).toEqual({ published: 1, duplicates: 0, failed: 0 });
+    expect((await bed.taken()).map(({ data }) => data.log)).toEqual([{ installationId: null, sequence: 2 }]);
+  });
+
   test('a host in both makes both unplannable, and the pool not', async () => {
     bed.sim.act({ act: 'setAggregate', aggregate: 'right', hosts: ['b1', 'b2', 'a1'] });
     await bed.scorer().cycle(1);

@@ -1,6 +1,6 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Snapshot } from '@kronos/contracts';
-import { contextFrom } from '@kronos/eventlog';
+import { AppendWithdrawn, contextFrom } from '@kronos/eventlog';
 import { createLimiter, type Fetched, type Observation, observe, type Piece } from '@kronos/observation';
 import { attributes, type Check, failSpan, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
@@ -64,22 +64,32 @@ export function createScorer(deps: ScorerDeps): Scorer {
     return { ...observation, history };
   }
 
-  const publish = (request: SnapshotRequest, snapshot: Snapshot): Promise<Outcome['published']> =>
+  /** Stores a snapshot with the log that it states; reads the log again when that has aged before the bytes leave. */
+  async function put(request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal) {
+    const { by } = deps;
+    const { correlationId, causationId } = request;
+    for (;;) {
+      const stated = await deps.logMark?.(seen.newest(snapshot.aggregate));
+      const envelope = { by, correlationId, causationId };
+      if (stated === undefined) return await log.putSnapshot(snapshot, envelope);
+      try {
+        return await log.putSnapshot(snapshot, { ...envelope, log: stated.mark }, { veto: stated.aged });
+      } catch (error) {
+        if (!(error instanceof AppendWithdrawn)) throw error;
+        signal.throwIfAborted();
+        logger.debug({ aggregate: snapshot.aggregate, snapshotId: snapshot.id, err: error }, 'the log is read again');
+      }
+    }
+  }
+
+  const publish = (request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal): Promise<Outcome['published']> =>
     withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
-      const { by } = deps;
-      const { correlationId, causationId } = request;
-      const mark = await deps.logMark?.(seen.newest(snapshot.aggregate));
-      const put = await log.putSnapshot(snapshot, {
-        by,
-        correlationId,
-        causationId,
-        ...(mark === undefined ? {} : { log: mark }),
-      });
-      span.setAttribute(attributes.sequence, put.sequence);
-      metrics.snapshotBytes.set(put.message.data.body.bytes, { aggregate: snapshot.aggregate });
+      const stored = await put(request, snapshot, signal);
+      span.setAttribute(attributes.sequence, stored.sequence);
+      metrics.snapshotBytes.set(stored.message.data.body.bytes, { aggregate: snapshot.aggregate });
       // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.
-      if (!put.duplicate) seen.note(put.message, put.sequence);
-      return put.duplicate ? 'duplicate' : 'published';
+      if (!stored.duplicate) seen.note(stored.message, stored.sequence);
+      return stored.duplicate ? 'duplicate' : 'published';
     });
 
   /** Makes and publishes one snapshot. The caller has its span active. */
@@ -87,7 +97,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
     const { aggregate } = request;
     const known = servers.of(aggregate);
     const snapshot = await compose(request, observation, known, signal);
-    const published = await publish(request, snapshot);
+    const published = await publish(request, snapshot, signal);
     servers.note(snapshot, known, observation);
     measure(metrics, snapshot, { hosts: settings.hostMetrics });
     metrics.cycleDuration.record((clock.now() - observation.fromMs) / 1000, { aggregate });

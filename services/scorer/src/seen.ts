@@ -1,11 +1,12 @@
 /** The snapshots on the stream, from any replica. */
+import type { StoredSnapshot } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
 
 /** Ids of an aggregate that are remembered. */
 const KEPT = 256;
 
 interface Aggregate {
-  newest: { readonly taken: SnapshotTaken; readonly sequence: number } | null;
+  newest: StoredSnapshot | null;
   cycle: number | null;
   readonly ids: Set<string>;
 }
@@ -37,8 +38,8 @@ export class Seen {
     return this.#aggregates.get(aggregate)?.cycle ?? null;
   }
 
-  newest(aggregate: string): SnapshotTaken | null {
-    return this.#aggregates.get(aggregate)?.newest?.taken ?? null;
+  newest(aggregate: string): StoredSnapshot | null {
+    return this.#aggregates.get(aggregate)?.newest ?? null;
   }
 
   #of(aggregate: string): Aggregate {

@@ -61,6 +61,8 @@ export interface ScorerOptions extends Partial<ScorerSettings> {
   readonly tracer?: Tracer;
   readonly pageSize?: number;
   readonly seen?: Seen;
+  /** The log that snapshots state; default: they state none. */
+  readonly logMark?: NonNullable<ScorerDeps['logMark']>;
   /** The source of the servers; default: every server is read each time. */
   readonly servers?: (nova: Nova) => ServerSource;
 }
@@ -159,6 +161,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       const { name = 'scorer-1', nova: change = (one: Nova) => one, servers, ...changes } = options;
       const scorer = createScorer({
         log: options.log ?? log,
+        ...(options.logMark === undefined ? {} : { logMark: options.logMark }),
         nova: change(nova),
         ...(servers === undefined ? {} : { servers: servers(nova) }),
         placement,
