@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { canonicalJson } from '@kronos/contracts';
-import { decide, type PlannedCluster, planCluster, plannerVersion } from '@kronos/placement';
+import { type ClusterFile, decide, type PlannedCluster, planCluster, plannerVersion } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
 import { z } from 'zod';
 import { largeCluster } from '../bench/clusters.ts';
@@ -17,6 +17,8 @@ const LARGE = [
   { hosts: 60, vms: 700, budget: 12, seed: 1, searchWorkLimit: 3_000_000 },
   { hosts: 110, vms: 900, budget: 8, seed: 2, searchWorkLimit: 300_000 },
 ];
+/** A large one whose hosts have next to no free memory: the search also looks for plans that need an order. */
+const TIGHT = { hosts: 16, vms: 160, budget: 12, seed: 1, searchWorkLimit: 2_000_000, freeMemory: 0.05 };
 /** Drawn clusters of other scales, and evacuations: the digest is of all plans of a batch. The largest scale follows guides. */
 const BATCH = 20;
 const SCALED = [
@@ -58,6 +60,9 @@ export function planSet(): PlanSet {
     set[`${hosts} hosts, ${vms} VMs`] = planned(
       planCluster(largeCluster(hosts, vms, seed), { maxMigrations: budget, searchWorkLimit }),
     );
+  set[`${TIGHT.hosts} hosts, ${TIGHT.vms} VMs, little memory`] = planned(
+    planCluster(tightCluster(), { maxMigrations: TIGHT.budget, searchWorkLimit: TIGHT.searchWorkLimit }),
+  );
   for (const { scale, batches, searchWorkLimit } of SCALED)
     batched(set, `drawn ${scale} times as large`, batches, (seed) => {
       const { file, budget, restrictToAz } = drawnCluster(seed, scale);
@@ -65,6 +70,15 @@ export function planSet(): PlanSet {
     });
   batched(set, 'drawn evacuations', EVACUATION_BATCHES, (seed) => digest(decide(decideInput(drawnEvacuation(seed)))));
   return set;
+}
+
+function tightCluster(): ClusterFile {
+  const file = largeCluster(TIGHT.hosts, TIGHT.vms, TIGHT.seed);
+  const hosts = file.hosts.map((host) => ({
+    ...host,
+    memFreeMb: Math.round((host.memFreeMb ?? 0) * TIGHT.freeMemory),
+  }));
+  return { ...file, hosts };
 }
 
 function batched(set: Record<string, string>, name: string, batches: number, of: (seed: number) => string): void {

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { NO_REPAIR } from '../cluster/constraints.ts';
+import { imbalances } from '../cluster/measure.ts';
+import { type ClusterFile, clusterOf } from '../file/clusterFile.ts';
+import type { Move } from './draft.ts';
+import { Draft } from './draft.ts';
+import { arrange } from './order.ts';
+import { fieldOf } from './search/field.ts';
+import { blockedMoves } from './search/sequence.ts';
+
+const [A, B, C] = [0, 1, 2];
+const move = (vm: number, from: number, to: number): Move => ({
+  vm,
+  from,
+  to,
+  phase: 'spread',
+  parking: false,
+  why: 'lowers-imbalance',
+  repairs: NO_REPAIR,
+});
+
+describe('the order of moves', () => {
+  /** Nothing is free on a and b; c has room for four VMs of 1 GiB and one vCPU. */
+  const full = (vms: ClusterFile['vms']) =>
+    clusterOf(
+      {
+        policies: ['cpu'],
+        weights: [1],
+        hosts: [
+          { id: 'a', memFreeMb: 0, vcpusFree: 0 },
+          { id: 'b', memFreeMb: 0, vcpusFree: 0 },
+          { id: 'c', memFreeMb: 4096, vcpusFree: 4 },
+        ],
+        vms,
+      },
+      { maxMigrations: 5 },
+    );
+
+  it('a move takes of the departures that it waits for anyway first', () => {
+    const cluster = full([
+      { id: 'v1', host: 'a', w: [0.1], vcpus: 1 },
+      { id: 'v2', host: 'a', w: [0.1], memMb: 1024, vcpus: 1 },
+      { id: 'v3', host: 'b', w: [0.1], memMb: 1024, vcpus: 1 },
+    ]);
+    const { dependsOn, blocked } = arrange(cluster, [move(0, A, C), move(1, A, C), move(2, B, A)]);
+    expect({ dependsOn, blocked }).toEqual({ dependsOn: [[], [], [1]], blocked: [] });
+  });
+
+  it('a move waits for several departures where no single one makes enough room', () => {
+    const cluster = full([
+      { id: 'v1', host: 'a', w: [0.1], memMb: 1024 },
+      { id: 'v2', host: 'a', w: [0.1], memMb: 1024 },
+      { id: 'v3', host: 'b', w: [0.1], memMb: 2048 },
+    ]);
+    const { dependsOn, blocked } = arrange(cluster, [move(0, A, C), move(1, A, C), move(2, B, A)]);
+    expect({ dependsOn, blocked }).toEqual({ dependsOn: [[], [], [0, 1]], blocked: [] });
+    expect(arrange(cluster, [move(0, A, C), move(2, B, A)]).blocked).toEqual([1]);
+  });
+
+  it('the second half of a parking move is no parking move', () => {
+    const cluster = clusterOf(
+      {
+        policies: ['cpu'],
+        weights: [1],
+        hosts: [
+          { id: 'a', memFreeMb: 0 },
+          { id: 'b', memFreeMb: 0 },
+          { id: 'c', memFreeMb: 1024 },
+        ],
+        vms: [
+          { id: 'v1', host: 'a', w: [0.1], memMb: 1024 },
+          { id: 'v2', host: 'b', w: [0.1], memMb: 1024 },
+        ],
+      },
+      { maxMigrations: 5 },
+    );
+    const draft = new Draft(cluster, 5);
+    const field = fieldOf(draft, imbalances(cluster, draft.score), 5);
+    const place = Int32Array.of(B, B);
+    expect(blockedMoves(draft, field, place, new Map([[0, C]]))).toEqual([move(0, C, B)]);
+  });
+});
