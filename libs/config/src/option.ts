@@ -154,7 +154,7 @@ export const secretFile = (fills: string, about: Omit<About, 'help'>): Option<st
   );
 
 export const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
-export const EVERYONE = readers;
+export const EVERYONE = [...readers] as const;
 export const PLANNING = ['planner'] as const;
 export const NOVA = ['scorer', 'executor'] as const;
 export const SCORER = ['scorer'] as const;

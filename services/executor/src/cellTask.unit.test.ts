@@ -144,6 +144,21 @@ class Life {
   }
 }
 
+describe('the start of a move between cells', () => {
+  it('acts: what pre-flight read of the server goes onto the log', () => {
+    const found = { ...start, flavorId: null };
+    const life = new Life();
+    life.state = initialState(sampleTask({ phase: 'cell', cell }), defaultTaskOptions, 1);
+    life.when(
+      { kind: 'log', log: { attempt: { kind: 'waiting' }, expected: 9 } },
+      { kind: 'mayStart', grant: { expected: 9, disturbed: false } },
+      { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false, cell: found }, tookMs: 100 },
+      { kind: 'mayStart', grant: { expected: 9, disturbed: false } },
+    );
+    expect(decide(life.state)).toMatchObject({ do: 'appendStarted', cell: start });
+  });
+});
+
 describe('the POST of a move between cells', () => {
   it('acts: accepted or unknown, it is looked for', () => {
     expect(new Life().accepted().at).toBe('travelling');
@@ -278,7 +293,14 @@ describe('the end', () => {
         .arrived()
         .sees(away, [row('confirmed')])
         .sees(away, [row('confirmed')]).ended,
-    ).toMatchObject({ type: 'completed', cell: { settledBy: 'others' } });
+    ).toMatchObject({ type: 'completed', warnings: [], cell: { settledBy: 'others' } });
+    // It was never seen in VERIFY_RESIZE, but Nova's row says that it was confirmed there.
+    const unseen = new Life()
+      .accepted()
+      .sees(away, [row('confirmed')])
+      .when(appended);
+    for (let looks = 0; looks < 2; looks++) unseen.pass(MINUTE).sees(away, [row('confirmed')]);
+    expect(unseen.ended).toMatchObject({ type: 'completed', warnings: [] });
     expect(
       new Life()
         .arrived()
