@@ -100,7 +100,7 @@ export class ExecutorProcess {
     await gone;
   }
 
-  /** Ends its executor. Returns false if that fails: the process cannot be used again. */
+  /** Stops the executor in this process. Returns false if it does not stop: then the process cannot run another one. */
   async reusable(): Promise<boolean> {
     if (!this.alive || this.#ending) return false;
     this.#order({ do: 'stop' });

@@ -17,8 +17,8 @@ import {
 import type { Secret } from './secret.ts';
 
 /** The readers of options. `cli` is every command of `kronos` that is neither a service nor `provision`. */
-export const readers = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
-export type Reader = (typeof readers)[number];
+export const EVERYONE = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
+export type Reader = (typeof EVERYONE)[number];
 
 const kinds = [
   'boolean',
@@ -154,7 +154,6 @@ export const secretFile = (fills: string, about: Omit<About, 'help'>): Option<st
   );
 
 export const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
-export const EVERYONE = [...readers] as const;
 export const PLANNING = ['planner'] as const;
 export const NOVA = ['scorer', 'executor'] as const;
 export const SCORER = ['scorer'] as const;

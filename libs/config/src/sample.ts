@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Option, type Reader, readers } from './option.ts';
+import { EVERYONE, type Option, type Reader } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
 import { commonToAggregates, type SectionName, sectionHelp, sections } from './options.ts';
 import { policyFileSchema } from './policies.ts';
@@ -40,7 +40,7 @@ function bytesText(bytes: number): string {
   return String(bytes);
 }
 
-const readByText = (by: readonly Reader[]): string => (by.length === readers.length ? 'all' : by.join(', '));
+const readByText = (by: readonly Reader[]): string => (by.length === EVERYONE.length ? 'all' : by.join(', '));
 
 /** kronos.conf with every option, its meaning and its default: `kronos config sample`. Nothing in it is set. */
 export function configSample(): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readers } from './option.ts';
+import { EVERYONE } from './option.ts';
 import { sections } from './options.ts';
 import { resolveConfig } from './resolve.ts';
 import { shownOptions } from './shown.ts';
@@ -15,7 +15,7 @@ describe('options that are shown', () => {
     expect(shown).not.toHaveProperty('executor.poll_interval');
   });
   it('leave out where a process listens and how it logs: replicas on one machine differ there', () => {
-    for (const reader of readers)
+    for (const reader of EVERYONE)
       for (const name of Object.keys(shownOptions(config(''), reader)))
         expect(name).not.toMatch(/^(http|log|telemetry)\./);
   });
@@ -34,7 +34,7 @@ describe('options that are shown', () => {
           '[prometheus]',
           `url = https://${user}:${secret}@prometheus/path?token=${secret}`,
         ].join('\n');
-        for (const reader of readers) {
+        for (const reader of EVERYONE) {
           const shown = JSON.stringify(shownOptions(config(text), reader));
           expect(shown).not.toContain(secret);
           expect(shown).not.toContain(user);

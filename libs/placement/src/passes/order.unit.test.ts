@@ -20,7 +20,7 @@ const move = (vm: number, from: number, to: number): Move => ({
 });
 
 describe('the order of moves', () => {
-  /** Nothing is free on a and b; c has room for four VMs of 1 GiB and one vCPU. */
+  /** Nothing is free on a and b; c has 4 GiB and 4 vCPUs free. */
   const full = (vms: ClusterFile['vms']) =>
     clusterOf(
       {
@@ -58,22 +58,10 @@ describe('the order of moves', () => {
   });
 
   it('the second half of a parking move is no parking move', () => {
-    const cluster = clusterOf(
-      {
-        policies: ['cpu'],
-        weights: [1],
-        hosts: [
-          { id: 'a', memFreeMb: 0 },
-          { id: 'b', memFreeMb: 0 },
-          { id: 'c', memFreeMb: 1024 },
-        ],
-        vms: [
-          { id: 'v1', host: 'a', w: [0.1], memMb: 1024 },
-          { id: 'v2', host: 'b', w: [0.1], memMb: 1024 },
-        ],
-      },
-      { maxMigrations: 5 },
-    );
+    const cluster = full([
+      { id: 'v1', host: 'a', w: [0.1], memMb: 1024 },
+      { id: 'v2', host: 'b', w: [0.1], memMb: 1024 },
+    ]);
     const draft = new Draft(cluster, 5);
     const field = fieldOf(draft, imbalances(cluster, draft.score), 5);
     const place = Int32Array.of(B, B);
