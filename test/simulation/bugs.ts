@@ -2,7 +2,7 @@
  * Mistakes that a change could make, each a small edit of one file. The simulation has to find every one of them; a
  * mistake that it does not find shows what it cannot see.
  */
-import type { InventoryMode } from './options.ts';
+import type { InventoryMode } from './asked.ts';
 
 export interface Bug extends Edit {
   readonly name: string;

@@ -5,8 +5,9 @@
  */
 import { DAY_MS } from '@kronos/contracts';
 import type { ActInput } from '@kronos/simcloud';
+import type { InventoryMode } from './asked.ts';
 import type { Chance } from './chance.ts';
-import type { Drawn, InventoryMode } from './options.ts';
+import type { Drawn } from './options.ts';
 import { BROKERS } from './rabbit.ts';
 import { serviceNames } from './services.ts';
 import type { Stage } from './stage/stage.ts';

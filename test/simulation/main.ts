@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type Asked, defaultAsked, inventoryModes } from './options.ts';
+import { type Asked, defaultAsked, inventoryModes } from './asked.ts';
 import type { Report } from './simulation.ts';
 
 const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn from a seed.
@@ -104,10 +104,11 @@ function inventoryOf(text: string): Asked['inventory'] {
 }
 
 // The modules under test are loaded after the bug is planted.
+let withoutBug = (): readonly string[] => [];
 if (values.bug !== undefined) {
   const { plant } = await import('./plant.ts');
   try {
-    plant(values.bug);
+    withoutBug = plant(values.bug);
   } catch (error) {
     refuse(error instanceof Error ? error.message : String(error));
   }
@@ -115,6 +116,8 @@ if (values.bug !== undefined) {
 const { simulate } = await import('./simulation.ts');
 const { simulateCells } = await import('./cells.ts');
 const { EPOCH_MS } = await import('./world.ts');
+if (withoutBug().length > 0)
+  refuse(`${withoutBug().join(' and ')} was loaded before the bug was planted: import it after plant()`);
 
 const asked: Asked = {
   seed: number('seed', defaultAsked.seed),

@@ -1,44 +1,11 @@
 import { type Config, defaultConfig, parsePolicies, Secret } from '@kronos/config';
 import { DAY_MS, type Policy } from '@kronos/contracts';
 import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
+import { type Asked, type InventoryMode, inventoryModes } from './asked.ts';
 import { Chance } from './chance.ts';
 import { TRANSPORT_URL } from './rabbit.ts';
 import { type DrawnWindows, drawWindows, serverSettings, windowOptions } from './windows.ts';
 import { EPOCH_MS } from './world.ts';
-
-export const inventoryModes = ['api', 'changes', 'notifications'] as const;
-export type InventoryMode = (typeof inventoryModes)[number];
-
-/** What a run is asked for; the seed draws everything else. */
-export interface Asked {
-  readonly seed: number;
-  readonly days: number;
-  readonly aggregates: number;
-  readonly hosts: number;
-  readonly vms: number;
-  /** Of each service. */
-  readonly replicas: number;
-  /** How often faults come, relative to their usual rates; null: the seed draws it. */
-  readonly trouble: number | null;
-  /** `[inventory] mode`; null: the seed draws it. */
-  readonly inventory: InventoryMode | null;
-  /** Only faults with these numbers; null: all. */
-  readonly only: ReadonlySet<number> | null;
-  readonly verbose: boolean;
-}
-
-export const defaultAsked: Asked = {
-  seed: 1,
-  days: 1,
-  aggregates: 1,
-  hosts: 10,
-  vms: 60,
-  replicas: 2,
-  trouble: null,
-  inventory: 'api',
-  only: null,
-  verbose: false,
-};
 
 export interface Drawn {
   readonly intervalSeconds: number;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type Bug, bugs, type Edit } from './bugs.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -24,16 +24,24 @@ export function withBug({ name, also, ...edit }: Bug): Map<string, string> {
   return sources;
 }
 
-/** Modules that are loaded from now on have the bug. */
-export function plant(name: string): void {
+/**
+ * Modules that are loaded from now on have the bug.
+ *
+ * @returns names the files of the bug that were not loaded since, so that the run does not have it
+ * @throws when there is no such bug, or its edit does not fit
+ */
+export function plant(name: string): () => readonly string[] {
   const bug = bugs.find((each) => each.name === name);
   if (bug === undefined)
     throw new Error(`there is no bug "${name}"; there are: ${bugs.map((each) => each.name).join('; ')}`);
   const planted = new Map([...withBug(bug)].map(([file, source]) => [pathToFileURL(join(root, file)).href, source]));
+  const missing = new Set(planted.keys());
   registerHooks({
     load(wanted, context, next) {
       const source = planted.get(wanted);
+      missing.delete(wanted);
       return source === undefined ? next(wanted, context) : { format: 'module-typescript', shortCircuit: true, source };
     },
   });
+  return () => [...missing].map((url) => relative(root, fileURLToPath(url)));
 }

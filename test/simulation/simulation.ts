@@ -1,11 +1,12 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { DAY_MS } from '@kronos/contracts';
+import type { Asked } from './asked.ts';
 import { Chance } from './chance.ts';
 import type { Breach, Checker } from './checker/checker.ts';
 import { drawFaults, type Fault, kinds } from './faults.ts';
 import { type KeptInventory, keptInventory } from './keptInventory.ts';
 import { LogLoss } from './logLoss.ts';
-import { type Asked, type Drawn, draw, type Setting, settingOf } from './options.ts';
+import { type Drawn, draw, type Setting, settingOf } from './options.ts';
 import { Approvers } from './people/approvers.ts';
 import { Commands } from './people/commands.ts';
 import { Custodian } from './people/custodian.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { defaultAsked } from './options.ts';
+import { defaultAsked } from './asked.ts';
 import { simulate } from './simulation.ts';
 
 /** Small and short: a run takes some seconds. */

@@ -1,0 +1,35 @@
+// Imports nothing of Kronos: main.ts reads it before a bug is planted, and a module that is loaded already gets no bug.
+
+export const inventoryModes = ['api', 'changes', 'notifications'] as const;
+export type InventoryMode = (typeof inventoryModes)[number];
+
+/** What a run is asked for; the seed draws everything else. */
+export interface Asked {
+  readonly seed: number;
+  readonly days: number;
+  readonly aggregates: number;
+  readonly hosts: number;
+  readonly vms: number;
+  /** Of each service. */
+  readonly replicas: number;
+  /** How often faults come, relative to their usual rates; null: the seed draws it. */
+  readonly trouble: number | null;
+  /** `[inventory] mode`; null: the seed draws it. */
+  readonly inventory: InventoryMode | null;
+  /** Only faults with these numbers; null: all. */
+  readonly only: ReadonlySet<number> | null;
+  readonly verbose: boolean;
+}
+
+export const defaultAsked: Asked = {
+  seed: 1,
+  days: 1,
+  aggregates: 1,
+  hosts: 10,
+  vms: 60,
+  replicas: 2,
+  trouble: null,
+  inventory: 'api',
+  only: null,
+  verbose: false,
+};
