@@ -5,12 +5,13 @@ const ALL = '{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts';
 /** Long tests of whole programs. Each file has a process for itself, which costs little beside what it takes. */
 const PROGRAMS = '{libs,services,test,scripts}/**/*.e2e.test.ts';
 /**
- * Tests of what a process has once: the secrets that it knows, its tracing, the ports that it holds. Each file has a process for
- * itself, too. All others share the workers and the modules that these have loaded: a process for each of 256 files took a tenth
- * of the CPU of a whole run.
+ * Tests of what a process has once: its log, its metrics, its tracing, the ports that it holds. Each file has a process for itself,
+ * too. All others share the workers and the modules that these have loaded: a process for each of 256 files took a tenth of the CPU
+ * of a whole run.
  */
 const OF_THE_PROCESS = [
-  'libs/{config,connect,telemetry}/**/*.{unit,int}.test.ts',
+  'libs/telemetry/src/{log,metrics,telemetry}.unit.test.ts',
+  'libs/connect/src/instrumented.int.test.ts',
   'libs/eventlog/src/local/ports.unit.test.ts',
 ];
 const ALONE = [PROGRAMS, ...OF_THE_PROCESS];
@@ -52,7 +53,7 @@ export default defineConfig({
     testTimeout: 900_000,
     hookTimeout: 900_000,
     expect: { poll: { timeout: 120_000 } },
-    // Two cores carry six: most files wait for servers, leases and polls.
-    maxWorkers: 6,
+    // Two cores carry eight: most files wait for servers, leases and polls.
+    maxWorkers: 8,
   },
 });

@@ -132,6 +132,7 @@ const each = inOrder(
         check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
         check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
         cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
+        tests('recovery', ['recovery'], 25),
         tests('cluster', ['cluster'], 20),
       ),
     ),

@@ -3,8 +3,9 @@
 // missing or older than the lock file, then goes on with the bundled Node 24.
 //
 //   node scripts/run.mjs demo [--keep] [--seed N]       the demonstration
-//   node scripts/run.mjs test [vitest arguments]        every test that needs no OpenStack
+//   node scripts/run.mjs test [vitest arguments]        unit, integration and end-to-end tests
 //   node scripts/run.mjs openstack [vitest arguments]   the tests against a real OpenStack (root; Debian or Ubuntu)
+//   node scripts/run.mjs recovery [vitest arguments]    the tests of installations that lose a part of themselves
 //   node scripts/run.mjs cluster [vitest arguments]     the tests with three NATS servers
 //   node scripts/run.mjs console [vitest arguments]     the tests of the console in a Chromium (Debian or Ubuntu)
 //   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
@@ -86,6 +87,7 @@ const tasks = {
   demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
   test: () => test([vitest, 'run', ...args]),
   openstack,
+  recovery: () => suite('recovery'),
   cluster: () => suite('cluster'),
   console: () => suite('console'),
   containers: () => suite('containers'),

@@ -1,7 +1,7 @@
 import type { LogEvent } from '@kronos/contracts';
 import { afterEach, describe, it } from 'vitest';
-import { assertOnce } from '../replay/once.ts';
-import { openWorld, released, type ServiceName, settled, type World } from './world.ts';
+import { openWorld, released, type ServiceName, settled, type World } from '../e2e/world.ts';
+import { assertOnce } from './once.ts';
 
 type Condition = (events: readonly LogEvent[]) => boolean;
 

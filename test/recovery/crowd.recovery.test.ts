@@ -4,8 +4,8 @@ import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
 import type { Caps } from '@kronos/rules';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { ACK_WAIT_MS, caps, scaledOptions } from './cells.ts';
-import { type ExecutorProcess, Fleet } from './fleet.ts';
+import { ACK_WAIT_MS, caps, scaledOptions } from '../faults/cells.ts';
+import { type ExecutorProcess, Fleet } from '../faults/fleet.ts';
 
 let fleet: Fleet;
 beforeAll(() => {
