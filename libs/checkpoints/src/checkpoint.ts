@@ -41,21 +41,23 @@ export async function newestCheckpoint(
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<LogState | null> {
   if ((await log.lastSequence(streamNames.checkpoints)) === 0) return null;
-  const bySequence = new Map<number, StateCheckpointed[]>();
+  // A lost log had events of the same sequences, and its checkpoints outlive it.
+  const found = new Map<string, { readonly sequence: number; readonly messages: StateCheckpointed[] }>();
   for await (const delivered of log.tail({ families: [LEDGER], since: 'all', end: true })) {
     if (delivered.problem !== undefined) {
       onSkipped({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
       continue;
     }
     if (delivered.message.type !== 'state.checkpointed') continue;
-    const { sequence } = delivered.message.data;
+    const { sequence, installationId = null } = delivered.message.data;
     if (sequence > upTo) continue;
-    const found = bySequence.get(sequence);
-    if (found === undefined) bySequence.set(sequence, [delivered.message]);
-    else found.push(delivered.message);
+    const key = `${sequence} of ${installationId}`;
+    const checkpoint = found.get(key) ?? { sequence, messages: [] };
+    checkpoint.messages.push(delivered.message);
+    found.set(key, checkpoint);
   }
   const identity = await readIdentity(log);
-  for (const [sequence, messages] of [...bySequence].sort(([a], [b]) => b - a)) {
+  for (const { sequence, messages } of [...found.values()].sort((a, b) => b.sequence - a.sequence)) {
     const problem = ofAnotherLog(identity, sequence, messages);
     const tried = problem === null ? await restore(log, messages) : problem;
     if (typeof tried !== 'string') return tried;

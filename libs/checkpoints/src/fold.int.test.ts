@@ -105,6 +105,18 @@ describe('a reader of the log', () => {
       expect(skipped.find((one) => one.sequence === sequence)?.problem).toMatch(problem);
   });
 
+  it('uses a checkpoint beside one of a lost log that has the same sequence', async () => {
+    const end = await append({ seed: 4, cycles: 60 });
+    const good = Math.floor(end / 3);
+    await checkpointAt(good);
+    const parts: StateCheckpointed[] = [];
+    for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
+      if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
+    for (const part of parts)
+      await log.append({ ...part, id: `${part.id}-lost`, data: { ...part.data, installationId: 'lost' } });
+    expect((await read()).start).toBe(good);
+  });
+
   it('takes a checkpoint that is not all there for none', async () => {
     const end = await append({ seed: 5, cycles: 60 });
     const good = Math.floor(end / 3);
