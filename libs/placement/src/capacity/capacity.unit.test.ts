@@ -187,6 +187,17 @@ describe('fit', () => {
     expect(fit(given, { ...shape(1), resources: { FPGA: 1 } }, 1)).toMatchObject({ now: 0, after: 0 });
   });
 
+  it('knows without a try that no move frees what no VM has claimed', () => {
+    const hosts = [0, 1, 2];
+    const vms = hosts.flatMap((host) => Array.from({ length: 10 }, () => ({ host, ram: 1, vcpus: 1 })));
+    const input = inputOf({ capacity: hosts.map(() => ({ ram: 30, vcpus: 30 })), vms });
+    const full = { VGPU: { ...unit, capacity: 1, used: 1 } };
+    const seen = input.snapshot.hosts.map((host) => ({ ...host, inventory: { ...host.inventory, ...full } }));
+    const given = { ...input, snapshot: { ...input.snapshot, hosts: seen } };
+    const found = fit(given, { ...shape(1), resources: { VGPU: 1 } }, 1);
+    expect(found).toMatchObject({ now: 0, after: 0, moves: [], proven: true });
+  });
+
   it('makes room by moving what is in the way, and moves nothing that may not move', () => {
     const world = {
       capacity: [
