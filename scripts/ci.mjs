@@ -124,7 +124,7 @@ const each = inOrder(
   ),
   sideBySide(
     tests('openstack', ['openstack'], 30),
-    behind(5, tests('containers', ['containers'], 20)),
+    behind(5, inOrder(tests('containers', ['containers'], 20), tests('recovery', ['recovery'], 25))),
     behind(
       5,
       inOrder(
@@ -132,7 +132,6 @@ const each = inOrder(
         check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
         check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
         cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
-        tests('recovery', ['recovery'], 25),
         tests('cluster', ['cluster'], 20),
       ),
     ),

@@ -8,7 +8,7 @@ import { LogFull } from '@kronos/eventlog';
 import { demoPolicies } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
 import { kronos } from '../../libs/cli/test/world.ts';
-import { openWorld, type World } from './world.ts';
+import { openWorld, type World } from '../e2e/world.ts';
 
 type Alarm = { code: string; severity: string; about: string; text: string; explains: { code: string }[] };
 type Shown = { well: boolean; alarms: Alarm[]; exit: number };
