@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { common } from './test/common.ts';
 
 const ALL = '{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts';
 /** Long tests of whole programs. Each file has a process for itself, which costs little beside what it takes. */
@@ -36,8 +37,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
-    chaiConfig: { truncateThreshold: 0 },
+    ...common,
     projects: [
       {
         extends: true,

@@ -3,8 +3,8 @@ import { choose, runCells } from './cells.ts';
 
 describe('whatever breaks, at whatever point: one final result per task, one migration per attempt, no cap exceeded', () => {
   /**
-   * A few, and a kill at the requests of a move between cells. `KRONOS_FAULT_CELLS=sample` runs each fault and each point once, as
-   * `.ci/run` does with `run.ts`; `all` runs every cell, a number or text fewer.
+   * A few, and a kill at the requests of a move between cells. `KRONOS_FAULT_CELLS=sample` runs those that `.ci/run` runs with
+   * `run.ts`; `all` runs every cell, a number or text fewer.
    */
   const { KRONOS_FAULT_CELLS: wanted } = process.env;
   const stages = ['in POST', 'in confirm', 'in revert'];

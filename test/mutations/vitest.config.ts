@@ -1,8 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { common } from '../common.ts';
 import type { Mutant } from './mutants.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const mutant: Mutant | null = JSON.parse(process.env.KRONOS_MUTANT ?? 'null');
 
 /** The tests of one mutant. It exists only in what Vite hands to the tests: no file changes. */
@@ -12,15 +11,13 @@ export default defineConfig({
       name: 'mutant',
       enforce: 'pre',
       transform(code, id) {
-        if (mutant === null || id.split('?')[0] !== `${root}${mutant.file}`) return undefined;
+        if (mutant === null || id.split('?')[0] !== `${common.root}${mutant.file}`) return undefined;
         return code.slice(0, mutant.start) + mutant.becomes + code.slice(mutant.end);
       },
     },
   ],
   test: {
-    // Print expected and received values in full: of a run elsewhere only the log remains.
-    chaiConfig: { truncateThreshold: 0 },
-    root,
+    ...common,
     include: ['{libs,services,test}/**/*.{unit,int}.test.ts'],
     setupFiles: ['test/property/seed.ts'],
     testTimeout: 300_000,

@@ -1,12 +1,10 @@
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { common } from '../common.ts';
 
 /** The tests against a real OpenStack, which must be up: one after the other, since they share one cloud, and with time to wait for it. */
 export default defineConfig({
   test: {
-    // Print expected and received values in full: of a run elsewhere only the log remains.
-    chaiConfig: { truncateThreshold: 0 },
-    root: fileURLToPath(new URL('../..', import.meta.url)),
+    ...common,
     include:
       process.env.KRONOS_NIGHTLY === '1'
         ? ['test/{openstack,contract}/**/*.nightly.test.ts']

@@ -44,6 +44,14 @@ async function checkpointAt(sequence: number): Promise<void> {
   await writeCheckpoint(log, state, anchor, by, 0);
 }
 
+/** The messages of all checkpoints on the stream. */
+async function storedParts(): Promise<StateCheckpointed[]> {
+  const parts: StateCheckpointed[] = [];
+  for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
+    if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
+  return parts;
+}
+
 /** Where a reader starts, what it says, and the text of the state that it has in the end. */
 async function read() {
   const skipped: SkippedCheckpoint[] = [];
@@ -91,9 +99,7 @@ describe('a reader of the log', () => {
       [good + 3, (data) => data, /another log/],
       [end + 1000, (data) => data, /log ends at/],
     ];
-    const parts: StateCheckpointed[] = [];
-    for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
-      if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
+    const parts = await storedParts();
     for (const [sequence, change] of spoilt)
       for (const part of parts)
         await log.append({ ...part, id: `${part.id}-${sequence}`, data: { ...change(part.data), sequence } });
@@ -109,10 +115,7 @@ describe('a reader of the log', () => {
     const end = await append({ seed: 4, cycles: 60 });
     const good = Math.floor(end / 3);
     await checkpointAt(good);
-    const parts: StateCheckpointed[] = [];
-    for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
-      if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
-    for (const part of parts)
+    for (const part of await storedParts())
       await log.append({ ...part, id: `${part.id}-lost`, data: { ...part.data, installationId: 'lost' } });
     expect((await read()).start).toBe(good);
   });

@@ -1,0 +1,8 @@
+import { fileURLToPath } from 'node:url';
+
+/** What all configurations of vitest share. */
+export const common = {
+  root: fileURLToPath(new URL('..', import.meta.url)),
+  // Print expected and received values in full: of a run elsewhere only the log remains.
+  chaiConfig: { truncateThreshold: 0 },
+};
