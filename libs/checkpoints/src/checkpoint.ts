@@ -124,7 +124,7 @@ export async function writeCheckpoint(
     const bytes = new TextEncoder().encode(text);
     const large = bytes.byteLength > MAX_INLINE_BYTES;
     const body = large ? await log.objects.put(bucketNames.checkpoints, `${aggregate} at ${sequence}`, bytes) : null;
-    const id = messageId.checkpoint(aggregate, sequence);
+    const id = messageId.checkpoint(aggregate, sequence, installationId);
     await log.append({
       type: 'state.checkpointed',
       version: 1,

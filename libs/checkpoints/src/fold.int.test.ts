@@ -39,17 +39,9 @@ async function folded(to?: number) {
   return { state: folder.snapshot(), anchor };
 }
 
-async function checkpointAt(sequence: number): Promise<void> {
+async function checkpointAt(sequence: number, installationId: string | null = null): Promise<void> {
   const { state, anchor } = await folded(sequence);
-  await writeCheckpoint(log, state, anchor, by, 0);
-}
-
-/** The messages of all checkpoints on the stream. */
-async function storedParts(): Promise<StateCheckpointed[]> {
-  const parts: StateCheckpointed[] = [];
-  for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
-    if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
-  return parts;
+  await writeCheckpoint(log, state, anchor, by, 0, installationId);
 }
 
 /** Where a reader starts, what it says, and the text of the state that it has in the end. */
@@ -99,7 +91,9 @@ describe('a reader of the log', () => {
       [good + 3, (data) => data, /another log/],
       [end + 1000, (data) => data, /log ends at/],
     ];
-    const parts = await storedParts();
+    const parts: StateCheckpointed[] = [];
+    for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
+      if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
     for (const [sequence, change] of spoilt)
       for (const part of parts)
         await log.append({ ...part, id: `${part.id}-${sequence}`, data: { ...change(part.data), sequence } });
@@ -114,9 +108,8 @@ describe('a reader of the log', () => {
   it('uses a checkpoint beside one of a lost log that has the same sequence', async () => {
     const end = await append({ seed: 4, cycles: 60 });
     const good = Math.floor(end / 3);
+    await checkpointAt(good, 'lost');
     await checkpointAt(good);
-    for (const part of await storedParts())
-      await log.append({ ...part, id: `${part.id}-lost`, data: { ...part.data, installationId: 'lost' } });
     expect((await read()).start).toBe(good);
   });
 

@@ -183,5 +183,7 @@ export const messageId = {
   control: (commandId: string) => `control:${commandId}`,
   /** One per heartbeat: the time at which it was made, in ms since the epoch. */
   reported: (service: string, instance: string, atMs: number) => `service.reported:${service}:${instance}:${atMs}`,
-  checkpoint: (aggregate: string, sequence: number) => `state.checkpointed:${aggregateToken(aggregate)}:${sequence}`,
+  /** Names the installation too: a new log reaches the sequences of a lost one. */
+  checkpoint: (aggregate: string, sequence: number, installationId: string | null) =>
+    `state.checkpointed:${aggregateToken(aggregate)}:${sequence}${installationId === null ? '' : `:${installationId}`}`,
 } as const;

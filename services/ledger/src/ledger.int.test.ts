@@ -141,7 +141,11 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     if (good === null) throw new Error('no checkpoint was written');
     await bed.append(randomHistory({ seed: 6, cycles: 30, aggregates: ['gpu'], startMs: Date.now() }));
     const data = change(good);
-    await bed.log.append({ ...good, id: messageId.checkpoint('gpu', data.sequence), data });
+    await bed.log.append({
+      ...good,
+      id: messageId.checkpoint('gpu', data.sequence, data.installationId ?? null),
+      data,
+    });
     const ledger = await bed.start();
     expect(ledger.lines).toContainEqual(
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
