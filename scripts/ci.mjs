@@ -112,19 +112,16 @@ const behind = (nice, plan) => ({ ...plan, nice });
 const install = check('install', script('node', '--version'));
 const each = inOrder(
   install,
-  sideBySide(
-    tests('test', ['test'], 35),
-    behind(
-      19,
-      inOrder(
-        check('openstack bed', ['test/openstack/bed', 'install'], 25),
-        check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
-      ),
-    ),
-  ),
+  sideBySide(tests('test', ['test'], 35), behind(19, check('openstack bed', ['test/openstack/bed', 'install'], 25))),
   sideBySide(
     tests('openstack', ['openstack'], 30),
-    behind(5, inOrder(tests('containers', ['containers'], 20), tests('recovery', ['recovery'], 25))),
+    behind(
+      5,
+      inOrder(
+        check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
+        tests('containers', ['containers'], 20),
+      ),
+    ),
     behind(
       5,
       inOrder(
@@ -133,6 +130,7 @@ const each = inOrder(
         check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
         cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
         tests('cluster', ['cluster'], 20),
+        tests('recovery', ['recovery'], 25),
       ),
     ),
   ),
