@@ -18,10 +18,10 @@ export class Kept<T> {
     }
   }
 
-  /** Returns the kept figure of that name, or computes and keeps it. */
-  async get(name: string, make: () => Promise<T>): Promise<T> {
+  /** Returns the kept figure of that name if it is good enough; otherwise computes and keeps it. */
+  async get(name: string, make: () => Promise<T>, isEnough: (kept: T) => boolean = () => true): Promise<T> {
     const known = this.#known.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined && isEnough(known)) return known;
     const value = await make();
     this.#known.set(name, value);
     if (this.#file !== undefined) appendFileSync(this.#file, `${JSON.stringify({ name, value })}\n`);

@@ -12,6 +12,8 @@ const MOST = 100_000;
 
 /** No enumeration with pruning runs when there are more placements than this with one move less than the budget. */
 const MOST_INNER = 10_000_000;
+/** Amounts below this are rounding. */
+const ROUNDING = 1e-6;
 /** An enumeration with pruning stops after this many placements. */
 const PATIENCE = 4_000_000;
 
@@ -46,7 +48,7 @@ export type Exhausted = {
 /**
  * Enumerates every placement within the budget and offers each legal one that is better than the best so far. It prunes placements that
  * cannot be better: k moves lower at most k hosts and raise at most k hosts, so the next highest and the next lowest host bound their
- * imbalance.
+ * imbalance. It also prunes placements in which more hosts are overfull than moves are left.
  *
  * @param best the best so far; read again after each offer.
  * @param most placements that may be looked at; without it {@link placementsWithin} says how many there are.
@@ -127,12 +129,14 @@ export function exhaust(
     }
     return reached || combined <= known.combined + EPSILON;
   };
+  const amounts = new Amounts(field);
   const visit = (i: number, left: number, cost: number): void => {
     looked++;
     if (looked >= end) {
       complete = false;
       return;
     }
+    if (!amounts.mayFit(i, left)) return;
     if (left < field.budget && promising(cost, 0) && isLegal(field, place)) offer(Int32Array.from(place));
     if (left === 0 || (left <= 2 && !promising(cost, left as 1 | 2))) return;
     for (let j = i; j < vmsOf.length; j++) {
@@ -141,7 +145,9 @@ export function exhaust(
       for (const to of item(options, j)) {
         shift(cluster, score, v, from, to);
         place[v] = to;
+        amounts.move(v, from, to);
         visit(j + 1, left - 1, cost + float(costs, v));
+        amounts.undo(v, from, to);
         place[v] = from;
         shift(cluster, score, v, to, from);
         if (!complete) return;
@@ -150,6 +156,65 @@ export function exhaust(
   };
   visit(0, field.budget, 0);
   return { looked, complete };
+}
+
+/** The free amounts of the hosts while an enumeration moves VMs. Departures free room, as in {@link isLegal}. */
+class Amounts {
+  readonly #field: Field;
+  readonly #free: Float64Array;
+  /** The VMs that have moved, and their hosts. */
+  readonly #vms: number[] = [];
+  readonly #hosts: number[] = [];
+
+  constructor(field: Field) {
+    this.#field = field;
+    this.#free = Float64Array.from(field.room.free);
+  }
+
+  move(vm: number, from: number, to: number): void {
+    this.#shift(vm, from, to);
+    this.#vms.push(vm);
+    this.#hosts.push(to);
+  }
+
+  /** Undoes the last move. */
+  undo(vm: number, from: number, to: number): void {
+    this.#shift(vm, to, from);
+    this.#vms.pop();
+    this.#hosts.pop();
+  }
+
+  /** True when `left` further moves, of VMs from position `i` of `vmsOf` on, may relieve every overfull host. */
+  mayFit(i: number, left: number): boolean {
+    const { start } = this.#field;
+    let overfull = 0;
+    for (let k = 0; k < this.#hosts.length; k++) {
+      const host = item(this.#hosts, k);
+      if (!this.#isOverfull(host, item(this.#vms, k))) continue;
+      // `vmsOf` is in the order of the hosts: no VM of this one is left.
+      if (int(start, host + 1) <= i) return false;
+      // One move relieves one host.
+      if (this.#hosts.indexOf(host) === k) overfull++;
+    }
+    return overfull <= left;
+  }
+
+  /** Does the host lack an amount that this VM, which has arrived, needs? */
+  #isOverfull(host: number, vm: number): boolean {
+    const { R, demand } = this.#field.cluster;
+    for (let r = 0; r < R; r++)
+      if (float(demand, vm * R + r) > 0 && float(this.#free, host * R + r) < -ROUNDING) return true;
+    return false;
+  }
+
+  #shift(vm: number, from: number, to: number): void {
+    const { R, demand } = this.#field.cluster;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      this.#free[from * R + r] = float(this.#free, from * R + r) + amount;
+      this.#free[to * R + r] = float(this.#free, to * R + r) - amount;
+    }
+  }
 }
 
 /** Hosts that a VM may go to, without regard to amounts and groups. */
