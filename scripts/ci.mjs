@@ -108,19 +108,17 @@ const sideBySide = (...lanes) => ({ lanes });
 const behind = (nice, plan) => ({ ...plan, nice });
 
 // `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
-// clouds, leases and builds, and share the machine well. The tests on OpenStack are the longest lane: the others stand behind it.
+// clouds, leases and builds, and share the machine well. The last lane is the shortest: it stands behind the others.
 const install = check('install', script('node', '--version'));
 const each = inOrder(
   install,
   sideBySide(tests('test', ['test'], 35), behind(19, check('openstack bed', ['test/openstack/bed', 'install'], 25))),
   sideBySide(
     tests('openstack', ['openstack'], 30),
-    behind(
-      5,
-      inOrder(
-        check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
-        tests('containers', ['containers'], 20),
-      ),
+    inOrder(
+      check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
+      tests('nats command', ['vitest', 'run', 'test/replay/natsCli'], 10),
+      tests('containers', ['containers'], 20),
     ),
     behind(
       5,
