@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { defaultSearchThreads, searchThreads } from '@kronos/cycle';
 import { type ClusterFile, clusterOf, planParsed } from '@kronos/placement';
 import { z } from 'zod';
 import { largeCluster } from './clusters.ts';
@@ -16,8 +17,9 @@ import { seeded } from './random.ts';
  *
  * With `--references`, what the annealer found is kept in that file and used again: only the planner runs anew.
  *
- * Seconds are of CPU, on each core: other load on the machine changes nothing. `excess` is the combined imbalance of the plan over that
- * of the reference, less 1.
+ * The seconds of the annealer are of CPU, on each core: other load on the machine changes nothing. `ms` is the time of the plan with as
+ * many threads as a planner has by default, `cpuMs` the CPU that it takes on all of them. `excess` is the combined imbalance of the plan
+ * over that of the reference, less 1.
  */
 
 type Problem = {
@@ -345,7 +347,8 @@ async function main(): Promise<void> {
     },
   });
   const references = new Kept(values.references, referenceSchema);
-  const rows: { cluster: string; excess: number }[] = [];
+  const threads = searchThreads(defaultSearchThreads());
+  const rows: { cluster: string; excess: number; ms: number }[] = [];
   for (const size of values.sizes.split(','))
     for (const seed of values.seeds.split(',').map(Number))
       for (const [name, make] of [
@@ -355,9 +358,11 @@ async function main(): Promise<void> {
         const [hosts = 0, vms = 0, maxMigrations = 0] = size.split(/[x:]/).map(Number);
         const file = make(hosts, vms, seed);
         const cluster = clusterOf(file, { maxMigrations });
-        planParsed(cluster, { maxMigrations });
+        planParsed(cluster, { maxMigrations }, threads.carryOut);
         const cpu = process.cpuUsage();
-        const plan = planParsed(cluster, { maxMigrations });
+        const began = performance.now();
+        const plan = planParsed(cluster, { maxMigrations }, threads.carryOut);
+        const ms = performance.now() - began;
         const { user, system } = process.cpuUsage(cpu);
         const title = `${name} ${hosts}x${vms} seed ${seed}, ${plan.moves.length} moves`;
         const { best: reference, relaxed } = await references.get(title, async () => {
@@ -378,6 +383,7 @@ async function main(): Promise<void> {
           reference,
           relaxed,
           excess: combined / reference - 1,
+          ms,
           cpuMs: (user + system) / 1000,
         };
         rows.push(row);
@@ -385,7 +391,10 @@ async function main(): Promise<void> {
       }
   const sorted = rows.map((row) => row.excess).sort((a, b) => a - b);
   const [median, worst] = [sorted[sorted.length >> 1], sorted.at(-1)];
-  console.log(JSON.stringify({ bench: 'reference', seconds: Number(values.seconds), median, worst, rows }, null, 2));
+  await threads.close();
+  const slowestMs = Math.max(...rows.map((row) => row.ms));
+  const seconds = Number(values.seconds);
+  console.log(JSON.stringify({ bench: 'reference', seconds, median, worst, slowestMs, rows }, null, 2));
 }
 
 const referenceSchema = z.strictObject({ best: z.number(), relaxed: z.number() });

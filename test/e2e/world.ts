@@ -128,6 +128,7 @@ policies_file = ${policiesFile}
 dry_run = false
 balance = false
 evaluation_interval = 3
+search_work_limit = 5000000
 [executor]
 poll_interval = 0.25
 ${sections}[nova]

@@ -232,7 +232,9 @@ function quietReason(
   const { cluster, judged } = observed;
   if (cluster.P === 0) return 'nothing-scored';
   if (mode === 'pack') return null;
-  if (allWithin(cluster, imbalance)) return 'balanced';
+  // A skipped policy may be far above its threshold.
+  if (allWithin(cluster, imbalance))
+    return judged.every(({ reason }) => reason === null) ? 'balanced' : 'partly-scored';
   const due = policies.some((state) => {
     const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
     return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);

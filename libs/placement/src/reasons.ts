@@ -27,6 +27,7 @@ export const reasonMeanings = {
   'no-drain': 'No host can be drained.',
   'no-budget': 'Moves in flight use the whole budget.',
   'nothing-scored': 'Every policy is skipped, so nothing is balanced.',
+  'partly-scored': 'No policy that is scored detects an imbalance. The imbalance of the skipped policies is unknown.',
   'rules-only': 'Balancing is off and no rule asks for a move.',
 
   // A policy takes no part.
@@ -41,6 +42,7 @@ export const reasonMeanings = {
 
   // A VM does not move.
   'vm-source-down': "The VM's host is down.",
+  'vm-source-disabled': "The VM's host is disabled: only an evacuation moves the VM.",
   'vm-source-unknown': "The state of the VM's host is unknown.",
   'vm-status': 'The VM is neither ACTIVE nor PAUSED.',
   'vm-busy': 'The VM has a task state.',

@@ -34,7 +34,7 @@ describe('the planner under load that goes on', () => {
   });
 
   it('without a wait, a month with the forecast is the month without it', () => {
-    const input = { scenario: named(months, 'daily and weekly'), seed: 301_000, days: 10, size };
+    const input = { scenario: named(months, 'office'), seed: 301_000, days: 10, size };
     const { waits, ...on } = run({ ...input, variant: forecasting });
     expect(waits).toBe(0);
     expect(on.moves).toBeGreaterThan(0);

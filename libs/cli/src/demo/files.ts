@@ -25,6 +25,8 @@ evaluation_interval = 3
 cooldown = 4
 instance_cooldown = 10
 settle_seconds = 2.5
+# A plan must be ready within two intervals, also on a machine that is busy.
+search_work_limit = 5000000
 
 [executor]
 max_concurrent_migrations = 8

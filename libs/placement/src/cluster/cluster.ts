@@ -57,7 +57,10 @@ export type Cluster = {
   readonly vcpus: Float64Array;
   /** GiB that a move of the VM copies. */
   readonly copyGib: Float64Array;
-  /** Code number of the reason that only an evacuation may move the VM (too young, or outside its own windows); 0 when there is none. */
+  /**
+   * Code number of the reason that only an evacuation may move the VM (on a disabled host, too young, or outside its own windows); 0 when
+   * there is none.
+   */
   readonly evacuationOnly: Int32Array;
   /** Code number of the reason that the VM may not move at all; 0 when it may. */
   readonly vmRefusal: Int32Array;

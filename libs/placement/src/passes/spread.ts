@@ -61,7 +61,7 @@ function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carry
     // The last plan is the best, but an earlier one may need fewer moves.
     let best = found.solution;
     let whole = false;
-    for (const { place } of second.course) {
+    for (const { place } of second.bests) {
       const order = (to: Int32Array) => (blockedMoves(draft, field, to, nobody).length === 0 ? nobody : null);
       const merged = pruned(field, judge(field, place), minGain, order);
       const possible =

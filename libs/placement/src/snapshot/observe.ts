@@ -25,7 +25,7 @@ export type Observed = {
   readonly cluster: Cluster;
   /** The reasons that VMs may not move, with the facts; by server uuid. */
   readonly vmGrounds: ReadonlyMap<string, Ground>;
-  /** VMs that only an evacuation may move (too young, or outside their own windows); by server uuid. */
+  /** VMs that only an evacuation may move (on a disabled host, too young, or outside their own windows); by server uuid. */
   readonly evacuationOnlyGrounds: ReadonlyMap<string, Ground>;
   /** End of the open window of each VM with its own windows, ms since the epoch; by server uuid. */
   readonly vmWindowEnds: ReadonlyMap<string, number>;
@@ -102,7 +102,7 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
       window.hard ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);
-    const evacuationOnly = tooYoung(server, options, now) ?? window.soft;
+    const evacuationOnly = sourceDisabled(host) ?? tooYoung(server, options, now) ?? window.soft;
     if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
     let at = server.host;
     let alsoOn = running === undefined ? server.alsoOn : [...server.alsoOn, ...running];
@@ -247,6 +247,11 @@ function missingProfile(
   for (const [p, j] of taking.entries())
     if (profiles[p]?.[i] === null) return { code: 'vm-no-profile', detail: { policy: j.policy.name } };
   return null;
+}
+
+/** The reason that only an evacuation may move a server: the executor cancels any other move off a disabled host. */
+function sourceDisabled(host: HostObservation | undefined): Ground | null {
+  return host?.service.status === 'disabled' ? { code: 'vm-source-disabled', detail: { host: host.name } } : null;
 }
 
 /** The reason that a server is too young to be moved; null when it is old enough. A server of unknown age is too young. */

@@ -10,7 +10,7 @@ import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
-import { COOLING } from './level.ts';
+import { COURSES } from './level.ts';
 import { pruned } from './prune.ts';
 import type { CarryOut, LevelFound, LevelRun } from './runs.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
@@ -39,14 +39,14 @@ export type Found = {
   readonly field: Field;
   readonly solution: Solution;
   /** Every solution that was the best for a while, the last one included. */
-  readonly course: readonly Solution[];
+  readonly bests: readonly Solution[];
   readonly end: SearchEnd;
   readonly work: number;
 };
 
 /** Cost of one proposal of the local search, in candidates of the guides. */
-const PROPOSAL_COST = 5;
-/** Cost of one placement of an enumeration, in the same unit. */
+const PROPOSAL_COST = 2;
+/** Cost of one placement of an enumeration, in candidates of the guides. */
 const PLACEMENT_COST = 2;
 /** A combined imbalance this close to its lower bound counts as optimal. */
 const PROVEN = 1e-7;
@@ -56,13 +56,18 @@ const GUIDED_HOSTS = 100;
 const ALL_GUIDES = 3_000_000;
 /** Runs for each part by itself, as parts of a whole run. */
 const PART_RUNS = [1 / 16, 1 / 4];
-/** Runs of the whole length, in a search for the lowest imbalance. */
-const WHOLE = 6;
+/**
+ * With fewer proposals for each movable VM, or for each move of the budget, a long run begins at the best plan. Like `REHEATED`, found by
+ * trial with `npm run bench:reference`.
+ */
+const FROM_HOME = { perVm: 800, perMove: 15_000 };
+/** From this many proposals for each movable VM on, a long run begins at home with any budget, and is heated again. */
+const REHEATED = 3000;
 /** A run on the real measure follows each: its length, as a part of the length of the other, and its heat. */
 const FINISH = 0.1;
 const FINISH_HEAT = 0.3;
-/** One of this many runs is cautious (departures free no room) even when room is short: its result always has an order. */
-const CAUTIOUS = 6;
+/** Seeds that are cautious (departures free no room) even when room is short: the result of their run always has an order. */
+const CAUTIOUS = { first: 2, every: 6 };
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
 /** The search for the lowest cost begins with this part of a whole run. */
@@ -84,10 +89,13 @@ class Search {
   readonly #limits: Bound;
   #best: Solution;
   /** Every solution that was the best. */
-  readonly #course: Solution[] = [];
+  readonly #bests: Solution[] = [];
   #work: number;
   #guideWork = 0;
   #cut = false;
+  /** The seed of the next run for the lowest imbalance. No two of them have the same. */
+  #nextSeed = 1;
+  #wholeRunsLeft: number;
   /** Some candidate was refused for lack of room that departures would free. */
   #tight = false;
 
@@ -98,6 +106,7 @@ class Search {
     this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score), settings.moveOverheadGib);
     this.#best = judge(this.#field, this.#field.home);
     const { cluster, home, score, movable, budget } = this.#field;
+    this.#wholeRunsLeft = mostWholeRuns(this.#field);
     this.#limits = bound({ cluster, place: home, score, movable, budget });
   }
 
@@ -106,14 +115,15 @@ class Search {
     // A plan starts above a threshold, and aims at the targets.
     if (!allWithin(field.cluster, field.imbalance)) {
       this.#greedy();
-      if (!this.#exhausted()) this.#seek();
+      if (field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted()) this.#seek();
     }
-    return { field, solution: this.#best, course: this.#course, end: this.#end(), work: this.#work };
+    return { field, solution: this.#best, bests: this.#bests, end: this.#end(), work: this.#work };
   }
 
   #end(): SearchEnd {
     const { budget } = this.#field;
-    if (this.#best.reached) return 'done';
+    // Where no VM may move, a larger budget changes nothing.
+    if (this.#best.reached || this.#field.vmsOf.length === 0) return 'done';
     // At the bound, only a larger budget could give a better plan.
     const spent = this.#best.moves >= budget || this.#best.combined <= this.#limits.combined + PROVEN;
     return spent && !this.#best.within ? 'budget' : this.#cut ? 'work' : 'done';
@@ -132,8 +142,8 @@ class Search {
   /** Enumerates all plans when there are few; false when there are too many. */
   #exhausted(): boolean {
     const placements = placementsWithin(this.#field);
-    if (this.#work + placements * PROPOSAL_COST > this.#settings.workLimit) return false;
-    this.#exhaust(PROPOSAL_COST);
+    if (this.#work + placements * PLACEMENT_COST > this.#settings.workLimit) return false;
+    this.#exhaust();
     return true;
   }
 
@@ -141,16 +151,16 @@ class Search {
   #exhaustedBetter(): boolean {
     if (this.#cut || !mayExhaust(this.#field)) return false;
     const most = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PLACEMENT_COST));
-    const { looked, complete } = this.#exhaust(PLACEMENT_COST, most);
+    const { looked, complete } = this.#exhaust(most);
     if (!complete && looked >= most) this.#cut = true;
     return complete;
   }
 
-  #exhaust(cost: number, most?: number): Exhausted {
+  #exhaust(most?: number): Exhausted {
     const best = () => this.#best;
     const offer = (place: Int32Array) => this.#offerOrdered(place);
     const exhausted = exhaust(this.#field, best, offer, this.#draft.refusals, most);
-    this.#spend(exhausted.looked * cost);
+    this.#spend(exhausted.looked * PLACEMENT_COST);
     return exhausted;
   }
 
@@ -166,9 +176,9 @@ class Search {
         this.#guided(shape);
       }
     if (!this.#best.reached) this.#partByPart();
-    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS, 1);
+    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS);
     if (this.#exhaustedBetter()) return;
-    if (!this.#best.reached) this.#lowest(reachable, longRounds(), SHORT_ROUNDS.length + 1);
+    if (!this.#best.reached) this.#lowest(reachable, furtherRounds());
     if (this.#best.reached) {
       const cheapest = this.#leastCost(least);
       this.#fewer(least);
@@ -214,7 +224,7 @@ class Search {
 
   /** The targets at the lowest cost: runs from the best plan, each twice as long as the one before. Shorter ones begin colder. */
   #cheapest(enough: () => boolean): void {
-    const longest = longestRun(this.#field);
+    const longest = wholeRunElsewhere(this.#field);
     let seed = 1;
     for (let steps = Math.ceil(longest * FIRST_RUN); ; steps = Math.min(longest, 2 * steps), seed++) {
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
@@ -229,41 +239,37 @@ class Search {
 
   /**
    * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
-   * {@link level} from home, which find more than runs from the best plan. On a large cluster a long round is a single run. It begins at
-   * the best plan, because with many moves one run from home does not reach what guides found. As many short runs on the real measure
+   * {@link level} from home, which find more than runs from the best plan. On a large cluster the long runs begin at the best plan,
+   * because with many moves a run from home does not reach what guides found. As many short runs on the real measure
    * follow, from the best plan. Rounds end at the same amounts of work under every limit, and each is divided into runs of equal length.
    * When room is short, most runs let departures free room.
    */
-  #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
+  #lowest(reachable: boolean, ends: Iterable<number>): void {
     const field = this.#field;
     const { budget } = field;
     const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
-    const whole = longestRun(field);
-    let left = WHOLE;
-    let first = firstSeed;
     for (const end of ends) {
-      if (this.#cut) return;
+      if (this.#cut || this.#wholeRunsLeft <= 0) return;
       const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
-      const runs = Math.max(1, Math.min(left, Math.round(proposals / (whole * (1 + FINISH)))));
-      const steps = Math.min(whole, Math.floor(proposals / runs / (1 + FINISH)) - 2 * SAMPLES);
-      if (steps < LEAST_RUN) continue;
       const isLong = end > LAST_SHORT;
-      const cooling = isLong ? COOLING.long : COOLING.short;
-      const start = isLong && runs === 1 ? this.#best.place : field.home;
-      const seeds = Array.from({ length: runs }, (_, run) => first + run);
-      first += runs;
+      const { runs, steps } = divided(field, proposals, isLong, this.#wholeRunsLeft);
+      if (steps < LEAST_RUN) continue;
+      const name = isLong ? courseOf(field, steps) : 'short';
+      const course = COURSES[name];
+      const start = name === 'fromBest' ? this.#best.place : field.home;
+      const seeds = Array.from({ length: runs }, (_, run) => this.#nextSeed + run);
+      this.#nextSeed += runs;
       const tight = this.#tight;
-      const isFinal = (seed: number): boolean => tight && seed % CAUTIOUS !== 2;
-      const level = seeds.map((seed) => ({ field, start, steps, seed, cooling, departuresFree: isFinal(seed) }));
+      const departuresFree = (seed: number): boolean => tight && seed % CAUTIOUS.every !== CAUTIOUS.first;
+      const level = seeds.map((seed) => ({ field, start, steps, seed, course, departuresFree: departuresFree(seed) }));
       for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
       for (const seed of seeds) {
         if (this.#cut || enough()) return;
         const aim = reachable && seed % 2 === 1 ? 'targets' : 'lowest';
         const finish = { aim, budget, steps: Math.ceil(steps * FINISH), heat: FINISH_HEAT, seed } as const;
-        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree: isFinal(seed) })) return;
+        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree: departuresFree(seed) })) return;
       }
-      if (steps === whole) left -= runs;
-      if (left <= 0) return;
+      if (steps === wholeRun(field)) this.#wholeRunsLeft -= runs;
     }
   }
 
@@ -276,8 +282,8 @@ class Search {
     for (const share of PART_RUNS) {
       const place = Int32Array.from(this.#field.home);
       const runs = parts.map((field) => {
-        const steps = Math.ceil(share * longestRun(field));
-        return { field, start: field.home, steps, seed: 1, cooling: COOLING.short, departuresFree: false };
+        const steps = Math.ceil(share * wholeRunElsewhere(field));
+        return { field, start: field.home, steps, seed: 1, course: COURSES.short, departuresFree: false };
       });
       for (const found of this.#found(runs)) for (const v of found.field.vmsOf) place[v] = int(found.place, v);
       if (this.#cut) return;
@@ -313,7 +319,7 @@ class Search {
 
   /** Looks for plans that reach the targets with one move less, until it finds none. */
   #fewer(least: number): void {
-    const steps = Math.ceil(longestRun(this.#field) / 4);
+    const steps = Math.ceil(wholeRunElsewhere(this.#field) / 4);
     for (let budget = this.#best.moves - 1; budget >= least; budget--) {
       let found = false;
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
@@ -358,7 +364,7 @@ class Search {
     const fits = solution.acceptable && solution.moves <= this.#field.budget;
     if (!fits || compare(solution, this.#best) >= 0) return;
     this.#best = solution;
-    this.#course.push(solution);
+    this.#bests.push(solution);
   }
 
   /** The same for a placement whose moves need an order. A VM without a place in any order is parked, or stays. */
@@ -407,8 +413,48 @@ class Search {
   }
 }
 
-/** Proposals of a whole run. More proposals rarely find more. */
-const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
+/** Proposals of a run of the whole length. A small cluster needs more for each VM. */
+const runOf = (perVm: number, { vmsOf }: Field): number => perVm * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
+
+/** Proposals of a whole run in the search for the lowest imbalance: several runs find more than a longer one. */
+const wholeRun = (field: Field): number => runOf(4000, field);
+
+/**
+ * The most whole runs in a search for the lowest imbalance. Runs of a small cluster are short, and their best plan is often found by one run
+ * of many (`npm run bench:quality`); on a larger cluster more runs cost time and find nothing more.
+ */
+const mostWholeRuns = ({ vmsOf }: Field): number => Math.max(6, Math.min(20, Math.round(800 / vmsOf.length)));
+
+/** Proposals of a whole run in the other searches, and for parts. More proposals rarely find more. */
+const wholeRunElsewhere = (field: Field): number => runOf(2000, field);
+
+/** With fewer proposals, a long run from home does not reach what guides found. */
+const leastFromHome = ({ vmsOf, budget }: Field): number =>
+  Math.max(FROM_HOME.perVm * vmsOf.length, Math.min(REHEATED * vmsOf.length, FROM_HOME.perMove * budget));
+
+/** The course of a long run with this many proposals. */
+function courseOf(field: Field, steps: number): 'fromBest' | 'reheated' | 'long' {
+  if (steps < leastFromHome(field)) return 'fromBest';
+  return steps >= REHEATED * field.vmsOf.length ? 'reheated' : 'long';
+}
+
+/**
+ * The runs of a round with this many proposals, and the proposals of each. A long round has whole runs if it has room for them, else
+ * four if each may begin at home, else two: so it has runs for several threads.
+ */
+function divided(
+  field: Field,
+  proposals: number,
+  isLong: boolean,
+  mostRuns: number,
+): { readonly runs: number; readonly steps: number } {
+  const ofLevel = proposals / (1 + FINISH);
+  const whole = wholeRun(field);
+  const stepsOf = (runs: number): number => Math.min(whole, Math.floor(ofLevel / runs) - 2 * SAMPLES);
+  const least = !isLong ? 1 : stepsOf(4) >= leastFromHome(field) ? 4 : 2;
+  const runs = Math.min(mostRuns, Math.max(least, Math.round(ofLevel / whole)));
+  return { runs, steps: stepsOf(runs) };
+}
 
 /** Ends of the rounds of the search for the lowest imbalance, in evaluated candidates. The first rounds are short. */
 const SHORT_ROUNDS = [50_000, 500_000];
@@ -416,10 +462,13 @@ const SHORT_ROUNDS = [50_000, 500_000];
 /** End of the last round of short runs. */
 const LAST_SHORT = 2_000_000;
 
+/** End of the first long round: the default work limit, for which the rounds are laid out. */
+export const DEFAULT_ROUND = 20_000_000;
+
 /** The further rounds: a short one, the default work limit, then doubled each time. */
-function* longRounds(): Generator<number> {
+function* furtherRounds(): Generator<number> {
   yield LAST_SHORT;
-  for (let end = 20_000_000; ; end *= 2) yield end;
+  for (let end = DEFAULT_ROUND; ; end *= 2) yield end;
 }
 
 type AnnealRun = {

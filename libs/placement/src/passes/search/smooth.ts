@@ -24,13 +24,15 @@ export class Smooth {
   readonly #cost: Float64Array;
   /** The load of an average movable VM on an average host, by policy. */
   readonly #typical: Float64Array;
-  /** By host and policy: `exp((value - middle) / width)`. */
-  readonly #power: Float64Array;
+  /** By host and policy: the part of the cost from the upper end, and from the lower end; 0 for a host that does not count. */
+  readonly #upper: Float64Array;
+  readonly #lower: Float64Array;
   /** The same for the hosts of the walk's proposal, after it. */
-  readonly #next: Float64Array;
-  /** By VM and policy: `exp(load / width)`, if `tabled`. */
+  readonly #nextUpper: Float64Array;
+  readonly #nextLower: Float64Array;
+  /** By VM and policy: `exp(load / width)` and its inverse. */
   readonly #factor: Float64Array;
-  #tabled = false;
+  readonly #inverse: Float64Array;
   #grain = 0;
 
   /** @param score host values; the caller changes them and calls {@link changed}. */
@@ -44,9 +46,12 @@ export class Smooth {
     this.#above = new Float64Array(P);
     this.#below = new Float64Array(P);
     this.#cost = new Float64Array(H);
-    this.#power = new Float64Array(H * P);
-    this.#next = new Float64Array(TOUCHED * P);
+    this.#upper = new Float64Array(H * P);
+    this.#lower = new Float64Array(H * P);
+    this.#nextUpper = new Float64Array(TOUCHED * P);
+    this.#nextLower = new Float64Array(TOUCHED * P);
     this.#factor = new Float64Array(field.V * P);
+    this.#inverse = new Float64Array(field.V * P);
     this.#typical = new Float64Array(P);
     for (let p = 0; p < P; p++) {
       let loads = 0;
@@ -97,85 +102,126 @@ export class Smooth {
       const share = (aboveSquares / (above * above) + belowSquares / (below * below)) / 2;
       this.#grain += weight * float(this.#typical, p) * share;
     }
-    for (let h = 0; h < this.#field.H; h++)
-      for (let p = 0; p < P; p++) this.#power[h * P + p] = this.#powerOf(float(this.#score, h * P + p), p);
-    for (const h of this.#counted) this.#cost[h] = this.#costOf(this.#power, h * P);
+    for (const h of this.#counted) {
+      let cost = 0;
+      for (let p = 0; p < P; p++) {
+        const i = h * P + p;
+        const e = this.#powerOf(float(this.#score, i), p);
+        this.#upper[i] = float(this.#above, p) * e;
+        this.#lower[i] = float(this.#below, p) / e;
+        cost += float(this.#upper, i) + float(this.#lower, i);
+      }
+      this.#cost[h] = cost;
+    }
     this.#tabulate();
   }
 
-  /** The factor by which a VM changes the powers of its host, if all hosts have one size and no factor is out of range. */
+  /** The factors by which the VMs change the parts of their host, if all hosts have one size; NaN where one is out of range. */
   #tabulate(): void {
     const { P, cluster, vmsOf } = this.#field;
-    this.#tabled = cluster.alike;
-    for (let k = 0; k < vmsOf.length && this.#tabled; k++) {
-      const i = int(vmsOf, k) * P;
+    if (!cluster.alike) return;
+    for (const vm of vmsOf)
       for (let p = 0; p < P; p++) {
-        const exponent = float(cluster.load, i + p) / float(this.#width, p);
-        if (exponent > LARGEST_EXPONENT) this.#tabled = false;
-        this.#factor[i + p] = Math.exp(exponent);
+        const i = vm * P + p;
+        const exponent = float(cluster.load, i) / float(this.#width, p);
+        const factor = exponent > LARGEST_EXPONENT ? Number.NaN : Math.exp(exponent);
+        this.#factor[i] = factor;
+        this.#inverse[i] = 1 / factor;
       }
-    }
   }
 
   /** The change that the walk's proposal makes. */
   change(walk: Walk): number {
-    const { P, cluster } = this.#field;
-    const { touched, touchedCount, value } = walk;
-    const next = this.#next;
-    if (this.#tabled) {
-      for (let i = 0; i < touchedCount; i++) {
-        const from = int(touched, i) * P;
-        for (let p = 0; p < P; p++) next[i * P + p] = float(this.#power, from + p);
-      }
-      for (let k = 0; k < walk.size; k++) {
-        const vm = int(walk.vms, k) * P;
-        const i = int(walk.leaves, k) * P;
-        const j = int(walk.arrives, k) * P;
-        for (let p = 0; p < P; p++) {
-          const factor = float(this.#factor, vm + p);
-          next[i + p] = float(next, i + p) / factor;
-          next[j + p] = float(next, j + p) * factor;
-        }
-      }
-    } else {
-      walk.work();
-      for (let i = 0; i < touchedCount; i++)
-        for (let p = 0; p < P; p++) next[i * P + p] = this.#powerOf(float(value, i * P + p), p);
-    }
-    let sum = 0;
+    const { cluster } = this.#field;
+    if (!cluster.alike) return this.#calculated(walk);
+    const change = this.#lookedUp(walk);
+    return Number.isNaN(change) ? this.#calculated(walk) : change;
+  }
+
+  /** The change by the table of factors; NaN when the table lacks one. */
+  #lookedUp(walk: Walk): number {
+    const { P } = this.#field;
+    const { touched, touchedCount } = walk;
+    const upper = this.#nextUpper;
+    const lower = this.#nextLower;
+    let change = 0;
     for (let i = 0; i < touchedCount; i++) {
       const h = int(touched, i);
-      if (byte(cluster.counted, h) === 1) sum += this.#costOf(next, i * P) - float(this.#cost, h);
+      change -= float(this.#cost, h);
+      for (let p = 0; p < P; p++) {
+        upper[i * P + p] = float(this.#upper, h * P + p);
+        lower[i * P + p] = float(this.#lower, h * P + p);
+      }
     }
-    return sum;
+    for (let k = 0; k < walk.size; k++) {
+      const vm = int(walk.vms, k) * P;
+      const i = int(walk.leaves, k) * P;
+      const j = int(walk.arrives, k) * P;
+      for (let p = 0; p < P; p++) {
+        const factor = float(this.#factor, vm + p);
+        const inverse = float(this.#inverse, vm + p);
+        upper[i + p] = float(upper, i + p) * inverse;
+        lower[i + p] = float(lower, i + p) * factor;
+        upper[j + p] = float(upper, j + p) * factor;
+        lower[j + p] = float(lower, j + p) * inverse;
+      }
+    }
+    for (let i = 0; i < touchedCount * P; i++) change += float(upper, i) + float(lower, i);
+    return change;
+  }
+
+  /** The change by the values of the hosts after the proposal. */
+  #calculated(walk: Walk): number {
+    const { P, cluster } = this.#field;
+    const { touched, touchedCount, value } = walk;
+    walk.work();
+    let change = 0;
+    for (let i = 0; i < touchedCount; i++) {
+      const h = int(touched, i);
+      if (byte(cluster.counted, h) !== 1) {
+        this.#nextUpper.fill(0, i * P, (i + 1) * P);
+        this.#nextLower.fill(0, i * P, (i + 1) * P);
+        continue;
+      }
+      change -= float(this.#cost, h);
+      for (let p = 0; p < P; p++) {
+        const above = float(this.#above, p);
+        const below = float(this.#below, p);
+        // The power may be infinite or 0: a policy without weight costs nothing all the same.
+        const e = this.#powerOf(float(value, i * P + p), p);
+        const upper = above === 0 ? 0 : above * e;
+        const lower = below === 0 ? 0 : below / e;
+        this.#nextUpper[i * P + p] = upper;
+        this.#nextLower[i * P + p] = lower;
+        change += upper + lower;
+      }
+    }
+    return change;
   }
 
   /** To be called after the proposal that {@link change} was asked about last has been carried out. */
   changed(walk: Walk): void {
-    const { P, cluster } = this.#field;
+    const { P } = this.#field;
     for (let i = 0; i < walk.touchedCount; i++) {
       const h = int(walk.touched, i);
-      for (let p = 0; p < P; p++) this.#power[h * P + p] = float(this.#next, i * P + p);
-      if (byte(cluster.counted, h) === 1) this.#cost[h] = this.#costOf(this.#power, h * P);
+      let cost = 0;
+      for (let p = 0; p < P; p++) {
+        const upper = float(this.#nextUpper, i * P + p);
+        const lower = float(this.#nextLower, i * P + p);
+        this.#upper[h * P + p] = upper;
+        this.#lower[h * P + p] = lower;
+        cost += upper + lower;
+      }
+      this.#cost[h] = cost;
     }
   }
 
   #powerOf(value: number, p: number): number {
     return Math.exp((value - float(this.#middle, p)) / float(this.#width, p));
   }
-
-  #costOf(powers: Float64Array, from: number): number {
-    const { P } = this.#field;
-    let sum = 0;
-    for (let p = 0; p < P; p++) {
-      const e = float(powers, from + p);
-      sum += float(this.#above, p) * e + float(this.#below, p) / e;
-    }
-    return sum;
-  }
 }
 
 /** Differences of values below this are rounding. */
 const LEAST_WIDTH = 1e-6;
-/** The exponent of the largest factor: products of a few stay numbers. */
-const LARGEST_EXPONENT = 100;
+/** The exponent of the largest factor: the product of two factors and a part of a cost is a finite number. */
+const LARGEST_EXPONENT = 200;

@@ -8,9 +8,9 @@ import { breachesOf } from '../../cluster/softRules.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 
-/** The most hosts and VMs that one proposal touches. */
-export const HOSTS = 6;
-const VMS = 3;
+/** The most VMs that one proposal moves, and the most hosts that it touches. */
+const VMS = 2;
+export const HOSTS = 2 * VMS;
 
 /**
  * The placement that the local search changes: the VMs that are away from home, and their hosts. The search builds a proposal with
@@ -21,7 +21,8 @@ export class Walk {
   readonly field: Field;
   readonly place: Int32Array;
   readonly score: Float64Array;
-  readonly budget: number;
+  /** The most VMs that a proposal may leave away from home; the caller may change it. */
+  budget: number;
   /** The first `count` are the VMs away from home. */
   readonly away: Int32Array;
   count = 0;
@@ -257,7 +258,7 @@ export class Walk {
     return true;
   }
 
-  /** Draws a change that makes host `a` lighter (`down`) or heavier. False when the draw gives none. */
+  /** Draws a change that involves host `a`: the move of one VM makes it lighter (`down`) or heavier. False when the draw gives none. */
   drawAt(random: Random, a: number, down: boolean): boolean {
     const { H, home, destinationsNear } = this.field;
     const near = item(destinationsNear, a);
@@ -265,8 +266,9 @@ export class Walk {
     this.reset();
     const arrived = item(this.#arrivals, a);
     const departed = item(this.#departures, a);
+    const full = count >= this.budget;
     const kind = random.below(8);
-    if (kind < 3) {
+    if (kind < 1) {
       // One VM leaves or comes.
       let v: number;
       let b = a;
@@ -279,28 +281,30 @@ export class Walk {
       if (v < 0 || b < 0 || place[v] === b) return false;
       return this.#paid(random, v, b);
     }
-    if (kind < 5 && arrived.length > 0) {
-      // Another VM of the same home comes instead.
+    if (kind < 3) {
+      // Another VM comes instead of one that came: of the same home, or of any.
       const u = any(random, arrived);
-      const w = this.#native(random, int(home, u));
-      if (w < 0) return false;
+      if (u < 0) return false;
+      const w = this.#native(random, kind === 1 ? int(home, u) : random.below(H));
+      if (w < 0 || place[w] === a) return false;
       this.add(u, int(home, u));
       this.add(w, a);
       return true;
     }
-    if (kind < 6 && departed.length > 0) {
-      // Another VM of this host leaves instead.
+    if (kind < 4) {
+      // Another VM of this host leaves instead of one that left.
       const u = any(random, departed);
       const w = this.#native(random, a);
-      if (w < 0) return false;
+      if (u < 0 || w < 0) return false;
       this.add(w, int(place, u));
       this.add(u, a);
       return true;
     }
-    const v = random.below(3) > 0 ? any(random, arrived) : this.#native(random, a);
+    // Two VMs exchange their hosts. With a full budget only VMs that are away are drawn; the changes above replace one by another.
+    const v = full || random.below(3) > 0 ? any(random, arrived) : this.#native(random, a);
     if (v < 0) return false;
     let u: number;
-    if (random.below(3) > 0) u = count > 0 ? int(away, random.below(count)) : -1;
+    if (full || random.below(3) > 0) u = count > 0 ? int(away, random.below(count)) : -1;
     else u = near.length === 0 ? -1 : this.#native(random, any(random, near));
     return u >= 0 && u !== v && this.#exchange(v, u);
   }
