@@ -71,6 +71,6 @@ describe('kronos replay as a process', { timeout: 240_000 }, () => {
   it('says what --threads takes', async () => {
     const { code, err } = await kronos(['replay', join(root, 'case'), '--threads', 'none']);
     expect(code).toBe(2);
-    expect(err).toContain('--threads takes a whole number from 1 on, not "none"');
+    expect(err).toContain('--threads takes a whole number of at least 1, not "none"');
   });
 });

@@ -51,13 +51,13 @@ describe('kronos drain', () => {
 
   it.each([
     ['drain gpu-compute-9', 'gpu-compute-'],
-    ['drain', 'which hosts?'],
+    ['drain', 'no host is given'],
     ['drain --all', '--one-by-one'],
     ['drain gpu-compute-1 --all --one-by-one --hook true', 'both'],
     ['drain gpu-compute-1 --one-by-one', 'belong together'],
     ['drain gpu-compute-1 --one-by-one --hook true --max-parallel 2', 'both'],
     ['drain gpu-compute-1 --watch --json', 'json and yaml'],
-    ['drain gpu-compute-1 --max-parallel 0', 'whole number from 1'],
+    ['drain gpu-compute-1 --max-parallel 0', 'whole number of at least 1'],
     ['drain gpu-compute-1 --hook-timeout soon', 'duration'],
     ['undrain gpu-compute-9', 'is not being drained'],
   ])('%s: says what is wrong', async (line, text) => {

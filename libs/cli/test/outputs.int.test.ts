@@ -150,7 +150,7 @@ describe('seeing', () => {
     const [once, twice] = await Promise.all([world.kronos('hosts -a gpu'), world.kronos('hosts -a gpu,gpu')]);
     expect(twice).toEqual(once);
     expect((await world.kronos('hosts -a gpu,nope')).err).toContain('"nope" is not an aggregate in scope');
-    expect((await world.kronos('hosts -a gpu,')).err).toContain('"gpu," is no list of names');
+    expect((await world.kronos('hosts -a gpu,')).err).toContain('"gpu," is not a list of names');
     expect((await world.kronos('status -a gpu')).out).toMatch(/^Kronos, only gpu: /);
     expect((await world.kronos('status -a nope')).err).toContain('"nope" is not an aggregate in scope');
   });

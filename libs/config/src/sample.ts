@@ -184,7 +184,7 @@ export function configurationDoc(): string {
     '* `{service}` in some options of `[nats]` and `[telemetry]` stands for the name of the service, so that one file serves all',
     '  of them although each has its own NATS user.',
     '',
-    '"Read by" says which services an option matters to; what a service does not read may be absent where it runs.',
+    '"Read by" names the services that read the option. A service does not need the options that it does not read.',
     '"All" are the four services, `kronos provision` (`provision`) and the other commands (`cli`).',
   ];
   for (const [name, section] of sections) {

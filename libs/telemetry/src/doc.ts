@@ -12,7 +12,7 @@ export function telemetryDoc(): string {
     'Each service serves `/metrics` (Prometheus), `/healthz` (the process lives) and `/readyz` (200 or 503, with the reasons) on its',
     'port of `[http]`. Traces go to `[telemetry] otlp_endpoint` over OTLP/HTTP. Logs go to standard output as one JSON object per',
     'line; on a terminal they are readable. A line names `trace_id`, `span_id` and `correlationId`: the id of the snapshot or the',
-    'command that everything in the chain goes back to.',
+    'command at the start of the chain.',
     '',
     '## Metrics',
     '',

@@ -144,7 +144,7 @@ export const metricSpecs = {
     kind: 'gauge',
     name: 'kronos_clock_skew_seconds',
     unit: 's',
-    help: "Largest recent difference between an event's time and the NATS server's stamp.",
+    help: "Largest recent difference between an event's time and the NATS server's timestamp.",
     labels: {},
   },
   // Scorer.

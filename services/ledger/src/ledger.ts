@@ -123,7 +123,7 @@ async function archiverOf(input: LedgerInput, guard: LogGuard): Promise<Archiver
     around: (sequence, write) =>
       withSpan(tracer, spans.archive, { attributes: { [attributes.sequence]: sequence } }, write),
     onWritten: (sequence) => metrics.archiveSequence.set(sequence, {}),
-    onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written; it is tried again'),
+    onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written: the ledger retries'),
   });
 }
 

@@ -68,7 +68,7 @@ export function startNotifier(input: NotifierInput): Notifier {
     const before = troubles.get(sink) ?? null;
     troubles.set(sink, troubled(before, reason, clock.now()));
     if (outcome === 'dropped')
-      logger.error({ sink, reason, ...about }, 'a notification is refused for good: it is dropped');
+      logger.error({ sink, reason, ...about }, 'the receiver keeps refusing a notification: the ledger drops it');
     else
       logger[before === null ? 'warn' : 'debug'](
         { sink, reason, ...about },
@@ -145,7 +145,8 @@ export function startNotifier(input: NotifierInput): Notifier {
       kind,
       act()
         .catch((error: unknown) => {
-          if (!stopping.signal.aborted) logger.warn({ err: error, kind }, 'notifications: it is tried again');
+          if (!stopping.signal.aborted)
+            logger.warn({ err: error, kind }, 'the work on notifications failed: the ledger retries');
         })
         .finally(() => acts.delete(kind)),
     );

@@ -181,7 +181,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       if (Math.abs(skewMs) <= deps.maxClockSkewMs) return { ok: true };
       return {
         ok: false,
-        reason: `the last snapshot's time and the NATS server's stamp differ by ${(skewMs / 1000).toFixed(1)} s, more than max_clock_skew: set the clocks right`,
+        reason: `the last snapshot's time and the NATS server's timestamp differ by ${(skewMs / 1000).toFixed(1)} s, more than max_clock_skew: set the clocks right`,
       };
     },
   };

@@ -37,7 +37,7 @@ export function createKnownServers(deps: {
       } catch (error) {
         logger.warn(
           { aggregate, snapshotId, err: error },
-          'the snapshot before cannot be read, so servers that vanished since are not noticed',
+          'the previous snapshot cannot be read: servers that have vanished since then are not noticed',
         );
         return of(aggregate);
       }

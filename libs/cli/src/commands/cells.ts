@@ -100,7 +100,8 @@ export function sourceOf(
     );
   });
   const [only, ...others] = [...new Set(found)];
-  if (only === undefined) throw new UsageError('which servers leave?', 'Name an aggregate or hosts: --from old.');
+  if (only === undefined)
+    throw new UsageError('--from names no aggregate and no host', 'Name an aggregate or hosts: --from old.');
   if (others.length > 0)
     throw new UsageError(
       `--from names hosts of several aggregates: ${[only, ...others].join(', ')}`,
@@ -116,13 +117,13 @@ export function readFlavorMap(file: string): Record<string, string> {
   try {
     value = parseYaml(text);
   } catch (error) {
-    throw new UsageError(`--flavor-map ${file} is no YAML: ${error instanceof Error ? error.message : ''}`);
+    throw new UsageError(`--flavor-map ${file} is not YAML: ${error instanceof Error ? error.message : ''}`);
   }
   const entries = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
   const named = entries.flatMap(([from, to]): [string, string][] => (typeof to === 'string' ? [[from, to]] : []));
   if (named.length > 0 && named.length === entries.length) return Object.fromEntries(named);
   throw new UsageError(
-    `--flavor-map ${file} is no map of flavors`,
+    `--flavor-map ${file} is not a map of flavors`,
     'Write one line for each flavor: OLD-FLAVOR: NEW-FLAVOR.',
   );
 }

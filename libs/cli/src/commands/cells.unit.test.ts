@@ -28,7 +28,7 @@ describe('where servers leave', () => {
       '--from o3 is neither an aggregate in scope nor a host',
     );
     expect(() => sourceOf(snapshots, scope, ['o1', 'n1'])).toThrow('several aggregates: old, new');
-    expect(() => sourceOf(snapshots, scope, [])).toThrow('which servers leave?');
+    expect(() => sourceOf(snapshots, scope, [])).toThrow('--from names no aggregate and no host');
   });
 });
 
@@ -48,11 +48,11 @@ describe('a flavor map', () => {
   });
 
   it.each(['', 'small', '- small', 'small: 3', 'small: {a: b}', '{}'])('is refused: %j', (text) => {
-    expect(() => readFlavorMap(file(text))).toThrow('is no map of flavors');
+    expect(() => readFlavorMap(file(text))).toThrow('is not a map of flavors');
   });
 
-  it('is refused where it is no YAML, or not there', () => {
-    expect(() => readFlavorMap(file('a: b: c'))).toThrow('is no YAML');
+  it('is refused where it is not YAML, or not there', () => {
+    expect(() => readFlavorMap(file('a: b: c'))).toThrow('is not YAML');
     expect(() => readFlavorMap(join(directory, 'none'))).toThrow('cannot be read (ENOENT)');
   });
 });

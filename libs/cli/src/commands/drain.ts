@@ -101,7 +101,7 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
 function checkOptions(names: readonly string[], options: DrainOptions): Rolling | null {
   if ((options.all === true) === names.length > 0)
     throw new UsageError(
-      options.all === true ? 'both hosts and --all are given' : 'which hosts?',
+      options.all === true ? 'both hosts and --all are given' : 'no host is given',
       'Name hosts: kronos drain compute-07. Or add --all to drain every host of an aggregate: kronos drain --all -a gpu --one-by-one --hook COMMAND.',
     );
   const rolling = options.oneByOne === true;

@@ -19,7 +19,7 @@ export function readCooldownsFile(file: string): Cooldowns {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new UsageError(`--cooldowns ${file} is no JSON`);
+    throw new UsageError(`--cooldowns ${file} is not JSON`);
   }
   return readCooldowns(json);
 }

@@ -103,7 +103,7 @@ function parseJson(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${file} is no JSON: ${error instanceof Error ? error.message : ''}`);
+    throw new UsageError(`${file} is not JSON: ${error instanceof Error ? error.message : ''}`);
   }
 }
 

@@ -166,7 +166,7 @@ function drainCommands(program: Command, shell: Shell): void {
     );
 
   withAggregate(operatorCommand(program.command('undrain')))
-    .description('End drains: enable what Kronos disabled, unless somebody changed it since')
+    .description('End drains: enable the services that Kronos disabled, unless somebody has changed them since')
     .argument('<host...>', 'Hosts that are being drained, as in kronos status')
     .option('--watch', 'Wait until every drain has ended')
     .addHelpText(
@@ -184,7 +184,7 @@ function cellsCommands(program: Command, shell: Shell): void {
   operatorCommand(cells.command('plan'))
     .description('Propose a plan that moves servers to an aggregate of another cell')
     .requiredOption('--from <name...>', 'Aggregate, or hosts of one aggregate, whose servers leave')
-    .requiredOption('--to <aggregate>', 'Aggregate that they go to')
+    .requiredOption('--to <aggregate>', 'Target aggregate')
     .option('--flavor-map <file>', 'YAML file of OLD-FLAVOR: NEW-FLAVOR; these servers are resized')
     .option('--server <server...>', 'Only these servers, by uuid or name')
     .option('--project <id>', 'Only servers of this project')
@@ -201,7 +201,7 @@ function cellsCommands(program: Command, shell: Shell): void {
     .action(async (options: CellsPlanOptions) => (await import('../commands/cells.ts')).cellsPlan(shell, options));
 
   withOutput(withAggregate(withConfig(cells.command('status'))))
-    .description('Show the plans between cells that wait or run, and how far each move is')
+    .description('Show waiting and running plans between cells, and the stage of each move')
     .addHelpText('after', examples(['kronos cells status', 'all of them']))
     .action(async (options: CellsStatusOptions) => (await import('../commands/cells.ts')).cellsStatus(shell, options));
 

@@ -19,7 +19,7 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
     .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
     .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
-    .option('--prometheus <url>', 'URL of Prometheus; without it the cloud is balanced by what is allocated')
+    .option('--prometheus <url>', 'URL of Prometheus; without it, Kronos balances the cloud by allocations')
     .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
     .option('--to <directory>', 'Directory for both files', '.')
     .option('--force', 'Overwrite files that exist')
@@ -53,7 +53,7 @@ export function setUpCommands(program: Command, shell: Shell): void {
 
   withOutput(withConfig(program.command('provision')))
     .description('Create or update the streams, durables and buckets in NATS, and name the log; idempotent')
-    .option('--new-log', 'Accept the log as it is, even if services have seen another log or more of it')
+    .option('--new-log', 'Accept the log as it is, even if services have seen another log or later events')
     .option('--for-restore', 'Leave the log empty for kronos archive restore')
     .option('-m, --comment <text>', 'Record a reason (with --new-log)')
     .addHelpText(

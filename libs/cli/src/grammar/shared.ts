@@ -36,7 +36,7 @@ export const repeated = (value: string, previous: readonly string[] = []): strin
 export const names = (value: string, previous: readonly string[] = []): string[] => {
   const found = value.split(',').map((name) => name.trim());
   if (found.includes(''))
-    throw new UsageError(`${JSON.stringify(value)} is no list of names`, 'Write a name, or several as a,b.');
+    throw new UsageError(`${JSON.stringify(value)} is not a list of names`, 'Write a name, or several as a,b.');
   return [...previous, ...found];
 };
 
@@ -66,7 +66,7 @@ export const wholeNumber =
   (option: string, least = 0) =>
   (text: string): number => {
     if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
-    throw new UsageError(`${option} takes a whole number from ${least} on, not ${JSON.stringify(text)}`);
+    throw new UsageError(`${option} takes a whole number of at least ${least}, not ${JSON.stringify(text)}`);
   };
 
 /** Numbers of steps: `2`, `1,3`; repeatable. */

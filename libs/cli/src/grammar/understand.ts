@@ -67,7 +67,7 @@ export function understandCommands(program: Command, shell: Shell): void {
     );
 
   withOutput(withAggregate(withConfig(program.command('advise'))))
-    .description('Compare Nova, the policies and the exporters with what happened, and say what to change')
+    .description('Compare Nova, the policies and the exporters with the recorded history, and recommend changes')
     .option('-s, --since <time>', 'Judge thresholds and moves from this time on: 1d, 2h, 2026-03-01T12:30Z, all', '7d')
     .addHelpText(
       'after',

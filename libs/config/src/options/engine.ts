@@ -110,19 +110,19 @@ export const engine = {
   }),
   forecast: bool(false, {
     by: ['scorer', ...PLANNING],
-    help: 'Ask Prometheus what the VMs did at this time on former days. planner=search and planner=greedy make no plan where the imbalance passes by itself and moves would not shorten it, or where the plan would be undone within forecast_horizon.',
+    help: 'Read from Prometheus the values of the VMs at this time on former days. planner=search and planner=greedy make no plan if the imbalance passes by itself and moves would not shorten it, or if the plan would be undone within forecast_horizon.',
   }),
   forecast_horizon: seconds(3600, {
     min: 600,
     max: 21_600,
     by: ['scorer', ...PLANNING],
-    help: 'How far ahead former days are asked.',
+    help: 'How far ahead the forecast looks.',
   }),
   forecast_days: int(14, {
     min: 3,
     max: 14,
     by: ['scorer'],
-    help: 'How many former days are asked. Prometheus must keep them: its default is 15 days.',
+    help: 'How many former days the forecast reads. Prometheus must keep them: its default is 15 days.',
   }),
   cooldown: seconds(600, {
     min: 0,
@@ -167,7 +167,7 @@ export const engine = {
   }),
   timezone: make('text', 'UTC', 'a time zone of the IANA database', parseTimeZone, {
     by: PLANNING,
-    help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that does not exist in spring means the moment of the change. Of a local time that exists twice in autumn, the first counts; at the end of a blackout, the second.',
+    help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that does not exist in spring means the moment of the change. If a local time exists twice in autumn, the first one counts; at the end of a blackout, the second one.',
   }),
   evacuation_ignores_windows: bool(false, {
     by: PLANNING,

@@ -6,20 +6,20 @@ import { parseSigningSecret, parseSinkUrl } from '../webhook.ts';
 export const sinkOptions = {
   url: make('secret', null as Secret | null, 'a URL (http, https)', parseSinkUrl, {
     by: LEDGER,
-    help: 'Where notifications are posted. A secret, as that of an incoming webhook is. Redirects are not followed. format = alertmanager: the address of Alertmanager; /api/v2/alerts is appended.',
+    help: 'URL to which the ledger posts notifications. It is a secret, because the URL of an incoming webhook is one. Redirects are not followed. format = alertmanager: the address of Alertmanager; /api/v2/alerts is appended.',
   }),
   url_file: secretFile('url', { by: LEDGER }),
   format: choice(['cloudevents', 'slack', 'alertmanager'], 'cloudevents', {
     by: LEDGER,
-    help: 'cloudevents: CloudEvents 1.0 in structured mode, as JSON. slack: what the incoming webhooks of Slack, Mattermost and Rocket.Chat take. alertmanager: alarms, which Alertmanager groups and sends on.',
+    help: 'cloudevents: CloudEvents 1.0 in structured mode, as JSON. slack: the format of the incoming webhooks of Slack, Mattermost and Rocket.Chat. alertmanager: alarms, which Alertmanager groups and sends on.',
   }),
   types: list(['alarm.*'], {
     by: LEDGER,
-    help: 'What is sent: types of events and alarm.CAUSE, where * stands for any run of characters: alarm.*, migration.failed, host.*',
+    help: 'The notifications that are sent: types of events and alarm.CAUSE, where * stands for any characters: alarm.*, migration.failed, host.*',
   }),
   aggregates: list(['*'], {
     by: LEDGER,
-    help: 'Aggregates whose events and alarms are sent, where * stands for any run of characters. What concerns all aggregates is always sent.',
+    help: 'Aggregates whose events and alarms are sent, where * stands for any characters. Events and alarms that concern all aggregates are always sent.',
   }),
   secret: make('secret', null as Secret | null, 'a secret', parseSigningSecret, {
     by: LEDGER,
