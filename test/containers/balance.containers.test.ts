@@ -216,6 +216,8 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
   });
 
   it('the cloud is balanced, by its own figures', async () => {
+    const decided = events.flatMap((e) => (e.type === 'cycle.decided' ? [e.data] : [])).slice(-2);
+    const decisions = decided.map(({ reason, before }) => JSON.stringify({ reason, before })).join(' ');
     for (const [query, threshold] of Object.entries(THRESHOLDS)) {
       const answer = await fetch(sim(`/prometheus/api/v1/query?query=${query}`));
       const { data } = (await answer.json()) as {
@@ -227,7 +229,7 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
       const enabled = new Set(hosts.filter(({ disabled }) => !disabled).map(({ name }) => name));
       const values = data.result.filter(({ metric }) => enabled.has(metric.host)).map(({ value }) => Number(value[1]));
       expect(values.length).toBeGreaterThan(5);
-      expect(Math.max(...values) - Math.min(...values), query).toBeLessThanOrEqual(threshold);
+      expect(Math.max(...values) - Math.min(...values), `${query}, after ${decisions}`).toBeLessThanOrEqual(threshold);
     }
   });
 
