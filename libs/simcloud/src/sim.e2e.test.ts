@@ -112,7 +112,16 @@ describe('API faults', () => {
     const sim = await start();
     const token = await login(sim);
     sim.act({ act: 'faultApi', fault: { api: 'compute', times: 1, effect: { kind: 'hang' } } });
-    await expect(nova(sim, token, '/servers', { signal: AbortSignal.timeout(100) })).rejects.toThrow();
+    const patience = new AbortController();
+    const hanging = expect(nova(sim, token, '/servers', { signal: patience.signal })).rejects.toThrow();
+    const taken = async () => {
+      const answer = await fetch(new URL('/_sim/faults', sim.urls.compute));
+      return ((await answer.json()) as { api: unknown[] }).api.length === 0;
+    };
+    // Else a request that comes later than its end would take the next fault.
+    await expect.poll(taken).toBe(true);
+    patience.abort();
+    await hanging;
     sim.act({ act: 'faultApi', fault: { api: 'compute', times: 1, effect: { kind: 'latency', ms: 120 } } });
     const before = performance.now();
     expect((await nova(sim, token, '/servers')).status).toBe(200);
