@@ -1,3 +1,4 @@
+import { defaultEngineOptions } from '@kronos/contracts';
 import { item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import { imbalances } from './cluster/measure.ts';
@@ -6,6 +7,8 @@ import { greedy } from './passes/greedy.ts';
 import { bound } from './passes/search/bound.ts';
 import { fieldOf } from './passes/search/field.ts';
 import { followGuide } from './passes/search/guide.ts';
+import { inTurn } from './passes/search/runs.ts';
+import { search } from './passes/search/search.ts';
 import { meanShape } from './passes/search/shapes.ts';
 import { judge } from './passes/search/solution.ts';
 
@@ -37,4 +40,13 @@ export function guidePhase(cluster: Cluster, budget: number): Phase {
   const trail = followGuide(field, meanShape(field), budget, Number.POSITIVE_INFINITY, draft.refusals);
   for (let i = 0; i < trail.best; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
   return { moves: trail.vms.length, evaluated: trail.evaluated, combined: judge(field, place).combined };
+}
+
+/** The whole search by the default options, with guides from this number of destinations on. */
+export function searchPhase(cluster: Cluster, budget: number, guidedHosts: number): Phase {
+  const draft = new Draft(cluster, budget);
+  const { allowParking, moveOverheadGib, searchWorkLimit: workLimit } = defaultEngineOptions;
+  const settings = { minGain: 0, moveOverheadGib, allowParking, workLimit, spent: 0, carryOut: inTurn, guidedHosts };
+  const { solution, work } = search(draft, settings);
+  return { moves: solution.moves, evaluated: work, combined: solution.combined };
 }

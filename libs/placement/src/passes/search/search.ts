@@ -27,6 +27,8 @@ export type SearchSettings = {
   readonly spent: number;
   /** Executes independent runs. */
   readonly carryOut: CarryOut;
+  /** Destinations from which guides are used; only benches give another number. */
+  readonly guidedHosts?: number;
 };
 
 /**
@@ -50,7 +52,7 @@ const PROPOSAL_COST = 2;
 const PLACEMENT_COST = 2;
 /** A combined imbalance this close to its lower bound counts as optimal. */
 const PROVEN = 1e-7;
-/** With fewer destinations than this, the local search finds everything that guides find. */
+/** With fewer destinations than this, the local search finds everything that guides find (`npm run bench:guides`). */
 const GUIDED_HOSTS = 100;
 /** Maximum number of candidates for all guides together. The first guides find most; the walk makes better use of the rest of the work. */
 const ALL_GUIDES = 3_000_000;
@@ -170,7 +172,7 @@ class Search {
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
     const reachable = least <= field.budget && this.#mayReach();
-    if (field.destinations.length >= GUIDED_HOSTS)
+    if (field.destinations.length >= (this.#settings.guidedHosts ?? GUIDED_HOSTS))
       for (const shape of guideShapes(field, this.#limits, reachable)) {
         if (this.#cut || this.#guideWork >= ALL_GUIDES) break;
         this.#guided(shape);
