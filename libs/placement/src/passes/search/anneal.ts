@@ -131,8 +131,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
       walk.save();
       unsaved = false;
     }
-    if (!walk.isLegal()) continue;
-    walk.commit();
+    if (!walk.commit()) continue;
     extremes.changed(walk.touched, walk.touchedCount);
     energy = next;
     if (!better) continue;

@@ -2,7 +2,7 @@ import { EPSILON } from '@kronos/rules';
 import { int } from '../../base/array.ts';
 import { Random } from '../../base/random.ts';
 import type { Room } from '../../cluster/constraints.ts';
-import { Extremes } from '../../cluster/extremes.ts';
+import { Witnesses } from '../../cluster/witnesses.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';
@@ -31,16 +31,16 @@ const ramp = (first: number, last: number, count: number): number[] =>
 
 /**
  * A long run ends narrower and colder; a short run finds less there. A run with many proposals for each VM cools slowly up to 0.4, where
- * most is decided, and is heated again twice; its last part begins at the best placement, too. With fewer proposals, slow cooling all the
- * way finds more. All figures were found by trial with `npm run bench:reference`.
+ * most is decided, and is heated again twice; its last part begins at the best placement, too. With fewer proposals, slow cooling finds
+ * more; stages colder than 0.88 found nothing. All figures were found by trial with `npm run bench:reference`.
  */
 export const COURSES = {
   short: { wide: 0.1, narrow: 0.02, hot: 0.1, cold: 0.025, stages: ramp(0, 1, 40) },
-  long: { wide: 0.07, narrow: 0.005, hot: 0.1, cold: 0.01, stages: ramp(0, 1, 140) },
+  long: { wide: 0.07, narrow: 0.005, hot: 0.1, cold: 0.01, stages: ramp(0, 0.88, 140) },
   fromBest: { wide: 0.05, narrow: 0.005, hot: 0.03, cold: 0.005, stages: ramp(0, 1, 60) },
   reheated: {
     wide: 0.1,
-    narrow: 0.01,
+    narrow: 0.02,
     hot: 0.1,
     cold: 0.01,
     stages: [...ramp(0, 0.4, 90), ...ramp(0.15, 0.4, 20), ...ramp(0.15, 0.4, 20), ...ramp(0.4, 1, 30)],
@@ -68,6 +68,8 @@ const PRICE_STEP = 0.1;
 const HOPELESS = 16;
 /** Hosts are ranked again after this many draws per host. */
 const RANK_EVERY = 10;
+/** Draws in a row with the same subject, until one of them is accepted: the choice of a subject costs as much time as a draw. */
+const TRIES = 4;
 /** This many of 8 draws are arbitrary changes. The others involve a host near an end of a policy. */
 const ANY_IN_8 = 2;
 
@@ -94,7 +96,7 @@ class Run {
   readonly #settings: LevelSettings;
   readonly #random: Random;
   readonly #walk: Walk;
-  readonly #extremes: Extremes;
+  readonly #witnesses: Witnesses;
   readonly #smooth: Smooth;
   readonly #ranks: Ranks;
   /** VMs that break soft groups. */
@@ -113,11 +115,12 @@ class Run {
     this.#settings = settings;
     this.#random = new Random(settings.seed);
     this.#walk = new Walk(field, start, room, field.budget, settings.refusals);
-    this.#extremes = new Extremes(field.cluster, this.#walk.score);
+    this.#witnesses = new Witnesses(field.cluster, this.#walk.score);
     this.#smooth = new Smooth(field, this.#walk.score);
     this.#ranks = new Ranks(field, this.#walk.score);
     this.#countBreaches();
-    if (isAcceptable(field, this.#extremes)) this.#best = this.#combined();
+    this.#improved();
+    this.#unsaved = false;
     this.#walk.save();
   }
 
@@ -203,21 +206,35 @@ class Run {
     const { H } = this.#field;
     const walk = this.#walk;
     const random = this.#random;
-    const from = this.#steps;
+    const ranks = this.#ranks;
     const price = this.#price;
+    const hopeless = HOPELESS * temperature;
+    const from = this.#steps;
     let away = 0;
-    for (; this.#steps < end; this.#steps++) {
+    let step = from;
+    let untilRanked = 0;
+    let tries = 0;
+    for (; step < end; step++) {
       away += walk.count;
-      if (this.#steps % (RANK_EVERY * H) === 0) this.#ranks.refresh();
-      if (!proposed(walk, this.#ranks, random)) continue;
+      if (untilRanked-- === 0) {
+        ranks.refresh();
+        untilRanked = RANK_EVERY * H;
+      }
+      if (tries === 0) {
+        if (!aimed(walk, ranks, random)) continue;
+        tries = TRIES;
+      }
+      tries--;
+      if (!walk.draw(random)) continue;
       let change = this.#change();
       if (price > 0) change += price * walk.growth();
-      if (change > HOPELESS * temperature) continue;
+      if (change > hopeless) continue;
       if (change > 0 && random.unit() >= Math.exp(-change / temperature)) continue;
-      if (!walk.isLegal()) continue;
-      this.#commit();
+      if (!this.#commit()) continue;
+      tries = 0;
       if (this.#improved()) break;
     }
+    this.#steps = step;
     return away / (end - from);
   }
 
@@ -230,24 +247,27 @@ class Run {
     return change + (this.#breachesNext - this.#breaches) * cluster.softPenalty;
   }
 
-  /** Carries out the proposal that {@link #change} was asked about last. */
-  #commit(): void {
+  /** Carries out the proposal that {@link #change} was asked about last. False, and nothing is changed, when it is not legal. */
+  #commit(): boolean {
     if (this.#unsaved) this.#walk.save();
     this.#unsaved = false;
-    this.#walk.commit();
+    if (!this.#walk.commit()) return false;
     this.#breaches = this.#breachesNext;
     this.#smooth.changed(this.#walk);
-    this.#extremes.changed(this.#walk.touched, this.#walk.touchedCount);
+    return true;
   }
 
   /** Notes the present placement if it is the best. True when it reaches every target. */
   #improved(): boolean {
-    if (this.#walk.count > this.#field.budget) return false;
-    const now = this.#combined();
-    if (now >= this.#best - EPSILON || !isAcceptable(this.#field, this.#extremes)) return false;
+    const field = this.#field;
+    if (this.#walk.count > field.budget) return false;
+    const penalty = (this.#breaches - field.breaches) * field.cluster.softPenalty;
+    const least = this.#best - EPSILON;
+    const now = this.#witnesses.combined(least - penalty) + penalty;
+    if (now >= least || !isAcceptable(field, this.#witnesses)) return false;
     this.#best = now;
     this.#unsaved = true;
-    return this.#breaches <= this.#field.breaches && reaches(this.#field, this.#extremes);
+    return this.#breaches <= field.breaches && reaches(field, this.#witnesses);
   }
 
   /** Goes back to the best placement. */
@@ -256,7 +276,6 @@ class Run {
     this.#unsaved = false;
     this.#walk.goBack();
     this.#countBreaches();
-    this.#extremes.rebuild();
     this.#ranks.refresh();
   }
 
@@ -264,19 +283,13 @@ class Run {
     this.#walk.reset();
     this.#breaches = this.#field.lax.length === 0 ? 0 : this.#walk.breachesAfter();
   }
-
-  /** The real measure, including the gain from fewer breaches. */
-  #combined(): number {
-    const { cluster, breaches } = this.#field;
-    return this.#extremes.combined() + (this.#breaches - breaches) * cluster.softPenalty;
-  }
 }
 
-/** Draws a proposal. False when the draw gives none. */
-function proposed(walk: Walk, ranks: Ranks, random: Random): boolean {
-  if (random.below(8) < ANY_IN_8) return walk.drawAny(random);
+/** Chooses the subject of the next proposals. False when there is none. */
+function aimed(walk: Walk, ranks: Ranks, random: Random): boolean {
+  if (random.below(8) < ANY_IN_8) return walk.aimAny(random);
   const p = random.below(walk.field.P);
   const down = random.below(2) === 0;
   const host = ranks.draw(random, p, down);
-  return host >= 0 && walk.drawAt(random, host, down);
+  return host >= 0 && walk.aimAt(random, host, down);
 }

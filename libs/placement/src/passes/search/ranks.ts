@@ -3,7 +3,7 @@ import type { Random } from '../../base/random.ts';
 import type { Field } from './field.ts';
 
 /** The insertion sort stops after this many shifts per host, because a full sort then takes less time. */
-const MOST_SHIFTS = 6;
+const MOST_SHIFTS = 15;
 
 /**
  * The counted hosts in the order of their values, by policy. When many hosts are close to the highest one, proposals about the highest

@@ -1,17 +1,25 @@
 import { Room } from '../../cluster/constraints.ts';
 import { RefusalCounts } from '../../reasons.ts';
-import type { Annealed } from './anneal.ts';
+import { type Annealed, type AnnealSettings, anneal, SAMPLES } from './anneal.ts';
 import type { Field } from './field.ts';
 import { type LevelSettings, level } from './level.ts';
 
-/** A run of {@link level}. It depends on these fields only, so runs may execute in any order and in parallel. */
+/**
+ * A run of {@link level}, and a run on the real measure that begins at its result. It depends on these fields only, so runs may execute
+ * in any order and in parallel.
+ */
 export type LevelRun = Omit<LevelSettings, 'refusals'> & {
   readonly field: Field;
   /** The placement at the start. */
   readonly start: Int32Array;
   /** Departures make room. */
   readonly departuresFree: boolean;
+  /** The run on the real measure; null: there is none. */
+  readonly finish: Pick<AnnealSettings, 'aim' | 'steps' | 'heat'> | null;
 };
+
+/** The most proposals of a run. */
+export const stepsOf = ({ steps, finish }: LevelRun): number => steps + (finish === null ? 0 : finish.steps + SAMPLES);
 
 export type LevelFound = Annealed & {
   /** The refusals of the run, see {@link RefusalCounts.counts}. */
@@ -29,10 +37,15 @@ export function* inTurn(runs: readonly LevelRun[]): Generator<LevelFound, void, 
   for (const run of runs) yield carriedOut(run);
 }
 
-export function carriedOut({ field, start, departuresFree, ...settings }: LevelRun): LevelFound {
+export function carriedOut({ field, start, departuresFree, finish, ...settings }: LevelRun): LevelFound {
   const refusals = new RefusalCounts();
-  const found = level(field, start, field.room.copy(departuresFree), { ...settings, refusals });
-  return { ...found, refused: refusals.counts };
+  const room = () => field.room.copy(departuresFree);
+  const found = level(field, start, room(), { ...settings, refusals });
+  if (finish === null) return { ...found, refused: refusals.counts };
+  const { budget } = field;
+  const { seed } = settings;
+  const { place, steps, tight } = anneal(field, found.place, room(), { ...finish, budget, seed, refusals });
+  return { place, steps: found.steps + steps, tight: found.tight || tight, refused: refusals.counts };
 }
 
 /** Restores a field from another thread: its room lost its methods on the way. */

@@ -12,7 +12,7 @@ import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
 import { COURSES } from './level.ts';
 import { pruned } from './prune.ts';
-import type { CarryOut, LevelFound, LevelRun } from './runs.ts';
+import { type CarryOut, type LevelFound, type LevelRun, stepsOf } from './runs.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
 import { compare, judge, type Solution } from './solution.ts';
@@ -59,14 +59,22 @@ const ALL_GUIDES = 3_000_000;
 /** Runs for each part by itself, as parts of a whole run. */
 const PART_RUNS = [1 / 16, 1 / 4];
 /**
- * With fewer proposals for each movable VM, or for each move of the budget, a long run begins at the best plan. Like `REHEATED`, found by
- * trial with `npm run bench:reference`.
+ * With fewer proposals for each movable VM, or for each move of the budget, a long run begins at the best plan; with `enough` for each
+ * movable VM it begins at home with any budget. Like `REHEATED`, found by trial with `npm run bench:reference`.
  */
-const FROM_HOME = { perVm: 800, perMove: 15_000 };
-/** From this many proposals for each movable VM on, a long run begins at home with any budget, and is heated again. */
-const REHEATED = 3000;
-/** A run on the real measure follows each: its length, as a part of the length of the other, and its heat. */
-const FINISH = 0.1;
+const FROM_HOME = { perVm: 600, perMove: 12_500, enough: 3000 };
+/** From this many proposals for each movable VM on, a long run that begins at home is heated again. */
+const REHEATED = 2000;
+/**
+ * Runs of a long round without room for whole runs, if each of them may begin at home, and if not. Where some runs find a much better plan
+ * than others, more runs are worth more than longer ones. They are multiples of the two cores of a small machine.
+ */
+const RUNS = { fromHome: 6, fromBest: 2 };
+/**
+ * A run on the real measure follows each: its length by its aim, as a part of the length of the other, and its heat. A run for the targets
+ * reaches some that the stand-in misses; one for the lowest imbalance finds little more.
+ */
+const FINISH = { targets: 0.1, lowest: 0.01 };
 const FINISH_HEAT = 0.3;
 /** Seeds that are cautious (departures free no room) even when room is short: the result of their run always has an order. */
 const CAUTIOUS = { first: 2, every: 6 };
@@ -248,13 +256,13 @@ class Search {
    */
   #lowest(reachable: boolean, ends: Iterable<number>): void {
     const field = this.#field;
-    const { budget } = field;
     const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
     for (const end of ends) {
       if (this.#cut || this.#wholeRunsLeft <= 0) return;
       const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
       const isLong = end > LAST_SHORT;
-      const { runs, steps } = divided(field, proposals, isLong, this.#wholeRunsLeft);
+      const finish = reachable ? FINISH.targets : FINISH.lowest;
+      const { runs, steps } = divided(field, proposals / (1 + finish), isLong, this.#wholeRunsLeft);
       if (steps < LEAST_RUN) continue;
       const name = isLong ? courseOf(field, steps) : 'short';
       const course = COURSES[name];
@@ -263,14 +271,13 @@ class Search {
       this.#nextSeed += runs;
       const tight = this.#tight;
       const departuresFree = (seed: number): boolean => tight && seed % CAUTIOUS.every !== CAUTIOUS.first;
-      const level = seeds.map((seed) => ({ field, start, steps, seed, course, departuresFree: departuresFree(seed) }));
+      const level = seeds.map((seed) => {
+        const aim = reachable && seed % 2 === 1 ? ('targets' as const) : ('lowest' as const);
+        const finish = { aim, steps: Math.ceil(steps * FINISH[aim]), heat: FINISH_HEAT };
+        return { field, start, steps, seed, course, departuresFree: departuresFree(seed), finish };
+      });
       for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
-      for (const seed of seeds) {
-        if (this.#cut || enough()) return;
-        const aim = reachable && seed % 2 === 1 ? 'targets' : 'lowest';
-        const finish = { aim, budget, steps: Math.ceil(steps * FINISH), heat: FINISH_HEAT, seed } as const;
-        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree: departuresFree(seed) })) return;
-      }
+      if (this.#cut || enough()) return;
       if (steps === wholeRun(field)) this.#wholeRunsLeft -= runs;
     }
   }
@@ -285,7 +292,7 @@ class Search {
       const place = Int32Array.from(this.#field.home);
       const runs = parts.map((field) => {
         const steps = Math.ceil(share * wholeRunElsewhere(field));
-        return { field, start: field.home, steps, seed: 1, course: COURSES.short, departuresFree: false };
+        return { field, start: field.home, steps, seed: 1, course: COURSES.short, departuresFree: false, finish: null };
       });
       for (const found of this.#found(runs)) for (const v of found.field.vmsOf) place[v] = int(found.place, v);
       if (this.#cut) return;
@@ -301,7 +308,7 @@ class Search {
     const results = this.#settings.carryOut(runs);
     try {
       for (const run of runs) {
-        if (enough() || !this.#affords(run.steps)) return;
+        if (enough() || !this.#affords(stepsOf(run))) return;
         const found = results.next().value;
         if (found === undefined) return;
         this.#spent(found);
@@ -432,7 +439,7 @@ const wholeRunElsewhere = (field: Field): number => runOf(2000, field);
 
 /** With fewer proposals, a long run from home does not reach what guides found. */
 const leastFromHome = ({ vmsOf, budget }: Field): number =>
-  Math.max(FROM_HOME.perVm * vmsOf.length, Math.min(REHEATED * vmsOf.length, FROM_HOME.perMove * budget));
+  Math.max(FROM_HOME.perVm * vmsOf.length, Math.min(FROM_HOME.enough * vmsOf.length, FROM_HOME.perMove * budget));
 
 /** The course of a long run with this many proposals. */
 function courseOf(field: Field, steps: number): 'fromBest' | 'reheated' | 'long' {
@@ -442,7 +449,7 @@ function courseOf(field: Field, steps: number): 'fromBest' | 'reheated' | 'long'
 
 /**
  * The runs of a round with this many proposals, and the proposals of each. A long round has whole runs if it has room for them, else
- * four if each may begin at home, else two: so it has runs for several threads.
+ * as {@link RUNS} says, so that there are runs for several threads.
  */
 function divided(
   field: Field,
@@ -450,12 +457,11 @@ function divided(
   isLong: boolean,
   mostRuns: number,
 ): { readonly runs: number; readonly steps: number } {
-  const ofLevel = proposals / (1 + FINISH);
   const whole = wholeRun(field);
-  const stepsOf = (runs: number): number => Math.min(whole, Math.floor(ofLevel / runs) - 2 * SAMPLES);
-  const least = !isLong ? 1 : stepsOf(4) >= leastFromHome(field) ? 4 : 2;
-  const runs = Math.min(mostRuns, Math.max(least, Math.round(ofLevel / whole)));
-  return { runs, steps: stepsOf(runs) };
+  const stepsFor = (runs: number): number => Math.min(whole, Math.floor(proposals / runs) - 2 * SAMPLES);
+  const least = !isLong ? 1 : stepsFor(RUNS.fromHome) >= leastFromHome(field) ? RUNS.fromHome : RUNS.fromBest;
+  const runs = Math.min(mostRuns, Math.max(least, Math.round(proposals / whole)));
+  return { runs, steps: stepsFor(runs) };
 }
 
 /** Ends of the rounds of the search for the lowest imbalance, in evaluated candidates. The first rounds are short. */

@@ -1,6 +1,6 @@
 import { byte, float, int } from '../../base/array.ts';
 import type { Field } from './field.ts';
-import { HOSTS as TOUCHED, type Walk } from './walk.ts';
+import type { Walk } from './walk.ts';
 
 /**
  * A smooth stand-in for the combined imbalance. For each policy,
@@ -24,15 +24,14 @@ export class Smooth {
   readonly #cost: Float64Array;
   /** The load of an average movable VM on an average host, by policy. */
   readonly #typical: Float64Array;
-  /** By host and policy: the part of the cost from the upper end, and from the lower end; 0 for a host that does not count. */
-  readonly #upper: Float64Array;
-  readonly #lower: Float64Array;
-  /** The same for the hosts of the walk's proposal, after it. */
-  readonly #nextUpper: Float64Array;
-  readonly #nextLower: Float64Array;
-  /** By VM and policy: `exp(load / width)` and its inverse. */
-  readonly #factor: Float64Array;
-  readonly #inverse: Float64Array;
+  /**
+   * By host: for each policy the part of the cost from the upper end, then for each policy the part from the lower end; 0 for a host that
+   * does not count.
+   */
+  readonly #parts: Float64Array;
+  /** By VM, in the same order: the factors by which it changes the parts of a host that it leaves, and of one that it joins. */
+  readonly #leave: Float64Array;
+  readonly #join: Float64Array;
   #grain = 0;
 
   /** @param score host values; the caller changes them and calls {@link changed}. */
@@ -46,12 +45,9 @@ export class Smooth {
     this.#above = new Float64Array(P);
     this.#below = new Float64Array(P);
     this.#cost = new Float64Array(H);
-    this.#upper = new Float64Array(H * P);
-    this.#lower = new Float64Array(H * P);
-    this.#nextUpper = new Float64Array(TOUCHED * P);
-    this.#nextLower = new Float64Array(TOUCHED * P);
-    this.#factor = new Float64Array(field.V * P);
-    this.#inverse = new Float64Array(field.V * P);
+    this.#parts = new Float64Array(H * 2 * P);
+    this.#leave = new Float64Array(field.V * 2 * P);
+    this.#join = new Float64Array(field.V * 2 * P);
     this.#typical = new Float64Array(P);
     for (let p = 0; p < P; p++) {
       let loads = 0;
@@ -102,118 +98,164 @@ export class Smooth {
       const share = (aboveSquares / (above * above) + belowSquares / (below * below)) / 2;
       this.#grain += weight * float(this.#typical, p) * share;
     }
-    for (const h of this.#counted) {
-      let cost = 0;
-      for (let p = 0; p < P; p++) {
-        const i = h * P + p;
-        const e = this.#powerOf(float(this.#score, i), p);
-        this.#upper[i] = float(this.#above, p) * e;
-        this.#lower[i] = float(this.#below, p) / e;
-        cost += float(this.#upper, i) + float(this.#lower, i);
-      }
-      this.#cost[h] = cost;
-    }
+    for (const h of this.#counted) this.#evaluate(h);
     this.#tabulate();
   }
 
-  /** The factors by which the VMs change the parts of their host, if all hosts have one size; NaN where one is out of range. */
+  /** Sets the parts and the cost of a counted host from its present values. */
+  #evaluate(h: number): void {
+    const { P } = this.#field;
+    let cost = 0;
+    for (let p = 0; p < P; p++) {
+      const e = this.#powerOf(float(this.#score, h * P + p), p);
+      const upper = this.#upper(e, p);
+      const lower = this.#lower(e, p);
+      this.#parts[h * 2 * P + p] = upper;
+      this.#parts[(h * 2 + 1) * P + p] = lower;
+      cost += upper + lower;
+    }
+    this.#cost[h] = cost;
+  }
+
+  /** The factors of all VMs, if all hosts have one size; NaN where one is out of range. */
   #tabulate(): void {
     const { P, cluster, vmsOf } = this.#field;
     if (!cluster.alike) return;
     for (const vm of vmsOf)
       for (let p = 0; p < P; p++) {
-        const i = vm * P + p;
-        const exponent = float(cluster.load, i) / float(this.#width, p);
-        const factor = exponent > LARGEST_EXPONENT ? Number.NaN : Math.exp(exponent);
-        this.#factor[i] = factor;
-        this.#inverse[i] = 1 / factor;
+        const exponent = float(cluster.load, vm * P + p) / float(this.#width, p);
+        const more = exponent > LARGEST_EXPONENT ? Number.NaN : Math.exp(exponent);
+        const less = 1 / more;
+        const upper = vm * 2 * P + p;
+        const lower = upper + P;
+        this.#join[upper] = more;
+        this.#join[lower] = less;
+        this.#leave[upper] = less;
+        this.#leave[lower] = more;
       }
   }
 
   /** The change that the walk's proposal makes. */
   change(walk: Walk): number {
-    const { cluster } = this.#field;
-    if (!cluster.alike) return this.#calculated(walk);
-    const change = this.#lookedUp(walk);
+    if (!this.#field.cluster.alike) return this.#calculated(walk);
+    const change = walk.size === 1 ? this.#ofOne(walk) : this.#ofTwo(walk);
     return Number.isNaN(change) ? this.#calculated(walk) : change;
   }
 
-  /** The change by the table of factors; NaN when the table lacks one. */
-  #lookedUp(walk: Walk): number {
-    const { P } = this.#field;
-    const { touched, touchedCount } = walk;
-    const upper = this.#nextUpper;
-    const lower = this.#nextLower;
+  /** The change of a single move by the table of factors; NaN when the table lacks one. */
+  #ofOne({ vms, from, to }: Walk): number {
+    const v = int(vms, 0);
+    return this.#with(int(from, 0), this.#leave, v) + this.#with(int(to, 0), this.#join, v);
+  }
+
+  /** The same for two moves. Each host that they share takes the factors of both. */
+  #ofTwo({ vms, from, to }: Walk): number {
+    const leave = this.#leave;
+    const join = this.#join;
+    const v = int(vms, 0);
+    const a = int(from, 0);
+    const b = int(to, 0);
+    const u = int(vms, 1);
+    const c = int(from, 1);
+    const d = int(to, 1);
     let change = 0;
-    for (let i = 0; i < touchedCount; i++) {
-      const h = int(touched, i);
-      change -= float(this.#cost, h);
-      for (let p = 0; p < P; p++) {
-        upper[i * P + p] = float(this.#upper, h * P + p);
-        lower[i * P + p] = float(this.#lower, h * P + p);
-      }
-    }
-    for (let k = 0; k < walk.size; k++) {
-      const vm = int(walk.vms, k) * P;
-      const i = int(walk.leaves, k) * P;
-      const j = int(walk.arrives, k) * P;
-      for (let p = 0; p < P; p++) {
-        const factor = float(this.#factor, vm + p);
-        const inverse = float(this.#inverse, vm + p);
-        upper[i + p] = float(upper, i + p) * inverse;
-        lower[i + p] = float(lower, i + p) * factor;
-        upper[j + p] = float(upper, j + p) * factor;
-        lower[j + p] = float(lower, j + p) * inverse;
-      }
-    }
-    for (let i = 0; i < touchedCount * P; i++) change += float(upper, i) + float(lower, i);
+    if (a === d) change += this.#withBoth(a, leave, v, join, u);
+    else if (a === c) change += this.#withBoth(a, leave, v, leave, u);
+    else change += this.#with(a, leave, v);
+    if (b === c) change += this.#withBoth(b, join, v, leave, u);
+    else if (b === d) change += this.#withBoth(b, join, v, join, u);
+    else change += this.#with(b, join, v);
+    if (c !== a && c !== b) change += this.#with(c, leave, u);
+    if (d !== a && d !== b) change += this.#with(d, join, u);
     return change;
+  }
+
+  /** The change of a host's cost when a VM leaves or joins it. */
+  #with(host: number, factors: Float64Array, vm: number): number {
+    const n = 2 * this.#field.P;
+    const parts = this.#parts;
+    let cost = -float(this.#cost, host);
+    for (let i = host * n, j = vm * n, end = i + n; i < end; i++, j++) cost += float(parts, i) * float(factors, j);
+    return cost;
+  }
+
+  /** The same for two VMs. */
+  #withBoth(host: number, factors: Float64Array, vm: number, others: Float64Array, other: number): number {
+    const n = 2 * this.#field.P;
+    const parts = this.#parts;
+    let cost = -float(this.#cost, host);
+    for (let i = host * n, j = vm * n, k = other * n, end = i + n; i < end; i++, j++, k++)
+      cost += float(parts, i) * (float(factors, j) * float(others, k));
+    return cost;
   }
 
   /** The change by the values of the hosts after the proposal. */
   #calculated(walk: Walk): number {
     const { P, cluster } = this.#field;
-    const { touched, touchedCount, value } = walk;
     walk.work();
+    const { touched, touchedCount, value } = walk;
     let change = 0;
     for (let i = 0; i < touchedCount; i++) {
       const h = int(touched, i);
-      if (byte(cluster.counted, h) !== 1) {
-        this.#nextUpper.fill(0, i * P, (i + 1) * P);
-        this.#nextLower.fill(0, i * P, (i + 1) * P);
-        continue;
-      }
+      if (byte(cluster.counted, h) !== 1) continue;
       change -= float(this.#cost, h);
       for (let p = 0; p < P; p++) {
-        const above = float(this.#above, p);
-        const below = float(this.#below, p);
-        // The power may be infinite or 0: a policy without weight costs nothing all the same.
         const e = this.#powerOf(float(value, i * P + p), p);
-        const upper = above === 0 ? 0 : above * e;
-        const lower = below === 0 ? 0 : below / e;
-        this.#nextUpper[i * P + p] = upper;
-        this.#nextLower[i * P + p] = lower;
-        change += upper + lower;
+        change += this.#upper(e, p) + this.#lower(e, p);
       }
     }
     return change;
   }
 
-  /** To be called after the proposal that {@link change} was asked about last has been carried out. */
-  changed(walk: Walk): void {
-    const { P } = this.#field;
-    for (let i = 0; i < walk.touchedCount; i++) {
-      const h = int(walk.touched, i);
-      let cost = 0;
-      for (let p = 0; p < P; p++) {
-        const upper = float(this.#nextUpper, i * P + p);
-        const lower = float(this.#nextLower, i * P + p);
-        this.#upper[h * P + p] = upper;
-        this.#lower[h * P + p] = lower;
-        cost += upper + lower;
-      }
-      this.#cost[h] = cost;
+  /** To be called after the proposal has been carried out. */
+  changed({ vms, from, to, size }: Walk): void {
+    const { alike } = this.#field.cluster;
+    for (let k = 0; k < size && alike; k++) {
+      this.#multiply(int(from, k), this.#leave, int(vms, k));
+      this.#multiply(int(to, k), this.#join, int(vms, k));
     }
+    for (let k = 0; k < size; k++) {
+      this.#settle(int(from, k), alike);
+      this.#settle(int(to, k), alike);
+    }
+  }
+
+  /** Multiplies the parts of a host by the factors of a VM that left or joined it. */
+  #multiply(host: number, factors: Float64Array, vm: number): void {
+    const { P } = this.#field;
+    let cost = 0;
+    for (let i = host * 2 * P, j = vm * 2 * P, end = i + 2 * P; i < end; i++, j++) {
+      const part = float(this.#parts, i) * float(factors, j);
+      this.#parts[i] = part;
+      cost += part;
+    }
+    this.#cost[host] = cost;
+  }
+
+  /** Evaluates a changed host that has no table, or a number out of range: then its cost is no number, or infinite. */
+  #settle(host: number, alike: boolean): void {
+    if (alike && float(this.#cost, host) < Number.POSITIVE_INFINITY) return;
+    if (byte(this.#field.cluster.counted, host) === 1) this.#evaluate(host);
+    else this.#clear(host);
+  }
+
+  /** A host that does not count costs nothing. */
+  #clear(host: number): void {
+    const { P } = this.#field;
+    this.#parts.fill(0, host * 2 * P, (host + 1) * 2 * P);
+    this.#cost[host] = 0;
+  }
+
+  /** The part of the cost from the upper end, by {@link #powerOf}, which may be infinite: a policy without weight costs nothing. */
+  #upper(power: number, p: number): number {
+    const above = float(this.#above, p);
+    return above === 0 ? 0 : above * power;
+  }
+
+  /** The same from the lower end, for a power that may be 0. */
+  #lower(power: number, p: number): number {
+    const below = float(this.#below, p);
+    return below === 0 ? 0 : below / power;
   }
 
   #powerOf(value: number, p: number): number {

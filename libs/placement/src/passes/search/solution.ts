@@ -1,6 +1,5 @@
 import { EPSILON, isAbove, isWorse } from '@kronos/rules';
 import { float, int } from '../../base/array.ts';
-import type { Extremes } from '../../cluster/extremes.ts';
 import { combinedOf, imbalances, valuesAfter } from '../../cluster/measure.ts';
 import { softBreaches } from '../../cluster/softRules.ts';
 import type { Field } from './field.ts';
@@ -66,15 +65,18 @@ export function compare(a: Solution, b: Solution): number {
 
 const difference = (a: number, b: number): number => (Math.abs(a - b) <= EPSILON ? 0 : a - b);
 
+/** The imbalance (`max - min`) by policy. */
+type Imbalances = { readonly imbalance: (policy: number) => number };
+
 /** True when every policy is at or below its target. Soft groups are ignored. */
-export function reaches(field: Field, extremes: Extremes): boolean {
-  for (let p = 0; p < field.P; p++) if (extremes.imbalance(p) > float(field.targets, p) + EPSILON) return false;
+export function reaches(field: Field, now: Imbalances): boolean {
+  for (let p = 0; p < field.P; p++) if (now.imbalance(p) > float(field.targets, p) + EPSILON) return false;
   return true;
 }
 
 /** True when no policy is both above its threshold and worse than at the start of the pass. */
-export function isAcceptable(field: Field, extremes: Extremes): boolean {
+export function isAcceptable(field: Field, now: Imbalances): boolean {
   for (let p = 0; p < field.P; p++)
-    if (isWorse(extremes.imbalance(p), float(field.imbalance, p), float(field.thresholds, p))) return false;
+    if (isWorse(now.imbalance(p), float(field.imbalance, p), float(field.thresholds, p))) return false;
   return true;
 }

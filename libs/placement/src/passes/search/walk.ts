@@ -10,12 +10,27 @@ import type { Field } from './field.ts';
 
 /** The most VMs that one proposal moves, and the most hosts that it touches. */
 const VMS = 2;
-export const HOSTS = 2 * VMS;
+const HOSTS = 2 * VMS;
+
+/** The kinds of changes. A VM moves; */
+const MOVE = 0;
+/** it exchanges hosts with one that is away; */
+const SWAP_AWAY = 1;
+/** it leaves the host; */
+const LEAVE = 2;
+/** some VM comes to the host, */
+const COME = 3;
+/** instead of one that came from the same home, or from any; */
+const COME_NEAR_INSTEAD = 4;
+const COME_INSTEAD = 5;
+/** another VM leaves the host instead of one that left; */
+const LEAVE_INSTEAD = 6;
+/** a VM of the host exchanges hosts with any. */
+const SWAP = 7;
 
 /**
  * The placement that the local search changes: the VMs that are away from home, and their hosts. The search builds a proposal with
- * {@link add}, judges it by the values that it leads to ({@link touched}, {@link value}), and applies it with {@link commit} if it
- * {@link isLegal}.
+ * {@link add}, judges it, and applies it with {@link commit}.
  */
 export class Walk {
   readonly field: Field;
@@ -31,16 +46,20 @@ export class Walk {
   /** By lax group of the field: how many VMs break it. */
   readonly #breaches: Int32Array;
 
-  /** The hosts of the current proposal and their values after it. */
+  /** The VMs of the current proposal, with their sources and destinations. */
+  readonly vms = new Int32Array(VMS);
+  readonly from = new Int32Array(VMS);
+  readonly to = new Int32Array(VMS);
+  size = 0;
+  /** The hosts of the proposal and their values after it, as the last call of {@link work} left them. */
   readonly touched = new Int32Array(HOSTS);
   readonly value: Float64Array;
   touchedCount = 0;
-  /** The VMs of the current proposal, with the positions of source and destination among `touched`. */
-  readonly vms = new Int32Array(VMS);
-  readonly leaves = new Int32Array(VMS);
-  readonly arrives = new Int32Array(VMS);
-  size = 0;
-  readonly #was = new Int32Array(VMS);
+
+  /** The subject of the next changes: their kind, their first VM and the host that they are about. */
+  #kind = MOVE;
+  #first = -1;
+  #host = -1;
 
   readonly #savedVms: Int32Array;
   readonly #savedHosts: Int32Array;
@@ -81,78 +100,83 @@ export class Walk {
   /** Starts a new proposal. */
   reset(): void {
     this.size = 0;
-    this.touchedCount = 0;
   }
 
   /** Adds a VM's change of host to the proposal; no VM may be added twice. */
   add(vm: number, to: number): void {
     const k = this.size++;
     this.vms[k] = vm;
-    this.leaves[k] = this.#touch(int(this.place, vm));
-    this.arrives[k] = this.#touch(to);
+    this.from[k] = int(this.place, vm);
+    this.to[k] = to;
   }
 
-  /** Computes {@link value}: the values of the touched hosts after the proposal. */
+  /** Computes {@link touched}, and {@link value}: the values of these hosts after the proposal. */
   work(): void {
     const { P, cluster } = this.field;
-    const { value, touched } = this;
-    for (let i = 0; i < this.touchedCount; i++)
-      for (let p = 0; p < P; p++) value[i * P + p] = float(this.score, int(touched, i) * P + p);
+    const { value } = this;
+    this.touchedCount = 0;
     for (let k = 0; k < this.size; k++) {
       const vm = int(this.vms, k);
-      const i = int(this.leaves, k);
-      const j = int(this.arrives, k);
-      if (cluster.alike) {
-        for (let p = 0; p < P; p++) {
-          const l = float(cluster.load, vm * P + p);
-          value[i * P + p] = float(value, i * P + p) - l;
-          value[j * P + p] = float(value, j * P + p) + l;
-        }
-      } else
-        for (let p = 0; p < P; p++) {
-          value[i * P + p] = float(value, i * P + p) - shareOn(cluster, vm, int(touched, i), p);
-          value[j * P + p] = float(value, j * P + p) + shareOn(cluster, vm, int(touched, j), p);
-        }
+      const a = int(this.from, k);
+      const b = int(this.to, k);
+      const i = this.#touch(a) * P;
+      const j = this.#touch(b) * P;
+      for (let p = 0; p < P; p++) {
+        value[i + p] = float(value, i + p) - shareOn(cluster, vm, a, p);
+        value[j + p] = float(value, j + p) + shareOn(cluster, vm, b, p);
+      }
     }
   }
 
   /** Is the proposal legal? Refusals are counted. */
   isLegal(): boolean {
+    if (!this.#enter()) return false;
+    this.#withdraw(this.size);
+    return true;
+  }
+
+  /** Carries the proposal out. False, and nothing is changed, when it is not legal. */
+  commit(): boolean {
+    if (!this.#enter()) return false;
+    for (let i = 0; i < this.size; i++) this.#settle(int(this.vms, i), int(this.from, i), int(this.to, i));
+    return true;
+  }
+
+  /** Takes the VMs to their destinations, in `place` and in the room. False, and nothing is changed, when one may not go. */
+  #enter(): boolean {
     const { cluster, home } = this.field;
     const place = this.place;
     const room = this.#room;
     const n = this.size;
     for (let i = 0; i < n; i++) {
       const v = int(this.vms, i);
-      this.#was[i] = int(place, v);
-      this.#leaveRoom(v, int(place, v));
+      this.#leaveRoom(v, int(this.from, i));
       place[v] = -1;
     }
-    let done = 0;
-    for (; done < n; done++) {
-      const v = int(this.vms, done);
-      const b = this.#to(done);
+    for (let i = 0; i < n; i++) {
+      const v = int(this.vms, i);
+      const b = int(this.to, i);
       let refusal: number;
       if (b === home[v]) refusal = room.departuresFree && !room.holds(v, b) ? codeNumber.capacity : 0;
       else refusal = check(cluster, place, room, v, b);
       if (refusal !== 0) {
         this.#refusals.add(refusal);
         if (refusal === codeNumber.capacity || refusal === codeNumber['anti-affinity']) this.tight = true;
-        break;
+        this.#withdraw(i);
+        return false;
       }
       this.#enterRoom(v, b);
       place[v] = b;
     }
-    for (let i = 0; i < n; i++) place[int(this.vms, i)] = int(this.#was, i);
-    for (let i = 0; i < done; i++) this.#leaveRoom(int(this.vms, i), this.#to(i));
-    for (let i = 0; i < n; i++) this.#enterRoom(int(this.vms, i), int(this.#was, i));
-    return done === n;
+    return true;
   }
 
-  /** Carries the proposal out; it must be legal. */
-  commit(): void {
+  /** Takes the VMs back, of which the first `entered` are at their destinations. */
+  #withdraw(entered: number): void {
     const n = this.size;
-    for (let i = 0; i < n; i++) this.#put(int(this.vms, i), this.#to(i));
+    for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.from, i);
+    for (let i = 0; i < entered; i++) this.#leaveRoom(int(this.vms, i), int(this.to, i));
+    for (let i = 0; i < n; i++) this.#enterRoom(int(this.vms, i), int(this.from, i));
   }
 
   /** Increase of the number of VMs away from home after the proposal. */
@@ -162,7 +186,7 @@ export class Walk {
     for (let i = 0; i < this.size; i++) {
       const v = int(this.vms, i);
       if (this.place[v] === home[v]) sum++;
-      if (this.#to(i) === home[v]) sum--;
+      if (int(this.to, i) === home[v]) sum--;
     }
     return sum;
   }
@@ -174,7 +198,7 @@ export class Walk {
     for (let i = 0; i < this.size; i++) {
       const v = int(this.vms, i);
       if (int(this.place, v) === int(home, v)) sum += float(costs, v);
-      if (this.#to(i) === int(home, v)) sum -= float(costs, v);
+      if (int(this.to, i) === int(home, v)) sum -= float(costs, v);
     }
     return sum;
   }
@@ -202,12 +226,9 @@ export class Walk {
   /** Calls a function while every VM is where the proposal puts it. */
   #tentatively(act: () => void): void {
     const n = this.size;
-    for (let i = 0; i < n; i++) {
-      this.#was[i] = int(this.place, int(this.vms, i));
-      this.place[int(this.vms, i)] = this.#to(i);
-    }
+    for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.to, i);
     act();
-    for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.#was, i);
+    for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.from, i);
   }
 
   /** Saves the placement for {@link goBack}. */
@@ -227,86 +248,112 @@ export class Walk {
     for (let i = 0; i < this.#saved; i++) this.#put(int(this.#savedVms, i), int(this.#savedHosts, i));
   }
 
-  /** Draws an arbitrary change. False when the draw gives none. */
-  drawAny(random: Random): boolean {
-    const { home, vmsOf, destinationsNear } = this.field;
-    const { count, away, place, budget } = this;
-    this.reset();
+  /** Chooses the subject of an arbitrary change. False when there is none. */
+  aimAny(random: Random): boolean {
+    const { vmsOf } = this.field;
+    const { count, away } = this;
     const kind = random.below(8);
     const v = kind < 3 && count > 0 ? away[random.below(count)] : vmsOf[random.below(vmsOf.length)];
     if (v === undefined) return false;
-    const a = int(place, v);
-    if (kind === 7 && count > 0) {
-      const u = int(away, random.below(count));
-      return u !== v && this.#exchange(v, u);
-    }
-    let b: number;
-    if (a !== home[v] && random.below(4) === 0) b = int(home, v);
-    else b = any(random, item(destinationsNear, a));
-    if (b < 0) return false;
-    if (a === home[v] && count > 0 && (count >= budget || random.below(4) === 0)) {
-      const u = int(away, random.below(count));
-      // Half of the time the added VM takes the place of the VM that goes home.
-      if (random.below(2) === 0) b = int(place, u);
-      if (b === a) return false;
-      this.add(v, b);
-      this.add(u, int(home, u));
-      return true;
-    }
-    if (b === a || (a === home[v] && count >= budget)) return false;
-    this.add(v, b);
+    this.#kind = kind === 7 && count > 0 ? SWAP_AWAY : MOVE;
+    this.#first = v;
+    this.#host = int(this.place, v);
     return true;
   }
 
-  /** Draws a change that involves host `a`: the move of one VM makes it lighter (`down`) or heavier. False when the draw gives none. */
-  drawAt(random: Random, a: number, down: boolean): boolean {
-    const { H, home, destinationsNear } = this.field;
-    const near = item(destinationsNear, a);
-    const { count, away, place } = this;
-    this.reset();
-    const arrived = item(this.#arrivals, a);
-    const departed = item(this.#departures, a);
-    const full = count >= this.budget;
+  /**
+   * Chooses the subject of a change that involves host `a`: the move of one VM makes it lighter (`down`) or heavier. False when there is
+   * none.
+   */
+  aimAt(random: Random, a: number, down: boolean): boolean {
+    const { count, budget } = this;
+    this.#host = a;
     const kind = random.below(8);
     if (kind < 1) {
-      // One VM leaves or comes.
-      let v: number;
-      let b = a;
-      if (down) {
-        v = random.below(2) === 0 ? any(random, arrived) : this.#native(random, a);
-        b = any(random, near);
-        if (v >= 0 && place[v] !== home[v] && random.below(6) === 0) b = int(home, v);
-      } else if (random.below(2) === 0) v = count > 0 ? int(away, random.below(count)) : -1;
-      else v = random.below(3) === 0 ? any(random, departed) : this.#native(random, random.below(H));
-      if (v < 0 || b < 0 || place[v] === b) return false;
-      return this.#paid(random, v, b);
-    }
-    if (kind < 3) {
-      // Another VM comes instead of one that came: of the same home, or of any.
-      const u = any(random, arrived);
-      if (u < 0) return false;
-      const w = this.#native(random, kind === 1 ? int(home, u) : random.below(H));
-      if (w < 0 || place[w] === a) return false;
-      this.add(u, int(home, u));
-      this.add(w, a);
-      return true;
+      this.#kind = down ? LEAVE : COME;
+      if (down) this.#first = random.below(2) === 0 ? any(random, item(this.#arrivals, a)) : this.#native(random, a);
+      return !down || this.#first >= 0;
     }
     if (kind < 4) {
-      // Another VM of this host leaves instead of one that left.
-      const u = any(random, departed);
-      const w = this.#native(random, a);
-      if (u < 0 || w < 0) return false;
-      this.add(w, int(place, u));
-      this.add(u, a);
-      return true;
+      this.#kind = kind === 1 ? COME_NEAR_INSTEAD : kind === 2 ? COME_INSTEAD : LEAVE_INSTEAD;
+      this.#first = any(random, item(kind < 3 ? this.#arrivals : this.#departures, a));
+      return this.#first >= 0;
     }
-    // Two VMs exchange their hosts. With a full budget only VMs that are away are drawn; the changes above replace one by another.
-    const v = full || random.below(3) > 0 ? any(random, arrived) : this.#native(random, a);
-    if (v < 0) return false;
-    let u: number;
-    if (full || random.below(3) > 0) u = count > 0 ? int(away, random.below(count)) : -1;
-    else u = near.length === 0 ? -1 : this.#native(random, any(random, near));
-    return u >= 0 && u !== v && this.#exchange(v, u);
+    this.#kind = SWAP;
+    // With a full budget only VMs that are away are drawn; the changes above replace one by another.
+    this.#first =
+      count >= budget || random.below(3) > 0 ? any(random, item(this.#arrivals, a)) : this.#native(random, a);
+    return this.#first >= 0;
+  }
+
+  /** Draws a change of the subject that was chosen last, any number of times. False when the draw gives none. */
+  draw(random: Random): boolean {
+    const { home, destinationsNear } = this.field;
+    const { count, away, place, budget } = this;
+    const v = this.#first;
+    const a = this.#host;
+    this.size = 0;
+    switch (this.#kind) {
+      case MOVE: {
+        const isHome = a === home[v];
+        let b = !isHome && random.below(4) === 0 ? int(home, v) : anyHost(random, item(destinationsNear, a));
+        if (b < 0) return false;
+        if (!isHome || count === 0 || (count < budget && random.below(4) > 0)) {
+          if (b === a || (isHome && count >= budget)) return false;
+          this.add(v, b);
+          return true;
+        }
+        const u = int(away, random.below(count));
+        // Half of the time the added VM takes the place of the VM that goes home.
+        if (random.below(2) === 0) b = int(place, u);
+        if (b === a) return false;
+        this.add(v, b);
+        this.add(u, int(home, u));
+        return true;
+      }
+      case SWAP_AWAY: {
+        const u = int(away, random.below(count));
+        return u !== v && this.#exchange(v, u);
+      }
+      case LEAVE: {
+        const isHome = place[v] === home[v];
+        const b = !isHome && random.below(6) === 0 ? int(home, v) : anyHost(random, item(destinationsNear, a));
+        return b >= 0 && b !== a && this.#paid(random, v, b);
+      }
+      case COME: {
+        const { H } = this.field;
+        let w: number;
+        if (random.below(2) === 0) w = count > 0 ? int(away, random.below(count)) : -1;
+        else w = random.below(3) === 0 ? any(random, item(this.#departures, a)) : this.#native(random, random.below(H));
+        return w >= 0 && place[w] !== a && this.#paid(random, w, a);
+      }
+      case COME_NEAR_INSTEAD:
+      case COME_INSTEAD: {
+        // Another VM comes instead of one that came: of the same home, or of any.
+        const w = this.#native(random, this.#kind === COME_INSTEAD ? random.below(this.field.H) : int(home, v));
+        if (w < 0 || place[w] === a) return false;
+        this.add(v, int(home, v));
+        this.add(w, a);
+        return true;
+      }
+      case LEAVE_INSTEAD: {
+        // Another VM of this host leaves instead of one that left.
+        const w = this.#native(random, a);
+        if (w < 0) return false;
+        this.add(w, int(place, v));
+        this.add(v, a);
+        return true;
+      }
+      default: {
+        let u: number;
+        if (count >= budget || random.below(3) > 0) u = count > 0 ? int(away, random.below(count)) : -1;
+        else {
+          const b = anyHost(random, item(destinationsNear, a));
+          u = b < 0 ? -1 : this.#native(random, b);
+        }
+        return u >= 0 && u !== v && this.#exchange(v, u);
+      }
+    }
   }
 
   /** Adds a move; if the budget is used, also sends another VM home. */
@@ -340,22 +387,22 @@ export class Walk {
   }
 
   #put(v: number, h: number): void {
-    this.#leaveRoom(v, int(this.place, v));
-    this.#settle(v, h);
+    const a = int(this.place, v);
+    this.#leaveRoom(v, a);
     this.#enterRoom(v, h);
+    this.place[v] = h;
+    this.#settle(v, a, h);
   }
 
+  /** Position of a host among {@link touched}, with its present values where it is new there. */
   #touch(h: number): number {
+    const { P } = this.field;
     const n = this.touchedCount;
     for (let i = 0; i < n; i++) if (this.touched[i] === h) return i;
     this.touched[n] = h;
+    for (let p = 0; p < P; p++) this.value[n * P + p] = float(this.score, h * P + p);
     this.touchedCount = n + 1;
     return n;
-  }
-
-  /** Destination of the k-th VM of the proposal. */
-  #to(k: number): number {
-    return int(this.touched, int(this.arrives, k));
   }
 
   #leaveRoom(v: number, h: number): void {
@@ -366,19 +413,19 @@ export class Walk {
     if (h !== this.field.home[v] || this.#room.departuresFree) this.#room.arrive(v, h);
   }
 
-  #settle(v: number, b: number): void {
+  /** Notes that a VM went from `a` to `b`. */
+  #settle(v: number, a: number, b: number): void {
     const { cluster, home, costs, lax } = this.field;
-    const a = int(this.place, v);
     const h = int(home, v);
     shift(cluster, this.score, v, a, b);
     if (a === h) item(this.#departures, h).push(v);
     else drop(item(this.#arrivals, a), v);
     if (b === h) drop(item(this.#departures, h), v);
     else item(this.#arrivals, b).push(v);
-    this.place[v] = b;
-    lax.forEach((group, g) => {
+    for (let g = 0; g < lax.length; g++) {
+      const group = item(lax, g);
       if (group.members.includes(v)) this.#breaches[g] = breachesOf(cluster, group, this.place);
-    });
+    }
     const at = int(this.#awayAt, v);
     if (b === h && at >= 0) {
       this.count--;
@@ -397,15 +444,21 @@ export class Walk {
 
 /** Draws a proposal: half of them change a policy's highest or lowest host. False when the draw gives none. */
 export function propose(walk: Walk, extremes: Extremes, random: Random): boolean {
-  if (random.below(2) === 1) return walk.drawAny(random);
+  return (random.below(2) === 1 ? walk.aimAny(random) : aimAtEnd(walk, extremes, random)) && walk.draw(random);
+}
+
+function aimAtEnd(walk: Walk, extremes: Extremes, random: Random): boolean {
   const p = random.below(walk.field.P);
   const down = random.below(2) === 0;
   const extreme = down ? extremes.highest(p) : extremes.lowest(p);
-  return extreme >= 0 && walk.drawAt(random, extreme, down);
+  return extreme >= 0 && walk.aimAt(random, extreme, down);
 }
 
-/** Any element of a list; -1 when it has none. */
-const any = (random: Random, list: ArrayLike<number>): number => list[random.below(list.length)] ?? -1;
+/** Any VM of a list; -1 when it has none. */
+const any = (random: Random, list: readonly number[]): number => list[random.below(list.length)] ?? -1;
+
+/** Any host of a list; -1 when it has none. */
+const anyHost = (random: Random, list: Int32Array): number => list[random.below(list.length)] ?? -1;
 
 function drop(list: number[], v: number): void {
   const last = list.pop() as number;
