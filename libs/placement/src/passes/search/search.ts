@@ -250,9 +250,9 @@ class Search {
   /**
    * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
    * {@link level} from home, which find more than runs from the best plan. On a large cluster the long runs begin at the best plan,
-   * because with many moves a run from home does not reach what guides found. As many short runs on the real measure
-   * follow, from the best plan. Rounds end at the same amounts of work under every limit, and each is divided into runs of equal length.
-   * When room is short, most runs let departures free room.
+   * because with many moves a run from home does not reach what guides found. Each run ends with a short one on the real measure. Rounds
+   * end at the same amounts of work under every limit, and each is divided into runs of equal length. When room is short, most runs let
+   * departures free room.
    */
   #lowest(reachable: boolean, ends: Iterable<number>): void {
     const field = this.#field;
@@ -261,8 +261,8 @@ class Search {
       if (this.#cut || this.#wholeRunsLeft <= 0) return;
       const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
       const isLong = end > LAST_SHORT;
-      const finish = reachable ? FINISH.targets : FINISH.lowest;
-      const { runs, steps } = divided(field, proposals / (1 + finish), isLong, this.#wholeRunsLeft);
+      const longestFinish = reachable ? FINISH.targets : FINISH.lowest;
+      const { runs, steps } = divided(field, proposals / (1 + longestFinish), isLong, this.#wholeRunsLeft);
       if (steps < LEAST_RUN) continue;
       const name = isLong ? courseOf(field, steps) : 'short';
       const course = COURSES[name];
