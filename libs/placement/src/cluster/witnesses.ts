@@ -23,7 +23,7 @@ export class Witnesses {
     this.#low = Int32Array.from(this.#high);
   }
 
-  /** The combined imbalance (`sum(weight x imbalance)`) if it is below the limit; else a number from the limit to it. */
+  /** The combined imbalance (`sum(weight x imbalance)`) if it is below the limit; else a number between the limit and it. */
   combined(limit: number): number {
     const shown = this.#shown();
     if (shown >= limit) return shown;

@@ -191,7 +191,7 @@ class Run {
         this.#goBack();
         return false;
       }
-      // The stand-in takes over the last change that it was asked about.
+      // A commit carries out the last proposal.
       goesHome(cheapest);
       this.#commit();
     }
@@ -262,10 +262,10 @@ class Run {
     const field = this.#field;
     if (this.#walk.count > field.budget) return false;
     const penalty = (this.#breaches - field.breaches) * field.cluster.softPenalty;
-    const least = this.#best - EPSILON;
-    const now = this.#witnesses.combined(least - penalty) + penalty;
-    if (now >= least || !isAcceptable(field, this.#witnesses)) return false;
-    this.#best = now;
+    const limit = this.#best - EPSILON - penalty;
+    const combined = this.#witnesses.combined(limit);
+    if (combined >= limit || !isAcceptable(field, this.#witnesses)) return false;
+    this.#best = combined + penalty;
     this.#unsaved = true;
     return this.#breaches <= field.breaches && reaches(field, this.#witnesses);
   }

@@ -3,6 +3,7 @@ import { RefusalCounts } from '../../reasons.ts';
 import { type Annealed, type AnnealSettings, anneal, SAMPLES } from './anneal.ts';
 import type { Field } from './field.ts';
 import { type LevelSettings, level } from './level.ts';
+import { compare, judge } from './solution.ts';
 
 /**
  * A run of {@link level}, and a run on the real measure that begins at its result. It depends on these fields only, so runs may execute
@@ -41,11 +42,14 @@ export function carriedOut({ field, start, departuresFree, finish, ...settings }
   const refusals = new RefusalCounts();
   const room = () => field.room.copy(departuresFree);
   const found = level(field, start, room(), { ...settings, refusals });
-  if (finish === null) return { ...found, refused: refusals.counts };
+  const before = judge(field, found.place);
+  if (finish === null || before.reached) return { ...found, refused: refusals.counts };
   const { budget } = field;
   const { seed } = settings;
   const { place, steps, tight } = anneal(field, found.place, room(), { ...finish, budget, seed, refusals });
-  return { place, steps: found.steps + steps, tight: found.tight || tight, refused: refusals.counts };
+  // Its aim is not the order of aims: what it leaves can be worse.
+  const kept = compare(judge(field, place), before) < 0 ? place : found.place;
+  return { place: kept, steps: found.steps + steps, tight: found.tight || tight, refused: refusals.counts };
 }
 
 /** Restores a field from another thread: its room lost its methods on the way. */

@@ -232,7 +232,7 @@ export class Smooth {
     this.#cost[host] = cost;
   }
 
-  /** Evaluates a changed host that has no table, or a number out of range: then its cost is no number, or infinite. */
+  /** Computes a changed host again if there is no table, or if its cost is NaN or infinite. */
   #settle(host: number, alike: boolean): void {
     if (alike && float(this.#cost, host) < Number.POSITIVE_INFINITY) return;
     if (byte(this.#field.cluster.counted, host) === 1) this.#evaluate(host);
