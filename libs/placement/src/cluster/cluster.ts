@@ -1,5 +1,5 @@
 import { byText, type GroupPolicy } from '@kronos/contracts';
-import { entry, float, int, item } from '../base/array.ts';
+import { byte, entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import { onGrid } from './grid.ts';
@@ -94,6 +94,10 @@ export type Cluster = {
 /** The hosts that may be destinations, ascending. */
 export const destinationsOf = ({ hostRefusal, H }: Cluster): Int32Array =>
   Int32Array.from({ length: H }, (_, h) => h).filter((h) => hostRefusal[h] === 0);
+
+/** Hosts that take part in imbalances, ascending. */
+export const countedHosts = ({ H, counted }: Pick<Cluster, 'H' | 'counted'>): Int32Array =>
+  Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(counted, h) === 1);
 
 /** A VM's addition to a host's value: its load divided by the size of the host. */
 export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {

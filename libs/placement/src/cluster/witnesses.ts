@@ -1,5 +1,5 @@
-import { byte, float, int, item } from '../base/array.ts';
-import type { Cluster } from './cluster.ts';
+import { float, int, item } from '../base/array.ts';
+import { type Cluster, countedHosts } from './cluster.ts';
 
 /**
  * Recognises the states of a cluster whose combined imbalance is below a limit. Each policy has two witnesses: the hosts that were the
@@ -15,10 +15,10 @@ export class Witnesses {
 
   /** @param score host values; the caller changes them. */
   constructor(cluster: Cluster, score: Float64Array) {
-    const { H, P, counted } = cluster;
+    const { P } = cluster;
     this.#cluster = cluster;
     this.#score = score;
-    this.#counted = Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(counted, h) === 1);
+    this.#counted = countedHosts(cluster);
     this.#high = new Int32Array(P).fill(this.#counted[0] ?? 0);
     this.#low = Int32Array.from(this.#high);
   }

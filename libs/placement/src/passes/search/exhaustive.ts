@@ -1,5 +1,6 @@
 import { EPSILON } from '@kronos/rules';
-import { byte, float, int, item } from '../../base/array.ts';
+import { float, int, item } from '../../base/array.ts';
+import { countedHosts } from '../../cluster/cluster.ts';
 import { check } from '../../cluster/constraints.ts';
 import { shift } from '../../cluster/measure.ts';
 import { softBreaches } from '../../cluster/softRules.ts';
@@ -60,12 +61,12 @@ export function exhaust(
   refusals: RefusalCounts,
   most = Number.POSITIVE_INFINITY,
 ): Exhausted {
-  const { cluster, home, vmsOf, P, H, weights, targets, costs, lax } = field;
-  const { counted, softPenalty } = cluster;
+  const { cluster, home, vmsOf, P, weights, targets, costs, lax } = field;
+  const { softPenalty } = cluster;
   const options = Array.from(vmsOf, (v) => optionsOf(field, v));
   const place = Int32Array.from(home);
   const score = Float64Array.from(field.score);
-  const hosts = Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(counted, h) === 1);
+  const hosts = countedHosts(cluster);
   const end = Math.min(most, PATIENCE);
   let looked = 0;
   let complete = true;

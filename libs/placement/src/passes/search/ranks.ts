@@ -1,5 +1,6 @@
-import { byte, float, int } from '../../base/array.ts';
+import { float, int } from '../../base/array.ts';
 import type { Random } from '../../base/random.ts';
+import { countedHosts } from '../../cluster/cluster.ts';
 import type { Field } from './field.ts';
 
 /** The insertion sort stops after this many shifts per host, because a full sort then takes less time. */
@@ -17,10 +18,10 @@ export class Ranks {
 
   /** @param score host values; the caller changes them and calls {@link refresh} now and then. */
   constructor(field: Field, score: Float64Array) {
-    const { H, P, cluster } = field;
+    const { P, cluster } = field;
     this.#field = field;
     this.#score = score;
-    const counted = Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(cluster.counted, h) === 1);
+    const counted = countedHosts(cluster);
     this.#hosts = Array.from({ length: P }, () => Int32Array.from(counted));
     this.refresh();
   }

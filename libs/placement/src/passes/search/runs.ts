@@ -42,8 +42,9 @@ export function carriedOut({ field, start, departuresFree, finish, ...settings }
   const refusals = new RefusalCounts();
   const room = () => field.room.copy(departuresFree);
   const found = level(field, start, room(), { ...settings, refusals });
+  if (finish === null) return { ...found, refused: refusals.counts };
   const before = judge(field, found.place);
-  if (finish === null || before.reached) return { ...found, refused: refusals.counts };
+  if (before.reached) return { ...found, refused: refusals.counts };
   const { budget } = field;
   const { seed } = settings;
   const { place, steps, tight } = anneal(field, found.place, room(), { ...finish, budget, seed, refusals });

@@ -1,4 +1,5 @@
 import { byte, float, int } from '../../base/array.ts';
+import { countedHosts } from '../../cluster/cluster.ts';
 import type { Field } from './field.ts';
 import type { Walk } from './walk.ts';
 
@@ -39,7 +40,7 @@ export class Smooth {
     const { H, P, cluster, vmsOf } = field;
     this.#field = field;
     this.#score = score;
-    this.#counted = Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(cluster.counted, h) === 1);
+    this.#counted = countedHosts(cluster);
     this.#width = new Float64Array(P);
     this.#middle = new Float64Array(P);
     this.#above = new Float64Array(P);

@@ -12,20 +12,22 @@ import type { Field } from './field.ts';
 const VMS = 2;
 const HOSTS = 2 * VMS;
 
-/** The kinds of changes. A VM moves; */
+// The kinds of changes.
+/** A VM moves to any host, or home. */
 const MOVE = 0;
-/** it exchanges hosts with one that is away; */
+/** A VM exchanges hosts with one that is away. */
 const SWAP_AWAY = 1;
-/** it leaves the host; */
+/** A VM of the host leaves it. */
 const LEAVE = 2;
-/** some VM comes to the host, */
+/** Any VM comes to the host. */
 const COME = 3;
-/** instead of one that came from the same home, or from any; */
+/** A VM that came goes home, and another from the same home comes instead. */
 const COME_NEAR_INSTEAD = 4;
+/** A VM that came goes home, and any other comes instead. */
 const COME_INSTEAD = 5;
-/** another VM leaves the host instead of one that left; */
+/** A VM that left returns, and another of the host leaves instead. */
 const LEAVE_INSTEAD = 6;
-/** a VM of the host exchanges hosts with any. */
+/** A VM of the host exchanges hosts with any. */
 const SWAP = 7;
 
 /**
