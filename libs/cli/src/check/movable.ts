@@ -1,5 +1,5 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
-import { type EngineOptions, type Snapshot, some, UNASSIGNED } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot, some, UNASSIGNED } from '@kronos/contracts';
 import { emptyMemory, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
@@ -17,7 +17,7 @@ export function judgeAggregate(
     }),
   );
   if (snapshot.problems.some(({ code }) => code === 'aggregate-not-found')) return problems;
-  const observed = observe(snapshot, emptyMemory, options, Date.parse(snapshot.time));
+  const observed = observe(snapshot, emptyMemory, completeEngineOptions(options), Date.parse(snapshot.time));
   const { cluster, vmGrounds, hostGrounds, judged } = observed;
   const hosts = cluster.H;
   const destinations = hosts - hostGrounds.size;

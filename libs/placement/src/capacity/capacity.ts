@@ -7,7 +7,7 @@ import {
 } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
-import { check, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import { traitsFit, traitsOf } from '../cluster/traits.ts';
 import type { DecideInput } from '../decide.ts';
 import { decisionMs } from '../snapshot/memory.ts';
@@ -128,6 +128,7 @@ class RoomMaker {
   readonly #gain: number;
   #room: Room;
   #place: Int32Array;
+  #checker: Checker;
   #tries = 0;
 
   constructor(cluster: Cluster, slots: Slots) {
@@ -140,6 +141,7 @@ class RoomMaker {
     this.#destinations = destinationsOf(cluster);
     this.#room = new Room(cluster, true);
     this.#place = Int32Array.from(cluster.vmHost);
+    this.#checker = new Checker(this.#place, this.#room);
   }
 
   run(
@@ -160,6 +162,7 @@ class RoomMaker {
   #reset(): void {
     this.#room = new Room(this.#cluster, true);
     this.#place = Int32Array.from(this.#cluster.vmHost);
+    this.#checker = new Checker(this.#place, this.#room);
   }
 
   #after(steps: readonly Step[]): number {
@@ -219,7 +222,7 @@ class RoomMaker {
       let best: Step | null = null;
       let most = Number.NEGATIVE_INFINITY;
       for (const to of this.#destinations) {
-        if (check(this.#cluster, this.#place, this.#room, vm, to) !== 0) continue;
+        if (this.#checker.refusal(vm, to) !== 0) continue;
         const step = { vm, from: host, to };
         const lost = this.#slots.on(to, this.#room);
         this.#apply(step);
@@ -253,7 +256,7 @@ class RoomMaker {
         if (from !== int(this.#cluster.vmHost, vm)) continue;
         for (const to of this.#destinations) {
           if (++this.#tries > MOST_TRIES) return false;
-          if (check(this.#cluster, this.#place, this.#room, vm, to) !== 0) continue;
+          if (this.#checker.refusal(vm, to) !== 0) continue;
           const before = this.#slots.on(from, this.#room) + this.#slots.on(to, this.#room);
           const step = { vm, from, to };
           this.#apply(step);
@@ -370,6 +373,7 @@ class Refuge {
   readonly #destinations: readonly number[];
   readonly #room: Room;
   readonly #place: Int32Array;
+  readonly #checker: Checker;
   #tries = 0;
 
   constructor(cluster: Cluster, lost: ReadonlySet<number>, vms: readonly number[]) {
@@ -392,6 +396,7 @@ class Refuge {
     this.#destinations = [...destinationsOf(cluster)].filter((host) => !lost.has(host));
     this.#room = new Room(cluster, false);
     this.#place = Int32Array.from(cluster.vmHost);
+    this.#checker = new Checker(this.#place, this.#room);
   }
 
   run(): { readonly stranded: readonly number[]; readonly proven: boolean } {
@@ -462,7 +467,7 @@ class Refuge {
     };
     return this.#destinations
       .filter((host) => homes.size === 0 || homes.has(host))
-      .filter((host) => check(this.#cluster, this.#place, this.#room, vm, host, g) === 0)
+      .filter((host) => this.#checker.refusal(vm, host, g) === 0)
       .sort((a, b) => left(a) - left(b) || a - b);
   }
 }

@@ -1,20 +1,18 @@
-import {
-  type CellFacts,
-  type CellFlavor,
-  type CellsAsked,
-  type CompleteEngineOptions,
-  completeEngineOptions,
-  type EngineOptions,
-  type HostObservation,
-  type Reason,
-  type ServerGroup,
-  type ServerObservation,
-  type Snapshot,
+import type {
+  CellFacts,
+  CellFlavor,
+  CellsAsked,
+  CompleteEngineOptions,
+  HostObservation,
+  Reason,
+  ServerGroup,
+  ServerObservation,
+  Snapshot,
 } from '@kronos/contracts';
 import { entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type Cluster, type HostPart, type VmPart } from '../cluster/cluster.ts';
-import { check, Room } from '../cluster/constraints.ts';
+import { Checker, Room } from '../cluster/constraints.ts';
 import { traitsOf } from '../cluster/traits.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Ground, own, remembered } from '../snapshot/filter.ts';
@@ -27,7 +25,7 @@ import { type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
 export type CellsAggregate = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
-  readonly options: EngineOptions;
+  readonly options: CompleteEngineOptions;
   /** `[cells]`: the cell of its hosts; null: as `[nova] cells` says. */
   readonly cell: string | null;
   /** By host: the metadata of its Nova aggregates, which flavors can ask for. */
@@ -109,6 +107,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const cluster = clusterOf(input, places, isTarget, candidates);
   const room = new Room(cluster, false);
   const place = Int32Array.from(cluster.vmHost);
+  const checker = new Checker(place, room);
   const refused: CellPlan['refused'][number][] = [];
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
@@ -156,7 +155,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     for (const there of target) {
       const host = entry(cluster.hostIndex, there.host.name);
       const same = cellOf(there) === from;
-      const refusal = check(cluster, place, room, vm, host);
+      const refusal = checker.refusal(vm, host);
       let code = refusal === 0 ? null : codeOfNumber(refusal);
       if (flavor !== null && !mayTake(flavor, flavorHost(there))) code ??= 'missing-trait';
       if (!same && kept !== null) code ??= kept.code;
@@ -188,7 +187,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     const [fromCell, toCell] = [cellOf(home), cellOf(there)];
     const copied = fromCell === toCell || server.bootFromVolume ? 0 : server.diskGb;
     const { fixedSeconds, secondsPerGib } = input.pace;
-    const { alternates } = completeEngineOptions(home.aggregate.options);
+    const { alternates } = home.aggregate.options;
     return {
       serverId: server.id,
       serverName: server.name,
@@ -234,8 +233,7 @@ function candidatesOf(
   const only = asked.servers === null ? null : new Set(asked.servers);
   const seen = new Set<string>();
   const candidates: Candidate[] = [];
-  for (const { snapshot, memory, options: given } of input.aggregates) {
-    const options: CompleteEngineOptions = completeEngineOptions(given);
+  for (const { snapshot, memory, options } of input.aggregates) {
     const now = Date.parse(snapshot.time);
     const windowOf = vmWindows(options, now);
     const moving = new Set(snapshot.migrations.map(({ serverId }) => serverId));
@@ -268,7 +266,7 @@ function clusterOf(
 ): Cluster {
   const hosts = [...places.values()].map((place): HostPart => {
     const { aggregate, host } = place;
-    const options = completeEngineOptions(aggregate.options);
+    const { options } = aggregate;
     const now = Date.parse(aggregate.snapshot.time);
     const ground = hostGround(host, aggregate.memory, options, now);
     const unknownCell = cellOf(place) === null ? 'cell-unknown' : null;
@@ -318,7 +316,7 @@ function clusterOf(
       const known = groups.get(group.id);
       groups.set(group.id, { ...group, members: [...new Set([...(known?.members ?? []), ...group.members])] });
     }
-  const { softRules, softPenalty } = completeEngineOptions(item(input.aggregates, 0).options);
+  const { softRules, softPenalty } = item(input.aggregates, 0).options;
   return buildCluster({
     policies: [],
     hosts,

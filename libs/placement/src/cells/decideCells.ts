@@ -40,10 +40,12 @@ export function decideCells(input: DecideCellsInput): ProposalDecision {
     proposalDecision(outcome, reason, { warnings: unread, ...more });
 
   const known = [
-    { snapshot, memory, options: input.options },
+    { snapshot, memory, options },
     ...snapshot.cells.others.flatMap((other) => {
       const of = own(others, other.aggregate);
-      return of === undefined ? [] : [{ snapshot: other, ...of }];
+      return of === undefined
+        ? []
+        : [{ snapshot: other, memory: of.memory, options: completeEngineOptions(of.options) }];
     }),
   ];
   const unmapped = [snapshot.aggregate, asked.to].find((name) => own(map, name) === undefined);

@@ -88,68 +88,88 @@ function countMembers(cluster: Cluster, place: Int32Array): Map<number, number>[
 export const NO_REPAIR = -1;
 
 /**
- * The one checker: may this VM go to this host, given where every VM is and what is taken? Returns 0, or the code
- * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}). That group's rule
- * is skipped, which is right only for a move of an affinity group to its gathering host. Soft groups that may be broken at a penalty
- * count only if `strict` is set. `cluster.vmRefusal` says whether the VM may move at all; it is checked once, where VMs are filtered.
+ * The one checker of moves, on a placement and a room that its owner changes. `cluster.vmRefusal` says whether a VM may move at all; it
+ * is checked once, where VMs are filtered.
  */
-export function check(
-  cluster: Cluster,
-  place: Int32Array,
-  room: Room,
-  vm: number,
-  host: number,
-  repairs = NO_REPAIR,
-  strict = false,
-): number {
-  if (place[vm] === host) return codeNumber['host-is-source'];
-  const hostRefusal = int(cluster.hostRefusal, host);
-  if (hostRefusal !== 0) return hostRefusal;
-  const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
-  if (legal !== 0) return legal;
-  const { R, demand, units } = cluster;
-  for (let r = 0; r < R; r++) {
-    const amount = float(demand, vm * R + r);
-    if (amount <= 0) continue;
-    if (amount > float(room.free, host * R + r)) return codeNumber.capacity;
-    if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
+export class Checker {
+  readonly #cluster: Cluster;
+  readonly #place: Int32Array;
+  readonly #room: Room;
+  readonly #strict: boolean;
+
+  /**
+   * @param place the host of every VM; -1 for a VM that is on none.
+   * @param strict soft groups that may be broken at a penalty count, too.
+   */
+  constructor(place: Int32Array, room: Room, { strict = false }: { readonly strict?: boolean } = {}) {
+    this.#cluster = room.cluster;
+    this.#place = place;
+    this.#room = room;
+    this.#strict = strict;
   }
-  const groups = cluster.vmGroups[vm];
-  if (groups !== undefined && groups.length > 0)
+
+  /**
+   * May this VM go to this host? Returns 0, or the code number of the first reason against it. `repairs` names the group that the move
+   * repairs (else {@link NO_REPAIR}). That group's rule is skipped, which is right only for a move of an affinity group to its gathering
+   * host.
+   */
+  refusal(vm: number, host: number, repairs = NO_REPAIR): number {
+    if (this.#place[vm] === host) return codeNumber['host-is-source'];
+    const cluster = this.#cluster;
+    const hostRefusal = int(cluster.hostRefusal, host);
+    if (hostRefusal !== 0) return hostRefusal;
+    const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
+    if (legal !== 0) return legal;
+    const short = this.#shortage(vm, host);
+    if (short !== 0) return short;
+    const groups = cluster.vmGroups[vm];
+    return groups === undefined || groups.length === 0 ? 0 : this.#groupRefusal(groups, vm, host, repairs);
+  }
+
+  #shortage(vm: number, host: number): number {
+    const { R, demand, units } = this.#cluster;
+    const { free } = this.#room;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      if (amount <= 0) continue;
+      if (amount > float(free, host * R + r)) return codeNumber.capacity;
+      if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
+    }
+    return 0;
+  }
+
+  #groupRefusal(groups: readonly number[], vm: number, host: number, repairs: number): number {
     for (const g of groups) {
       if (g === repairs) continue;
-      const group = cluster.groups[g];
-      if (group === undefined || (!group.strict && !strict)) continue;
-      const refusal = checkGroup(cluster, place, room, g, group, vm, host);
+      const group = this.#cluster.groups[g];
+      if (group === undefined || (!group.strict && !this.#strict)) continue;
+      const refusal = group.affine
+        ? this.#affinityRefusal(group, vm, host)
+        : (this.#room.members[g]?.get(host) ?? 0) >= group.max
+          ? codeNumber['anti-affinity']
+          : 0;
       if (refusal !== 0) return refusal;
     }
-  return 0;
+    return 0;
+  }
+
+  #affinityRefusal(group: Group, vm: number, host: number): number {
+    const place = this.#place;
+    let elsewhere = false;
+    let apart = false;
+    for (const other of group.members) {
+      if (other === vm) continue;
+      if (place[other] !== place[vm]) apart = true;
+      if (place[other] !== host || this.#cluster.alsoOn.has(other)) elsewhere = true;
+    }
+    if (group.hard && !apart) return codeNumber['affinity-gathered'];
+    return elsewhere ? codeNumber.affinity : 0;
+  }
 }
 
 /** True when the host takes this amount at once, by min_unit, max_unit and step_size. */
 export function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
   return amount >= float(units.min, i) && amount <= float(units.max, i) && amount % float(units.step, i) === 0;
-}
-
-function checkGroup(
-  cluster: Cluster,
-  place: Int32Array,
-  room: Room,
-  g: number,
-  group: Group,
-  vm: number,
-  host: number,
-): number {
-  if (!group.affine) return (room.members[g]?.get(host) ?? 0) >= group.max ? codeNumber['anti-affinity'] : 0;
-  let elsewhere = false;
-  let apart = false;
-  for (const other of group.members) {
-    if (other === vm) continue;
-    if (place[other] !== place[vm]) apart = true;
-    if (place[other] !== host || cluster.alsoOn.has(other)) elsewhere = true;
-  }
-  if (group.hard && !apart) return codeNumber['affinity-gathered'];
-  return elsewhere ? codeNumber.affinity : 0;
 }
 
 /**
@@ -165,6 +185,6 @@ export function checkMove(cluster: Cluster, vmId: string, destination: string): 
   const detail = { vm: vmId, host: destination };
   const own = int(cluster.vmRefusal, vm);
   if (own !== 0) return { code: codeOfNumber(own), detail };
-  const refusal = check(cluster, cluster.vmHost, new Room(cluster, false), vm, host);
+  const refusal = new Checker(cluster.vmHost, new Room(cluster, false)).refusal(vm, host);
   return refusal === 0 ? { ok: true } : { code: codeOfNumber(refusal), detail };
 }

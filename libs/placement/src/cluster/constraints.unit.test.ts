@@ -4,7 +4,7 @@ import { type ClusterFile, clusterOf, type PlanClusterOptions } from '../file/cl
 import { arrange } from '../passes/order.ts';
 import { codeOfNumber } from '../reasons.ts';
 import type { Cluster } from './cluster.ts';
-import { check, NO_REPAIR, Room } from './constraints.ts';
+import { Checker, NO_REPAIR, Room } from './constraints.ts';
 
 /** Hosts a, b and c with room for 2 GiB each; v1 and v2 of 1 GiB on a, v3 on b. */
 function cluster(policy: GroupPolicy | null, options: Partial<PlanClusterOptions> = {}, maxServerPerHost = 1): Cluster {
@@ -24,7 +24,7 @@ const [V1, V2, V3] = [0, 1, 2];
 
 /** The reason against a move in the start state; null when it is legal. */
 function refusal(of: Cluster, vm: number, host: number, strict = false, room = new Room(of, false)): string | null {
-  const code = check(of, of.vmHost, room, vm, host, NO_REPAIR, strict);
+  const code = new Checker(of.vmHost, room, { strict }).refusal(vm, host);
   return code === 0 ? null : codeOfNumber(code);
 }
 

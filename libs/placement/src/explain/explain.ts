@@ -2,7 +2,7 @@ import type { Decision } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
-import { check, Room } from '../cluster/constraints.ts';
+import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { type DecideInput, type Deliberation, deliberate } from '../decide.ts';
@@ -253,9 +253,10 @@ export class Explanation {
     const now = imbalances(cluster, score);
     const combined = combinedOf(cluster, now);
     const verdicts: DestinationVerdict[] = [];
+    const checker = new Checker(place, room);
     for (let h = 0; h < H; h++) {
       if (h === from) continue;
-      let refusal = check(cluster, place, room, vm, h, repairs);
+      let refusal = checker.refusal(vm, h, repairs);
       if (refusal === 0 && pack && !staysBelow(cluster, fullness, vm, h)) refusal = codeNumber['capacity-threshold'];
       let after = 0;
       const worsens: string[] = [];

@@ -2,7 +2,7 @@ import type { EngineOptions } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../base/array.ts';
 import type { Group } from '../cluster/cluster.ts';
-import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import type { Draft } from './draft.ts';
@@ -48,7 +48,7 @@ function part(draft: Draft, g: number, group: Group, kept: Kept): void {
         warn(draft, group, 'budget-used', []);
         return;
       }
-      kept.targets ??= new Targets(draft, true);
+      kept.targets ??= new Targets(draft, { strict: true });
       const targets = kept.targets;
       let best: Target | null = null;
       for (const vm of members) {
@@ -112,6 +112,7 @@ type Tried = { ok: true; combined: number } | { ok: false; vm: number; code: Rea
 /** Can all these VMs go to the host, one after the other, without breaking a rule or raising a policy above its threshold? */
 function tryGathering(draft: Draft, g: number, host: number, vms: readonly number[]): Tried {
   const { cluster } = draft;
+  const checker = new Checker(draft.place, draft.room, { strict: true });
   const mark = draft.moves.length;
   const failed = (vm: number, refusal: number): Tried => {
     draft.refusals.add(refusal);
@@ -120,7 +121,7 @@ function tryGathering(draft: Draft, g: number, host: number, vms: readonly numbe
   };
   let before = imbalances(cluster, draft.score);
   for (const vm of vms) {
-    const refusal = draft.refusalOf(vm) || check(cluster, draft.place, draft.room, vm, host, g, true);
+    const refusal = draft.refusalOf(vm) || checker.refusal(vm, host, g);
     if (refusal !== 0) return failed(vm, refusal);
     draft.evaluated++;
     draft.apply(vm, host, 'affinity', 'repairs-affinity', g);

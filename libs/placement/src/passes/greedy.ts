@@ -1,7 +1,7 @@
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { destinationsOf } from '../cluster/cluster.ts';
-import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { Checker } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { allWithin } from '../cluster/measure.ts';
 import { codeNumber } from '../reasons.ts';
@@ -36,6 +36,7 @@ class Rounds {
   readonly #place: Int32Array;
   readonly #score: Float64Array;
   readonly #room: Draft['room'];
+  readonly #checker: Checker;
   readonly #extremes: Extremes;
   readonly #destinations: Int32Array;
   /** Movable VMs, least memory first: the first of equal gains wins. */
@@ -55,6 +56,7 @@ class Rounds {
     this.#place = Int32Array.from(draft.place);
     this.#score = Float64Array.from(draft.score);
     this.#room = draft.room.copy();
+    this.#checker = new Checker(this.#place, this.#room, { strict: true });
     this.#moved = Uint8Array.from(draft.moved);
     this.#extremes = new Extremes(cluster, this.#score);
     this.#now = new Float64Array(cluster.P);
@@ -152,7 +154,7 @@ class Rounds {
       refusals.add(codeNumber['past-threshold']);
       return Number.NEGATIVE_INFINITY;
     }
-    const refusal = check(cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
+    const refusal = this.#checker.refusal(vm, b);
     if (refusal !== 0) {
       refusals.add(refusal);
       return Number.NEGATIVE_INFINITY;

@@ -1,7 +1,7 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
-import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import type { Draft } from './draft.ts';
 
@@ -70,6 +70,7 @@ class Packing {
   readonly #draft: Draft;
   readonly #fullBudget: number;
   readonly #options: PackOptions;
+  readonly #checker: Checker;
   /** VMs that are on a host or count on it. */
   readonly #onHost: Int32Array;
   /** VMs of each host, largest combined weight first. */
@@ -88,6 +89,7 @@ class Packing {
     this.#draft = draft;
     this.#fullBudget = fullBudget;
     this.#options = options;
+    this.#checker = new Checker(place, draft.room);
     this.#onHost = new Int32Array(H);
     this.#vms = Array.from({ length: H }, () => []);
     const weights = Float64Array.from({ length: V }, (_, v) => combinedWeight(cluster, v));
@@ -224,10 +226,10 @@ class Packing {
   }
 
   #takes(vm: number, host: number, repairs: number): boolean {
-    const { cluster, fullness, place, room, refusals } = this.#draft;
+    const { cluster, fullness, place, refusals } = this.#draft;
     if (place[vm] === host) return false;
     this.#draft.evaluated++;
-    let refusal = check(cluster, place, room, vm, host, repairs);
+    let refusal = this.#checker.refusal(vm, host, repairs);
     if (refusal === 0 && !staysBelow(cluster, fullness, vm, host)) refusal = codeNumber['capacity-threshold'];
     if (refusal !== 0) refusals.add(refusal);
     return refusal === 0;

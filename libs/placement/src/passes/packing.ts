@@ -1,6 +1,6 @@
 import { float, int } from '../base/array.ts';
 import { destinationsOf } from '../cluster/cluster.ts';
-import { check } from '../cluster/constraints.ts';
+import { Checker } from '../cluster/constraints.ts';
 import { imbalances, shift, worsened } from '../cluster/measure.ts';
 import { breachGrowth } from '../cluster/softRules.ts';
 import type { Draft } from './draft.ts';
@@ -33,6 +33,7 @@ class Packer {
   readonly #place: Int32Array;
   readonly #score: Float64Array;
   readonly #room: Draft['room'];
+  readonly #checker: Checker;
   readonly #before: Float64Array;
   readonly #destinations: Int32Array;
   readonly #waiting: Set<number>;
@@ -47,6 +48,7 @@ class Packer {
     this.#place = Int32Array.from(draft.place);
     this.#score = Float64Array.from(draft.score);
     this.#room = draft.room.copy();
+    this.#checker = new Checker(this.#place, this.#room);
     this.#before = imbalances(cluster, draft.score);
     this.#destinations = destinationsOf(cluster);
     this.#waiting = new Set(vms);
@@ -100,7 +102,7 @@ class Packer {
     const { R, demand } = cluster;
     const hosts: { host: number; left: number; breaches: number }[] = [];
     for (const host of this.#destinations) {
-      if (check(cluster, this.#place, this.#room, vm, host) !== 0) continue;
+      if (this.#checker.refusal(vm, host) !== 0) continue;
       let left = 0;
       for (let r = 0; r < R; r++) {
         const amount = float(demand, vm * R + r);

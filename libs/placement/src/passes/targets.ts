@@ -1,7 +1,7 @@
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { check, NO_REPAIR } from '../cluster/constraints.ts';
+import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
 import { combinedOf } from '../cluster/measure.ts';
@@ -24,7 +24,7 @@ export type Target = {
  */
 export class Targets {
   readonly #draft: Draft;
-  readonly #strict: boolean;
+  readonly #checker: Checker;
   readonly #extremes: Extremes;
   readonly #imbalance: Float64Array;
   /** Destinations, least loaded first. */
@@ -32,11 +32,11 @@ export class Targets {
   /** The sole lowest hosts of the policies: only an arrival there can gain more than the departure does. */
   #cold: number[] = [];
 
-  /** @param strict whether soft groups that may be broken at a penalty must not be. */
-  constructor(draft: Draft, strict = false) {
+  /** @param strict soft groups that may be broken at a penalty must not be. */
+  constructor(draft: Draft, { strict = false }: { readonly strict?: boolean } = {}) {
     const { cluster } = draft;
     this.#draft = draft;
-    this.#strict = strict;
+    this.#checker = new Checker(draft.place, draft.room, { strict });
     this.#extremes = new Extremes(cluster, draft.score);
     this.#imbalance = new Float64Array(cluster.P);
     this.#byLoad = new LoadOrder(cluster, draft.score);
@@ -91,12 +91,12 @@ export class Targets {
 
   /** The reason that no destination takes the VM: the reason of most hosts, and the number of hosts by reason. */
   whyNot(vm: number, repairs = NO_REPAIR): { code: ReasonCode; counts: Record<string, number> } {
-    const { cluster, place, room } = this.#draft;
+    const { cluster, place } = this.#draft;
     const counts: Record<string, number> = {};
     let code: ReasonCode = 'no-destination';
     for (let h = 0; h < cluster.H; h++) {
       if (h === place[vm]) continue;
-      let refusal = check(cluster, place, room, vm, h, repairs, this.#strict);
+      let refusal = this.#checker.refusal(vm, h, repairs);
       if (refusal === 0 && this.#combinedAfter(vm, h) === null) refusal = codeNumber['past-threshold'];
       if (refusal === 0) continue;
       const reason = codeOfNumber(refusal);
@@ -117,7 +117,7 @@ export class Targets {
     }
     const rank = cluster.P > 0 ? this.#byLoad.load(to) : usedShareAfter(cluster, room.free, vm, to);
     if (best !== null && !isLower(combined, rank, best)) return best;
-    const refusal = check(cluster, place, room, vm, to, repairs, this.#strict);
+    const refusal = this.#checker.refusal(vm, to, repairs);
     if (refusal === 0) return { vm, to, combined, rank };
     refusals.add(refusal);
     return best;

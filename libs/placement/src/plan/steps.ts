@@ -2,7 +2,7 @@ import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/cont
 import { EPSILON } from '@kronos/rules';
 import { float, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
-import { check, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
 import type { Draft, Move } from '../passes/draft.ts';
@@ -83,7 +83,7 @@ class Alternates {
   readonly #draft: Draft;
   readonly #count: number;
   readonly #allowed: (move: Move, host: number) => boolean;
-  readonly #room: Room;
+  readonly #checker: Checker;
   readonly #extremes: Extremes;
   readonly #byLoad: LoadOrder;
   /** Only lowest hosts: only these can do better than the other destinations. */
@@ -95,8 +95,9 @@ class Alternates {
     this.#draft = draft;
     this.#count = count;
     this.#allowed = allowed;
-    this.#room = new Room(cluster, false);
-    for (const move of moves) this.#room.move(move.vm, move.from, move.to);
+    const room = new Room(cluster, false);
+    for (const move of moves) room.move(move.vm, move.from, move.to);
+    this.#checker = new Checker(draft.place, room, { strict: true });
     this.#extremes = new Extremes(cluster, score);
     this.#byLoad = new LoadOrder(cluster, score);
     this.#cold = cluster.policies
@@ -124,14 +125,14 @@ class Alternates {
 
   #offer(best: Alternate[], move: Move, host: number): void {
     if (host === move.to || host === move.from || best.some((other) => other.host === host)) return;
-    const { cluster, place } = this.#draft;
+    const { cluster } = this.#draft;
     let combined = 0;
     for (let p = 0; p < cluster.P; p++)
       combined += item(cluster.policies, p).weight * this.#extremes.after(move.vm, move.to, host, p);
     const candidate = { host, combined, load: this.#byLoad.load(host) };
     const last = best[this.#count - 1];
     if (last !== undefined && !isBetter(candidate, last)) return;
-    if (check(cluster, place, this.#room, move.vm, host, NO_REPAIR, true) !== 0 || !this.#allowed(move, host)) return;
+    if (this.#checker.refusal(move.vm, host) !== 0 || !this.#allowed(move, host)) return;
     const at = best.findIndex((other) => isBetter(candidate, other));
     best.splice(at < 0 ? best.length : at, 0, candidate);
     if (best.length > this.#count) best.pop();

@@ -1,11 +1,10 @@
-import {
-  type CompleteEngineOptions,
-  completeEngineOptions,
-  type EngineOptions,
-  type HostObservation,
-  type Reason,
-  type ServerObservation,
-  type Snapshot,
+import type {
+  CompleteEngineOptions,
+  EngineOptions,
+  HostObservation,
+  Reason,
+  ServerObservation,
+  Snapshot,
 } from '@kronos/contracts';
 import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
@@ -56,8 +55,7 @@ export type Assumed = {
  *
  * @param now ms since the epoch: the snapshot's time, never less than the last decided one's.
  */
-export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions, now: number): Observed {
-  const options = completeEngineOptions(given);
+export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEngineOptions, now: number): Observed {
   const judged = judgePolicies({ ...snapshot, options });
   const taking = judged.filter((j) => j.reason === null);
   const pack = taking.some((j) => j.policy.mode === 'pack');

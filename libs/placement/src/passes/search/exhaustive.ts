@@ -1,7 +1,7 @@
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../../base/array.ts';
 import { countedHosts } from '../../cluster/cluster.ts';
-import { check } from '../../cluster/constraints.ts';
+import { Checker } from '../../cluster/constraints.ts';
 import { shift } from '../../cluster/measure.ts';
 import { softBreaches } from '../../cluster/softRules.ts';
 import type { RefusalCounts } from '../../reasons.ts';
@@ -71,9 +71,10 @@ export function exhaust(
   let looked = 0;
   let complete = true;
   // Refusals are counted for each move by itself.
+  const checker = new Checker(home, field.room);
   for (const v of vmsOf)
     for (const to of field.destinations) {
-      const refusal = to === int(home, v) ? 0 : check(cluster, home, field.room, v, to);
+      const refusal = to === int(home, v) ? 0 : checker.refusal(v, to);
       if (refusal !== 0) refusals.add(refusal);
     }
 
@@ -228,14 +229,15 @@ function optionsOf({ cluster, home, destinationsNear }: Field, v: number): numbe
 }
 
 /** Do amounts and groups allow the placement after all moves? */
-function isLegal({ cluster, room: start, home, V }: Field, place: Int32Array): boolean {
+function isLegal({ room: start, home, V }: Field, place: Int32Array): boolean {
   const room = start.copy(true);
   const at = Int32Array.from(home);
+  const checker = new Checker(at, room);
   const moved: number[] = [];
   for (let v = 0; v < V; v++) if (int(place, v) !== int(home, v)) moved.push(v);
   for (const v of moved) room.depart(v, int(home, v));
   for (const v of moved) {
-    if (check(cluster, at, room, v, int(place, v)) !== 0) return false;
+    if (checker.refusal(v, int(place, v)) !== 0) return false;
     room.arrive(v, int(place, v));
     at[v] = int(place, v);
   }

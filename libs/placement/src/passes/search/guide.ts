@@ -1,6 +1,6 @@
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../../base/array.ts';
-import { check, NO_REPAIR, type Room } from '../../cluster/constraints.ts';
+import { Checker, type Room } from '../../cluster/constraints.ts';
 import { Extremes } from '../../cluster/extremes.ts';
 import { LoadOrder } from '../../cluster/loadOrder.ts';
 import { shift } from '../../cluster/measure.ts';
@@ -61,6 +61,7 @@ class Guide {
   readonly #cost: GuideCost;
   readonly #place: Int32Array;
   readonly #room: Room;
+  readonly #checker: Checker;
   /** VMs that have not moved, by host: `list[field.start[h]] .. list[end[h] - 1]`. */
   readonly #list: Int32Array;
   readonly #end: Int32Array;
@@ -95,6 +96,7 @@ class Guide {
     this.#cost = new GuideCost(field, shape, this.#score);
     this.#place = Int32Array.from(field.home);
     this.#room = field.room.copy(false);
+    this.#checker = new Checker(this.#place, this.#room, { strict: true });
     this.#list = Int32Array.from(field.vmsOf);
     this.#end = Int32Array.from({ length: H }, (_, h) => int(field.start, h + 1));
     this.#fronts = new Fronts(field, this.#score, this.#room);
@@ -287,7 +289,7 @@ class Guide {
 
   #legal(vm: number, b: number): boolean {
     // Guides break no soft rule: the local search decides whether that pays.
-    const refusal = check(this.#field.cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
+    const refusal = this.#checker.refusal(vm, b);
     if (refusal === 0) return true;
     this.#refusals.add(refusal);
     if (refusal === codeNumber.capacity || refusal === codeNumber['anti-affinity']) this.#tight = true;

@@ -1,7 +1,7 @@
 import { float, int, item } from '../../base/array.ts';
 import type { Random } from '../../base/random.ts';
 import { shareOn } from '../../cluster/cluster.ts';
-import { check, type Room } from '../../cluster/constraints.ts';
+import { Checker, type Room } from '../../cluster/constraints.ts';
 import type { Extremes } from '../../cluster/extremes.ts';
 import { shift } from '../../cluster/measure.ts';
 import { breachesOf } from '../../cluster/softRules.ts';
@@ -68,6 +68,7 @@ export class Walk {
   #saved = 0;
 
   readonly #room: Room;
+  readonly #checker: Checker;
   readonly #refusals: RefusalCounts;
   /** Some proposal was refused for lack of room that departures would create. */
   tight = false;
@@ -87,6 +88,7 @@ export class Walk {
     this.#savedHosts = new Int32Array(V);
     this.value = new Float64Array(HOSTS * P);
     this.#room = room;
+    this.#checker = new Checker(this.place, room);
     this.#refusals = refusals;
     this.#awayAt = new Int32Array(V).fill(-1);
     this.#arrivals = Array.from({ length: H }, () => []);
@@ -146,7 +148,7 @@ export class Walk {
 
   /** Takes the VMs to their destinations, in `place` and in the room. False, and nothing is changed, when one may not go. */
   #enter(): boolean {
-    const { cluster, home } = this.field;
+    const { home } = this.field;
     const place = this.place;
     const room = this.#room;
     const n = this.size;
@@ -160,7 +162,7 @@ export class Walk {
       const b = int(this.to, i);
       let refusal: number;
       if (b === home[v]) refusal = room.departuresFree && !room.holds(v, b) ? codeNumber.capacity : 0;
-      else refusal = check(cluster, place, room, v, b);
+      else refusal = this.#checker.refusal(v, b);
       if (refusal !== 0) {
         this.#refusals.add(refusal);
         if (refusal === codeNumber.capacity || refusal === codeNumber['anti-affinity']) this.tight = true;

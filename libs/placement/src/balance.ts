@@ -1,0 +1,93 @@
+import type { Reason } from '@kronos/contracts';
+import { noWaits, type Waits, waitLimit } from '@kronos/rules';
+import { allWithin, imbalances } from './cluster/measure.ts';
+import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
+import { pack } from './passes/pack.ts';
+import type { CarryOut } from './passes/search/runs.ts';
+import { spread } from './passes/spread.ts';
+import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import type { Memory } from './snapshot/memory.ts';
+import { type Passed, reasonOf, type State } from './state.ts';
+
+/** The imbalance planner: spreads or packs with what the other passes left of the budget. */
+export function balance(state: State, carryOut: CarryOut): Passed {
+  const { draft, fullBudget, options, mode } = state;
+  // Moves in flight use it up, whatever there is to do.
+  if (state.budget === 0) return { end: reasonOf('no-budget') };
+  const quiet = quietReason(state);
+  if (quiet !== null) return { end: reasonOf(quiet) };
+  const kept = draft.moves.length;
+  if (draft.budget === 0) return { moves: 0 };
+  if (mode === 'pack') {
+    state.drains = pack(draft, fullBudget, options);
+    return added(kept, 'no-drain');
+  }
+  const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
+  state.endedBy = spread(draft, fullBudget, options, carryOut);
+  const against = options.forecast && draft.moves.length > kept ? foresee(state, kept, base) : null;
+  if (against !== null) return { end: against };
+  return added(kept, state.endedBy === 'work' ? 'search-limit' : 'no-improvement');
+
+  function added(before: number, nothing: ReasonCode): Passed {
+    const moves = draft.moves.length - before;
+    return moves === 0 ? { end: reasonOf(nothing) } : { moves };
+  }
+}
+
+/** The reason that there is nothing to balance; null when there is something. */
+function quietReason({ observed, mode, draft, before, options }: State): ReasonCode | null {
+  if (!options.balance) return 'rules-only';
+  const { cluster, judged } = observed;
+  if (cluster.P === 0) return 'nothing-scored';
+  if (mode === 'pack') return null;
+  // A skipped policy may be far above its threshold.
+  if (allWithin(cluster, imbalances(cluster, draft.score)))
+    return judged.every(({ reason }) => reason === null) ? 'balanced' : 'partly-scored';
+  const due = before.policies.some((state) => {
+    const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
+    return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);
+  });
+  return due ? null : 'not-sustained';
+}
+
+/** Undoes the moves of the draft after the first `kept` when the forecast speaks against them. Returns the reason. */
+function foresee({ snapshot, observed, draft, options, memory, now }: State, kept: number, base: Ahead): Reason | null {
+  const { cluster, judged } = observed;
+  const past = pastOf({ snapshot, judged, cluster, options });
+  if (!past.known) {
+    draft.warnings.push({ code: 'no-forecast', text: past.text });
+    return null;
+  }
+  const moves = draft.moves.slice(kept);
+  const verdict = verdictOf(past, cluster, base, draft, {
+    effectSeconds: effectOf(cluster, moves, memory),
+    cooldownSeconds: options.cooldownSeconds,
+  });
+  const waits = waitsOf(memory);
+  const limitMs = waitLimit(waits, now);
+  const against = againstPlan(verdict, now, limitMs, moves.length);
+  if (against === null) return null;
+  if (limitMs <= now) {
+    const code: ReasonCode = waits.open === null ? 'forecast-unearned' : 'forecast-late';
+    draft.warnings.push({ code, text: reasonMeanings[code] });
+    return null;
+  }
+  draft.rollback(kept);
+  if (kept > 0) draft.warnings.push(against);
+  return against;
+}
+
+const waitsOf = ({ waits }: Memory): Waits =>
+  waits === undefined
+    ? noWaits
+    : {
+        open:
+          waits.open === null
+            ? null
+            : {
+                sinceMs: Date.parse(waits.open.since),
+                untilMs: Date.parse(waits.open.until),
+                plannedMs: waits.open.plannedMs,
+              },
+        days: waits.days,
+      };
