@@ -10,7 +10,7 @@ import { availableParallelism } from 'node:os';
 import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
 import { defaultStorageLimits, familyOf, type LogEvent, streamNames } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
-import { startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, canonicalState, createFolder, folding } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
 import { type ConsumeOptions, jetstream } from '@nats-io/jetstream';
@@ -69,7 +69,7 @@ try {
     }
   });
   const writeMs = await timed(async () => {
-    await log.appendMany(all);
+    await appendAll(log, all);
   });
   const usage = await log.usage(streamNames.log);
 

@@ -50,7 +50,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   eventlog: {
     files: [
       'libs/eventlog/src/append.ts',
-      'libs/eventlog/src/appendMany.ts',
+      'libs/eventlog/src/window.ts',
       'libs/eventlog/src/deadline.ts',
       'libs/eventlog/src/queue.ts',
       'libs/eventlog/src/tasks.ts',
@@ -58,7 +58,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     tests: [
       [
         'libs/eventlog/src/append.unit',
-        'libs/eventlog/src/appendMany.unit',
+        'libs/eventlog/src/window.unit',
         'libs/eventlog/src/deadline.unit',
         'libs/eventlog/src/queue.unit',
         'libs/eventlog/src/tasks.unit',

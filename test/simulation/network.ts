@@ -1,5 +1,12 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions, type Wire } from '@kronos/eventlog';
+import {
+  connectEventLog,
+  type EventLog,
+  type EventLogHooks,
+  type NatsOptions,
+  type Wire,
+  type Wrap,
+} from '@kronos/eventlog';
 import { type Fate, type Path, SimulatedConnection, type SimulatedServer } from '@kronos/eventlog/simulated';
 import type { Attempt, Transport, Transported } from '@kronos/http';
 import type { InProcessSim } from '@kronos/simcloud';
@@ -80,6 +87,7 @@ export class NatsNetwork {
     process: Process,
     hooks: EventLogHooks = {},
     options: NatsOptions = { servers: ['simulated'], name: process.name },
+    wrap?: Wrap,
   ): Promise<EventLog> {
     const own = this.#chance.fork(`${process.name}/${this.#serial++}`);
     const lane = new Lane(this.#world, process, own.fork('delay'), this.weather);
@@ -120,7 +128,7 @@ export class NatsNetwork {
       zip: async (body) => gzipSync(body, { level: 1 }),
       unzip: async (body, maxBytes) => gunzipSync(body, { maxOutputLength: maxBytes }),
     };
-    return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, wire);
+    return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, wire, wrap);
   }
 
   /** The connection of a process breaks, and is there again after a while. */

@@ -1,6 +1,6 @@
 import { type Actor, defaultStorageLimits, type Message, type StateCheckpointed, streamNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, canonicalState, createFolder } from '@kronos/projections';
 import { type HistoryOptions, randomHistory } from '@kronos/projections/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -24,7 +24,7 @@ afterEach(async () => {
 async function append(options: HistoryOptions): Promise<number> {
   const messages: Message[] = [];
   for (const { event } of randomHistory(options)) if (event.type !== 'unreadable') messages.push(event);
-  await log.appendMany(messages);
+  await appendAll(log, messages);
   return await log.lastSequence(streamNames.log);
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
 import { type Actor, ALL, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
 import { AppendConflict, AppendWithdrawn, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
-import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, inForce } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -45,7 +45,7 @@ const append = async (seed: number, cycles: number) => {
   const messages: Message[] = [];
   for (const { event } of randomHistory({ seed, cycles, startMs: Date.now() }))
     if (event.type !== 'unreadable') messages.push(event);
-  await log.appendMany(messages);
+  await appendAll(log, messages);
 };
 
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { systemClock } from '@kronos/clock';
 import { type Actor, defaultStorageLimits, type Message } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, type LogState } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ beforeEach(async () => {
   await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
   const messages: Message[] = [];
   for (const { event } of randomHistory({ seed: 8, cycles: 60 })) if (event.type !== 'unreadable') messages.push(event);
-  await log.appendMany(messages);
+  await appendAll(log, messages);
 });
 afterEach(async () => {
   await log.close();

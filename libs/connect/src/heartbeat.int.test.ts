@@ -1,7 +1,7 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import { defaultStorageLimits, type Message, messageId, type ServiceReported } from '@kronos/contracts';
-import { connectEventLog, LogFull, StreamUnavailable } from '@kronos/eventlog';
+import { connectEventLog, LogFull, natsWire, StreamUnavailable } from '@kronos/eventlog';
 import { bareConnection, startNatsServer } from '@kronos/eventlog/testing';
 import { createLogger, createMetrics, HttpServer } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
@@ -17,7 +17,11 @@ async function bed(limits = defaultStorageLimits) {
   onTestFinished(() => bare.close());
   await bare.provision({ limits, replicas: 1, aggregates: ['gpu'] });
   const metrics = createMetrics(resourceFromAttributes({}));
-  const log = instrumented(bare, { metrics: metrics.instruments, tracer: trace.getTracer('test') });
+  const { wrap, refused } = instrumented({ metrics: metrics.instruments, tracer: trace.getTracer('test') });
+  const log = Object.assign(await connectEventLog({ servers: [nats.url], name: 'planner' }, {}, natsWire, wrap), {
+    refused,
+  });
+  onTestFinished(() => log.close());
   const logger = createLogger({ service: 'planner', version: '0', level: 'silent' });
   const http = new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'planner_port', log: logger, metrics });
   const stopping = new AbortController();

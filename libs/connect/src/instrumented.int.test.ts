@@ -1,5 +1,5 @@
 import { type LogEvent, subject } from '@kronos/contracts';
-import { AppendConflict, connectEventLog } from '@kronos/eventlog';
+import { AppendConflict, connectEventLog, natsWire } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { testLog } from '@kronos/projections/testing';
 import { attributes, createMetrics, spans, withSpan } from '@kronos/telemetry';
@@ -34,7 +34,9 @@ it('each append is counted by what came of it, and readers go on from its span',
   const limits = { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 2 ** 20, logMaxBytes: 2 ** 24 };
   await bare.provision({ limits, replicas: 1, aggregates: ['gpu'] });
   const metrics = createMetrics(resourceFromAttributes({}));
-  const log = instrumented(bare, { metrics: metrics.instruments, tracer: tracer() });
+  const { wrap } = instrumented({ metrics: metrics.instruments, tracer: tracer() });
+  const log = await connectEventLog({ servers: [nats.url], name: 'service' }, {}, natsWire, wrap);
+  onTestFinished(() => log.close());
 
   const draft = testLog('gpu', Date.now());
   draft.configured();

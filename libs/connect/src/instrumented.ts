@@ -1,4 +1,4 @@
-import { type Family, familyOf, type Message } from '@kronos/contracts';
+import { type Family, familyOf } from '@kronos/contracts';
 import {
   AppendConflict,
   AppendRefused,
@@ -6,8 +6,13 @@ import {
   AppendWithdrawn,
   type EventLog,
   LogFull,
+  type Seams,
   StreamUnavailable,
   streamOf,
+  unknownWrite,
+  type Wrap,
+  type Write,
+  type Written,
 } from '@kronos/eventlog';
 import { attributes, type Instruments, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
@@ -35,11 +40,17 @@ const ROOM_BYTES = 2 ** 20;
 /** Errors of an append that a next one may meet again. A server that is out of disk space does not answer at all. */
 const NOT_TAKEN = [LogFull, AppendRefused, AppendUnknown, StreamUnavailable];
 
-/** The event log with telemetry: each append is counted and has a span, which the message carries to its readers. */
-export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): ServiceLog {
-  /** Stream -> the refusal of the last append to it. */
-  const refusals = new Map<string, Refusal>();
-  async function write<T extends { readonly duplicate: boolean }>(
+/** Telemetry of one connection: how to decorate its seams, and what the decorated append learned. */
+export type LogTelemetry = { readonly wrap: Wrap } & Pick<ServiceLog, 'refused'>;
+
+/**
+ * Telemetry of the event log: each append is counted and has a span, which the message carries to its readers. Details of
+ * decisions are counted with the message that refers to them.
+ */
+export function instrumented({ metrics, tracer }: Instrumentation): LogTelemetry {
+  const refusals = new Refusals();
+
+  async function counted<T extends { readonly duplicate: boolean }>(
     family: Family,
     about: Record<string, string>,
     act: () => Promise<T>,
@@ -61,17 +72,13 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
       try {
         const written = await act();
         count(written.duplicate ? 'duplicate' : 'appended');
-        refusals.delete(streamOf[family]);
+        refusals.stored(streamOf[family]);
         return { written };
       } catch (error) {
         const withdrawn = error instanceof AppendWithdrawn;
         const lost = error instanceof AppendConflict;
         count(lost ? 'conflict' : withdrawn ? 'withdrawn' : 'failed');
-        if (NOT_TAKEN.some((kind) => error instanceof kind))
-          refusals.set(streamOf[family], {
-            kind: kindOf(error),
-            text: `${streamOf[family]}: ${(error as Error).message}`,
-          });
+        refusals.failed(streamOf[family], error);
         // A conflict or a withdrawal is no failure of the span.
         if (lost || withdrawn) return { error };
         throw error;
@@ -81,39 +88,69 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
     return result.written;
   }
 
+  function append(write: Write, inner: Seams['append'], log: Parameters<Wrap>[1]): Promise<Written<Write>> {
+    switch (write.kind) {
+      case 'object':
+        return inner(write);
+      case 'snapshot': {
+        const { aggregate, id } = write.snapshot;
+        const about = { [attributes.aggregate]: aggregate, [attributes.snapshotId]: id };
+        return counted('snapshots', about, () => inner(write));
+      }
+      case 'message': {
+        const { message } = write;
+        // A heartbeat has no cause, so it has no span.
+        if (message.type === 'service.reported') return refusals.judgedAfter(() => inner(write), log.usage);
+        const about = {
+          [attributes.aggregate]: message.aggregate,
+          [attributes.correlationId]: message.correlationId,
+          'messaging.message.id': message.id,
+        };
+        return counted(familyOf(message.type), about, () => inner(write));
+      }
+      default:
+        return unknownWrite(write);
+    }
+  }
+
+  return {
+    wrap: (inner, log) => ({
+      ...inner,
+      append: async <W extends Write>(write: W) => (await append(write, inner.append, log)) as Written<W>,
+    }),
+    refused: () => refusals.text(),
+  };
+}
+
+/** Stream -> the refusal of the last append to it. */
+class Refusals {
+  readonly #of = new Map<string, Refusal>();
+
+  stored(stream: string): void {
+    this.#of.delete(stream);
+  }
+
+  failed(stream: string, error: unknown): void {
+    if (NOT_TAKEN.some((kind) => error instanceof kind))
+      this.#of.set(stream, { kind: kindOf(error), text: `${stream}: ${(error as Error).message}` });
+  }
+
+  text(): string | null {
+    return this.#of.size === 0 ? null : [...this.#of.values()].map(({ text }) => text).join('; ');
+  }
+
   /** A stored heartbeat shows that JetStream stores; the leader's answer about the stream shows that the stream does. */
-  async function heartbeat(...[message, options]: Parameters<EventLog['append']>): ReturnType<EventLog['append']> {
-    const before = [...refusals];
-    const stored = await log.append(message, options);
+  async judgedAfter<T>(beat: () => Promise<T>, usageOf: Parameters<Wrap>[1]['usage']): Promise<T> {
+    const before = [...this.#of];
+    const stored = await beat();
     for (const [stream, refusal] of before) {
       if (refusal.kind === 'refused') continue;
-      const usage = await log.usage(stream).catch(() => null);
+      const usage = await usageOf(stream).catch(() => null);
       const full = refusal.kind === 'full' && usage !== null && !hasRoom(usage);
-      if (usage !== null && !full && refusals.get(stream) === refusal) refusals.delete(stream);
+      if (usage !== null && !full && this.#of.get(stream) === refusal) this.#of.delete(stream);
     }
     return stored;
   }
-
-  const append: EventLog['append'] = (message: Message, options) =>
-    // A heartbeat has no cause, so it has no span.
-    message.type === 'service.reported'
-      ? heartbeat(message, options)
-      : write(
-          familyOf(message.type),
-          {
-            [attributes.aggregate]: message.aggregate,
-            [attributes.correlationId]: message.correlationId,
-            'messaging.message.id': message.id,
-          },
-          () => log.append(message, options),
-        );
-  const putSnapshot: EventLog['putSnapshot'] = (snapshot, envelope) =>
-    write('snapshots', { [attributes.aggregate]: snapshot.aggregate, [attributes.snapshotId]: snapshot.id }, () =>
-      log.putSnapshot(snapshot, envelope),
-    );
-  const refused = (): string | null =>
-    refusals.size === 0 ? null : [...refusals.values()].map(({ text }) => text).join('; ');
-  return Object.assign(Object.create(log) as EventLog, { append, putSnapshot, refused });
 }
 
 const kindOf = (error: unknown): Refusal['kind'] =>

@@ -1,5 +1,13 @@
 import type { Config } from '@kronos/config';
-import { connectEventLog, type EventLog, type EventLogHooks, inboxPrefixOf, type NatsOptions } from '@kronos/eventlog';
+import {
+  connectEventLog,
+  type EventLog,
+  type EventLogHooks,
+  inboxPrefixOf,
+  type NatsOptions,
+  natsWire,
+  type Wrap,
+} from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
 import type { Instrumentation, ServiceLog } from './instrumented.ts';
 import { scrubbed } from './scrubbed.ts';
@@ -70,8 +78,10 @@ const hooksOf = (logger: Logger): EventLogHooks => ({
   onWarning: (warning) => logger.warn({ component: 'eventlog', reason: warning }, warning.text),
 });
 
-/** Opens the event log. */
-export type Connect = (options: NatsOptions, hooks: EventLogHooks) => Promise<EventLog>;
+/** Opens the event log with its seams decorated. */
+export type Connect = (options: NatsOptions, hooks: EventLogHooks, wrap: Wrap) => Promise<EventLog>;
+
+const overTcp: Connect = (options, hooks, wrap) => connectEventLog(options, hooks, natsWire, wrap);
 
 /**
  * Connects to the NATS of the configuration, and stays connected for ever. With instrumentation, what is written is counted
@@ -93,11 +103,20 @@ export async function connectLog(
   name: string,
   logger: Logger | null,
   instrumentation?: Instrumentation,
-  connect: Connect = connectEventLog,
+  connect: Connect = overTcp,
 ): Promise<EventLog> {
-  const log = scrubbed(await connect(natsOptions(config, name), logger === null ? {} : hooksOf(logger)));
-  if (instrumentation === undefined) return log;
+  const options = natsOptions(config, name);
+  const hooks = logger === null ? {} : hooksOf(logger);
+  if (instrumentation === undefined) return await connect(options, hooks, scrubbed);
   // Loaded here: commands start without the libraries for traces and metrics.
   const { instrumented } = await import('./instrumented.ts');
-  return instrumented(log, instrumentation);
+  const { wrap, refused } = instrumented(instrumentation);
+  // The log itself and no copy: it has every method that the event log has.
+  return Object.assign(await connect(options, hooks, wrapped(scrubbed, wrap)), { refused });
 }
+
+/** The seams within `inner`, within `outer`. */
+const wrapped =
+  (outer: Wrap, inner: Wrap): Wrap =>
+  (seams, log) =>
+    outer(inner(seams, log), log);

@@ -1,6 +1,6 @@
 import { Secret } from '@kronos/config';
 import { defaultStorageLimits, type LogEvent } from '@kronos/contracts';
-import { connectEventLog } from '@kronos/eventlog';
+import { connectEventLog, natsWire } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { testLog } from '@kronos/projections/testing';
 import { expect, it, onTestFinished } from 'vitest';
@@ -9,7 +9,7 @@ import { scrubbed } from './scrubbed.ts';
 it('no secret gets onto the log in a text; names, ids and decisions stay', async () => {
   const nats = await startNatsServer();
   onTestFinished(() => nats.stop());
-  const log = scrubbed(await connectEventLog({ servers: [nats.url], name: 'test' }));
+  const log = await connectEventLog({ servers: [nats.url], name: 'test' }, {}, natsWire, scrubbed);
   onTestFinished(() => log.close());
   await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu'] });
   new Secret('compute-7');

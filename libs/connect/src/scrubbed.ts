@@ -1,5 +1,5 @@
 import { familyOf, type Message, type Snapshot } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { unknownWrite, type Wrap, type Write } from '@kronos/eventlog';
 import { scrub } from '@kronos/telemetry/scrub';
 
 /** Fields with texts from outside: Nova's faults, answers of proxies, comments of people. */
@@ -29,23 +29,32 @@ function withoutSecrets<T>(value: T): T {
 const cleaned = <M extends Message>(message: M): M =>
   familyOf(message.type) === 'plans' ? message : withoutSecrets(message);
 
-/** The event log; appended messages never contain a secret of this process. */
-export function scrubbed(log: EventLog): EventLog {
-  const append: EventLog['append'] = (message, options) => log.append(cleaned(message), options);
-  const putSnapshot: EventLog['putSnapshot'] = (snapshot: Snapshot, envelope) =>
-    log.putSnapshot(
-      {
-        ...snapshot,
-        problems: withoutSecrets(snapshot.problems),
-        notes: withoutSecrets(snapshot.notes),
-        hostReadings: withoutSecrets(snapshot.hostReadings),
-        vmReadings: withoutSecrets(snapshot.vmReadings),
-        ...(snapshot.moveCostReadings === undefined
-          ? {}
-          : { moveCostReadings: withoutSecrets(snapshot.moveCostReadings) }),
-        scores: withoutSecrets(snapshot.scores),
-      },
-      envelope,
-    );
-  return Object.assign(Object.create(log) as EventLog, { append, putSnapshot });
+const snapshotWithoutSecrets = (snapshot: Snapshot): Snapshot => ({
+  ...snapshot,
+  problems: withoutSecrets(snapshot.problems),
+  notes: withoutSecrets(snapshot.notes),
+  hostReadings: withoutSecrets(snapshot.hostReadings),
+  vmReadings: withoutSecrets(snapshot.vmReadings),
+  ...(snapshot.moveCostReadings === undefined ? {} : { moveCostReadings: withoutSecrets(snapshot.moveCostReadings) }),
+  scores: withoutSecrets(snapshot.scores),
+});
+
+function clean(write: Write): Write {
+  switch (write.kind) {
+    case 'message':
+      return { ...write, message: cleaned(write.message) };
+    case 'snapshot':
+      return { ...write, snapshot: snapshotWithoutSecrets(write.snapshot) };
+    case 'object':
+      // The details of a decision, which are unchanged as the decision is.
+      return write;
+    default:
+      return unknownWrite(write);
+  }
 }
+
+/** What is written never contains a secret of this process. */
+export const scrubbed: Wrap = (inner) => ({
+  ...inner,
+  append: async <W extends Write>(write: W) => inner.append(clean(write) as W),
+});

@@ -1,6 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import { streamNames } from '@kronos/contracts';
+import { type Message, streamNames } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import {
   type ContextManager,
@@ -12,9 +12,10 @@ import {
 } from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { failure } from '../testing/async.ts';
-import { pausedEvent, startedEvent, taskMessage } from '../testing/messages.ts';
+import { pausedEvent, startedEvent } from '../testing/messages.ts';
 import { startProxy } from '../testing/proxy.ts';
 import { onEachServer } from '../testing/suite.ts';
+import { encodeMessage, MSG_ID } from './append.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -26,9 +27,16 @@ import {
 } from './errors.ts';
 import { contextFrom } from './headers.ts';
 import { connectEventLog } from './index.ts';
+import type { RawEvent } from './types.ts';
 import { natsWire } from './wire.ts';
 
 const SUBJECT = 'kronos.controls.gpu';
+
+/** A message as a copy of the log holds it. */
+function raw(message: Message, index: number): RawEvent {
+  const { subject, body } = encodeMessage(message);
+  return { sequence: index + 1, storedAt: Date.now(), subject, headers: { [MSG_ID]: message.id }, data: body };
+}
 
 /** The W3C propagator in short: what the SDK brings in services. */
 const w3c: TextMapPropagator = {
@@ -377,7 +385,7 @@ onEachServer('append', { concurrent: true }, (bench) => {
     else expect(answer).toMatchObject({ seq: 2 });
   });
 
-  test('many at once: in order, none twice, over broken connections', async () => {
+  test('a restore: in order, none twice, over broken connections', async () => {
     const { server, log } = await bench.provisioned();
     const proxy = bench.closing.add(await startProxy(server.port));
     const writer = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
@@ -389,32 +397,26 @@ onEachServer('append', { concurrent: true }, (bench) => {
         proxy.reset();
       }
     })();
-    const done = await writer.appendMany(events);
+    await writer.restore(events.map(raw));
     over = true;
     await breaking;
-    expect(done.appended + done.duplicates).toBe(6_000);
     const ids = [];
     for await (const { event } of log.replay()) ids.push('id' in event ? event.id : null);
     expect(ids).toEqual(events.map(({ id }) => id));
-    expect(await log.appendMany(events.slice(-40))).toEqual({ appended: 0, duplicates: 40 });
+    expect(await log.restore(events.map(raw))).toEqual({ restored: 0, skipped: 6_000 });
   });
 
-  test('many at once: an outage longer than the request timeout loses nothing', async () => {
+  test('a restore: an outage longer than the request timeout loses nothing', async () => {
     const { server, log } = await bench.provisioned();
     const proxy = bench.closing.add(await startProxy(server.port));
     const writer = await bench.connect(proxy, { requestTimeoutMs: 300 });
     const asked = () => proxy.sentSince(0).split('$JS.API.STREAM.INFO.KRONOS_LOG').length - 1;
     // Stored, and without an answer; then nobody answers the question which of them are stored.
     proxy.muteAt('kronos.results.');
-    const appending = writer.appendMany(Array.from({ length: 20 }, (_, i) => startedEvent(i)));
+    const appending = writer.restore(Array.from({ length: 20 }, (_, i) => raw(startedEvent(i), i)));
     await Promise.race([until(() => asked() >= 8), appending]);
     proxy.heal();
-    expect(await appending).toEqual({ appended: 20, duplicates: 0 });
+    expect(await appending).toEqual({ restored: 20, skipped: 0 });
     expect(await log.lastSequence(streamNames.log)).toBe(20);
-  });
-
-  test('many at once take messages of one stream only', async () => {
-    const { log } = await bench.provisioned();
-    expect(await failure(log.appendMany([pausedEvent('1'), taskMessage(1)]))).toBeInstanceOf(RangeError);
   });
 });

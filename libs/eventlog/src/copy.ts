@@ -1,13 +1,13 @@
 import { logFamilies, parseSubject, streamNames } from '@kronos/contracts';
 import { headers as noHeaders } from '@nats-io/transport-node';
 import { MSG_ID } from './append.ts';
-import { Window } from './appendMany.ts';
 import { RestoreRefused } from './errors.ts';
 import { ORIGINAL_STAMP } from './headers.ts';
 import { rawMessages, type Scope } from './iterate.ts';
 import type { Link } from './link.ts';
 import type { RawEvent } from './types.ts';
 import { streamInfo } from './view.ts';
+import { Window } from './window.ts';
 
 const LOG = streamNames.log;
 /** Whether a header holds an expectation of the publisher. The server stores these headers with the message. */

@@ -1,25 +1,15 @@
-import type { Message } from '@kronos/contracts';
 import { familyOf, subject as subjectOf } from '@kronos/contracts';
 import { append, lastMessageOf } from './append.ts';
-import { appendMany } from './appendMany.ts';
 import { capabilitiesOf } from './capabilities.ts';
 import { copy, restore } from './copy.ts';
 import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './iterate.ts';
 import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
 import { provision, verify } from './provision.ts';
+import { type Seams, unknownWrite, type Wrap, type Write, type Written } from './seams.ts';
 import { readServerClock } from './serverClock.ts';
 import { sinkWorker, taskWorker } from './tasks.ts';
-import type {
-  AppendOptions,
-  EventLog,
-  EventLogHooks,
-  Health,
-  LogView,
-  NatsOptions,
-  TaskWorker,
-  ViewOptions,
-} from './types.ts';
+import type { EventLog, EventLogHooks, Health, LogView, NatsOptions, TaskWorker, ViewOptions } from './types.ts';
 import { streamInfo, View } from './view.ts';
 import { natsWire, type Wire } from './wire.ts';
 
@@ -30,20 +20,27 @@ export { cloudEvent, contextFrom } from './headers.ts';
 export { streamOf } from './iterate.ts';
 export { inboxPrefixOf } from './link.ts';
 export { digestOf } from './objects.ts';
+export * from './seams.ts';
 export type * from './types.ts';
 export { natsWire, type Wire } from './wire.ts';
 
 /**
  * Connects to NATS and stays connected for ever. Only the first connection is bounded.
  *
+ * @param wrap decorates all that is written and read, see {@link Seams}
  * @throws NatsUnreachable, NatsRefused, ServerTooOld
  */
 export async function connectEventLog(
   options: NatsOptions,
   hooks: EventLogHooks = {},
   wire: Wire = natsWire,
+  wrap: Wrap = (seams) => seams,
 ): Promise<EventLog> {
-  const link = await Link.open(options, hooks, wire);
+  const seams = wrap(
+    { append: (write) => writeTo(link, objects, write), read: wire.read },
+    { usage: (stream) => usageOf(link, stream) },
+  );
+  const link = await Link.open(options, hooks, { ...wire, read: seams.read });
   const workers = new Set<TaskWorker>();
   const views = new Set<{ healthy(): Health; close(): Promise<void> }>();
   const ends = new Set<() => void>();
@@ -66,22 +63,14 @@ export async function connectEventLog(
     },
     provision: (wanted) => provision(link, wanted),
     verify: (need) => verify(link, options.replicas, need),
-    append: (message: Message, appendOptions: AppendOptions = {}) =>
-      append(link, streamOf[familyOf(message.type)], message, appendOptions),
-    appendMany: (messages) => appendMany(link, messages),
+    async append(message, appendOptions = {}) {
+      const { message: _, ...appended } = await seams.append({ kind: 'message', message, options: appendOptions });
+      return appended;
+    },
     lastSequence: async (stream) => (await streamInfo(link, stream)).state.last_seq,
     lastSequenceOf: async (family, aggregate) =>
       (await lastMessageOf(link, streamOf[family], subjectOf(family, aggregate)))?.sequence ?? 0,
-    async usage(stream) {
-      const { state, config } = await streamInfo(link, stream);
-      return {
-        messages: state.messages,
-        bytes: state.bytes,
-        maxBytes: config.max_bytes,
-        firstSequence: state.first_seq,
-        lastSequence: state.last_seq,
-      };
-    },
+    usage: (stream) => usageOf(link, stream),
     async accountLimits() {
       const info = () => link.jsm.getAccountInfo();
       const { max_storage: file, max_memory: memory } = (await link.insist(info, 'the limits of the account')).limits;
@@ -101,11 +90,12 @@ export async function connectEventLog(
     tail: (wanted) => tail(link, scope, wanted),
     tasks: (wanted) => working(taskWorker(link, wanted, (stopped) => workers.delete(stopped))),
     sink: (wanted) => working(sinkWorker(link, wanted, (stopped) => workers.delete(stopped))),
-    objects,
-    async putSnapshot(snapshot, envelope, appendOptions = {}) {
-      const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);
-      return { ...(await append(link, streamOf.snapshots, message, appendOptions)), message };
+    objects: {
+      put: (bucket, label, body) => seams.append({ kind: 'object', bucket, label, body }),
+      get: (ref) => objects.get(ref),
     },
+    putSnapshot: (snapshot, envelope, appendOptions = {}) =>
+      seams.append({ kind: 'snapshot', snapshot, envelope, options: appendOptions }),
     getSnapshot: (taken) => loadSnapshot(objects, taken),
     healthy() {
       if (link.closed) return { ok: false, detail: 'the connection to NATS is closed' };
@@ -124,4 +114,37 @@ export async function connectEventLog(
     },
   };
   return log;
+}
+
+/** The innermost append: to the server. */
+async function writeTo<W extends Write>(link: Link, objects: Objects, write: W): Promise<Written<W>> {
+  const store = async (one: Write): Promise<Written<Write>> => {
+    switch (one.kind) {
+      case 'message': {
+        const { message, options } = one;
+        return { ...(await append(link, streamOf[familyOf(message.type)], message, options)), message };
+      }
+      case 'snapshot': {
+        const { snapshot, envelope, options } = one;
+        const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);
+        return { ...(await append(link, streamOf.snapshots, message, options)), message };
+      }
+      case 'object':
+        return objects.put(one.bucket, one.label, one.body);
+      default:
+        return unknownWrite(one);
+    }
+  };
+  return (await store(write)) as Written<W>;
+}
+
+async function usageOf(link: Link, stream: string): ReturnType<EventLog['usage']> {
+  const { state, config } = await streamInfo(link, stream);
+  return {
+    messages: state.messages,
+    bytes: state.bytes,
+    maxBytes: config.max_bytes,
+    firstSequence: state.first_seq,
+    lastSequence: state.last_seq,
+  };
 }

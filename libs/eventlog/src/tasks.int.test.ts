@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { expect, test } from 'vitest';
+import { appendAll } from '../testing/appendAll.ts';
 import { all, failure } from '../testing/async.ts';
 import { actor, startedEvent, taskMessage } from '../testing/messages.ts';
 import { startProxy } from '../testing/proxy.ts';
@@ -402,7 +403,10 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('no more is held than there are slots, however long the queue', async () => {
     const { server, log } = await provisioned();
-    await log.appendMany(Array.from({ length: 1_000 }, (_, i) => taskMessage(i)));
+    await appendAll(
+      log,
+      Array.from({ length: 1_000 }, (_, i) => taskMessage(i)),
+    );
     const { jsm } = await bench.bare(server);
     let running = 0;
     let most = 0;
@@ -431,8 +435,14 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
   test('a long queue of one aggregate does not keep the others waiting, with fewer slots than aggregates', async () => {
     const others = Array.from({ length: 12 }, (_, i) => `agg-${i}`);
     const { log } = await provisioned(['gpu', ...others]);
-    await log.appendMany(Array.from({ length: 600 }, (_, i) => taskMessage(i)));
-    await log.appendMany(others.map((aggregate) => taskMessage(1, aggregate)));
+    await appendAll(
+      log,
+      Array.from({ length: 600 }, (_, i) => taskMessage(i)),
+    );
+    await appendAll(
+      log,
+      others.map((aggregate) => taskMessage(1, aggregate)),
+    );
     const { worker, given } = work(
       log,
       async () => {

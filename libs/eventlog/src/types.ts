@@ -298,14 +298,6 @@ export interface EventLog {
    *   AppendUnknown, NatsRefused, Closed: it may be stored.
    */
   append(message: Message, options?: AppendOptions): Promise<Appended>;
-  /**
-   * Appends many messages of one stream, each once, many in flight at once; for restores and benchmarks. They are stored in
-   * their order unless another process writes to the stream meanwhile.
-   * It fails when none is stored for 30 s.
-   *
-   * @throws LogFull, AppendRefused, AppendUnknown, NatsRefused, NotProvisioned, InvalidMessage, Closed
-   */
-  appendMany(messages: Iterable<Message> | AsyncIterable<Message>): Promise<{ appended: number; duplicates: number }>;
   /** The stream's last sequence, asked of its leader. */
   lastSequence(stream: string): Promise<number>;
   /** Last sequence of one subject, asked of the leader; 0: none. */

@@ -4,6 +4,7 @@ import { until } from '@kronos/clock/testing';
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
+import { appendAll } from '../testing/appendAll.ts';
 import { all, failure, take } from '../testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from '../testing/messages.ts';
 import { startProxy } from '../testing/proxy.ts';
@@ -263,7 +264,10 @@ onEachServer('views', { concurrent: true, olderAtNight: true }, (bench) => {
     let written = 0;
     const writing = (async () => {
       for (; written < total; written += 50)
-        await log.appendMany(Array.from({ length: 50 }, (_, i) => startedEvent(written + i)));
+        await appendAll(
+          log,
+          Array.from({ length: 50 }, (_, i) => startedEvent(written + i)),
+        );
     })();
     for (let round = 0; round < 3; round++) {
       await until(() => written >= 700 * round + 100);
@@ -378,7 +382,10 @@ onEachServer('replay, snapshots and tail', { concurrent: true, olderAtNight: tru
   test('replay gives a range, in order, and ends', async () => {
     const { log } = await bench.provisioned();
     expect(await all(log.replay())).toEqual([]);
-    await log.appendMany(Array.from({ length: 12_000 }, (_, i) => startedEvent(i)));
+    await appendAll(
+      log,
+      Array.from({ length: 12_000 }, (_, i) => startedEvent(i)),
+    );
     const sequences = (await all(log.replay({ from: 3, to: 11_000 }))).map(({ sequence }) => sequence);
     expect(sequences).toEqual(Array.from({ length: 10_998 }, (_, i) => i + 3));
     expect(await all(log.replay({ from: 20_000 }))).toEqual([]);

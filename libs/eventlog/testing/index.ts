@@ -4,5 +4,6 @@ export { unpackDebian, withLibraries } from '../src/local/debian.ts';
 export * from '../src/local/find.ts';
 export * from '../src/local/ports.ts';
 export * from '../src/local/server.ts';
+export { appendAll } from './appendAll.ts';
 export { emptySnapshot } from './messages.ts';
 export * from './stored.ts';

@@ -9,7 +9,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
@@ -56,7 +56,7 @@ export async function ledgerBed() {
     async append(events: Iterable<StoredEvent>): Promise<void> {
       const messages: Message[] = [];
       for (const { event } of events) if (event.type !== 'unreadable') messages.push(event);
-      await log.appendMany(messages);
+      await appendAll(log, messages);
     },
     /** Records what a scorer would have seen at that time, with its scores. */
     async observed(id: string, aggregate: string, timeMs: number, sketch: Sketch): Promise<Snapshot> {

@@ -23,6 +23,7 @@ interface Running extends Cycle {
 
 const running: Running[] = [];
 afterEach(async () => {
+  bed.onWrite = () => undefined;
   await Promise.all(running.splice(0).map((one) => one.stop()));
 });
 
@@ -126,18 +127,12 @@ describe('the cycle', () => {
 
   test('goes on after a cycle in which nothing could be taken', async () => {
     let broken = true;
-    const { log } = bed;
-    start({
-      intervalMs: 300,
-      log: {
-        getSnapshot: (taken) => log.getSnapshot(taken),
-        putSnapshot: (snapshot, envelope) => {
-          if (!broken) return log.putSnapshot(snapshot, envelope);
-          broken = false;
-          throw new Error('no room');
-        },
-      },
-    });
+    bed.onWrite = (write) => {
+      if (!broken || write.kind !== 'snapshot') return;
+      broken = false;
+      throw new Error('no room');
+    };
+    start({ intervalMs: 300 });
     await bed.until('a snapshot', (all) => cycles(all, 0.3).length >= 2);
     expect(broken).toBe(false);
   });
@@ -229,18 +224,12 @@ describe("an operator's request", () => {
   });
 
   test('whose snapshot could not be taken is tried again', async () => {
-    const { log } = bed;
     let broken = 1;
-    start({
-      intervalMs: 3_600_000,
-      log: {
-        getSnapshot: (taken) => log.getSnapshot(taken),
-        putSnapshot: (snapshot, envelope) => {
-          if (snapshot.purpose === 'cycle' || broken-- <= 0) return log.putSnapshot(snapshot, envelope);
-          throw new Error('no room');
-        },
-      },
-    });
+    bed.onWrite = (write) => {
+      if (write.kind !== 'snapshot' || write.snapshot.purpose === 'cycle' || broken-- <= 0) return;
+      throw new Error('no room');
+    };
+    start({ intervalMs: 3_600_000 });
     await bed.request('general', 'record', 'ask-8');
     await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-8').length > 0);
     expect(broken).toBeLessThan(1);

@@ -2,7 +2,7 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig, parsePolicies } from '@kronos/config';
 import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
-import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { connectEventLog, type EventLog, natsWire, type Write } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { HistoryReader, type ServerSource } from '@kronos/observation';
 import {
@@ -56,7 +56,6 @@ export interface BedScorer extends Scorer {
 export interface ScorerOptions extends Partial<ScorerSettings> {
   readonly name?: string;
   readonly nova?: (nova: Nova) => Nova;
-  readonly log?: ScorerDeps['log'];
   readonly logger?: Logger;
   readonly tracer?: Tracer;
   readonly pageSize?: number;
@@ -72,6 +71,8 @@ export interface Stand {
   readonly nats: NatsServer;
   readonly log: EventLog;
   readonly settings: ScorerSettings;
+  /** Called with what is about to be written; an error that it throws is that of the append. Tests replace it. */
+  onWrite: (write: Write) => void;
   /** A logger that writes nothing. */
   readonly silent: Logger;
   scorer(options?: ScorerOptions): BedScorer;
@@ -98,20 +99,26 @@ export interface Bed extends Stand {
 export async function openBed({ scenario, scope, clock = { now: Date.now } }: BedOptions): Promise<Bed> {
   const sim = await startSim({ scenario, clock });
   const stand = await openStand({ scope, urls: sim.urls, clock });
-  return {
-    ...stand,
+  const closeStand = stand.close;
+  return Object.assign(stand, {
     sim,
     async close() {
-      await stand.close();
+      await closeStand();
       await sim.close();
     },
-  };
+  });
 }
 
 export async function openStand(options: StandOptions): Promise<Stand> {
   const { scope, urls, clock = { now: Date.now } } = options;
   const nats = await startNatsServer();
-  const log = await connectEventLog({ servers: [nats.url], name: 'scorer' });
+  const log = await connectEventLog({ servers: [nats.url], name: 'scorer' }, {}, natsWire, (seams) => ({
+    ...seams,
+    async append(write) {
+      stand.onWrite(write);
+      return seams.append(write);
+    },
+  }));
   await log.provision({
     limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
     replicas: 1,
@@ -139,6 +146,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     nats,
     log,
     settings,
+    onWrite: () => undefined,
     silent,
     scorer(options = {}) {
       const session = createSession({
@@ -160,7 +168,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       const seen = options.seen ?? new Seen();
       const { name = 'scorer-1', nova: change = (one: Nova) => one, servers, ...changes } = options;
       const scorer = createScorer({
-        log: options.log ?? log,
+        log,
         ...(options.logMark === undefined ? {} : { logMark: options.logMark }),
         nova: change(nova),
         ...(servers === undefined ? {} : { servers: servers(nova) }),

@@ -1,8 +1,6 @@
-import { familyOf, type Message } from '@kronos/contracts';
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, encodeMessage, idOf, readPubAck } from './append.ts';
+import { type Attempt, idOf, readPubAck } from './append.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from './errors.ts';
-import { streamOf } from './iterate.ts';
 import { type Link, troubleOf } from './link.ts';
 import { streamInfo } from './view.ts';
 
@@ -67,7 +65,11 @@ async function idsBetween(link: Link, stream: string, from: number, to: number):
   return ids;
 }
 
-/** Messages of one stream on their way. */
+/**
+ * Messages of one stream on their way: published in their order, many in flight at once. Each message expects the stream
+ * sequence of the one before it: when one is lost on the way, none after it can take its place. Only a message of another
+ * writer can: then the lost one follows later.
+ */
 export class Window {
   readonly #link: Link;
   readonly #stream: string;
@@ -157,26 +159,4 @@ function outageOf(error: unknown): Error {
   if (error instanceof StreamUnavailable) return error;
   if (error instanceof Error && troubleOf(error) === 'notConnected') return error;
   throw error;
-}
-
-/**
- * Appends messages of one stream in their order, a window of them in flight at once. Each message expects the stream
- * sequence of the one before it: when one is lost on the way, none after it can take its place. Only a message of another
- * writer can: then the lost one follows later.
- */
-export async function appendMany(
-  link: Link,
-  messages: Iterable<Message> | AsyncIterable<Message>,
-): Promise<{ appended: number; duplicates: number }> {
-  let stream: string | null = null;
-  let window: Window | null = null;
-  for await (const message of messages) {
-    const target = streamOf[familyOf(message.type)];
-    stream ??= target;
-    if (target !== stream) throw new RangeError(`messages of ${stream} and of ${target} cannot be appended together`);
-    window ??= new Window(link, stream);
-    await window.push({ id: message.id, ...encodeMessage(message) });
-  }
-  await window?.flush();
-  return { appended: window?.appended ?? 0, duplicates: window?.duplicates ?? 0 };
 }

@@ -1,11 +1,13 @@
 import type { Message } from '@kronos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pausedEvent, taskMessage } from '../testing/messages.ts';
+import { pausedEvent } from '../testing/messages.ts';
 import { type Bench, simulatedBench } from '../testing/simulated/bench.ts';
 import type { Fate } from '../testing/simulated/index.ts';
-import { appendMany } from './appendMany.ts';
+import { encodeMessage } from './append.ts';
 import { apiCodes } from './codes.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull, NatsRefused, NotProvisioned } from './errors.ts';
+import type { Link } from './link.ts';
+import { Window } from './window.ts';
 
 const LOG = 'KRONOS_LOG';
 const SUBJECT = 'kronos.controls.gpu';
@@ -15,6 +17,13 @@ const WINDOW = 1024;
 const events = (count: number, from = 1) => Array.from({ length: count }, (_, i) => pausedEvent(`e${from + i}`));
 const notYet = { error: { code: 503, err_code: apiCodes.clusterNotAvailable, description: 'not yet' } };
 const refusal = { error: { code: 400, err_code: apiCodes.streamNotFound, description: 'not this one' } };
+
+async function appendMany(link: Link, messages: Iterable<Message> | AsyncIterable<Message>) {
+  const window = new Window(link, LOG);
+  for await (const message of messages) await window.push({ id: message.id, ...encodeMessage(message) });
+  await window.flush();
+  return { appended: window.appended, duplicates: window.duplicates };
+}
 
 describe.each([true, false])('messages in a row to a server that looks at ids first: %s', (idsFirst) => {
   let bench: Bench;
@@ -167,12 +176,6 @@ describe.each([true, false])('messages in a row to a server that looks at ids fi
     expect(error).toBeInstanceOf(NatsRefused);
     expect(error).toMatchObject({ message: expect.stringContaining(`test may not publish on ${SUBJECT}`) });
     expect(bench.nowMs).toBe(300);
-  });
-
-  it('of two streams are not appended together', async () => {
-    await expect(appended([pausedEvent('e1'), taskMessage(1)])).rejects.toThrow(
-      'messages of KRONOS_LOG and of KRONOS_MIGRATIONS cannot be appended together',
-    );
   });
 
   it('are given up when none was stored for 30 s', async () => {
