@@ -104,6 +104,9 @@ export async function openBed(): Promise<CloudUnderTest> {
     fault: async (server, fault) => {
       await bed('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));
     },
+    power: async (server, state) => {
+      await bed('power', server, String(state));
+    },
     refuse: async (host, refuses) => {
       await bed('host', host, refuses ? 'refuse' : 'accept');
     },

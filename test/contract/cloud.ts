@@ -31,6 +31,8 @@ export interface CloudUnderTest {
   takeRole(taken: boolean): Promise<void>;
   /** See the faults of `test/openstack/bed`; null mends. */
   fault(server: string, fault: Fault | null): Promise<void>;
+  /** Sets the power state that Nova has of the server, by its number. */
+  power(server: string, state: number): Promise<void>;
   /** The host refuses every pre-check as destination. */
   refuse(host: string, refuses: boolean): Promise<void>;
   /** Its nova-compute stops or resumes its reports; returns once Nova has noticed. */

@@ -337,6 +337,23 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         await expectRefused(wire, { id, from: a, to, details: NO_ROOM });
       });
 
+      test.each([
+        [0, 'pending'],
+        [4, 'shutdown'],
+      ])(
+        'of a server in power state %s ends error and names the state, whatever the destination',
+        async (state, name) => {
+          const [a, b] = places();
+          const id = await wire.bootOne(a);
+          await cloud().power(id, state);
+          const details = `Instance ${id} in power_state ${name}. Cannot live migrate while the instance is in this state.`;
+          await expectRefused(wire, { id, from: a, to: b, details });
+          await cloud().power(id, 1);
+          await wire.start(id, b);
+          expect((await wire.follow(id)).row).toMatchObject({ status: 'completed', dest_compute: b });
+        },
+      );
+
       test(`onto a host whose pre-check refuses ${refused}`, async () => {
         const [a] = places();
         const to = cloud().hosts[5];

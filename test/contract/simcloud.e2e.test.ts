@@ -68,6 +68,9 @@ const start = async (): Promise<CloudUnderTest> => {
       if (fault === 'slow') sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 2 * SPEED } });
       else sim.act({ act: 'faultServer', server, fault: fault === null ? null : { kind: kinds[fault] } });
     },
+    power: async (server, powerState) => {
+      sim.act({ act: 'setServer', server, powerState });
+    },
     refuse: async (host, refuses) => {
       sim.act({ act: 'faultHost', host, fault: refuses ? { kind: 'refuse' } : null });
     },

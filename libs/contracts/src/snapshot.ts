@@ -68,6 +68,8 @@ const serverObservationSchema = z.object({
   status: z.string(),
   vmState: z.string().nullable(),
   taskState: z.string().nullable(),
+  /** Nova's number; null: Nova shows none. Absent: written by Kronos 0.1. */
+  powerState: z.int().nullable().optional(),
   locked: z.boolean(),
   createdAt: isoTimeSchema.nullable(),
   vcpus: z.number(),

@@ -227,6 +227,11 @@ export const migrationFailedSchema = message(
     /** A reader meets types of later versions too: unknown ones quarantine, to be safe. */
     errorType: z.string(),
     reason: reasonSchema,
+    /**
+     * The party at fault, a key of `parties` in libs/facts: `server`, `destination`, `scheduler`, `operator` and others. Absent: written
+     * by Kronos 0.1, or by a planner.
+     */
+    cause: z.string().optional(),
     retries: z.int().min(0),
     /** Another attempt follows; else this is the task's one final result. */
     retryPending: z.boolean(),

@@ -278,6 +278,7 @@ function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerO
     status: server.status,
     vmState: server.vmState,
     taskState: server.taskState,
+    powerState: server.powerState,
     locked: server.locked,
     createdAt: server.createdAt,
     vcpus: flavor?.vcpus ?? 0,

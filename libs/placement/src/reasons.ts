@@ -45,6 +45,7 @@ export const reasonMeanings = {
   'vm-source-disabled': "The VM's host is disabled: only an evacuation moves the VM.",
   'vm-source-unknown': "The state of the VM's host is unknown.",
   'vm-status': 'The VM is neither ACTIVE nor PAUSED.',
+  'vm-power-state': 'The guest is neither running nor paused: Nova refuses to live-migrate it.',
   'vm-busy': 'The VM has a task state.',
   'vm-migrating': 'The VM is in a running migration, or was seen on two hosts.',
   'vm-locked': 'The VM is locked.',

@@ -1,5 +1,5 @@
 /** Quarantines of VMs: after final failures, and by operators. */
-import type { EngineOptions, LogEventOf, Reason } from '@kronos/contracts';
+import type { EngineOptions, LogEventOf } from '@kronos/contracts';
 import { type QuarantineFacts, quarantine, quarantines, type Quarantine as RuledQuarantine } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
@@ -76,11 +76,11 @@ export function vmFailed(
   draft: Draft,
   f: Facts,
   task: TaskFacts,
-  failure: { readonly serverId: string; readonly errorType: string; readonly reason: Reason },
+  failure: Pick<LogEventOf<'migration.failed'>['data'], 'serverId' | 'errorType' | 'reason' | 'cause'>,
   atMs: number,
 ): void {
-  const { serverId, errorType, reason } = failure;
-  if (!quarantines(errorType)) return;
+  const { serverId, errorType, reason, cause } = failure;
+  if (!quarantines(errorType, cause)) return;
   const { sequence } = draft;
   const fact = { sequence, atMs, taskId: task.id, errorType, text: reason.text, absentSinceMs: null };
   f.vmFailures = draft.put(f.vmFailures, serverId, fact);

@@ -75,6 +75,19 @@ describe('the instance cooldown', () => {
 });
 
 describe('the quarantine', () => {
+  it('refuses: a failure at the fault of the destination, the scheduler or an operator quarantines no VM', () => {
+    const ends = (cause?: string) => {
+      const log = testLog();
+      const task = `${log.released([move(1)])}-s1`;
+      log.started({ task });
+      log.at(10).failed({ task, errorType: 'PreFlightError', ...(cause === undefined ? {} : { cause }) });
+      return quarantined(log.state(), 'vm1', at(11), { instanceQuarantineSeconds: 3600 }) !== null;
+    };
+    expect(['destination', 'scheduler', 'operator'].map(ends)).toEqual([false, false, false]);
+    // An event of Kronos 0.1 names no cause, and folds as before.
+    expect([ends('server'), ends('unknown'), ends()]).toEqual([true, true, true]);
+  });
+
   const until = { instanceQuarantineSeconds: 3600 };
   const failed = () => {
     const log = testLog();

@@ -57,6 +57,7 @@ export type FailureInput = AttemptInput & {
   readonly errorType?: string;
   readonly retry?: { readonly destination?: string; readonly notBeforeSeconds?: number };
   readonly hostAtFault?: string | null;
+  readonly cause?: string;
   readonly started?: boolean;
   /** Nova's report about it; absent: nothing is known. */
   readonly nova?: { readonly runningMs: number };
@@ -269,6 +270,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
           ...attempt,
           errorType,
           reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
+          ...(input.cause === undefined ? {} : { cause: input.cause }),
           retries: attempt.attempt - 1,
           retryPending: retry !== undefined,
           next:

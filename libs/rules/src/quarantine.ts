@@ -1,10 +1,16 @@
 import { type EngineOptions, MAX_QUARANTINE_SECONDS } from '@kronos/contracts';
+import { consequencesOf } from '@kronos/facts';
 
 /** Final failures that say nothing about the VM: infrastructure, people, poison messages. */
 const HARMLESS: ReadonlySet<string> = new Set(['NovaClientError', 'Cancelled', 'DeadLetter']);
 
-/** Whether a final failure of this type quarantines the VM. A type that this version does not know does, to be safe. */
-export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);
+/**
+ * Whether a final failure quarantines the VM. A type or a cause that this version does not know does, to be safe.
+ *
+ * @param cause the party at fault; undefined: the event does not say (Kronos 0.1)
+ */
+export const quarantines = (errorType: string, cause?: string): boolean =>
+  !HARMLESS.has(errorType) && (cause === undefined || consequencesOf(cause).quarantines);
 
 /** The causes of a VM's quarantine. */
 export type QuarantineFacts = {

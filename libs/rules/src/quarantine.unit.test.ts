@@ -11,6 +11,14 @@ describe('a final failure', () => {
       expect(quarantines(type)).toBe(true);
   });
 
+  it('refuses: a fault that is charged to a destination, the scheduler or an operator quarantines no VM', () => {
+    for (const cause of ['destination', 'room', 'group', 'scheduler', 'operator', 'source', 'nova'])
+      expect(quarantines('PreFlightError', cause)).toBe(false);
+    for (const cause of ['server', 'unknown', 'of a later version'])
+      expect(quarantines('PreFlightError', cause)).toBe(true);
+    expect(quarantines('NovaClientError', 'server')).toBe(false);
+  });
+
   it('does nothing: infrastructure, people and poison messages say nothing about the VM', () => {
     for (const type of ['NovaClientError', 'Cancelled', 'DeadLetter']) expect(quarantines(type)).toBe(false);
   });

@@ -26,6 +26,8 @@ export const actSchema = z.discriminatedUnion('act', [
     pinnedZone: name.nullable().optional(),
     vmState: z.enum(['active', 'paused', 'stopped', 'error']).optional(),
     taskState: name.nullable().optional(),
+    /** Nova's number: 0 NOSTATE, 1 RUNNING, 3 PAUSED, 4 SHUTDOWN. */
+    powerState: z.int().min(0).optional(),
     demand: demandSchema.optional(),
   }),
   z.strictObject({ act: z.literal('addFlavor'), flavor: flavorSchema }),

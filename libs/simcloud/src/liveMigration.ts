@@ -12,6 +12,14 @@ import type { Caller, CloudState, LiveMigrationRequest, Pending, StepKind } from
 /** The conductor's host in events. */
 export const CONDUCTOR = 'controller';
 
+/** Nova's names in error texts (nova/compute/power_state.py STATE_MAP). */
+const POWER_STATES: Readonly<Record<number, string>> = {
+  0: 'pending',
+  4: 'shutdown',
+  6: 'crashed',
+  7: 'suspended',
+};
+
 /** POST /servers/{id}/action os-migrateLive. Throws NovaRefusal as Nova would. */
 export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request: LiveMigrationRequest): void {
   const server = s.servers.get(uuid);
@@ -124,6 +132,12 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
   const another = currentMove(s, uuid);
   const migration = newMigration(s, server, request, 'live-migration', 'accepted');
   beginEvent(s, migration, conductorEvent(migration), CONDUCTOR);
+  if (server.powerState !== 1 && server.powerState !== 3) {
+    const state = POWER_STATES[server.powerState] ?? String(server.powerState);
+    const why = 'Cannot live migrate while the instance is in this state.';
+    giveUp(s, migration, server, `Instance ${uuid} in power_state ${state}. ${why}`);
+    return;
+  }
   if (another !== undefined && !abandoned(s, another)) {
     giveUp(s, migration, server, `Unable to replace instance claim on source for instance ${uuid}`);
     return;

@@ -179,6 +179,7 @@ export function setServer(
     pinnedZone?: string | null | undefined;
     vmState?: 'active' | 'paused' | 'stopped' | 'error' | undefined;
     taskState?: string | null | undefined;
+    powerState?: number | undefined;
     demand?: Server['demand'] | undefined;
   },
 ): void {
@@ -200,6 +201,7 @@ export function setServer(
     server.vmState = change.vmState;
     server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[change.vmState];
   }
+  if (change.powerState !== undefined) server.powerState = change.powerState;
   if (change.taskState !== undefined) server.taskState = change.taskState;
   if (change.demand !== undefined) server.demand = change.demand;
   if (touched) s.touch(server);

@@ -54,7 +54,7 @@ function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
   if (refused !== null) return refused;
   // Nova would leave it in its present state, and the right state is unknown.
   if (server.powerState === null)
-    return refuse('PreFlightError', 'infrastructure', 'power-unknown', 'Nova does not say whether the guest runs');
+    return refuse('PreFlightError', 'power-unknown', 'Nova does not say whether the guest runs');
   return null;
 }
 
@@ -63,7 +63,7 @@ function judgeFlavor({ cell }: Task, { flavor }: Server, flavors: readonly Named
   if (cell.oldFlavor !== null && flavor !== null && flavor.name !== cell.oldFlavor)
     return no(cancelled('flavor-changed', `the server has flavor ${flavor.name}, and the plan says ${cell.oldFlavor}`));
   if (cell.method === 'migrate' || flavors?.some(({ name }) => name === cell.newFlavor) === true) return null;
-  return refuse('PreFlightError', 'none', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
+  return refuse('PreFlightError', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
 }
 
 function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {

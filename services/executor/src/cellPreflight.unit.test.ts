@@ -148,7 +148,7 @@ describe('services, aggregates and zone', () => {
     [
       'destination disabled',
       ofService('n1', { status: 'disabled' }),
-      'destination-disabled PreFlightError destination n1',
+      'destination-disabled PreFlightError destination',
     ],
     ['destination gone', ofService('n1', { host: 'n8' }), 'destination-unknown PreFlightError destination n1'],
     ['an alternate down', ofService('n2', { state: 'down' }), NOTHING],
@@ -160,23 +160,19 @@ describe('services, aggregates and zone', () => {
     [
       'destination out of the target',
       { aggregates: [sampleAggregate('old', 'h1', 'n1'), sampleAggregate('new', 'n2')] },
-      'destination-left PreFlightError destination n1',
+      'destination-left PreFlightError destination',
     ],
     [
       'destination in a second aggregate in scope',
       { aggregates: [...facts().aggregates, sampleAggregate('spare', 'n1')] },
-      'two-aggregates PreFlightError destination n1',
+      'two-aggregates PreFlightError destination',
     ],
     [
       'destination in a second aggregate out of scope',
       { aggregates: [...facts().aggregates, sampleAggregate('ssd', 'n1')] },
       NOTHING,
     ],
-    [
-      'pinned to another zone',
-      ofServer({ pinnedAvailabilityZone: 'az9' }),
-      'zone-pinned PreFlightError destination n1',
-    ],
+    ['pinned to another zone', ofServer({ pinnedAvailabilityZone: 'az9' }), 'zone-pinned PreFlightError destination'],
     ['pinned to the zone of the destination', ofServer({ pinnedAvailabilityZone: 'az1' }), NOTHING],
   ])('%s', (_, changes, expected) => {
     expect(judge(changes)).toBe(expected);

@@ -10,7 +10,17 @@ import {
   SERVER_IN_ERROR,
   type ServerBefore,
 } from '@kronos/contracts';
-import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason, refusedPost } from './failure.ts';
+import { type TaskReasonCode, taskReasonOf } from '@kronos/facts';
+import {
+  type Account,
+  cancelled,
+  type Failure,
+  failedMigration,
+  failureFor,
+  NO_ACCOUNT,
+  reason,
+  refusedPost,
+} from './failure.ts';
 import { fail, handOver, inError, movedByOthers, operatorStopped } from './taskEnd.ts';
 import {
   type AttemptLog,
@@ -146,15 +156,10 @@ function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading)
 /** Nova calls a host of another cell unknown to who may not move servers there; pre-flight has seen the host. */
 const policyOr = (failure: Failure, text: string): Failure =>
   /compute host .* could not be found/i.test(text)
-    ? {
+    ? failureFor('cell-policy', {
         errorType: 'NovaClientError',
-        reason: reason(
-          'cell-policy',
-          `${failure.reason.text} Nova's policy compute:servers:resize:cross_cell does not let Kronos move servers between cells`,
-        ),
-        fault: 'none',
-        hostAtFault: null,
-      }
+        text: `${failure.reason.text} Nova's policy compute:servers:resize:cross_cell does not let Kronos move servers between cells`,
+      })
     : failure;
 
 /** A resize names no host: Nova has tried them all, and another attempt would ask for the same. */
@@ -400,7 +405,7 @@ function conclude(state: TaskState, run: CellRun, server: CellServer, account: A
   return failed(state, run, failureOf(), at, { settledBy, account });
 
   function failureOf(): Failure {
-    if (wrong !== null) return { errorType: 'MigrationFailed', reason: wrong, fault: 'none', hostAtFault: null };
+    if (wrong !== null) return damagedBy(wrong);
     if (arrived === null && status !== 'reverted') {
       const seen = { status: status ?? 'unknown', destCompute: task.destination, serverInError: false };
       const failure = ofMethod(run, failedMigration(seen, account, task));
@@ -411,7 +416,7 @@ function conclude(state: TaskState, run: CellRun, server: CellServer, account: A
     if (settle.cause === 'operator') return operatorStopped();
     const text = `reverted: ${settle.reason.text}`;
     const why = reason(settle.cause, text, { check: settle.reason.code });
-    return { errorType: 'MigrationFailed', reason: why, fault: 'none', hostAtFault: null };
+    return damagedBy(why);
   }
 }
 
@@ -451,10 +456,15 @@ function surprises({ start, settle, arrived, status }: CellRun, server: CellServ
   return found;
 }
 
-const infrastructure = (code: string, text: string): Failure => ({
-  errorType: 'NovaClientError',
-  reason: reason(code, text),
-  fault: 'infrastructure',
+const infrastructure = (code: TaskReasonCode, text: string): Failure =>
+  failureFor(code, { errorType: 'NovaClientError', text });
+
+/** The server is not as it was: no further attempt, and no host is to blame. */
+const damagedBy = (found: Reason): Failure => ({
+  errorType: 'MigrationFailed',
+  reason: found,
+  cause: taskReasonOf(found.code)?.party ?? 'unknown',
+  fault: 'none',
   hostAtFault: null,
 });
 

@@ -47,6 +47,7 @@ export function deadLetterEvent(
         sequence: dead.sequence,
         body: dead.body.slice(0, 2000),
       }),
+      cause: 'kronos',
       retries: attempt - 1,
       retryPending: false,
       next: null,

@@ -199,7 +199,7 @@ export function endedEvent(
     case 'skipped':
       return { type: 'migration.skipped', ...head, data: { ...attemptOf(task), reason: ended.reason } };
     case 'failed': {
-      const { errorType, reason, hostAtFault, next, nova } = ended;
+      const { errorType, reason, cause, hostAtFault, next, nova } = ended;
       return {
         type: 'migration.failed',
         ...head,
@@ -207,6 +207,7 @@ export function endedEvent(
           ...attemptOf(task),
           errorType,
           reason,
+          cause,
           retries,
           retryPending: next !== null,
           next:

@@ -227,7 +227,8 @@ describe('a move on a simulated cloud', () => {
     const failed = results.find(({ event }) => event.type === 'migration.failed')?.event.data;
     expect(failed).toMatchObject({
       nova: { reason: expect.stringMatching(/pre-check|No valid host/) },
-      hostAtFault: 'h2',
+      cause: 'scheduler',
+      hostAtFault: null,
     });
   });
 
@@ -512,7 +513,7 @@ describe('an API that does not do as it should', () => {
     [
       'answers 403: final at once',
       { ...post, effect: { kind: 'status', status: 403 } },
-      ['h2 NovaClientError nova-refused'],
+      ['h2 NovaClientError request-forbidden'],
     ],
     [
       'gives garbage while it is polled',

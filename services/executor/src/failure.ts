@@ -1,14 +1,12 @@
 import { type ErrorType, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
-
-/**
- * The cause of a failure, which decides the next attempt. `destination`: the next alternate at once. `infrastructure`: the same
- * destination again, later. `none`: nothing that a further attempt could cure.
- */
-export type Fault = 'destination' | 'infrastructure' | 'none';
+import { causeOfText, consequencesOf, type Fault, type Party, type TaskReasonCode, taskReasons } from '@kronos/facts';
 
 export interface Failure {
   readonly errorType: ErrorType;
   readonly reason: Reason;
+  /** The party at fault. */
+  readonly cause: Party;
+  /** The attempt that can follow. */
   readonly fault: Fault;
   /** For the host breaker; null when no host is to blame. */
   readonly hostAtFault: string | null;
@@ -17,11 +15,24 @@ export interface Failure {
 export const reason = (code: string, text: string, detail?: Reason['detail']): Reason =>
   detail === undefined ? { code, text } : { code, text, detail };
 
-export const cancelled = (code: string, text: string): Failure => ({
-  errorType: 'Cancelled',
-  reason: reason(code, text),
+interface FailureFacts {
+  readonly errorType: ErrorType;
+  readonly text: string;
+  readonly detail?: Reason['detail'];
+  /** Of the attempt; it is charged where the party at fault says so. Absent: no host can be to blame. */
+  readonly destination?: string;
+}
+
+/** A failure for one reason: who is at fault and what can follow stands in the table of reasons. */
+export function failureFor(code: TaskReasonCode, { errorType, text, detail, destination }: FailureFacts): Failure {
+  const { party, fault } = taskReasons[code];
+  const hostAtFault = consequencesOf(party).chargesHost ? (destination ?? null) : null;
+  return { errorType, reason: reason(code, text, detail), cause: party, fault, hostAtFault };
+}
+
+export const cancelled = (code: TaskReasonCode, text: string): Failure => ({
+  ...failureFor(code, { errorType: 'Cancelled', text }),
   fault: 'none',
-  hostAtFault: null,
 });
 
 /** Nova's reason for a failed action: the first event that ended in error. */
@@ -57,49 +68,50 @@ export const NO_ACCOUNT: Account = {
 function crashed(
   { status, serverInError }: { readonly status: string; readonly serverInError: boolean },
   { story, asked, hosts }: Account,
-): 'destination' | 'source' | 'restarted' | null {
-  if (hosts.destination === 'down') return 'destination';
-  if (hosts.source === 'down') return 'source';
-  return asked && story === null && status === 'error' && !serverInError ? 'restarted' : null;
+): 'destination-down' | 'source-down' | 'compute-restarted' | null {
+  if (hosts.destination === 'down') return 'destination-down';
+  if (hosts.source === 'down') return 'source-down';
+  return asked && story === null && status === 'error' && !serverInError ? 'compute-restarted' : null;
 }
 
-/** Nova lost its message bus or its database: nothing that a host did. */
-const INFRASTRUCTURE =
-  /timed out waiting for a reply|MessagingTimeout|MessageDeliveryFailure|DBConnectionError|OperationalError|Lost connection|Connection to .* (refused|failed)|keystone|placement.*(unavailable|could not be reached)|ServiceUnavailable/i;
+interface Move {
+  readonly from: string;
+  readonly destination: string;
+}
 
 /**
  * A definite answer to the POST other than 202. `look`: the server is migrating, perhaps by this very request, sent twice by
  * a proxy; Nova's migrations tell.
  */
-export function refusedPost(
-  answer: { readonly status: number; readonly text: string },
-  move: { readonly from: string; readonly destination: string },
-): Failure | 'look' {
+export function refusedPost(answer: { readonly status: number; readonly text: string }, move: Move): Failure | 'look' {
   const { status, text } = answer;
-  const said = reason('nova-refused', `Nova refused the request with ${status}: ${text}`, { status });
-  const failure = (errorType: ErrorType, fault: Fault, hostAtFault: string | null = null): Failure => ({
-    errorType,
-    reason: said,
-    fault,
-    hostAtFault,
+  if (status === 409 && /task_state migrating/i.test(text)) return 'look';
+  if (status === 404) return cancelled('server-gone', 'Nova does not know the server any more');
+  const code = codeOfPost(status, text, move);
+  return failureFor(code, {
+    errorType: taskReasons[code].party === 'nova' ? 'NovaClientError' : 'MigrationFailed',
+    text: `Nova refused the request with ${status}: ${text}`,
+    detail: { status },
+    destination: move.destination,
   });
+}
+
+function codeOfPost(status: number, text: string, move: Move): TaskReasonCode {
   switch (status) {
-    case 400:
-      if (/additional properties|invalid input|microversion/i.test(text)) return failure('NovaClientError', 'none');
-      if (text.includes(move.destination) || /pre-check|could not be found|unavailable|hypervisor|cpu/i.test(text))
-        return failure('MigrationFailed', 'destination', move.destination);
-      return failure('MigrationFailed', 'none');
-    case 404:
-      return cancelled('server-gone', 'Nova does not know the server any more');
+    case 400: {
+      if (/additional properties|invalid input|microversion/i.test(text)) return 'request-invalid';
+      const known = causeOfText(text, move);
+      if (known !== null) return known;
+      const ofHost = text.includes(move.destination) || /could not be found|unavailable|hypervisor|cpu/i.test(text);
+      return ofHost ? 'destination-refused' : 'server-refused';
+    }
+    case 401:
+    case 403:
+      return 'request-forbidden';
     case 409:
-      if (/task_state migrating/i.test(text)) return 'look';
-      if (/vm_state|locked|share/i.test(text)) return failure('MigrationFailed', 'none');
-      return failure('NovaClientError', 'infrastructure');
-    case 429:
-      return failure('NovaClientError', 'infrastructure');
+      return /vm_state|locked|share/i.test(text) ? 'server-refused' : 'nova-refused';
     default:
-      // 401 and 403: the credentials cannot do it. Anything else is not Nova's.
-      return failure('NovaClientError', status === 401 || status === 403 ? 'none' : 'infrastructure');
+      return 'nova-refused';
   }
 }
 
@@ -107,68 +119,31 @@ export function refusedPost(
 export function failedMigration(
   seen: { readonly status: string; readonly destCompute: string | null; readonly serverInError: boolean },
   account: Account,
-  move: { readonly from: string; readonly destination: string },
+  move: Move,
 ): Failure {
   const { story } = account;
   const text = story?.text ?? 'Nova gives no reason';
   const where = story?.event == null ? '' : ` (${story.event}${story.host === null ? '' : ` on ${story.host}`})`;
-  const said = (code: string, more = ''): Reason =>
-    reason(code, `the migration ended ${seen.status}: ${text}${where}${more}`, {
-      status: seen.status,
-      event: story?.event ?? null,
+  const failure = (code: TaskReasonCode, errorType: ErrorType, more = ''): Failure =>
+    failureFor(code, {
+      errorType,
+      text: `the migration ended ${seen.status}: ${text}${where}${more}`,
+      detail: { status: seen.status, event: story?.event ?? null },
+      destination: move.destination,
     });
   // The crash of a host says nothing about the VM: it is the infrastructure's failure.
   const crash = crashed(seen, account);
-  if (seen.serverInError) {
-    const errorType = crash === null ? 'MigrationFailed' : 'NovaClientError';
-    const more = `; the server is in ERROR on ${move.from}`;
-    return { errorType, reason: said(SERVER_IN_ERROR, more), fault: 'none', hostAtFault: null };
-  }
-  const crashOf = (code: string, fault: Fault, hostAtFault: string | null, more: string): Failure => ({
-    errorType: 'NovaClientError',
-    reason: said(code, more),
-    fault,
-    hostAtFault,
-  });
-  switch (crash) {
-    case 'destination':
-      return crashOf(
-        'destination-down',
-        'destination',
-        move.destination,
-        `; nova-compute on ${move.destination} is down`,
-      );
-    case 'source':
-      return crashOf('source-down', 'infrastructure', null, `; nova-compute on ${move.from} is down`);
-    case 'restarted':
-      return crashOf('compute-restarted', 'infrastructure', null, `; nova-compute on ${move.from} has restarted`);
-    case null:
-      break;
-  }
-  if (story !== null && INFRASTRUCTURE.test(story.text))
-    return { errorType: 'NovaClientError', reason: said('nova-internal'), fault: 'infrastructure', hostAtFault: null };
-  if (/no valid host/i.test(text))
-    return {
-      errorType: 'MigrationFailed',
-      reason: said('no-valid-host'),
-      fault: 'destination',
-      hostAtFault: move.destination,
-    };
-  if (
-    /compute service of .* is unavailable/i.test(text) &&
-    text.includes(move.from) &&
-    !text.includes(move.destination)
-  )
-    return {
-      errorType: 'NovaClientError',
-      reason: said('source-unavailable'),
-      fault: 'infrastructure',
-      hostAtFault: null,
-    };
-  return {
-    errorType: 'MigrationFailed',
-    reason: said('migration-failed'),
-    fault: 'destination',
-    hostAtFault: move.destination,
-  };
+  if (seen.serverInError)
+    return failure(
+      SERVER_IN_ERROR,
+      crash === null ? 'MigrationFailed' : 'NovaClientError',
+      `; the server is in ERROR on ${move.from}`,
+    );
+  if (crash === 'destination-down')
+    return failure(crash, 'NovaClientError', `; nova-compute on ${move.destination} is down`);
+  if (crash === 'source-down') return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} is down`);
+  if (crash !== null) return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} has restarted`);
+  const code = (story === null ? null : causeOfText(story.text, move)) ?? 'migration-failed';
+  const infrastructure = taskReasons[code].fault === 'infrastructure';
+  return failure(code, infrastructure ? 'NovaClientError' : 'MigrationFailed');
 }

@@ -1,5 +1,6 @@
 /** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
 import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
+import { livePowerState, powerStateName, type TaskReasonCode } from '@kronos/facts';
 import {
   type Aggregate,
   atLeast,
@@ -16,7 +17,7 @@ import {
   type ServerGroup,
 } from '@kronos/openstack';
 import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
-import { cancelled, type Failure, type Fault, reason } from './failure.ts';
+import { cancelled, type Failure, failureFor } from './failure.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
@@ -76,6 +77,7 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   const refused =
     judgeServer(server, ['active', 'paused'], exempt, options) ??
+    judgePower(server) ??
     judgeSource(task, facts) ??
     judgeDestination(task, facts);
   if (refused !== null) return refused;
@@ -122,13 +124,20 @@ export function judgeServer(
     return no(cancelled('window-unreadable', "the server's own window (kronos:window) cannot be read"));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
-    return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);
+    return refuse('PreFlightError', 'server-locked', `the server is locked${why}`);
   }
   if (server.vmState === null || !states.includes(server.vmState))
-    return refuse('PreFlightError', 'none', 'server-state', `the server is ${server.vmState ?? server.status}`);
+    return refuse('PreFlightError', 'server-state', `the server is ${server.vmState ?? server.status}`);
   if (server.taskState !== null)
-    return refuse('PreFlightError', 'infrastructure', 'server-busy', `the server is busy: ${server.taskState}`);
+    return refuse('PreFlightError', 'server-busy', `the server is busy: ${server.taskState}`);
   return null;
+}
+
+/** Nova's conductor live-migrates only guests that run or are paused, whatever the server's vm_state. */
+function judgePower({ powerState }: Server): Verdict | null {
+  if (powerState === null || livePowerState(powerState)) return null;
+  const text = `the power state is ${powerStateName(powerState)}: Nova live-migrates only guests that run or are paused`;
+  return refuse('PreFlightError', 'server-power-state', text);
 }
 
 type Services = Pick<HostFacts, 'services'>;
@@ -137,7 +146,7 @@ type Services = Pick<HostFacts, 'services'>;
 export function judgeSource(task: Task, { services }: Services): Verdict | null {
   const source = serviceOf(services, task.from);
   if (source === null || source.state !== 'up' || source.forcedDown)
-    return refuse('NovaClientError', 'infrastructure', 'source-down', `nova-compute on ${task.from} is not up`);
+    return refuse('NovaClientError', 'source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
   return null;
@@ -211,7 +220,6 @@ export function judgeRoom(
             task,
             'group-apart',
             `${there.length} members of ${name} are on ${task.destination}`,
-            null,
           );
         break;
       }
@@ -220,27 +228,21 @@ export function judgeRoom(
         if (group.policy === 'affinity' && placed.every((member) => member.hosts.includes(task.from)))
           return refuse(
             'PreFlightError',
-            'none',
             'group-immovable',
             `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
           );
         const together = task.phase === 'affinity' ? there.length > 0 : there.length === placed.length;
         if (!together || (group.policy === 'affinity' && there.length === 0))
-          return destinationRefused(
-            task,
-            'group-together',
-            `not all members of ${name} are on ${task.destination}`,
-            null,
-          );
+          return destinationRefused(task, 'group-together', `not all members of ${name} are on ${task.destination}`);
         break;
       }
       default:
-        return refuse('PreFlightError', 'none', 'group-policy', `${name} has the unknown policy ${group.policy}`);
+        return refuse('PreFlightError', 'group-policy', `${name} has the unknown policy ${group.policy}`);
     }
   }
   if (!room.fits) {
     const text = `Placement has no room on ${task.destination}`;
-    return destinationRefused(task, 'destination-full', text, task.destination, { ...room.resources });
+    return destinationRefused(task, 'destination-full', text, { ...room.resources });
   }
   return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
 }
@@ -250,18 +252,16 @@ export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =
 
 export const no = (failure: Failure): Verdict => ({ kind: 'no', failure });
 
-export const refuse = (errorType: ErrorType, fault: Fault, code: string, text: string): Verdict =>
-  no({ errorType, reason: reason(code, text), fault, hostAtFault: null });
+export const refuse = (errorType: ErrorType, code: TaskReasonCode, text: string): Verdict =>
+  no(failureFor(code, { errorType, text }));
 
-export function destinationRefused(
-  task: Task,
-  code: string,
+export const destinationRefused = (
+  { destination }: Task,
+  code: TaskReasonCode,
   text: string,
-  hostAtFault: string | null = task.destination,
   detail?: Reason['detail'],
-): Verdict {
-  return no({ errorType: 'PreFlightError', reason: reason(code, text, detail), fault: 'destination', hostAtFault });
-}
+): Verdict =>
+  no(failureFor(code, { errorType: 'PreFlightError', text, destination, ...(detail === undefined ? {} : { detail }) }));
 
 /** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
 function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {

@@ -39,7 +39,7 @@ const withService = (host: string, changes: Partial<ComputeService>): Partial<Ho
 describe('the server', () => {
   it.each<[string, Partial<HostFacts>, string]>([
     ['as planned', {}, 'nothing against it'],
-    ['paused', { server: server({ vmState: 'paused', status: 'PAUSED' }) }, 'nothing against it'],
+    ['paused', { server: server({ vmState: 'paused', status: 'PAUSED', powerState: 3 }) }, 'nothing against it'],
     ['gone', { server: 'gone' }, 'server-gone Cancelled none'],
     ['in a cell that is down', { server: server({ cellDown: true }) }, 'unreachable'],
     ['on its destination', { server: server({ host: 'h2' }) }, 'there'],
@@ -60,6 +60,9 @@ describe('the server', () => {
     ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'excluded Cancelled none'],
     ['locked', { server: server({ locked: true }) }, 'server-locked PreFlightError none'],
     ['stopped', { server: server({ vmState: 'stopped' }) }, 'server-state PreFlightError none'],
+    ['of no power state', { server: server({ powerState: 0 }) }, 'server-power-state PreFlightError none'],
+    ['shut down though ACTIVE', { server: server({ powerState: 4 }) }, 'server-power-state PreFlightError none'],
+    ['of a power state that Nova does not show', { server: server({ powerState: null }) }, 'nothing against it'],
     ['busy', { server: server({ taskState: 'image_snapshot' }) }, 'server-busy PreFlightError infrastructure'],
   ])('%s: %s', (_, changes, expected) => {
     expect(judge(changes)).toBe(expected);
@@ -79,7 +82,7 @@ describe('the services', () => {
     ['destination down', 'h2', { state: 'down' }, 'destination-down PreFlightError destination h2'],
     ['destination unknown', 'h2', { state: 'unknown' }, 'destination-down PreFlightError destination h2'],
     ['destination forced down', 'h2', { forcedDown: true }, 'destination-down PreFlightError destination h2'],
-    ['destination disabled', 'h2', { status: 'disabled' }, 'destination-disabled PreFlightError destination h2'],
+    ['destination disabled', 'h2', { status: 'disabled' }, 'destination-disabled PreFlightError destination'],
     ['destination gone', 'h2', { host: 'h8' }, 'destination-unknown PreFlightError destination h2'],
   ])('%s', (_, host, changes, expected) => {
     expect(judge(withService(host, changes))).toBe(expected);
@@ -102,7 +105,7 @@ describe('aggregate and zone', () => {
       { aggregates: [aggregate('gpu', 'h1', 'h3')] },
       {},
       {},
-      'destination-left PreFlightError destination h2',
+      'destination-left PreFlightError destination',
     ],
     ['source out of the aggregate', { aggregates: [aggregate('gpu', 'h2')] }, {}, {}, 'source-left Cancelled none'],
     [
@@ -110,7 +113,7 @@ describe('aggregate and zone', () => {
       { aggregates: [aggregate('gpu', 'h1', 'h2'), aggregate('web', 'h2')] },
       {},
       { aggregates: ['gpu', 'web'] },
-      'two-aggregates PreFlightError destination h2',
+      'two-aggregates PreFlightError destination',
     ],
     [
       'destination in a second aggregate out of scope',
@@ -125,7 +128,7 @@ describe('aggregate and zone', () => {
       { aggregates: [aggregate('new', 'h2')] },
       { aggregate: UNASSIGNED },
       {},
-      'destination-left PreFlightError destination h2',
+      'destination-left PreFlightError destination',
     ],
     [
       'pool, source joined an aggregate',
@@ -139,7 +142,7 @@ describe('aggregate and zone', () => {
       { server: server({ pinnedAvailabilityZone: 'az2' }) },
       {},
       {},
-      'zone-pinned PreFlightError destination h2',
+      'zone-pinned PreFlightError destination',
     ],
     ['another zone, not restricted', withService('h2', { zone: 'az2' }), {}, {}, 'nothing against it'],
     [
@@ -147,7 +150,7 @@ describe('aggregate and zone', () => {
       withService('h2', { zone: 'az2' }),
       {},
       { restrictToAz: true },
-      'other-zone PreFlightError destination h2',
+      'other-zone PreFlightError destination',
     ],
   ])('%s', (_, changes, of, how, expected) => {
     expect(judge(changes, of, how)).toBe(expected);
@@ -210,7 +213,7 @@ describe('room on the destination', () => {
       { groups: [], fits: false, resources: { VCPU: 2 }, forced: false },
       options,
     );
-    expect(words(verdict)).toBe('destination-full PreFlightError destination h2');
+    expect(words(verdict)).toBe('destination-full PreFlightError destination');
   });
 
   it('lets the move go, with the newest migration known', () => {

@@ -42,7 +42,7 @@ import {
   verifiedEvent,
   verifyingEvent,
 } from './events.ts';
-import { reason } from './failure.ts';
+import { failureFor } from './failure.ts';
 import { explain, look } from './follow.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
@@ -394,13 +394,10 @@ class Shell {
     } catch (error) {
       if (this.#delivery.lost.aborted) throw new Lost();
       if (error instanceof Forbidden || error instanceof MicroversionUnsupported) {
-        const failure = {
-          errorType: 'NovaClientError' as const,
-          reason: reason('not-allowed', error.message),
-          fault: 'none' as const,
-          hostAtFault: null,
+        return {
+          kind: 'no',
+          failure: failureFor('not-allowed', { errorType: 'NovaClientError', text: error.message }),
         };
-        return { kind: 'no', failure };
       }
       logger.warn({ ...this.about, err: error }, 'pre-flight got no answer');
       return { kind: 'unreachable', text: textOf(error) };

@@ -140,6 +140,7 @@ describe('what the executor writes', () => {
       type: 'failed',
       errorType: 'MigrationFailed',
       reason: { code: 'x', text: 'y' },
+      cause: 'destination',
       hostAtFault: 'h2',
       next: { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS },
       started: true,

@@ -1,4 +1,5 @@
 import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
+import { taskReasonOf } from '@kronos/facts';
 import {
   type AggregateState,
   type AllCaps,
@@ -10,7 +11,7 @@ import {
   taskStatus,
 } from '@kronos/projections';
 import { gibOfMove } from '@kronos/rules';
-import { cancelled, type Failure, reason } from './failure.ts';
+import { cancelled, type Failure, failureFor } from './failure.ts';
 import type { AttemptLog, Task, Word } from './taskStages.ts';
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
@@ -49,7 +50,13 @@ export function judgeStart(
     case 'end':
       return {
         kind: 'end',
-        failure: { errorType: verdict.errorType, reason: verdict.reason, fault: 'none', hostAtFault: null },
+        failure: {
+          errorType: verdict.errorType,
+          reason: verdict.reason,
+          cause: taskReasonOf(verdict.reason.code)?.party ?? 'unknown',
+          fault: 'none',
+          hostAtFault: null,
+        },
       };
     case 'started':
     case 'over':
@@ -62,12 +69,7 @@ export function judgeStart(
       const detail = { until: new Date(until).toISOString() };
       return {
         kind: 'end',
-        failure: {
-          errorType: 'PreFlightError',
-          reason: reason('host-broken', text, detail),
-          fault: 'destination',
-          hostAtFault: null,
-        },
+        failure: failureFor('host-broken', { errorType: 'PreFlightError', text, detail }),
       };
     }
   }

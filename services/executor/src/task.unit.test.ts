@@ -89,6 +89,7 @@ const refusedBy = (failure: Partial<Failure>): Body => ({
     failure: {
       errorType: 'PreFlightError',
       reason: { code: 'test', text: 'test' },
+      cause: 'unknown',
       fault: 'none',
       hostAtFault: null,
       ...failure,
@@ -278,6 +279,7 @@ describe('what the log says first', () => {
     const failure: Failure = {
       errorType: 'Cancelled',
       reason: { code: 'expired', text: 'too late' },
+      cause: 'kronos',
       fault: 'none',
       hostAtFault: null,
     };
@@ -704,11 +706,22 @@ describe('why a migration failed', () => {
     });
   });
 
-  it('is the destination’s fault when the scheduler refused it', () => {
+  it('is the scheduler’s refusal: the next alternate at once, and no host is charged', () => {
     expect(failed('No valid host was found.', 'conductor_live_migrate_instance')).toMatchObject({
       reason: { code: 'no-valid-host' },
-      hostAtFault: 'h2',
+      cause: 'scheduler',
+      hostAtFault: null,
       next: { destination: 'h3' },
+    });
+  });
+
+  it('is the server’s own state: no alternate, and no host is charged', () => {
+    const text = 'Instance i in power_state pending. Cannot live migrate while the instance is in this state.';
+    expect(failed(text, 'conductor_live_migrate_instance')).toMatchObject({
+      reason: { code: 'server-refused' },
+      cause: 'server',
+      hostAtFault: null,
+      next: null,
     });
   });
 

@@ -59,9 +59,9 @@ export function fail(
   at: Reading,
   expected: number | null,
 ): TaskState {
-  const { errorType, hostAtFault } = failure;
+  const { errorType, cause, hostAtFault } = failure;
   const next = nextAttempt(state, failure, at);
-  const ended: Ended = { type: 'failed', errorType, reason: failure.reason, hostAtFault, next, ...facts };
+  const ended: Ended = { type: 'failed', errorType, reason: failure.reason, cause, hostAtFault, next, ...facts };
   return to(state, { at: 'ending', ended, expected });
 }
 

@@ -1,6 +1,6 @@
 /** From the POST to the end that Nova shows: the rules of the stages seeking and following. */
 import { type Overdue, overdue, startWatch, watched } from './deadline.ts';
-import { cancelled, type Failure, reason } from './failure.ts';
+import { cancelled, type Failure, failureFor, reason } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import {
   abortedByOthers,
@@ -105,12 +105,8 @@ export function sought(state: TaskState, run: Run, look: Look, word: Word, at: R
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
   if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
   const waited = Math.round((at.mono - run.since) / 1000);
-  const failure: Failure = {
-    errorType: 'NovaClientError',
-    reason: reason('no-migration', `Nova shows no migration after ${waited} s; the server is on its source and idle`),
-    fault: 'infrastructure',
-    hostAtFault: null,
-  };
+  const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
+  const failure = failureFor('no-migration', { errorType: 'NovaClientError', text });
   return fail(state, failure, { started: true, nova }, at, null);
 }
 
@@ -211,7 +207,10 @@ function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading)
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
   if (run.stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
   // No further attempt: who resets a server's state by hand makes it look idle, too.
-  const failure: Failure = { errorType: 'NovaClientError', reason: why, fault: 'none', hostAtFault: null };
+  const failure: Failure = {
+    ...failureFor('abandoned', { errorType: 'NovaClientError', text: why.text }),
+    reason: why,
+  };
   return fail(state, failure, { started: true, nova }, at, null);
 }
 
@@ -240,15 +239,8 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
       return to(state, { at: 'ending', ended, expected: null });
     }
     if (!settled) return again;
-    const failure: Failure = {
-      errorType: 'MigrationFailed',
-      reason: reason(
-        'host-did-not-change',
-        'Nova calls the migration completed, and the server is still on its source',
-      ),
-      fault: 'none',
-      hostAtFault: null,
-    };
+    const text = 'Nova calls the migration completed, and the server is still on its source';
+    const failure = failureFor('host-did-not-change', { errorType: 'MigrationFailed', text });
     return fail(state, failure, { started: true, nova }, at, null);
   }
   // Nova clears the task state when its roll-back is done.
@@ -263,10 +255,9 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
 function stopped(stop: Stop | null): Failure {
   if (stop === null || stop.cause === 'abandoned') return abortedByOthers();
   if (stop.cause === 'operator') return operatorStopped();
-  return {
+  return failureFor(stop.cause, {
     errorType: 'MigrationTimeout',
-    reason: reason(stop.cause, `aborted: ${stop.text}`, { limitMs: stop.limitMs }),
-    fault: stop.cause === 'queue' ? 'infrastructure' : 'none',
-    hostAtFault: null,
-  };
+    text: `aborted: ${stop.text}`,
+    detail: { limitMs: stop.limitMs },
+  });
 }

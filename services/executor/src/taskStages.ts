@@ -8,6 +8,7 @@ import type {
   Reason,
   ServerBefore,
 } from '@kronos/contracts';
+import type { Party } from '@kronos/facts';
 import type { CellSlot, SettleAct } from '@kronos/projections';
 import type { Duration } from '@kronos/rules';
 import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
@@ -248,6 +249,8 @@ export type Ended =
       readonly type: 'failed';
       readonly errorType: ErrorType;
       readonly reason: Reason;
+      /** The party at fault. */
+      readonly cause: Party;
       readonly hostAtFault: string | null;
       readonly next: Next | null;
       readonly started: boolean;

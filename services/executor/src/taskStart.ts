@@ -1,6 +1,6 @@
 /** From the delivery of a task to the answer to its POST: the rules of the stages received, suspected, waiting, checking and posting. */
 import { resumed } from './cellTask.ts';
-import { type Failure, reason, refusedPost } from './failure.ts';
+import { failureFor, reason, refusedPost } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import { fail, finish, handOver } from './taskEnd.ts';
 import {
@@ -74,6 +74,7 @@ export function deadLetter(state: TaskState, tries: number): TaskState {
     type: 'failed',
     errorType: 'DeadLetter',
     reason: reason('poisonous', text, { deliveries, tries }),
+    cause: 'kronos',
     hostAtFault: null,
     next: null,
     started: false,
@@ -163,12 +164,8 @@ export function posted(state: TaskState, run: Run, answer: PostAnswer, at: Readi
     case 'unknown':
       return to(state, { at: 'seeking', run: look, soon: true });
     case 'notSent': {
-      const failure: Failure = {
-        errorType: 'NovaClientError',
-        reason: reason('not-sent', `the request was not sent: ${answer.text}`),
-        fault: 'infrastructure',
-        hostAtFault: null,
-      };
+      const text = `the request was not sent: ${answer.text}`;
+      const failure = failureFor('not-sent', { errorType: 'NovaClientError', text });
       return fail(state, failure, { started: true, nova: null }, at, null);
     }
     case 'refused': {

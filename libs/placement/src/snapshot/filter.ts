@@ -1,4 +1,5 @@
 import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
+import { livePowerState, powerStateName } from '@kronos/facts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
 import type { Memory } from './memory.ts';
@@ -33,9 +34,16 @@ export function unmovable(server: ServerObservation, host: HostObservation, migr
     (server.status === 'ACTIVE' || server.status === 'PAUSED'
       ? null
       : { code: 'vm-status', detail: { status: server.status } }) ??
+    unpowered(server) ??
     withheld(server) ??
     unmovableKind(server)
   );
+}
+
+/** Nova live-migrates only guests that run or are paused, whatever the status. */
+function unpowered({ powerState }: ServerObservation): Ground | null {
+  if (powerState === undefined || powerState === null || livePowerState(powerState)) return null;
+  return { code: 'vm-power-state', detail: { powerState: powerStateName(powerState) } };
 }
 
 /** The reason that a VM cannot be moved now in any way: its host is not working, or another action is running. */

@@ -37,6 +37,7 @@ const KEPT = new Set([
   'decision',
   'optionsDigest',
   'errorType',
+  'cause',
   'status',
   'purpose',
   'approval',

@@ -85,7 +85,12 @@ export class Nova {
     const verdict = (): Extract<Body, { kind: 'checked' }>['verdict'] => {
       if (fails(0.1)) return { kind: 'unreachable', text: 'down' };
       if (server.host === destination) return { kind: 'there', host: server.host };
-      const failure = { errorType: 'PreFlightError' as const, reason: { code: 'x', text: '' }, hostAtFault: null };
+      const failure = {
+        errorType: 'PreFlightError' as const,
+        reason: { code: 'x', text: '' },
+        cause: 'unknown' as const,
+        hostAtFault: null,
+      };
       if (server.host !== task.from)
         return { kind: 'no', failure: { ...failure, errorType: 'Cancelled', fault: 'none' } };
       if (server.taskState !== null) return { kind: 'no', failure: { ...failure, fault: 'infrastructure' } };

@@ -104,7 +104,8 @@ function awaitStart(scene: Scene, log: Log, attempt: number, tried: boolean): Bo
   const late = now > Date.parse(task.notAfter) - SAMPLE_MS;
   if (late || now >= scene.stopAt) {
     const why = { code: late ? 'expired' : 'cancelled', text: '' };
-    const failure = { errorType: 'Cancelled' as const, reason: why, fault: 'none' as const, hostAtFault: null };
+    const cause = late ? ('kronos' as const) : ('operator' as const);
+    const failure = { errorType: 'Cancelled' as const, reason: why, cause, fault: 'none' as const, hostAtFault: null };
     return { kind: 'mustEnd', failure, expected };
   }
   return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1) } };

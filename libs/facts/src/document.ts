@@ -1,0 +1,39 @@
+import { type Party, parties } from './parties.ts';
+import { taskReasonCodes, taskReasons } from './taskReasons.ts';
+
+/** The files of this package that are generated from its code, by their path in the repository. */
+export const generatedFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];
+
+const NEXT = {
+  destination: 'the next alternate at once',
+  infrastructure: 'the same destination later',
+  none: 'none',
+} as const;
+
+function reasonsDocument(): string {
+  const yes = (value: boolean): string => (value ? 'yes' : 'no');
+  const ofParties = (Object.keys(parties) as Party[]).map((party) => {
+    const { meaning, quarantines, chargesHost, remembered } = parties[party];
+    return `| \`${party}\` | ${meaning} | ${yes(quarantines)} | ${yes(chargesHost)} | ${yes(remembered)} |`;
+  });
+  const ofReasons = taskReasonCodes.map((code) => {
+    const { party, fault, meaning } = taskReasons[code];
+    return `| \`${code}\` | ${meaning} | ${party} | ${NEXT[fault]} |`;
+  });
+  return `# Reasons of tasks
+
+Generated from libs/facts/src (\`npm run generate\`). The reasons of the planner are in libs/placement/docs/reasons.md.
+
+## Parties at fault
+
+| party | meaning | quarantines the VM | counts for the host's breaker | refusal is remembered |
+|---|---|---|---|---|
+${ofParties.join('\n')}
+
+## Reasons
+
+| code | meaning | party at fault | next attempt |
+|---|---|---|---|
+${ofReasons.join('\n')}
+`;
+}

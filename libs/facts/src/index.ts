@@ -1,0 +1,4 @@
+export { causeOfText } from './novaRefusals.ts';
+export { consequencesOf, type Party, parties } from './parties.ts';
+export { livePowerState, powerStateName } from './powerState.ts';
+export { type Fault, type TaskReasonCode, taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';

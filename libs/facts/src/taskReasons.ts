@@ -1,0 +1,138 @@
+import type { Party } from './parties.ts';
+
+/**
+ * The attempt that can follow. `destination`: the next alternate at once. `infrastructure`: the same destination, later. `none`:
+ * nothing that a further attempt could cure.
+ */
+export type Fault = 'destination' | 'infrastructure' | 'none';
+
+export interface TaskReason {
+  /** The party at fault. */
+  readonly party: Party;
+  readonly fault: Fault;
+  readonly meaning: string;
+}
+
+const row = (party: Party, fault: Fault, meaning: string): TaskReason => ({ party, fault, meaning });
+
+/**
+ * The only list of the reasons for which an attempt does not start, fails, or warns, each with the party at fault. A code never
+ * changes its meaning. docs/reasons.md of this package is generated from here, and a test keeps it equal.
+ */
+export const taskReasons = {
+  // Pre-flight, the server.
+  'server-gone': row('client', 'none', 'Nova does not know the server any more.'),
+  'moved-by-others': row('client', 'none', 'The server is on another host: somebody else moved it.'),
+  excluded: row('operator', 'none', 'The server is opted out.'),
+  'window-unreadable': row('operator', 'none', "The server's own window cannot be read."),
+  'server-locked': row('server', 'none', 'The server is locked.'),
+  'server-state': row('server', 'none', 'The vm_state of the server is not one in which Nova moves it.'),
+  'server-power-state': row(
+    'server',
+    'none',
+    'The guest is neither running nor paused: Nova refuses to live-migrate it.',
+  ),
+  'server-busy': row('server', 'infrastructure', 'The server has a task state.'),
+  'power-unknown': row('server', 'infrastructure', 'Nova does not say whether the guest runs.'),
+
+  // Pre-flight, the source.
+  'source-down': row('source', 'infrastructure', "The source's nova-compute is not up."),
+  'source-disabled': row('operator', 'none', "The source's nova-compute was disabled since the plan."),
+  'source-left': row('operator', 'none', 'The source left the aggregate since the plan.'),
+
+  // Pre-flight, the destination.
+  'destination-unknown': row('destination', 'destination', 'Nova has no nova-compute on the destination.'),
+  'destination-down': row('destination', 'destination', "The destination's nova-compute is not up."),
+  'destination-disabled': row('operator', 'destination', "The destination's nova-compute was disabled since the plan."),
+  'destination-left': row('operator', 'destination', 'The destination left the aggregate since the plan.'),
+  'two-aggregates': row('operator', 'destination', 'The destination is in two aggregates of the configured scope.'),
+  'destination-full': row('room', 'destination', 'Placement has no room for the server on the destination.'),
+  'zone-pinned': row('server', 'destination', 'The server is pinned to another availability zone.'),
+  'other-zone': row('operator', 'destination', 'The destination is in another availability zone.'),
+  'group-apart': row(
+    'group',
+    'destination',
+    'The destination holds as many members of the anti-affinity group as it may.',
+  ),
+  'group-together': row('group', 'destination', 'Not all members of the affinity group are on the destination.'),
+  'group-immovable': row('group', 'none', 'The affinity group is on one host: Nova moves no member of it.'),
+  'group-policy': row('group', 'none', 'The server group has a policy that Kronos does not know.'),
+  'host-broken': row('kronos', 'destination', 'The breaker excludes the destination after failures.'),
+
+  // Pre-flight of a move between cells.
+  'no-method': row('kronos', 'none', 'The task does not say how its server moves between cells.'),
+  'flavor-changed': row('client', 'none', 'The server has another flavor than the plan says.'),
+  'flavor-unknown': row('operator', 'none', 'Nova does not have the flavor that the plan names.'),
+  'cell-policy': row('nova', 'none', "Nova's policy does not let Kronos move servers between cells."),
+  'cells-off': row('operator', 'none', 'Moves between cells are off.'),
+
+  // The request.
+  'not-allowed': row('nova', 'none', "Nova's policy or its version does not allow a request."),
+  'not-sent': row('nova', 'infrastructure', 'The request did not reach Nova.'),
+  'nova-refused': row('nova', 'infrastructure', 'Nova refused the request, and the server is not the cause.'),
+  'request-invalid': row('nova', 'none', 'Nova does not understand the request.'),
+  'request-forbidden': row('nova', 'none', 'Nova does not accept the credentials for the request.'),
+  'server-refused': row('server', 'none', 'Nova refused to move the server, whatever the destination.'),
+  'destination-refused': row('scheduler', 'destination', 'Nova refused the destination for the server.'),
+
+  // The migration.
+  'no-migration': row('nova', 'infrastructure', 'Nova accepted the request and shows no migration.'),
+  'no-valid-host': row('scheduler', 'destination', "Nova's scheduler refused the destination."),
+  'claim-refused': row('scheduler', 'destination', 'The destination could not claim the resources of the server.'),
+  'precheck-refused': row('scheduler', 'destination', 'A check of the computes refused the destination.'),
+  'group-violated': row('group', 'destination', "The destination's own check of the server group refused the server."),
+  'network-refused': row('network', 'destination', "The server's ports could not be bound on the destination."),
+  'migration-failed': row('unknown', 'destination', 'The migration failed, and Nova names no cause that Kronos knows.'),
+  'compute-restarted': row('source', 'infrastructure', 'A nova-compute was restarted while the migration ran.'),
+  'source-unavailable': row('source', 'infrastructure', 'Nova could not reach the nova-compute of the source.'),
+  'destination-unavailable': row(
+    'destination',
+    'destination',
+    'Nova could not reach the nova-compute of the destination.',
+  ),
+  'nova-internal': row('nova', 'infrastructure', 'Nova lost its message bus or its database.'),
+  'server-in-error': row('server', 'none', 'The move left the server in ERROR.'),
+  'host-did-not-change': row('server', 'none', 'Nova calls the migration completed, and the server is on its source.'),
+  abandoned: row('nova', 'none', 'Nova works on the migration no more, and does not end it.'),
+  queue: row('source', 'infrastructure', "The migration waited in Nova's queue for longer than queue_timeout."),
+  deadline: row('server', 'none', 'The migration took longer than its deadline.'),
+  'no-progress': row('server', 'none', 'The migration copied nothing more.'),
+  'hard-timeout': row('server', 'none', 'The migration took longer than hard_timeout.'),
+
+  // Ends that people, the plan or the log caused.
+  'aborted-by-others': row('client', 'none', 'Somebody else aborted the migration in Nova.'),
+  'reverted-by-others': row('client', 'none', 'Somebody else reverted the move.'),
+  operator: row('operator', 'none', 'An operator stopped the move.'),
+  closed: row('operator', 'none', 'An operator closed the task.'),
+  cancelled: row('operator', 'none', 'An operator cancelled the task.'),
+  quarantined: row('operator', 'none', 'The VM was quarantined since the plan.'),
+  'window-closed': row('operator', 'none', 'The window of the move closed before it started.'),
+  'reason-gone': row('operator', 'none', 'The reason for the move is gone.'),
+  'no-longer-useful': row('kronos', 'none', 'No further destination serves the purpose of the move.'),
+  expired: row('kronos', 'none', 'The plan is too old to start the move.'),
+  'no-options': row('kronos', 'none', 'The log names no options for the plan.'),
+  'dependency-failed': row('kronos', 'none', 'A move that the task depends on failed.'),
+  'dependency-skipped': row('kronos', 'none', 'A move that the task depends on was skipped.'),
+  'dependency-unknown': row('kronos', 'none', 'A move that the task depends on was not released.'),
+  poisonous: row('kronos', 'none', 'The task ended the executors that worked on it.'),
+  unreadable: row('kronos', 'none', 'A message of the work queue is no task.'),
+
+  // The checks of a move between cells.
+  'guest-off': row('server', 'none', 'The move left the server powered off.'),
+  'wrong-host': row('scheduler', 'none', 'Nova moved the server to another host than asked for.'),
+  'power-state': row('server', 'none', 'The power state differs from the one before the move.'),
+  addresses: row('network', 'none', 'The addresses differ from those before the move.'),
+  volumes: row('server', 'none', 'The volumes differ from those before the move.'),
+  flavor: row('nova', 'none', 'The flavor is not the one that was asked for.'),
+  probe: row('server', 'none', 'The check of the guest failed.'),
+  verified: row('operator', 'none', 'The move was reverted after its checks had passed.'),
+  verification: row('server', 'none', 'A check failed after the move, and the move was reverted.'),
+} as const satisfies Record<string, TaskReason>;
+
+export type TaskReasonCode = keyof typeof taskReasons;
+
+export const taskReasonCodes = Object.keys(taskReasons) as readonly TaskReasonCode[];
+
+/** The row of a recorded code; undefined when this version does not know it. */
+export const taskReasonOf = (code: string): TaskReason | undefined =>
+  Object.hasOwn(taskReasons, code) ? taskReasons[code as TaskReasonCode] : undefined;
