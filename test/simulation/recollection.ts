@@ -23,6 +23,7 @@ interface Facts {
 
 /** Failures after which a VM is left alone. */
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
+const AT_THE_VM = new Set(['server', 'unknown']);
 
 export class Recollection {
   readonly #aggregates = new Map<string, Facts>();
@@ -94,7 +95,7 @@ export class Recollection {
         facts.inFlight.delete(event.data.taskId);
         break;
       case 'migration.failed': {
-        const { taskId, serverId, errorType, next, retryPending, hostAtFault } = event.data;
+        const { taskId, serverId, errorType, cause = 'unknown', next, retryPending, hostAtFault } = event.data;
         const task = facts.inFlight.get(taskId);
         if (task === undefined) break;
         if (hostAtFault !== null)
@@ -104,7 +105,7 @@ export class Recollection {
           break;
         }
         facts.inFlight.delete(taskId);
-        if (QUARANTINING.has(errorType))
+        if (QUARANTINING.has(errorType) && AT_THE_VM.has(cause))
           facts.failures.set(serverId, { cause: 'failure', at: time, errorType, seconds: null });
         break;
       }
@@ -113,6 +114,9 @@ export class Recollection {
         facts.asked.set(serverId, { cause: 'operator', at: time, errorType: null, seconds });
         break;
       }
+      case 'host.released':
+        facts.hostFailures.delete(event.data.host);
+        break;
       case 'instance.unquarantined':
         facts.asked.delete(event.data.serverId);
         facts.failures.delete(event.data.serverId);

@@ -67,6 +67,7 @@ describe("the operator's NATS user", () => {
     'quarantine release vm-0-1',
     'drain gpu-compute-1 --yes -r upgrade',
     'undrain gpu-compute-1',
+    'host release gpu-compute-1',
     'plans --since all',
     'tap --since all --end',
     'tap snapshots plans migrations results controls ledger inventory --since all --end',

@@ -52,6 +52,7 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'migration.revertAsked': ['operator'],
   'host.drainAsked': ['operator'],
   'host.undrainAsked': ['operator'],
+  'host.released': ['operator'],
   'event.skipped': ['custodian'],
   'state.checkpointed': ['ledger'],
   'log.seen': ['ledger'],

@@ -40,6 +40,8 @@ const migrationRevertAskedSchema = command('migration.revertAsked', { taskId: z.
 const hostDrainAskedSchema = command('host.drainAsked', { host: z.string().min(1) });
 /** The drain of the host ends: an executor enables the service if Kronos disabled it and nobody changed it since. */
 const hostUndrainAskedSchema = command('host.undrainAsked', { host: z.string().min(1) });
+/** The breaker of the host closes: its failures so far count no more. */
+const hostReleasedSchema = command('host.released', { host: z.string().min(1) });
 /**
  * A plan for moves between cells is to be made for servers of this aggregate: a scorer observes the cloud for it, and a planner
  * answers with `plan.proposed`.
@@ -88,6 +90,7 @@ const commandSchemas = [
   evaluationRequestedSchema,
   hostDrainAskedSchema,
   hostUndrainAskedSchema,
+  hostReleasedSchema,
   cellsMoveAskedSchema,
   capacityAskedEventSchema,
   migrationConfirmAskedSchema,

@@ -150,6 +150,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `quarantined ${nameOf(event.data.serverId)} ${event.data.seconds < 0 ? 'until it is released' : `for ${event.data.seconds} s`}${comment(event)}`;
     case 'instance.unquarantined':
       return `released ${nameOf(event.data.serverId)} from quarantine${comment(event)}`;
+    case 'host.released':
+      return `closed the breaker of ${event.data.host}${comment(event)}`;
     case 'migration.cancelled':
       return `asked to cancel ${event.data.taskId}${comment(event)}`;
     case 'migration.aborted':

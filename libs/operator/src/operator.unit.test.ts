@@ -127,6 +127,19 @@ describe('what a command did, by the log', () => {
     log.aborted('nope');
     expect(outcome(log).effect).toBe('refused');
   });
+  it('closes the breaker of a host, and says when no failure of it is known', () => {
+    const log = testLog();
+    const task = `${log.released([{ serverId: 'vm-1', from: 'h1', to: 'h2' }])}-s1`;
+    log.started({ task });
+    log.failed({ task, hostAtFault: 'h2' });
+    log.hostReleased('h2');
+    expect(outcome(log)).toEqual({
+      effect: 'done',
+      text: 'h2 is a destination again: its failures so far count no more',
+    });
+    log.hostReleased('h2');
+    expect(outcome(log)).toMatchObject({ effect: 'unchanged' });
+  });
   it('quarantines and releases', () => {
     const log = testLog();
     log.quarantined('vm-1', 3600);

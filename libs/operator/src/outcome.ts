@@ -54,6 +54,8 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'host.drainAsked':
     case 'host.undrainAsked':
       return drainOutcome(event, at, before, after);
+    case 'host.released':
+      return hostOutcome(event, before);
     case 'event.skipped':
       return skipOutcome(event, before, after);
     case 'evaluation.requested':
@@ -201,6 +203,13 @@ function drainOutcome(
   if (was.disabled?.byKronos === false)
     return done(`the drain of ${host} ends; the host stays disabled, because Kronos did not disable it`);
   return done(`the drain of ${host} ends: Kronos enables its service, unless somebody changed it since`);
+}
+
+function hostOutcome({ data: { host } }: LogEventOf<'host.released'>, before: LogState): Outcome {
+  const was = [...before.aggregates.values()].some(({ hostFailures }) => hostFailures.has(host));
+  return was
+    ? done(`${host} is a destination again: its failures so far count no more`)
+    : unchanged(`no failures of ${host} are known: nothing changes`);
 }
 
 function skipOutcome(event: LogEventOf<'event.skipped'>, before: LogState, after: LogState): Outcome {

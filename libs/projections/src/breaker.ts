@@ -1,5 +1,7 @@
 /** The host breaker: the failures that hosts were at fault for. */
+import type { LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
+import { firstTime } from './controls.ts';
 import { append, type Draft, type Facts } from './draft.ts';
 import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
 
@@ -27,6 +29,17 @@ export function brokenHosts(
 export function hostFailed(draft: Draft, f: Facts, host: string, atMs: number): void {
   const times = append(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
   f.hostFailures = draft.put(f.hostFailures, host, times);
+}
+
+/** A person closes the breaker of a host. It reaches the host wherever failures of it are known. */
+export function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
+  if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
+  const { host } = event.data;
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    if (draft.of(aggregate)?.hostFailures.has(host) !== true) continue;
+    const f = draft.facts(aggregate);
+    f.hostFailures = draft.remove(f.hostFailures, [host]);
+  }
 }
 
 export function forgetHostFailures(draft: Draft, f: Facts, snapshotMs: number): void {

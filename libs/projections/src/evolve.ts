@@ -1,4 +1,5 @@
 import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
+import { hostReleased } from './breaker.ts';
 import { cellMoved, settleAsked } from './cells.ts';
 import { configured } from './configuration.ts';
 import { paused } from './controls.ts';
@@ -142,6 +143,9 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
     case 'instance.unquarantined':
       quarantineReleased(draft, event);
       break;
+    case 'host.released':
+      hostReleased(draft, event);
+      break;
     case 'migration.cancelled':
     case 'migration.aborted':
     case 'migration.closed':
@@ -197,6 +201,7 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'migration.closed',
   'migration.confirmAsked',
   'migration.revertAsked',
+  'host.released',
   'evaluation.requested',
   'event.skipped',
   'installation.created',

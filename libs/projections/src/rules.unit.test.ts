@@ -156,6 +156,22 @@ describe('the host breaker', () => {
     expect(hostBroken(failures(10, 20), 'h3', at(21), breaker)).toBeNull();
   });
 
+  it('is closed by a person, for the failures so far: later ones count anew', () => {
+    const log = testLog();
+    const plan = log.released([1, 2, 3, 4].map((i) => move(i)));
+    const fails = (time: number, step: number) => log.at(time).failed({ task: `${plan}-s${step}`, hostAtFault: 'h2' });
+    fails(10, 1);
+    fails(20, 2);
+    log.at(30).hostReleased('h3');
+    expect(hostBroken(log.state(), 'h2', at(31), breaker)).toBe(at(520));
+    log.at(40).hostReleased('h2');
+    expect(hostBroken(log.state(), 'h2', at(41), breaker)).toBeNull();
+    fails(50, 3);
+    expect(hostBroken(log.state(), 'h2', at(51), breaker)).toBeNull();
+    fails(60, 4);
+    expect(hostBroken(log.state(), 'h2', at(61), breaker)).toBe(at(560));
+  });
+
   it('does not mind the order in which clocks put the failures', () => {
     expect(hostBroken(failures(100, 10), 'h2', at(101), breaker)).toBe(at(600));
   });

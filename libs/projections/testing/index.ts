@@ -318,6 +318,10 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       const { head, data } = command('instance.unquarantined', person);
       return push({ ...head, data: { ...data, serverId } });
     },
+    hostReleased(host: string, person = 'ada') {
+      const { head, data } = command('host.released', person);
+      return push({ ...head, data: { ...data, host } });
+    },
     cancelled(task: string, person = 'ada') {
       const { head, data } = command('migration.cancelled', person);
       return push({ ...head, data: { ...data, taskId: task } });
@@ -726,6 +730,7 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
       () => log.resumed('grace'),
       () => log.quarantined(server, pick([-1, 600, 7200])),
       () => log.unquarantined(server),
+      () => log.hostReleased(pick(['h1', 'h2'])),
       () => log.cancelled(task),
       () => log.aborted(task),
       () => log.evaluationRequested(),

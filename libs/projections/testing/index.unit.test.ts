@@ -27,6 +27,7 @@ describe('a random history', () => {
       'aggregate.resumed',
       'cycle.decided',
       'evaluation.requested',
+      'host.released',
       'instance.quarantined',
       'instance.unquarantined',
       'migration.aborted',

@@ -84,6 +84,7 @@ export const CARRIED: ReadonlySet<string> = new Set([
   'aggregate.resumed',
   'instance.quarantined',
   'instance.unquarantined',
+  'host.released',
 ]);
 
 /** Acts of the recorded Kronos. */

@@ -390,7 +390,8 @@ export const causes = {
   },
   'host-broken': {
     severity: 'alarm',
-    remedy: 'Repair the host, or disable its nova-compute service; `kronos explain host HOST` shows the failures.',
+    remedy:
+      'Repair the host and run `kronos host release HOST`, or disable its nova-compute service; `kronos explain host HOST` shows the failures.',
     section: 'kronoshostsbroken',
     apart: ['host'],
     explains: [],

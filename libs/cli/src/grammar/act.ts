@@ -114,6 +114,7 @@ export function actCommands(program: Command, shell: Shell): void {
   drainCommands(program, shell);
   cellsCommands(program, shell);
   quarantineCommands(program, shell);
+  hostCommands(program, shell);
 
   const log = program.command('log').description('Repair the event log');
   withOutput(withConfig(log.command('skip')))
@@ -175,6 +176,18 @@ function drainCommands(program: Command, shell: Shell): void {
     )
     .action(async (hosts: string[], options: UndrainOptions) =>
       (await import('../commands/drain.ts')).undrain(shell, hosts, options),
+    );
+}
+
+function hostCommands(program: Command, shell: Shell): void {
+  const host = program.command('host').description('Close the breakers of hosts');
+
+  operatorCommand(host.command('release'))
+    .description('Close the breaker of hosts: they are destinations again')
+    .argument('<host...>', 'Hosts that the breaker excludes, as in kronos status')
+    .addHelpText('after', examples(['kronos host release compute-07', 'it is repaired']))
+    .action(async (hosts: string[], options: OperatorOptions) =>
+      (await import('../commands/host.ts')).hostRelease(shell, hosts, options),
     );
 }
 
