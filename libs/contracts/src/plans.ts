@@ -109,6 +109,30 @@ const stuckSchema = z.object({
 });
 export type Stuck = z.infer<typeof stuckSchema>;
 
+/**
+ * The course of a decision: the cheapest moves that were found, of any number, after which every policy is at its target. If none were
+ * found, the moves to the lowest combined imbalance. The plan of the cycle is its first part. It is computed anew in each cycle.
+ */
+const courseSchema = z.object({
+  /** Every policy ends at or below its target. */
+  reaches: z.boolean(),
+  /** The moves that are left, the steps of this plan included, and their cost in GiB. */
+  moves: z.int().min(1),
+  costGib: z.number().min(0),
+  /** Cycles with the present budget, this one included. */
+  cycles: z.int().min(1),
+  /** About the time until the last of them has ended, by the aggregate cooldown and the measured pace of moves. */
+  seconds: z.number().min(0),
+  /** The state at its end. */
+  after: z.object({
+    combined: z.number(),
+    policies: z.array(z.object({ policy: z.string(), imbalance: z.number(), target: z.number() })),
+  }),
+  /** No part of the course fits the budget: moves of the smallest part that may be made at once. Absent: a part fits. */
+  neededBudget: z.int().min(1).optional(),
+});
+export type Course = z.infer<typeof courseSchema>;
+
 /** The outcome of a decision, before it is written: what the pure core returns. */
 export const decisionSchema = z.object({
   /** Planned: there is a plan. Quiet: nothing needs doing, or nothing helps. Gated: a gate ended the cycle before planning. */
@@ -123,6 +147,8 @@ export const decisionSchema = z.object({
   stuck: z.array(stuckSchema),
   /** The end of evacuation per disabled host: `done` (no VM left), `stuck` or `running`. */
   evacuations: z.array(z.object({ host: z.string(), state: z.enum(['done', 'stuck', 'running']), left: z.int() })),
+  /** Absent: the budget reaches the targets in this cycle, there is nothing to balance, or no course was found. */
+  course: courseSchema.optional(),
 });
 export type Decision = z.infer<typeof decisionSchema>;
 
