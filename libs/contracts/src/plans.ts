@@ -5,7 +5,7 @@ import { MAX_PROPOSAL_SECONDS, MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './
 import { capacityPlanId } from './names.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
-const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell', 'capacity']);
+const phaseSchema = z.enum(['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity']);
 export type Phase = z.infer<typeof phaseSchema>;
 
 /** How Nova moves a server between cells: a cold migration to a named host, or a resize to another flavor. */

@@ -27,6 +27,32 @@ const serverListingSchema = z.object({
 });
 export type ServerListing = z.infer<typeof serverListingSchema>;
 
+/** A NUMA cell of a host: what servers may use of it, used or not. */
+const hostCellSchema = z.object({
+  /** Its number on the host. */
+  id: z.int().min(0),
+  /** CPUs that servers may pin (`[compute] cpu_dedicated_set`). */
+  dedicatedCpus: z.int().min(0),
+  /** CPUs that servers without pinned CPUs share (`[compute] cpu_shared_set`). */
+  sharedCpus: z.int().min(0),
+  /** All its memory, in MiB, the pages below included. */
+  memoryMb: z.number().min(0),
+  /** Pages of each size above the smallest: huge pages. */
+  pages: z.array(z.object({ sizeKb: z.int().min(1), total: z.int().min(0) })),
+});
+
+/** A NUMA cell of a server, as Nova placed it (`GET /servers/{id}/topology`, 2.78). */
+const serverCellSchema = z.object({
+  /** The cell of the host on which it is; null: unknown. */
+  hostCell: z.int().min(0).nullable(),
+  dedicatedCpus: z.int().min(0),
+  sharedCpus: z.int().min(0),
+  memoryMb: z.number().min(0),
+  /** Size of its huge pages; null: ordinary memory. */
+  pageSizeKb: z.int().min(1).nullable(),
+});
+export type ServerCell = z.infer<typeof serverCellSchema>;
+
 const hostObservationSchema = z.object({
   /** Nova's service host: the identity of a host. */
   name: z.string(),
@@ -48,6 +74,11 @@ const hostObservationSchema = z.object({
   inventory: z.record(z.string(), inventorySchema).nullable(),
   /** Traits of the resource provider; null when unknown. */
   traits: z.array(z.string()).nullable(),
+  /** Its NUMA cells; null: unknown. Absent: not read, because no server needs them, or written by Kronos 0.1. */
+  topology: z
+    .object({ cells: z.array(hostCellSchema) })
+    .nullable()
+    .optional(),
   /** Other aggregates of the configured scope that hold this host: it is unplannable while there are any. */
   otherAggregates: z.array(z.string()),
   /** Absent: written by Kronos 0.1, or the servers could not be read. */
@@ -80,6 +111,11 @@ const serverObservationSchema = z.object({
   resources: z.record(z.string(), z.number()),
   flavor: z.string().nullable(),
   extraSpecs: z.record(z.string(), z.string()),
+  /** Its NUMA cells; null: it has some, and they could not be read. Absent: it has none, or written by Kronos 0.1. */
+  topology: z
+    .object({ cells: z.array(serverCellSchema) })
+    .nullable()
+    .optional(),
   bootFromVolume: z.boolean(),
   availabilityZone: z.string().nullable(),
   /** The AZ it asked for at boot (2.96); null when not pinned, undefined when the cloud cannot tell. */

@@ -71,7 +71,7 @@ export interface MetricSpec {
 const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
-const PHASE = ['evacuate', 'affinity', 'spread', 'pack', 'cell', 'capacity'] as const;
+const PHASE = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity'] as const;
 const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
 const FAMILY = [
   'snapshots',

@@ -13,7 +13,7 @@ export type PlannerMeters = {
   readonly dispatched: (aggregate: string, tasks: number) => void;
 };
 
-const phases = ['evacuate', 'affinity', 'spread', 'pack'] as const;
+const phases = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack'] as const;
 
 export function plannerMeters(metrics: Instruments): PlannerMeters {
   return {
