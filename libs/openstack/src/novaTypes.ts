@@ -141,6 +141,12 @@ export interface Migration {
   /** null until the conductor has chosen. */
   readonly destCompute: string | null;
   readonly destNode: string | null;
+  /**
+   * Numbers of the server's flavor before and after, as Nova's database counts flavors: no API names them. Both are the flavor of that
+   * time where the migration did not change it. Null: not recorded. Undefined: not known.
+   */
+  readonly oldTypeId?: number | null;
+  readonly newTypeId?: number | null;
   readonly createdAt: string;
   readonly updatedAt: string | null;
 }

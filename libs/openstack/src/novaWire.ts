@@ -426,6 +426,8 @@ export const migrationsSchema = z.object({
         source_node: optionalText,
         dest_compute: optionalText,
         dest_node: optionalText,
+        old_instance_type_id: z.number().nullish(),
+        new_instance_type_id: z.number().nullish(),
         created_at: time,
         updated_at: optionalTime,
       })
@@ -440,6 +442,8 @@ export const migrationsSchema = z.object({
           sourceNode: raw.source_node,
           destCompute: raw.dest_compute,
           destNode: raw.dest_node,
+          oldTypeId: raw.old_instance_type_id ?? null,
+          newTypeId: raw.new_instance_type_id ?? null,
           createdAt: raw.created_at,
           updatedAt: raw.updated_at,
         }),

@@ -1,18 +1,27 @@
 /** Computes that die and start again, and rows that Nova loses. */
 import { endMigration, giveBack } from './migrations.ts';
-import { ENDED, type Migration, type Server } from './model.ts';
+import { ENDED, type Host, type Migration, type Server } from './model.ts';
 import type { CloudState } from './state.ts';
 
 const leaving = (s: CloudState, host: string): Migration[] =>
   s.migrations.filter((each) => each.type === 'live-migration' && each.source === host && !ENDED.has(each.status));
+
+/** Its nova-compute stops to report, or reports again. */
+export function setUp(s: CloudState, host: Host, up: boolean): void {
+  if (host.up === up) return;
+  host.up = up;
+  host.lastSeenMs = s.nowMs;
+  const last = host.outages.at(-1);
+  if (!up) host.outages.push({ fromMs: s.nowMs, untilMs: null });
+  else if (last !== undefined) last.untilMs = s.nowMs;
+}
 
 /** Its nova-compute dies. What it did stops where it is; Nova calls it down. */
 export function killHost(s: CloudState, name: string): void {
   const host = s.host(name);
   if (host.crashed) return;
   host.crashed = true;
-  host.up = false;
-  host.lastSeenMs = s.nowMs;
+  setUp(s, host, false);
   // Only the compute of the source works on a migration that it has been given.
   for (const migration of leaving(s, name)) if (migration.status !== 'accepted') s.next.delete(migration.id);
 }
@@ -26,7 +35,7 @@ export function startHost(s: CloudState, name: string): void {
   const host = s.host(name);
   if (!host.crashed) return;
   host.crashed = false;
-  host.up = true;
+  setUp(s, host, true);
   host.waiting.length = 0;
   host.running.clear();
   for (const migration of leaving(s, name)) {

@@ -1,4 +1,5 @@
 /** People and things but servers: users, flavors, hosts, aggregates, groups. */
+import { setUp } from './crash.ts';
 import { ActError } from './errors.ts';
 import type { Aggregate, Flavor, Group, Host, Resources } from './model.ts';
 import { allocate, capacity, release } from './placement.ts';
@@ -63,6 +64,7 @@ export function addHost(s: CloudState, input: HostInput): Host {
     forcedDown: parsed.forcedDown,
     crashed: false,
     lastSeenMs: s.nowMs - 60_000,
+    outages: parsed.up ? [] : [{ fromMs: 0, untilMs: null }],
     consumers: new Map(),
     used: { vcpus: 0, memoryMb: 0, diskGb: 0 },
     generation: 2,
@@ -92,10 +94,7 @@ export function setHost(
     if (!change.disabled) host.disabledReason = null;
   }
   if (change.disabledReason !== undefined) host.disabledReason = change.disabledReason;
-  if (change.up !== undefined && change.up !== host.up) {
-    host.up = change.up;
-    host.lastSeenMs = s.nowMs;
-  }
+  if (change.up !== undefined) setUp(s, host, change.up);
   if (change.forcedDown !== undefined) host.forcedDown = change.forcedDown;
   if (change.full !== undefined) {
     const filler = `00000000-0000-4000-8000-${String(host.nodeId).padStart(12, '0')}`;

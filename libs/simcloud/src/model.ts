@@ -38,6 +38,8 @@ export interface Host {
   forcedDown: boolean;
   /** When nova-compute last reported, while it is down. */
   lastSeenMs: number;
+  /** The times in which it was down: nothing on it was scraped. The last one has no end while it is down. */
+  readonly outages: { readonly fromMs: number; untilMs: number | null }[];
   /** Consumers of this host's resource provider: instance uuids and migration uuids. */
   readonly consumers: Map<string, Resources>;
   used: Resources;
@@ -114,6 +116,8 @@ export interface Server {
   deletedMs: number | null;
   /** The former hosts of the guest, oldest first: the load series are computed from them. */
   readonly placements: Placement[];
+  /** What it used before something changed that, oldest first. */
+  readonly formerLoads: { readonly untilMs: number; readonly demand: Demand; readonly running: boolean }[];
   readonly views: Map<string, string>;
 }
 

@@ -122,6 +122,8 @@ const scenarioSchema = z.strictObject({
   maxLimit: z.number().int().positive().default(1000),
   tokenSeconds: z.number().positive().default(3600),
   scrapeSeconds: z.number().positive().default(2),
+  /** The most samples that one query may load (Prometheus' --query.max-samples). */
+  maxSamples: z.number().int().positive().default(50_000_000),
   hosts: z.array(hostSchema).min(1),
   aggregates: z.array(aggregateSchema).default([]),
   flavors: z.array(flavorSchema).default([]),

@@ -1,5 +1,6 @@
 import type { Cloud } from './cloud.ts';
 import type { Host, Server } from './model.ts';
+import { isRunning } from './servers.ts';
 
 /** One sample of one series. `atMs`: when it was scraped. */
 export interface Sample {
@@ -26,7 +27,9 @@ const TARGET = { instance: '127.0.0.1:19180', job: 'bed' };
 
 /** The cores that a server uses at `atMs`. */
 function coresAt(cloud: Cloud, server: Server, atMs: number): number {
-  const { cpuCores, curve } = server.demand;
+  const { demand, running } = loadAt(server, atMs);
+  if (!running) return 0;
+  const { cpuCores, curve } = demand;
   if (curve === undefined) return cpuCores;
   const turns = cloud.cloudSeconds(atMs) / curve.periodSeconds + curve.phase;
   return Math.max(0, cpuCores * (1 + curve.amplitude * Math.sin(2 * Math.PI * turns)));
@@ -42,9 +45,14 @@ function hostAt(server: Server, atMs: number): string | null {
   return host;
 }
 
-function uses(server: Server): boolean {
-  return server.vmState === 'active' || server.vmState === 'paused' || server.vmState === 'resized';
+/** What the guest used at `atMs`. */
+function loadAt(server: Server, atMs: number): { readonly demand: Server['demand']; readonly running: boolean } {
+  const former = server.formerLoads.find(({ untilMs }) => atMs < untilMs);
+  return former ?? { demand: server.demand, running: isRunning(server) };
 }
+
+const upAt = (host: Host | undefined, atMs: number): boolean =>
+  host?.outages.every(({ fromMs, untilMs }) => atMs < fromMs || (untilMs !== null && atMs >= untilMs)) ?? false;
 
 type Labels = Readonly<Record<string, string>>;
 /** Labels are made once for each series: most of a query's cost would be making them. What has read them may keep them. */
@@ -95,12 +103,12 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
     case 'host_mem_utilisation': {
       const cpu = metric === 'host_cpu_utilisation';
       const sums = new Map<string, number>();
-      for (const host of cloud.hosts.values()) if (host.up) sums.set(host.name, 0);
+      for (const host of cloud.hosts.values()) if (upAt(host, atMs)) sums.set(host.name, 0);
       for (const server of all()) {
         const host = hostAt(server, atMs);
         const sum = host === null ? undefined : sums.get(host);
         if (host === null || sum === undefined) continue;
-        const use = !cpu ? server.demand.memoryMb : uses(server) ? coresAt(cloud, server, atMs) : 0;
+        const use = cpu ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
         sums.set(host, sum + use);
       }
       return [...cloud.hosts.values()].flatMap((host) => {
@@ -114,9 +122,9 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
       const out: Sample[] = [];
       for (const server of all()) {
         const host = hostAt(server, atMs);
-        if (host === null || cloud.hosts.get(host)?.up !== true) continue;
+        if (host === null || !upAt(cloud.hosts.get(host), atMs)) continue;
         const cpu = metric === 'vm_cpu_cores';
-        const value = !cpu ? server.demand.memoryMb : uses(server) ? coresAt(cloud, server, atMs) : 0;
+        const value = cpu ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
         out.push({ labels: labels(server, host), value, atMs });
       }
       return out;

@@ -58,6 +58,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     launchedMs: createdMs + 8000,
     deletedMs: null,
     placements: [{ fromMs: createdMs, host: host.name }],
+    formerLoads: [],
     views: new Map(),
   };
   s.servers.set(uuid, server);
@@ -167,6 +168,18 @@ export function hardReboot(s: CloudState, uuid: string): void {
   s.touch(server);
 }
 
+/** The action by which a user changes the state of a server. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  'active stopped': 'stop',
+  'stopped active': 'start',
+  'active paused': 'pause',
+  'paused active': 'unpause',
+};
+
+/** Whether the guest uses its CPUs. */
+export const isRunning = ({ vmState }: Pick<Server, 'vmState'>): boolean =>
+  vmState === 'active' || vmState === 'paused' || vmState === 'resized';
+
 export function setServer(
   s: CloudState,
   idOrName: string,
@@ -188,6 +201,8 @@ export function setServer(
   // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
   const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);
   const touched = set || Object.values(columns).some((value) => value !== undefined);
+  if (change.demand !== undefined || change.vmState !== undefined)
+    server.formerLoads.push({ untilMs: s.nowMs, demand: server.demand, running: isRunning(server) });
   if (change.name !== undefined) server.name = change.name;
   if (change.metadata !== undefined) server.metadata = change.metadata;
   if (change.tags !== undefined) server.tags = change.tags;
@@ -198,6 +213,8 @@ export function setServer(
   if (change.lockedReason !== undefined) server.lockedReason = change.lockedReason;
   if (change.pinnedZone !== undefined) server.pinnedZone = change.pinnedZone;
   if (change.vmState !== undefined) {
+    const action = ACTIONS[`${server.vmState} ${change.vmState}`];
+    if (action !== undefined) recordAction(s, server, action, null, s.nowMs);
     server.vmState = change.vmState;
     server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[change.vmState];
   }

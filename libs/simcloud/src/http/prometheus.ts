@@ -58,12 +58,15 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
         const expression = read(parameter('query'));
         /** By labels as JSON. A value that stays as it is, as most do, is written once. */
         const series = new Map<string, { points: string; value: number; text: string }>();
+        let loaded = 0;
         for (let at = start; at <= end; at += step) {
           // Before its start the cloud had no samples; after now it has none yet.
           if (at > call.nowMs) break;
           const found = evaluate(cloud, expression, at);
           const samples: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[] =
             'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
+          loaded += samples.length;
+          if (loaded > cloud.scenario.maxSamples) return tooManySamples();
           const head = `[${at / 1000},"`;
           for (const { labels, value } of samples) {
             const metric = textOf(labels);
@@ -115,6 +118,14 @@ function read(query: string): ReturnType<typeof parse> {
 function bad(error: string): Reply {
   return json(400, { status: 'error', errorType: 'bad_data', error });
 }
+
+/** Prometheus' answer to a query that is too large for it. */
+const tooManySamples = (): Reply =>
+  json(422, {
+    status: 'error',
+    errorType: 'execution',
+    error: 'query processing would load too many samples into memory in query execution',
+  });
 
 function success(data: unknown): Reply {
   return json(200, { status: 'success', data });
