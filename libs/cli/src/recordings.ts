@@ -1,14 +1,18 @@
-import { type Recording, readRecording } from '@kronos/replay';
+import { type Reconstruct, type Recording, readRecording } from '@kronos/replay';
 import { progressBar } from './progress.ts';
 import type { Shell } from './shell.ts';
 
 /** Problems that are told; the JSON has all of them. */
 const SHOWN = 10;
 
+/** The snapshots of a backtest. */
+const reconstruct: Reconstruct = async (directory) =>
+  (await (await import('@kronos/backtest')).openSteps(directory)).entries();
+
 /** A recorded directory, with its chain checked. @throws RecordingInvalid, CooldownsInvalid */
 export async function openRecording(shell: Shell, directory: string): Promise<Recording> {
   const progress = progressBar(shell.terminal, 'checking', shell.now);
-  return await readRecording(directory, progress.share).finally(progress.end);
+  return await readRecording(directory, progress.share, reconstruct).finally(progress.end);
 }
 
 /** Names what was changed in a recording. The exit status is 1 then. */

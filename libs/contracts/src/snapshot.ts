@@ -232,6 +232,17 @@ const policyScoresSchema = z.object({
 });
 export type PolicyScores = z.infer<typeof policyScoresSchema>;
 
+/** The sources of a snapshot that nobody took at its time: it was put together later, from the history that others keep. */
+const reconstructedSchema = z.object({
+  /** When Nova and Placement were read: hosts, capacities, aggregates, groups, names and tags are of that time. */
+  readAt: isoTimeSchema,
+  /** Each source in a few words. */
+  sources: z.array(z.string()),
+  /** How many of each are not known at this time; what is not named is 0. */
+  unknown: z.record(z.string(), z.int().min(1)),
+});
+export type Reconstructed = z.infer<typeof reconstructedSchema>;
+
 /** The observation of one aggregate. */
 const observedSchema = z.object({
   version: z.literal(1),
@@ -260,6 +271,8 @@ const observedSchema = z.object({
   moveCostReadings: z.array(vmReadingSchema).optional(),
   /** Absent: nobody asked for a forecast. */
   forecast: forecastSchema.optional(),
+  /** Absent: it was taken at its time. */
+  reconstructed: reconstructedSchema.optional(),
   /** Problems. Each makes the aggregate unplannable for this cycle. */
   problems: z.array(reasonSchema),
   /** Remarks that do not prevent planning: hosts of other hypervisor types, unmatched labels. */

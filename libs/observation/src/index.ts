@@ -1,11 +1,11 @@
 export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
-export type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
+export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions, ProviderCapacity } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
-export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse } from './readings.ts';
+export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { hostsOf } from './topology.ts';

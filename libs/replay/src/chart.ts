@@ -22,6 +22,8 @@ export type ChartLabels = {
   /** The two lines. */
   readonly names: readonly [string, string];
   readonly title: string;
+  /** What the upper lines show. Default: the combined imbalance. */
+  readonly axis?: string;
   /** Heading of an aggregate's part. */
   readonly heading: (aggregate: string) => string;
 };
@@ -117,7 +119,7 @@ export class CycleChart {
       `<rect width="100%" height="100%" fill="white"/>`,
       ...lanes.map(
         ([aggregate, lines], i) =>
-          `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(lines, labels.heading(aggregate), labels.names)}\n</g>`,
+          `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(lines, labels.heading(aggregate), labels)}\n</g>`,
       ),
       '</svg>',
       '',
@@ -129,7 +131,7 @@ export class CycleChart {
     return LEFT + (span <= 0 ? 0 : ((ms - this.#sinceMs) / span) * PLOT);
   }
 
-  #panel(lines: readonly Lines[], heading: string, names: readonly string[]): string {
+  #panel(lines: readonly Lines[], heading: string, { names, axis: shown = 'combined imbalance' }: ChartLabels): string {
     const x = (ms: number): number => this.#x(ms);
     const imbalance = scale(Math.max(...lines.map(({ highest }) => highest)), HEAD + IMBALANCE, IMBALANCE);
     const moves = scale(Math.max(...lines.map(({ total }) => total)), HEAD + IMBALANCE + GAP + MOVES, MOVES);
@@ -141,7 +143,7 @@ export class CycleChart {
           text(WIDTH - 190 + i * 110, 18, names[i] ?? ''),
         ].join(''),
       ),
-      axis('combined imbalance', imbalance, HEAD + IMBALANCE, IMBALANCE),
+      axis(shown, imbalance, HEAD + IMBALANCE, IMBALANCE),
       axis('moves, in total', moves, HEAD + IMBALANCE + GAP + MOVES, MOVES),
       ...timeTicks(this.#sinceMs, this.#untilMs).map(({ ms, label }) =>
         [

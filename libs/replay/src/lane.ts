@@ -11,7 +11,7 @@ import type {
 } from '@kronos/contracts';
 import { messageId, timeMs } from '@kronos/contracts';
 import { configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
-import { allocationReadings, plannerVersion, score } from '@kronos/placement';
+import { allocationReadings, isCounted, plannerVersion, score } from '@kronos/placement';
 import {
   aggregateState,
   type Cooldowns,
@@ -33,6 +33,10 @@ export type WorldCycle = {
   readonly combined: number | null;
   /** By policy. */
   readonly imbalance: Readonly<Record<string, number | null>>;
+  /** By policy: the highest value of a host that may be a destination; null where it takes no part. */
+  readonly peak: Readonly<Record<string, number | null>>;
+  /** Hosts that may be destinations and have no VM. */
+  readonly emptyHosts: number;
   /** Recorded: completed since the snapshot before. Simulated: planned on this one, and done at once. */
   readonly moves: number;
   readonly ruleBreaks: RuleBreaks;
@@ -43,6 +47,8 @@ export type WhatIfCycle = {
   readonly aggregate: string;
   readonly snapshotId: string;
   readonly timeMs: number;
+  /** Of a reconstructed snapshot: what is not known at its time, and how many of each. */
+  readonly unknown?: NonNullable<Snapshot['reconstructed']>['unknown'];
   readonly recorded: WorldCycle;
   readonly simulated: WorldCycle & {
     readonly outcome: Decision['outcome'];
@@ -165,15 +171,20 @@ export class Lane {
       aggregate,
       snapshotId: id,
       timeMs: nowMs,
+      ...(snapshot.reconstructed === undefined ? {} : { unknown: snapshot.reconstructed.unknown }),
       recorded: {
         combined: recordedScores.combined,
         imbalance: Object.fromEntries(recordedScores.policies.map((p) => [p.policy, p.imbalance])),
+        peak: peaksOf(recordedScores.policies, snapshot),
+        emptyHosts: emptyHosts(snapshot),
         moves,
         ruleBreaks: ruleBreaks(snapshot),
       },
       simulated: {
         combined: found.combined,
         imbalance: Object.fromEntries(found.policies.map((p) => [p.policy, p.imbalance])),
+        peak: peaksOf(score({ ...laid, options }).policies, laid),
+        emptyHosts: emptyHosts(laid),
         moves: plan?.steps.length ?? 0,
         ruleBreaks: ruleBreaks(laid),
         outcome: decision.outcome,
@@ -183,6 +194,24 @@ export class Lane {
       },
     };
   }
+}
+
+const counted = ({ hosts }: Snapshot): Set<string> => new Set(hosts.filter(isCounted).map(({ name }) => name));
+
+function peaksOf(policies: Snapshot['scores']['policies'], snapshot: Snapshot): WorldCycle['peak'] {
+  const names = counted(snapshot);
+  return Object.fromEntries(
+    policies.map(({ policy, participates, hosts }) => {
+      const values = Object.entries(hosts).flatMap(([host, { raw }]) => (names.has(host) ? [raw] : []));
+      return [policy, participates && values.length > 0 ? values.reduce((a, b) => Math.max(a, b)) : null];
+    }),
+  );
+}
+
+function emptyHosts(snapshot: Snapshot): number {
+  const names = counted(snapshot);
+  for (const { host, alsoOn } of snapshot.servers) for (const name of [host, ...alsoOn]) names.delete(name);
+  return names.size;
 }
 
 /** Every step of a plan, done at once and in its order. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -57,6 +57,8 @@ const aboutSchema = z.object({
   range: z.object({ since: z.iso.datetime(), until: z.iso.datetime() }).optional(),
   /** Which log was recorded, and up to which event. Recordings of Kronos 0.1 do not have it. */
   log: logMarkSchema.optional(),
+  /** The snapshots are not files: they are put together from `sources/`, the history that others keep. */
+  reconstructed: z.literal(true).optional(),
   /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
   options: z.record(z.string(), engineOptionsSchema),
 });
@@ -89,21 +91,33 @@ export type RecordingWriter = {
   readonly snapshot: (snapshot: Snapshot, body?: unknown) => Promise<void>;
   readonly event: (stored: StoredEvent) => Promise<void>;
   readonly details: (ref: ObjectRef, body: Uint8Array) => Promise<void>;
+  /** Takes a file that is in the directory into the chain. */
+  readonly take: (file: string) => Promise<void>;
   readonly close: (about: Omit<About, 'form'>) => Promise<void>;
 };
 
-/** Whether a recording may be written there: it is empty or not there. @throws RecordingExists */
-export async function checkEmpty(directory: string): Promise<void> {
+/**
+ * Whether a recording may be written there: it is empty or not there.
+ *
+ * @param beside names that may be there
+ * @throws RecordingExists
+ */
+export async function checkEmpty(directory: string, beside: readonly string[] = []): Promise<void> {
   const names = await readdir(directory).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw error;
   });
-  if (names.length > 0) throw new RecordingExists(directory);
+  if (names.some((name) => !beside.includes(name))) throw new RecordingExists(directory);
 }
 
-/** Begins a recording in a directory that is empty or not there. @throws RecordingExists */
-export async function createRecording(directory: string): Promise<RecordingWriter> {
-  await checkEmpty(directory);
+/**
+ * Begins a recording in a directory that is empty or not there.
+ *
+ * @param beside names that may be there
+ * @throws RecordingExists
+ */
+export async function createRecording(directory: string, beside: readonly string[] = []): Promise<RecordingWriter> {
+  await checkEmpty(directory, beside);
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, 'README.txt'), README);
   await writeFile(join(directory, COOLDOWNS), json(emptyCooldowns));
@@ -145,6 +159,15 @@ export async function createRecording(directory: string): Promise<RecordingWrite
       await mkdir(join(directory, 'details'), { recursive: true });
       await put(file, json(JSON.parse(new TextDecoder().decode(body))));
     },
+    async take(file) {
+      const hash = createHash('sha256');
+      let bytes = 0;
+      for await (const chunk of createReadStream(join(directory, file))) {
+        hash.update(chunk as Buffer);
+        bytes += (chunk as Buffer).length;
+      }
+      files.push({ file, digest: `sha256:${hash.digest('hex')}`, bytes });
+    },
     async close(about) {
       await log.close();
       const digest = `sha256:${logHash.digest('hex')}`;
@@ -170,10 +193,17 @@ export type Recording = {
 
 const NO_CHAIN = `${ABOUT}: form 1 has no chain: nothing shows whether the recording is whole. Record it again.`;
 
-/** @throws RecordingInvalid, CooldownsInvalid */
+/** Gives the snapshots of a recording that are not files, in the order of their times. @throws RecordingInvalid */
+export type Reconstruct = (directory: string) => Promise<readonly SnapshotEntry[]>;
+
+/**
+ * @param reconstruct for recordings of a backtest
+ * @throws RecordingInvalid, CooldownsInvalid
+ */
 export async function readRecording(
   directory: string,
   onProgress?: (done: number, share: number) => void,
+  reconstruct?: Reconstruct,
 ): Promise<Recording> {
   const about = aboutSchema.safeParse(
     await readJson(
@@ -191,7 +221,8 @@ export async function readRecording(
     about.data.form === 1 ? { problems: [NO_CHAIN], ordered: false } : await checkChain(directory, onProgress);
   const otherLog = about.data.log === undefined ? null : await checkMark(directory, about.data.log);
   // A manifest that may be wrong does not list the snapshots: the directory does.
-  const listed = ordered && problems.length === 0 ? null : await listedSnapshots(directory);
+  const rebuilt = about.data.reconstructed === true ? await rebuiltSnapshots(directory, reconstruct) : null;
+  const listed = rebuilt?.entries ?? (ordered && problems.length === 0 ? null : await listedSnapshots(directory));
   const kept = rangeOf(about.data, listed ?? []);
   return {
     about: about.data,
@@ -213,6 +244,7 @@ export async function readRecording(
       finder: (range) => ({
         async find({ event: { aggregate, data }, snapshotMs }) {
           const { snapshotId: id, snapshotTime: time } = data;
+          if (rebuilt !== null) return inRange(range, aggregate, snapshotMs) ? (rebuilt.byId.get(id) ?? null) : null;
           if (id.includes('/')) return null;
           const file = `${SNAPSHOTS}${encodeToken(aggregate)}/${fileOf({ time, id })}`;
           const entry = entryOf(directory, file);
@@ -226,6 +258,16 @@ export async function readRecording(
       },
     },
   };
+}
+
+async function rebuiltSnapshots(
+  directory: string,
+  reconstruct: Reconstruct | undefined,
+): Promise<{ readonly entries: readonly SnapshotEntry[]; readonly byId: ReadonlyMap<string, SnapshotEntry> }> {
+  if (reconstruct === undefined)
+    throw new RecordingInvalid(directory, 'is of a backtest', 'Read it with kronos replay, explain or report.');
+  const entries = await reconstruct(directory);
+  return { entries, byId: new Map(entries.map((entry) => [entry.id, entry])) };
 }
 
 /** The range that was recorded; in form 1 that of the snapshots which are there. */

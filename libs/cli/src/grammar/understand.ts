@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { AdviseOptions } from '../commands/advise.ts';
+import type { BacktestOptions } from '../commands/backtest.ts';
 import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
@@ -77,6 +78,30 @@ export function understandCommands(program: Command, shell: Shell): void {
       )}\n\nThresholds are judged from a day of decisions on. With the credentials of [nova], weights and allocation ratios are compared, too.`,
     )
     .action(async (options: AdviseOptions) => (await import('../commands/advise.ts')).adviseCommand(shell, options));
+
+  withOutput(withAggregate(withConfig(program.command('backtest'))))
+    .description('Show what Kronos would have done, from the history of Nova and Prometheus; needs no service')
+    .option('-s, --since <time>', 'Start at this time: 30d, 2h, 2026-03-01T12:30Z', '30d')
+    .option('-u, --until <time>', 'End at this time (default: now)')
+    .option('--step <duration>', 'Time between two decisions: 5m, 60s, 1h', '5m')
+    .option('--to <directory>', 'Directory of the recording; an interrupted run continues in it', 'kronos-backtest')
+    .option('--html <file>', 'Write the report as a page with charts')
+    .option('--rate <n>', 'Send at most this many requests per second', wholeNumber('--rate', 1), 5)
+    .option('--decisions', 'Also decide each step as it was, in dry run, for kronos replay and kronos explain --in')
+    .option(
+      '--threads <n>',
+      'Decide on this many threads; the output is the same (default: one per core)',
+      wholeNumber('--threads', 1),
+    )
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos backtest --since 30d --html backtest.html', 'the last month, as a page for a manager'],
+        ['kronos backtest --since 1d --step 1m -a gpu', 'one aggregate, step by step of a minute'],
+        ['kronos replay kronos-backtest --set engine.cooldown=0', 'the same month with another option'],
+      )}\n\nIt only reads. What neither Nova nor Prometheus has kept is counted and shown.\nExit status 130: interrupted; run the same command again to continue.`,
+    )
+    .action(async (options: BacktestOptions) => (await import('../commands/backtest.ts')).backtest(shell, options));
 
   withOutput(withAggregate(withConfig(program.command('replay'))))
     .description('Run recorded decisions again and compare them, or run them with changed options')

@@ -3,7 +3,7 @@ import { type ChartLabels, CycleChart, escaped } from '@kronos/replay';
 import type { AggregateFigures, ReportCycle } from './figures.ts';
 import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
 
-const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+export const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;border-top:1px solid #ccc;padding-top:1rem}
@@ -27,12 +27,7 @@ export function reportPage(
   nowMs: number,
 ): string {
   const body = aggregates.length === 0 ? '<p>The log holds no decision in this range.</p>' : '';
-  return [
-    '<!doctype html>',
-    '<html lang="en"><head><meta charset="utf-8"><title>Kronos: report</title>',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<style>${STYLE}</style></head><body>`,
-    '<h1>Kronos: report</h1>',
+  return htmlPage('Kronos: report', [
     `<p><small>Made from the event log at ${minute(nowMs)}.</small></p>`,
     body,
     ...aggregates.map((of) =>
@@ -42,10 +37,21 @@ export function reportPage(
       ),
     ),
     `<p><small>${notesOf(aggregates).map(escaped).join('<br>')}</small></p>`,
+  ]);
+}
+
+/** A page of a report around its parts. */
+export const htmlPage = (title: string, parts: readonly string[]): string =>
+  [
+    '<!doctype html>',
+    `<html lang="en"><head><meta charset="utf-8"><title>${escaped(title)}</title>`,
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<style>${STYLE}</style></head><body>`,
+    `<h1>${escaped(title)}</h1>`,
+    ...parts,
     '</body></html>',
     '',
   ].join('\n');
-}
 
 function section(of: AggregateFigures, cycles: readonly ReportCycle[]): string {
   const chart = new CycleChart(of);

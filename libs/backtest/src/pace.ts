@@ -1,0 +1,17 @@
+import type { Clock } from '@kronos/clock';
+
+/** Waits until the next request may be sent. Ends with the signal's reason when it aborts. */
+export type Pace = (signal: AbortSignal) => Promise<void>;
+
+/** At most this many requests per second, evenly. */
+export function paceOf(clock: Clock, perSecond: number): Pace {
+  const gapMs = 1000 / perSecond;
+  let nextMs = Number.NEGATIVE_INFINITY;
+  return async (signal) => {
+    const nowMs = clock.monotonic();
+    const atMs = Math.max(nowMs, nextMs);
+    nextMs = atMs + gapMs;
+    if (atMs > nowMs) await clock.sleep(atMs - nowMs, signal);
+    signal.throwIfAborted();
+  };
+}

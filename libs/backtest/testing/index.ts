@@ -1,0 +1,2 @@
+export * from './forward.ts';
+export * from './scripted.ts';
