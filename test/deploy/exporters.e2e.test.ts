@@ -143,7 +143,6 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
       cloud: 'lab',
       cloudsFile: clouds,
       prometheusUrl: metrics.url,
-      natsUrl: nats.url,
     });
     const of = (beginning: string) => outcomes.find(({ command }) => command.startsWith(beginning));
     // Both hosts are one machine, so there is a plan only by chance. Without a plan the command says so.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
+import { freePorts } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findExporters, libvirtNode, runExporters } from '../deploy/exporters.ts';
 import { findPrometheus, startPrometheus } from '../deploy/prometheus.ts';
@@ -102,7 +102,6 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
   const running = runExporters(exporters);
   let endKernels = (): void => {};
   let metrics: Awaited<ReturnType<typeof startPrometheus>>;
-  let nats: Awaited<ReturnType<typeof startNatsServer>>;
 
   beforeAll(async () => {
     expect(prometheus, 'there is no prometheus, and its package cannot be downloaded').not.toBeNull();
@@ -157,7 +156,7 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
     endKernels = systemClock.every(250, () => {
       for (const kernel of written) kernel.write();
     });
-    [nats, metrics] = await Promise.all([startNatsServer(), startPrometheus(prometheus ?? '', targets, [], past)]);
+    metrics = await startPrometheus(prometheus ?? '', targets, [], past);
     const counted = async (metric: string, series: number): Promise<boolean> => {
       const answer = await fetch(`${metrics.url}/api/v1/query?query=${encodeURIComponent(`count(${metric})`)}`);
       const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
@@ -175,23 +174,20 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
   afterAll(async () => {
     endKernels();
     await metrics?.stop();
-    await nats?.stop();
     await running.stop();
     rmSync(directory, { recursive: true, force: true });
     await bed('reset');
   });
 
-  it('ten commands lead from nothing to a true plan in dry run, and nothing moves', async () => {
+  it('nine commands lead from nothing to a true plan in dry run, and nothing moves', async () => {
     const { outcomes, stderr } = await followTutorial({
       work: join(directory, 'kronos'),
       cloud: 'lab',
       cloudsFile: clouds,
       prometheusUrl: metrics.url,
-      natsUrl: nats.url,
     });
     const transcript = outcomes.map(({ command, text, status }) => `$ ${command}\n${text}(${status})`).join('\n');
     if (process.env.KRONOS_TRANSCRIPT !== undefined) writeFileSync(process.env.KRONOS_TRANSCRIPT, transcript);
-    // Its check finds that NATS is not provisioned yet. The next command provisions it.
     for (const { command, status } of outcomes) expect(status, `${command}\n${transcript}\n${stderr}`).toBe(0);
     const said = (beginning: string) => outcomes.find(({ command }) => command.startsWith(beginning))?.text;
     expect(said('kronos evaluate')).toMatch(/^kronos-east: planned/m);

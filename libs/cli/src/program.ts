@@ -12,6 +12,7 @@ import { isService, serviceCommands } from './grammar/services.ts';
 import { setUpCommands } from './grammar/setUp.ts';
 import { globalConfig } from './grammar/shared.ts';
 import { understandCommands } from './grammar/understand.ts';
+import { upCommand } from './grammar/up.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
 import { kronosVersion } from './version.ts';
@@ -29,6 +30,7 @@ export function createProgram(shell: Shell): Command {
   globalConfig(program);
   program.commandsGroup('Try it:');
   demoCommand(program, shell);
+  upCommand(program, shell);
   program.commandsGroup('See:');
   seeCommands(program, shell);
   program.commandsGroup('Understand:');

@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { clause, type LogEvent } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
@@ -14,6 +17,12 @@ const LIMIT_MS = 300_000;
 const QUIET_CYCLES = 2;
 
 export type DemoOptions = { readonly keep?: boolean; readonly seed: number; readonly speed: number };
+
+/** In a checkout of the project the command is not on the PATH. */
+function onPathOfCheckout(): string {
+  const bin = fileURLToPath(new URL('../../../../node_modules/.bin', import.meta.url));
+  return existsSync(join(bin, 'kronos')) ? ` PATH=${bin}:$PATH` : '';
+}
 
 /** Runs the demo on a terminal; the exit status. Its directory stays only where its logs explain a failure. */
 export async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
@@ -46,7 +55,7 @@ async function onStage(terminal: Terminal, options: DemoOptions, stop: AbortSign
     );
     if (options.keep === true)
       terminal.out(
-        `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}\n                     npm run kronos -- status\n`,
+        `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}${onPathOfCheckout()}\n                     kronos status\n`,
       );
     terminal.out('\n');
     code = await watch(terminal, options, stage, prometheus, problems, stop);

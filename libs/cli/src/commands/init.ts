@@ -96,11 +96,15 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
     terminal.out(`${renderFinding(terminal, finding)}\n`);
   });
   terminal.out(`\n${verdict(findings)}\n`);
-  terminal.out(`Next: kronos provision -c ${configFile}, then start the four services with the same file.\n`);
   terminal.out(
-    `Or see first what Kronos would have done in the last month: kronos backtest -c ${configFile} --html backtest.html. It only reads.\n`,
+    `Next: kronos up -c ${configFile} runs everything on this machine; for more machines see docs/install.md.
+`,
   );
-  // NATS is provisioned in the next step, so only the other findings count.
+  terminal.out(
+    `Or see first what Kronos would have done in the last month: kronos backtest -c ${configFile} --html backtest.html. It only reads.
+`,
+  );
+  // NATS starts in the next step, so only the other findings count.
   process.exitCode = findings.some((one) => one.state === 'failed' && one.code !== 'nats') ? 1 : 0;
 }
 

@@ -1,13 +1,12 @@
-import { type NamedLog, nameLog } from '@kronos/checkpoints';
-import { storageLimits } from '@kronos/config';
-import { loadConf, scopeOf } from '@kronos/config/conf';
+import type { NamedLog } from '@kronos/checkpoints';
+import { loadConf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
 import { UsageError } from '../errors.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configFile } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
+import { nameInstallation, provisionStreams } from '../provisioning.ts';
 import type { Shell } from '../shell.ts';
-import { kronosVersion } from '../version.ts';
 
 export type ProvisionOptions = ConfigOption &
   OutputOption & { readonly newLog?: boolean; readonly forRestore?: boolean; readonly comment?: string };
@@ -22,13 +21,7 @@ export async function provision(shell: Shell, options: ProvisionOptions): Promis
   const config = loadConf({ file: configFile(shell, options), env: shell.env, role: 'provision' });
   const log = await connectLog(config, 'provisioner', null);
   try {
-    const report = await log.provision({
-      limits: storageLimits(config),
-      replicas: config.nats.replicas,
-      aggregates: scopeOf(config),
-      ackWaitSeconds: config.nats.ackWait,
-      sinks: [...config.sinks.keys()],
-    });
+    const report = await provisionStreams(log, config);
     if (!isStructured(options)) {
       // Told before the log is named, which may be refused.
       for (const what of report.created) terminal.out(`created    ${what}\n`);
@@ -39,13 +32,11 @@ export async function provision(shell: Shell, options: ProvisionOptions): Promis
     const named =
       options.forRestore === true
         ? null
-        : await nameLog(log, {
-            aggregates: scopeOf(config),
-            by: { service: 'provisioner', instance: shell.person, version: kronosVersion },
+        : await nameInstallation(log, config, {
+            by: shell.person,
             nowMs: shell.now(),
             installationId: shell.newId(),
-            newLog: options.newLog === true,
-            comment: options.comment ?? null,
+            ...(options.newLog === true ? { accepted: { comment: options.comment ?? null } } : {}),
           });
     await answer(shell, options, { ...report, ...shown(named) }, () =>
       named === null

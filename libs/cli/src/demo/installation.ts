@@ -5,13 +5,12 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { nameLog } from '@kronos/checkpoints';
-import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
+import { loadConfig, parsePolicies } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/local';
 import { serviceMain } from '../grammar/services.ts';
-import { kronosVersion } from '../version.ts';
+import { nameInstallation, provisionStreams } from '../provisioning.ts';
 
 const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
 export type ServiceName = (typeof services)[number];
@@ -76,20 +75,8 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const { config } = loadConfig({ file: configFile, env: envOf('provision'), role: 'provision' });
     const log = await connectLog(config, 'demo', null);
     undo.push(() => log.close());
-    await log.provision({
-      limits: storageLimits(config),
-      replicas: config.nats.replicas,
-      aggregates: config.engine.aggregates,
-      ackWaitSeconds: config.nats.ackWait,
-    });
-    await nameLog(log, {
-      aggregates: config.engine.aggregates,
-      by: { service: 'provisioner', instance: 'demo', version: kronosVersion },
-      nowMs: Date.now(),
-      installationId: randomUUID(),
-      newLog: false,
-      comment: null,
-    });
+    await provisionStreams(log, config);
+    await nameInstallation(log, config, { by: 'demo', nowMs: Date.now(), installationId: randomUUID() });
 
     const { policies } = parsePolicies({ file: policiesFile, text: options.policies });
     const thresholds = new Map(policies.map((p) => [p.name, p.threshold]));
