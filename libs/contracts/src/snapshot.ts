@@ -425,6 +425,8 @@ export const snapshotTakenSchema = message(
       )
       .optional(),
     problems: z.array(reasonSchema),
+    /** Rows of Nova's migrations that nobody works on any more, in a sentence. Absent: there are none. */
+    abandoned: reasonSchema.optional(),
     body: objectRefSchema,
     /** The log when it was taken. Absent: written by Kronos 0.1. */
     log: logMarkSchema.optional(),

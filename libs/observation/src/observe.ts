@@ -96,6 +96,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     const index = indexServers(
       lists.servers.ok ? lists.servers.value : [],
       lists.migrations.ok ? lists.migrations.value : [],
+      clock.now(),
     );
     const absent = lists.servers.ok ? input.known.map((one) => one.id).filter((id) => !index.listed.has(id)) : [];
     const fates = await collectFates(nova, [...new Set(absent)], input.concurrency, signal);

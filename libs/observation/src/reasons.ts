@@ -29,6 +29,7 @@ export const noteCodes = [
   'host-without-service',
   'hypervisor-type-ignored',
   'host-label-unmatched',
+  'migration-abandoned',
   'move-cost-out-of-range',
   'move-cost-unknown',
   'ports-unknown',

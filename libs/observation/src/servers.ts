@@ -11,6 +11,7 @@ import {
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { optedOutBy, serverWindows } from '@kronos/rules';
+import { isAbandoned } from './abandoned.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { note, problem } from './reasons.ts';
 
@@ -31,14 +32,21 @@ export interface ServerIndex {
   readonly listed: ReadonlySet<string>;
   /** Servers of a cell that is down: Nova does not say where they are. */
   readonly cellDown: ReadonlyMap<string, Server>;
+  /** Those that somebody works on. */
   readonly migrations: readonly Migration[];
+  /** Rows that Nova has abandoned: they count nowhere. */
+  readonly abandoned: readonly Migration[];
 }
 
 /**
  * Reads are not atomic: a server that moves while the list is read may be in it twice. It then counts on both hosts, and
  * the sight that shows more going on (a task state) is kept.
  */
-export function indexServers(servers: readonly Server[], migrations: readonly Migration[]): ServerIndex {
+export function indexServers(
+  servers: readonly Server[],
+  rows: readonly Migration[],
+  nowMs = Number.NEGATIVE_INFINITY,
+): ServerIndex {
   const listed = new Set<string>();
   const cellDown = new Map<string, Server>();
   const sights = new Map<string, { server: Server; host: string; seenOn: string[] }>();
@@ -56,6 +64,8 @@ export function indexServers(servers: readonly Server[], migrations: readonly Mi
     sights.set(server.id, { server: busy, host: server.host, seenOn });
   }
 
+  const gone = new Set(rows.filter((row) => isAbandoned(row, sights.get(row.serverId)?.server, nowMs)));
+  const migrations = rows.filter((row) => !gone.has(row));
   const ends = new Map<string, Set<string>>();
   for (const one of migrations) {
     const hosts = ends.get(one.serverId) ?? new Set<string>();
@@ -69,7 +79,7 @@ export function indexServers(servers: readonly Server[], migrations: readonly Mi
     all.delete(host);
     placed.set(id, { server, host, alsoOn: [...all].sort(byText), seenOn });
   }
-  return { placed, listed, cellDown, migrations };
+  return { placed, listed, cellDown, migrations, abandoned: [...gone] };
 }
 
 /** The part of the cloud's servers that concerns one aggregate. */
@@ -157,6 +167,8 @@ export function serversOf(input: ServersInput): ServersSeen {
   if (lists.servers.ok) problems.push(...vanished(input));
 
   const ids = new Set(here.map((one) => one.server.id));
+  const abandoned = index.abandoned.filter(({ serverId }) => ids.has(serverId)).sort((a, b) => a.id - b.id);
+  if (abandoned.length > 0) notes.push(abandonedNote(abandoned, index));
   return {
     servers: here.map((one) => observeServer(seenFrom(one, hosts), input.optOut)),
     migrations: index.migrations
@@ -167,6 +179,22 @@ export function serversOf(input: ServersInput): ServersSeen {
     problems,
     notes,
   };
+}
+
+/** The rows that count no more, one by one. */
+function abandonedNote(rows: readonly Migration[], { placed }: ServerIndex): Reason {
+  const name = ({ serverId }: Migration): string => placed.get(serverId)?.server.name ?? serverId;
+  const text = `Nova works no more on ${some(rows.map((row) => `migration ${row.id} of ${name(row)} (${row.status})`))}: not counted`;
+  return note('migration-abandoned', text, {
+    migrations: rows.map((row) => ({
+      id: row.id,
+      status: row.status,
+      serverId: row.serverId,
+      serverName: name(row),
+      source: row.sourceCompute,
+      changedAt: row.updatedAt ?? row.createdAt,
+    })),
+  });
 }
 
 /** Servers that a problem carries on to the next snapshot; more would not fit into a message. */

@@ -1,3 +1,4 @@
+import type { Migration, Server } from '@kronos/openstack';
 import { flavor, server } from '@kronos/openstack/testing';
 import { describe, expect, test } from 'vitest';
 import { cloud, group, indexOf, migration, unread } from '../testing/given.ts';
@@ -50,6 +51,7 @@ describe('the servers of an aggregate', () => {
       status: 'ACTIVE',
       vmState: 'active',
       taskState: 'rebuilding',
+      powerState: 1,
       locked: true,
       createdAt: '2026-01-01T00:00:00.000Z',
       vcpus: 2,
@@ -144,6 +146,39 @@ describe('a running migration', () => {
 
   test('of a server that is not there any more is left out', () => {
     expect(observe(cloud({ migrations: [migration('gone', 'a', 'b')] })).migrations).toEqual([]);
+  });
+});
+
+describe('a row that Nova has abandoned', () => {
+  const old = { updatedAt: '2026-01-01T11:00:00Z' };
+  const seen = (more: Partial<Migration>, of: Partial<Server> = {}) => {
+    const servers = [{ ...server('1', 'a'), ...of }];
+    const found = observe(
+      cloud({ servers, migrations: [migration('1', 'a', 'b', { status: 'queued', ...old, ...more })] }),
+    );
+    return {
+      counted: found.migrations.length,
+      alsoOn: found.servers[0]?.alsoOn,
+      notes: found.notes.map(({ code }) => code),
+    };
+  };
+  const counts = { counted: 1, alsoOn: ['b'], notes: [] };
+
+  test.each(['queued', 'preparing', 'running'])(
+    'counts nowhere and is named: %s, and the server long idle',
+    (status) => {
+      expect(seen({ status })).toEqual({ counted: 0, alsoOn: [], notes: ['migration-abandoned'] });
+    },
+  );
+
+  test.each<[string, Partial<Migration>, Partial<Server>]>([
+    ['while its server is migrating', {}, { taskState: 'migrating' }],
+    ['while it has changed lately', { updatedAt: '2026-01-01T11:58:00Z' }, {}],
+    ['when its time cannot be read', { updatedAt: 'soon' }, {}],
+    ['when it is accepted: the conductor may still begin it', { status: 'accepted' }, {}],
+    ['when it is a resize', { type: 'resize' }, {}],
+  ])('counts %s', (_, row, of) => {
+    expect(seen(row, of)).toEqual(counts);
   });
 });
 

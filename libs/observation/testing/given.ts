@@ -85,7 +85,7 @@ export const migration = (
   sourceNode: null,
   destCompute: dest,
   destNode: null,
-  createdAt: '2026-01-01T00:00:00.000Z',
+  createdAt: '2026-01-01T11:59:00.000Z',
   updatedAt: null,
   ...more,
 });
@@ -138,7 +138,7 @@ export const cloud = (
 };
 
 export const indexOf = (lists: CloudLists): ServerIndex =>
-  indexServers(lists.servers.ok ? lists.servers.value : [], lists.migrations.ok ? lists.migrations.value : []);
+  indexServers(lists.servers.ok ? lists.servers.value : [], lists.migrations.ok ? lists.migrations.value : [], at);
 
 /** The time of every answer in tests. */
 export const at = Date.parse('2026-01-01T12:00:00.000Z');

@@ -396,6 +396,13 @@ export const causes = {
     apart: ['host'],
     explains: [],
   },
+  'migration-abandoned': {
+    severity: 'alarm',
+    remedy: "Set the row to error in the database of its cell: UPDATE migrations SET status='error' WHERE id=ID.",
+    section: 'migration-abandoned',
+    apart: ['aggregate'],
+    explains: [],
+  },
   'drain-blocked': {
     severity: 'alarm',
     remedy: 'Remove the cause in the text, or end the drain: `kronos undrain HOST`.',

@@ -358,6 +358,8 @@ function seen(aggregate: string, newest: NewestSnapshot): Finding[] {
     const sentence = `nova-compute ${text} (${count} of ${newest.hosts} hosts of ${aggregate})`;
     for (const host of hosts) found.push({ code, place: { aggregate, host }, about: host, text: sentence });
   }
+  if (newest.abandoned !== undefined)
+    found.push({ code: 'migration-abandoned', place: { aggregate }, about: aggregate, text: newest.abandoned.text });
   for (const { policy, participates, reason, matchedHosts, matchedServers } of newest.policies) {
     const place = { aggregate, policy };
     const about = `policy ${policy} in ${aggregate}`;

@@ -239,6 +239,16 @@ describe('status', () => {
       /vm-1 is gone/,
     ],
     [
+      'migration-abandoned',
+      'Nova keeps a row that nobody works on',
+      wellFacts(undefined, {
+        newest: {
+          abandoned: { code: 'migration-abandoned', text: 'Nova works no more on migration 7 of vm-1 (queued)' },
+        },
+      }),
+      /migration 7 of vm-1/,
+    ],
+    [
       'host-down',
       'a host is down',
       wellFacts(undefined, { newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] } }),

@@ -1,0 +1,25 @@
+/** Rows of Nova's migrations that nobody works on any more. Pure. */
+import type { Migration, Server } from '@kronos/openstack';
+
+/**
+ * Time without a change after which a row that contradicts its server counts no more. Longer than Nova ever takes to make its records
+ * consistent, and longer than the interval at which a compute notes the progress of a migration.
+ */
+export const ABANDONED_AFTER_MS = 300_000;
+
+/** The statuses in which a compute works on a live migration: meanwhile its server has the task state `migrating`. */
+const AT_WORK: ReadonlySet<string> = new Set(['queued', 'preparing', 'running', 'running (post-copy)']);
+
+/**
+ * Whether Nova has abandoned the migration: its server is idle on a known host, and the row has not changed for long. A restarted
+ * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start).
+ *
+ * @param server as it was read beside the row; undefined: it was not
+ */
+export function isAbandoned(row: Migration, server: Server | undefined, nowMs: number): boolean {
+  if (row.type !== 'live-migration' || !AT_WORK.has(row.status)) return false;
+  if (server === undefined || server.cellDown || server.host === null || server.taskState !== null) return false;
+  const changedMs = Date.parse(row.updatedAt ?? row.createdAt);
+  // A time that cannot be read proves nothing: the row counts.
+  return nowMs - changedMs >= ABANDONED_AFTER_MS;
+}
