@@ -46,6 +46,9 @@ const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
 const HELD = 'libs/eventlog/src/held.ts';
 const APPEND = 'libs/eventlog/src/append.ts';
+const SCRUBBED = 'libs/connect/src/scrubbed.ts';
+const INSTRUMENTED = 'libs/connect/src/instrumented.ts';
+const WIRING = 'libs/connect/src/wiring.int.test.ts';
 const GATE = 'libs/placement/src/gate.ts';
 const INVENTORY = 'libs/inventory/src/inventory.ts';
 const FEED = 'services/scorer/src/notifications.ts';
@@ -635,6 +638,58 @@ export const bugs: readonly Bug[] = [
       file: INVENTORY,
       find: 'changesSinceMs: eachCycle || due ? this.#changesMs : null,',
       replace: 'changesSinceMs: eachCycle ? this.#changesMs : null,',
+    },
+  },
+  // ---- the decorators of the event log
+  {
+    name: 'texts stored with their secrets',
+    file: SCRUBBED,
+    find: '  append: async <W extends Write>(write: W) => inner.append(clean(write) as W),',
+    replace: '  append: async <W extends Write>(write: W) => inner.append(write),',
+  },
+  {
+    name: 'options of an append lost where secrets are hidden',
+    file: SCRUBBED,
+    find: 'return { ...write, message: cleaned(write.message) };',
+    replace: "return { kind: 'message', message: cleaned(write.message), options: {} };",
+  },
+  {
+    name: 'options of an append lost where it is counted',
+    file: INSTRUMENTED,
+    find: 'return counted(familyOf(message.type), about, () => inner(write));',
+    replace: 'return counted(familyOf(message.type), about, () => inner({ ...write, options: {} }));',
+  },
+  {
+    name: 'veto of an append lost where it is counted',
+    file: INSTRUMENTED,
+    find: 'return counted(familyOf(message.type), about, () => inner(write));',
+    replace:
+      'return counted(familyOf(message.type), about, () => inner({ ...write, options: { ...write.options, veto: () => null } }));',
+  },
+  {
+    name: 'veto of a snapshot lost where it is counted',
+    file: INSTRUMENTED,
+    find: "return counted('snapshots', about, () => inner(write));",
+    replace: "return counted('snapshots', about, () => inner({ ...write, options: {} }));",
+    unseen: {
+      why: 'a scorer would have to stand still for a minute between reading the log and storing a snapshot, while a person states another log',
+      shownBy: {
+        test: 'a withdrawn snapshot is not stored, and its message states what the envelope says',
+        file: WIRING,
+      },
+    },
+  },
+  {
+    name: 'what a heartbeat shows about the log ignored',
+    file: INSTRUMENTED,
+    find: "      if (refusal.kind === 'refused') continue;",
+    replace: '      if (refusal.text.length > 0) continue;',
+    unseen: {
+      why: 'readiness moves no VM, and no rule reads it',
+      shownBy: {
+        test: 'a service whose last append %s is ready again once NATS stores, also when it has nothing to write',
+        file: 'libs/connect/src/heartbeat.int.test.ts',
+      },
     },
   },
 ];

@@ -12,6 +12,7 @@ import type { Attempt, Transport, Transported } from '@kronos/http';
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import { readOnce } from './readOnce.ts';
+import { PROXY_PASSWORD } from './simulatedCloud.ts';
 import type { Process, World } from './world.ts';
 
 /** How messages travel now. Changed by faults. */
@@ -159,7 +160,7 @@ export class NatsNetwork {
 }
 
 const socketError = (code: string, syscall: string): Error =>
-  Object.assign(new Error(`${syscall} ${code}`), { code, syscall });
+  Object.assign(new Error(`${syscall} ${code} http://kronos:${PROXY_PASSWORD}@proxy:3128`), { code, syscall });
 
 /** Calls to the cloud's APIs: the bytes of each call and its answer travel, without sockets. */
 export class CloudNetwork {

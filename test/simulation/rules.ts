@@ -31,6 +31,7 @@ export const rules = [
   'post-twice',
   'quarantine',
   'replay',
+  'secret',
   'settle',
   'stale',
   'started-twice',

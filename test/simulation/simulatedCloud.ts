@@ -3,6 +3,9 @@ import { type Config, Secret } from '@kronos/config';
 import { type ActInput, type CallRecord, type InProcessSim, openSim, type Scenario } from '@kronos/simcloud';
 import type { World } from './world.ts';
 
+/** Of the proxy between Kronos and the cloud, which quotes it in the errors of connections. Nothing that is stored may hold it. */
+export const PROXY_PASSWORD = 'pass-of-the-proxy';
+
 export function openCloud(scenario: Scenario, seed: number, world: World): InProcessSim {
   return openSim({
     scenario,
@@ -14,6 +17,7 @@ export function openCloud(scenario: Scenario, seed: number, world: World): InPro
 
 /** The configuration of services that use this cloud. */
 export function usingCloud(config: Config, { urls }: InProcessSim): Config {
+  new Secret(PROXY_PASSWORD);
   const user = {
     username: 'admin',
     password: new Secret('secret'),

@@ -7,7 +7,6 @@ import { hostSchemas } from './hosts.ts';
 import { parseJson } from './json.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema, planProposedSchema } from './plans.ts';
-import { type ReadValue, reader } from './reader.ts';
 import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
@@ -26,6 +25,7 @@ import {
   migrationVerifyingSchema,
 } from './tasks.ts';
 import { eventTimeMs } from './time.ts';
+import { type ReadValue, validator } from './validator.ts';
 
 /** The folded state of one aggregate at a log sequence. The state's own form is of libs/projections. */
 const stateCheckpointedSchema = message(
@@ -189,7 +189,7 @@ const readers = new Map<string, Reader>(
     .flat()
     .map((s) => [
       s.shape.type.value,
-      { read: reader(s as unknown as z.ZodType<Message>), version: s.shape.version.value },
+      { read: validator(s as unknown as z.ZodType<Message>), version: s.shape.version.value },
     ]),
 );
 const familyByType = new Map<string, Family>(

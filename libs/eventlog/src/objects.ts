@@ -5,11 +5,11 @@ import {
   messageId,
   type ObjectRef,
   parseJson,
-  reader,
   type Snapshot,
   type SnapshotTaken,
   snapshotSchema,
   summaryOf,
+  validator,
 } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { z } from 'zod';
@@ -166,7 +166,7 @@ export const snapshotTaken = (snapshot: Snapshot, body: ObjectRef, envelope: Sna
 export const storeSnapshot = (objects: ObjectStore, snapshot: Snapshot): Promise<ObjectRef> =>
   objects.put(bucketNames.snapshots, snapshot.id, new TextEncoder().encode(JSON.stringify(snapshot)));
 
-const readSnapshot = reader(snapshotSchema);
+const readSnapshot = validator(snapshotSchema);
 
 /** @throws MissingObject, BadObject */
 export async function loadSnapshot(objects: ObjectStore, taken: SnapshotTaken): Promise<Snapshot> {

@@ -2,11 +2,11 @@ import {
   type CycleDecided,
   type ObjectRef,
   type PlanProposed,
-  reader,
   type Snapshot,
   type StoredEvent,
   snapshotSchema,
   snapshotTimeMs,
+  validator,
 } from '@kronos/contracts';
 import { BadObject } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
@@ -44,7 +44,7 @@ export type LoadedSnapshot = {
   readonly hasDigest: (expected: string) => boolean;
 };
 
-const readSnapshot = reader(snapshotSchema);
+const readSnapshot = validator(snapshotSchema);
 const decoder = new TextDecoder();
 
 /** The snapshot in a stored body. @throws BadObject, RecordingInvalid */

@@ -1,4 +1,5 @@
 import type { StoredMessage } from '@kronos/eventlog/simulated';
+import { PROXY_PASSWORD } from '../simulatedCloud.ts';
 import {
   type Aggregate,
   type Attempt,
@@ -120,9 +121,12 @@ export class LogChecker {
     if (onLog) this.#logEnd = message.sequence;
     const before = this.#lastOfSubject.get(message.subject) ?? 0;
     this.#lastOfSubject.set(message.subject, message.sequence);
+    const text = decoder.decode(message.data);
+    if (text.includes(PROXY_PASSWORD))
+      this.#book.breach('secret', `${message.subject} (${message.sequence}) holds the password of the proxy`);
     let body: Body;
     try {
-      body = JSON.parse(decoder.decode(message.data)) as Body;
+      body = JSON.parse(text) as Body;
     } catch {
       this.#book.count('unreadable');
       // subject: kronos.<family>.<aggregate>
