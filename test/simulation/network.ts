@@ -68,6 +68,8 @@ export class NatsNetwork {
   readonly weather = fineWeather();
   /** Called when a process sends an answer to a delivery, with the delivery's reply subject. */
   onAnswer: (process: string, reply: string) => void = () => undefined;
+  /** Messages that never arrive, by subject. */
+  loses: (subject: string) => boolean = () => false;
   readonly #world: World;
   readonly #server: SimulatedServer;
   readonly #pollMs: number;
@@ -98,6 +100,7 @@ export class NatsNetwork {
       toClient: (act) => lane.toClient(act),
       fate: (subject): Fate => {
         if (subject.startsWith('$JS.ACK.')) this.onAnswer(process.name, subject);
+        if (this.loses(subject)) return 'lost';
         const { lost, unanswered } = this.weather;
         const draw = fates.next();
         if (draw < lost) return 'lost';

@@ -247,5 +247,5 @@ function capacityThen(history: NovaHistory, others: Claims, { servers, migration
       },
     ]),
   );
-  return { providers, failures: new Map() };
+  return { providers, failures: new Map(), failure: null };
 }

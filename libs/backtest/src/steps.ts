@@ -137,7 +137,7 @@ const answerOf = ({ samples, recent, lost, warnings }: StepAnswer, query: string
   instant: lost === null ? samples : null,
   range: lost === null ? recent : null,
   timestamps: undefined,
-  failure: lost === null ? null : { kind: 'unreachable', text: lost },
+  failure: lost === null ? null : { kind: 'unreachable', code: 'KRONOS_HTTP_UNREACHABLE', text: lost },
   warnings,
 });
 

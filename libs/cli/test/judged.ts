@@ -67,6 +67,7 @@ export function judge(given: Given) {
         ]),
       ),
       failures: new Map(),
+      failure: null,
     },
     answers,
     known: [],

@@ -1,8 +1,16 @@
 import type { Verification } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import { type Config, shownOptions } from '@kronos/config';
-import { type Actor, ALL, messageId, REPORTED_REASON, type ServiceName, type ServiceReported } from '@kronos/contracts';
-import type { HttpServer, Logger } from '@kronos/telemetry';
+import {
+  type Actor,
+  ALL,
+  messageId,
+  REPORTED_PARTS,
+  REPORTED_REASON,
+  type ServiceName,
+  type ServiceReported,
+} from '@kronos/contracts';
+import type { Check, HttpServer, Logger } from '@kronos/telemetry';
 import type { ServiceLog } from './instrumented.ts';
 
 export type ReportInput = {
@@ -36,6 +44,17 @@ export type Heartbeats = {
 };
 
 const USUAL_PACE: ReportPace = { everyMs: 10_000, lookMs: 1000 };
+type Failing = ServiceReported['data']['failing'][number];
+
+/** A failed check as a heartbeat carries it: bounded. */
+const reported = (check: string, { reason, parts }: Extract<Check, { ok: false }>): Failing => ({
+  check,
+  reason: reason.slice(0, REPORTED_REASON),
+  ...(parts === undefined
+    ? {}
+    : { parts: parts.slice(0, REPORTED_PARTS).map((one) => ({ ...one, text: one.text.slice(0, REPORTED_REASON) })) }),
+});
+
 /** A heartbeat that is not stored within this time is dropped: the next one has newer data. */
 const APPEND_MS = 2000;
 
@@ -52,8 +71,9 @@ export function reportService(input: ReportInput): Heartbeats {
     options: shownOptions(config, by.service) as ServiceReported['data']['options'],
   };
   http.check('appends', () => {
-    const reason = log.refused();
-    return reason === null ? { ok: true } : { ok: false, reason };
+    const parts = log.refused();
+    if (parts.length === 0) return { ok: true };
+    return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
   });
 
   let verification: Parameters<Heartbeats['verify']>[0] | null = null;
@@ -98,9 +118,11 @@ export function reportService(input: ReportInput): Heartbeats {
     const { checks } = await http.readiness();
     const state = stopping.aborted ? 'stopping' : checks.started?.ok === false ? 'starting' : 'running';
     const failing = Object.entries(checks).flatMap(([check, result]) =>
-      result.ok || check === 'started' ? [] : [{ check, reason: result.reason.slice(0, REPORTED_REASON) }],
+      result.ok || check === 'started' ? [] : [reported(check, result)],
     );
-    const now = JSON.stringify([state, failing.map(({ check }) => check), verification?.verified]);
+    // Ages and counters in texts change all the time; what fails does not.
+    const what = failing.map(({ check, parts = [] }) => [check, ...parts.map(({ code, part }) => `${code} ${part}`)]);
+    const now = JSON.stringify([state, what, verification?.verified]);
     if (now === sent && clock.now() - sentAtMs < pace.everyMs) return;
     if (await send(state, failing)) sent = now;
   }

@@ -1,3 +1,4 @@
+export type { CallInProgress } from '@kronos/http';
 export { checkClock, logClock } from './clockCheck.ts';
 export { awaitTrustedLog, type FoldedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
 export { reportService } from './heartbeat.ts';

@@ -1,4 +1,4 @@
-import { type Family, familyOf } from '@kronos/contracts';
+import { type FailingPart, type Family, familyOf, partCodes } from '@kronos/contracts';
 import {
   AppendConflict,
   AppendRefused,
@@ -25,14 +25,29 @@ export interface Instrumentation {
 /** The event log of a service. */
 export type ServiceLog = EventLog & {
   /**
-   * Why NATS does not store what the service writes, in the server's words; null while it stores everything. A service that
-   * has nothing to write learns from its heartbeats that NATS stores again.
+   * Why NATS does not store what the service writes, by stream and in the server's words; empty while it stores everything.
+   * A service that has nothing to write learns from its heartbeats that NATS stores again.
    */
-  refused(): string | null;
+  refused(): readonly FailingPart[];
 };
 
-/** `full` and `unanswered` can end without an append of this service. */
-type Refusal = { readonly kind: 'full' | 'unanswered' | 'refused'; readonly text: string };
+type RefusalCode = Exclude<(typeof partCodes)[keyof typeof partCodes], typeof partCodes.callInProgress>;
+
+/** A full stream, a full server and a silent one can recover without an append of this service. */
+type Refusal = {
+  readonly code: RefusalCode;
+  readonly text: string;
+  /** A heartbeat has failed since: NATS as a whole did not store. */
+  heartbeatFailed: boolean;
+  /** Heartbeats that were stored since. */
+  heartbeats: number;
+};
+
+/**
+ * The stream of heartbeats is in memory: that NATS stores them does not show that it stores on disk. While none of them has
+ * failed, a stream that did not answer, or found no storage, is judged by the next append to it, or after this many heartbeats.
+ */
+const HEARTBEATS_KEPT = 30;
 
 /** A stream that was full stores again from this much room on: more than any message takes. */
 const ROOM_BYTES = 2 ** 20;
@@ -118,7 +133,7 @@ export function instrumented({ metrics, tracer }: Instrumentation): LogTelemetry
       ...inner,
       append: async <W extends Write>(write: W) => (await append(write, inner.append, log)) as Written<W>,
     }),
-    refused: () => refusals.text(),
+    refused: () => refusals.list(),
   };
 }
 
@@ -132,29 +147,46 @@ class Refusals {
 
   failed(stream: string, error: unknown): void {
     if (NOT_TAKEN.some((kind) => error instanceof kind))
-      this.#of.set(stream, { kind: kindOf(error), text: `${stream}: ${(error as Error).message}` });
+      this.#of.set(stream, {
+        code: codeOf(error),
+        text: (error as Error).message,
+        heartbeatFailed: false,
+        heartbeats: 0,
+      });
   }
 
-  text(): string | null {
-    return this.#of.size === 0 ? null : [...this.#of.values()].map(({ text }) => text).join('; ');
+  list(): FailingPart[] {
+    return [...this.#of].map(([part, { code, text }]) => ({ code, part, text }));
   }
 
-  /** A stored heartbeat shows that JetStream stores; the leader's answer about the stream shows that the stream does. */
+  /** A stored heartbeat shows that JetStream stores in memory; the leader's answer about the stream shows that the stream does. */
   async judgedAfter<T>(beat: () => Promise<T>, usageOf: Parameters<Wrap>[1]['usage']): Promise<T> {
     const before = [...this.#of];
-    const stored = await beat();
+    const stored = await beat().catch((error: unknown) => {
+      for (const [, refusal] of before) refusal.heartbeatFailed = true;
+      throw error;
+    });
     for (const [stream, refusal] of before) {
-      if (refusal.kind === 'refused') continue;
+      refusal.heartbeats += 1;
+      if (!mayHaveRecovered(refusal)) continue;
       const usage = await usageOf(stream).catch(() => null);
-      const full = refusal.kind === 'full' && usage !== null && !hasRoom(usage);
+      const full = refusal.code === partCodes.streamFull && usage !== null && !hasRoom(usage);
       if (usage !== null && !full && this.#of.get(stream) === refusal) this.#of.delete(stream);
     }
     return stored;
   }
 }
 
-const kindOf = (error: unknown): Refusal['kind'] =>
-  error instanceof LogFull ? 'full' : error instanceof AppendRefused ? 'refused' : 'unanswered';
+function codeOf(error: unknown): RefusalCode {
+  if (error instanceof LogFull) return error.ofServer ? partCodes.storageFull : partCodes.streamFull;
+  return error instanceof AppendRefused ? partCodes.refused : partCodes.unanswered;
+}
+
+/** Whether heartbeats can show that it is over. What the server refuses, it refuses until the next append says otherwise. */
+function mayHaveRecovered({ code, heartbeatFailed, heartbeats }: Refusal): boolean {
+  if (code === partCodes.refused) return false;
+  return code === partCodes.streamFull || heartbeatFailed || heartbeats >= HEARTBEATS_KEPT;
+}
 
 const hasRoom = ({ bytes, maxBytes }: { readonly bytes: number; readonly maxBytes: number }): boolean =>
   maxBytes === -1 || bytes + ROOM_BYTES <= maxBytes;

@@ -1,6 +1,6 @@
 import type { Clock } from '@kronos/clock';
 import { type Config, learnSecret } from '@kronos/config';
-import type { Transport } from '@kronos/http';
+import { CallsInProgress, type Transport } from '@kronos/http';
 import {
   type AuthOptions,
   createIdentity,
@@ -24,6 +24,8 @@ export type Cloud = {
   readonly nova: Nova;
   readonly placement: Placement;
   readonly neutron: Neutron;
+  /** The calls that are under way. */
+  readonly calls: CallsInProgress;
   readonly close: () => Promise<void>;
 };
 
@@ -91,8 +93,10 @@ export function openCloud(
   means: HttpMeans = {},
 ): Cloud {
   const { nova: options } = config;
+  const calls = new CallsInProgress();
   const session = createSession({
     auth: authOptions(config, env),
+    inProgress: calls,
     limits: { headersMs: options.timeout * 1000, bodyMs: options.timeout * 1000 },
     retry: {
       connection: { retries: options.connectRetries, backoffMs: options.connectRetryDelay * 1000 },
@@ -108,6 +112,7 @@ export function openCloud(
     nova: createNova(session, { pageSize: options.pageSize, ...timed }),
     placement: createPlacement(session, timed),
     neutron: createNeutron(session, timed),
+    calls,
     close: () => session.close(),
   };
 }

@@ -158,6 +158,42 @@ export type RunningMigration = z.infer<typeof runningMigrationSchema>;
 const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
 export type Health = z.infer<typeof healthSchema>;
 
+/** Why an answer is not HEALTHY, or gives fewer values than it has series. */
+export const answerCauses = [
+  /** Prometheus does not answer. */
+  'unreachable',
+  /** Prometheus refuses the credentials. */
+  'unauthorized',
+  /** Prometheus refuses the query. */
+  'refused',
+  /** Several series for one host or VM. */
+  'duplicate-series',
+  /** The answer has no series. */
+  'no-series',
+  /** It has series, and none names a host or VM of the cloud. */
+  'no-label',
+  /** Series that were there within staleness_threshold are gone or old. */
+  'stale',
+  /** Hosts that are up have no value. */
+  'missing',
+  /** Values are NaN or infinite. */
+  'not-finite',
+  /** Prometheus warns that the answer may be incomplete. */
+  'warning',
+] as const;
+const answerCauseSchema = z.enum(answerCauses);
+export type AnswerCause = z.infer<typeof answerCauseSchema>;
+
+/** VMs of the aggregate whose series give no value, and why. */
+const unusedVmsSchema = z.object({
+  /** VMs whose value is outside [0,1], with the extremes of these values. */
+  outside: z.int().min(0),
+  lowest: z.number().optional(),
+  highest: z.number().optional(),
+  /** VMs with several series. */
+  duplicates: z.int().min(0),
+});
+
 /** The answer to one query about hosts: values by Nova service host. NaN and Inf count as missing. */
 const hostReadingSchema = z.object({
   query: z.string(),
@@ -170,6 +206,8 @@ const hostReadingSchema = z.object({
   missing: z.array(z.string()),
   /** Label values that match no host, or several. */
   unmatchedLabels: z.array(z.string()),
+  /** Absent: none, or of Kronos 0.1. */
+  cause: answerCauseSchema.optional(),
 });
 export type HostReading = z.infer<typeof hostReadingSchema>;
 
@@ -185,6 +223,10 @@ const vmReadingSchema = z.object({
   unmatchedLabels: z.int(),
   /** Number of labels that fit several VMs: these VMs have no value. */
   ambiguousLabels: z.int(),
+  /** Absent: none, or of Kronos 0.1. */
+  cause: answerCauseSchema.optional(),
+  /** Absent: none, or of Kronos 0.1. */
+  unused: unusedVmsSchema.optional(),
 });
 export type VmReading = z.infer<typeof vmReadingSchema>;
 
@@ -411,6 +453,12 @@ export const snapshotTakenSchema = message(
           /** Hosts and VMs of the aggregate for which its queries gave a value. Absent: not known. */
           matchedHosts: z.int().min(0).optional(),
           matchedServers: z.int().min(0).optional(),
+          /** Why the answer about hosts is not used as it is. Absent: it is, or not known. */
+          hostCause: answerCauseSchema.optional(),
+          /** The answer about VMs, where some have no value for a known reason. Absent: none, or not known. */
+          vms: z
+            .object({ cause: answerCauseSchema.optional(), text: z.string(), unused: unusedVmsSchema.optional() })
+            .optional(),
         }),
     ),
     /** Hosts that can be no destination, by the state of their nova-compute service. Absent: not known. */

@@ -1,5 +1,5 @@
 import type { Policy } from './policy.ts';
-import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken } from './snapshot.ts';
+import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken, type VmReading } from './snapshot.ts';
 
 type Summary = Omit<SnapshotTaken['data'], 'body'>;
 type OutOfService = NonNullable<Summary['outOfService']>[number];
@@ -45,8 +45,19 @@ function matched(snapshot: Snapshot, policy: Policy | undefined) {
   return {
     ...(hosts === undefined ? {} : { matchedHosts: Object.keys(hosts.values).length }),
     ...(servers === undefined ? {} : { matchedServers: Object.keys(servers.values).length }),
+    ...(hosts?.cause === undefined ? {} : { hostCause: hosts.cause }),
+    ...(servers?.cause === undefined && servers?.unused === undefined ? {} : { vms: vmsOf(servers) }),
   };
 }
+
+/** Characters of a text about VMs that a summary carries. */
+const VMS_TEXT = 300;
+
+const vmsOf = ({ cause, unused, text }: VmReading) => ({
+  ...(cause === undefined ? {} : { cause }),
+  text: text.slice(0, VMS_TEXT),
+  ...(unused === undefined ? {} : { unused }),
+});
 
 function stateOf({ service }: HostObservation): OutOfService['state'] | null {
   if (service.forcedDown) return 'forcedDown';

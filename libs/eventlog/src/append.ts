@@ -23,11 +23,15 @@ const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 export type Attempt =
   | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
   | { readonly kind: 'conflict'; readonly actual: number | null }
-  | { readonly kind: 'full' | 'refused' | 'withdrawn'; readonly text: string }
+  | { readonly kind: 'full'; readonly text: string; readonly ofServer: boolean }
+  | { readonly kind: 'refused' | 'withdrawn'; readonly text: string }
   | { readonly kind: 'retry'; readonly unsure: boolean; readonly text: string };
 
 type ApiError = { readonly code?: number; readonly err_code?: number; readonly description?: string };
 type PubAck = { stream?: string; seq?: number; duplicate?: boolean; error?: ApiError };
+
+/** The operating system's words for a full disk, which the server quotes. */
+const NO_SPACE = /no space left/i;
 
 /** Reads the server's answer to a publish. */
 export function readPubAck(text: string): Attempt {
@@ -50,7 +54,9 @@ export function readPubAck(text: string): Attempt {
     return { kind: 'conflict', actual: said === null ? null : Number(said[1]) };
   }
   if (code === apiCodes.wrongLastSequenceInFlight) return { kind: 'conflict', actual: null };
-  if (fullCodes.includes(code)) return { kind: 'full', text: words };
+  // "store failed" is also the answer of a stream at its own limit.
+  if (fullCodes.includes(code))
+    return { kind: 'full', text: words, ofServer: code !== apiCodes.storeFailed || NO_SPACE.test(words) };
   if (transientCodes.includes(code) || error.code === 503) return { kind: 'retry', unsure: false, text: words };
   return { kind: 'refused', text: words };
 }
@@ -198,7 +204,7 @@ export async function append(link: Link, stream: string, message: Message, optio
       case 'withdrawn': {
         const found: Found = unsure ? await find() : { kind: 'nothing' };
         if (result.kind === 'withdrawn') return end(found, new AppendWithdrawn(result.text));
-        if (result.kind === 'full') return end(found, new LogFull(`${subject}: ${result.text}`));
+        if (result.kind === 'full') return end(found, new LogFull(`${subject}: ${result.text}`, result));
         return end(found, new AppendRefused(`the server refused ${message.id} on ${subject}: ${result.text}`));
       }
       case 'conflict':
@@ -228,7 +234,7 @@ export async function publish(
   for (let tries = 0; ; tries++) {
     const result = await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms));
     if (result.kind === 'stored') return;
-    if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
+    if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`, result);
     if (result.kind !== 'retry')
       throw new AppendRefused(
         `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append was first'}`,

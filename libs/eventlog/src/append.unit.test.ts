@@ -59,7 +59,11 @@ describe("the server's answer to a publish", () => {
   });
 
   it.each(fullCodes)('%i: there is no room', (code) => {
-    expect(error(code, 'maximum bytes exceeded')).toEqual({ kind: 'full', text: `maximum bytes exceeded (${code})` });
+    expect(error(code, 'maximum bytes exceeded')).toEqual({
+      kind: 'full',
+      text: `maximum bytes exceeded (${code})`,
+      ofServer: code !== apiCodes.storeFailed,
+    });
   });
 
   it.each(transientCodes)('%i: not stored, and to be asked again', (code) => {

@@ -90,6 +90,13 @@ export class AppendConflict extends EventLogError {
 /** The stream, or the server's storage, is full. Nothing was stored. */
 export class LogFull extends EventLogError {
   readonly code = 'KRONOS_LOG_FULL';
+  /** The server as a whole is out of storage; false: the stream is at its own limit. */
+  readonly ofServer: boolean;
+
+  constructor(message: string, options: ErrorOptions & { readonly ofServer?: boolean } = {}) {
+    super(message, options);
+    this.ofServer = options.ofServer ?? false;
+  }
 }
 
 /** The server refused the message for good; nothing was stored. */

@@ -92,7 +92,7 @@ describe('the answer to a publish', () => {
     ['{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}', { kind: 'conflict', actual: null }],
     [
       '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}',
-      { kind: 'full', text: 'maximum bytes exceeded (10077)' },
+      { kind: 'full', text: 'maximum bytes exceeded (10077)', ofServer: false },
     ],
     [
       '{"error":{"code":503,"err_code":10163,"description":"transient"}}',
@@ -114,7 +114,7 @@ describe('the answer to a publish', () => {
   test('an attempt that may be stored leaves that open for ever; others do not', () => {
     const open = { kind: 'retry', unsure: true, text: '' } as const;
     const closed = { kind: 'retry', unsure: false, text: '' } as const;
-    const full = { kind: 'full', text: '' } as const;
+    const full = { kind: 'full', text: '', ofServer: false } as const;
     expect([closed, full].reduce(unsureAfter, false)).toBe(false);
     for (const attempts of [[open], [open, closed], [open, full], [closed, open, full]])
       expect(attempts.reduce(unsureAfter, false)).toBe(true);

@@ -122,7 +122,7 @@ export class Window {
     }
     for (const [index, message] of sent.entries()) {
       const result = results[index] ?? null;
-      if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`);
+      if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`, result);
       if (result?.kind === 'refused')
         throw new AppendRefused(`the server refused ${message.id} on ${message.subject}: ${result.text}`);
       if (result?.kind !== 'stored') {

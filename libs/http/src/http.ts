@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { type Clock, limit, systemClock } from '@kronos/clock';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { BadAnswer, BadHttpOptions, type CallPlace, NotSent, Timeout, Unreachable } from './errors.ts';
+import type { CallsInProgress } from './inProgress.ts';
 import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
 import { safeUrl } from './url.ts';
 
@@ -65,6 +66,8 @@ export interface HttpOptions {
   readonly userAgent?: string;
   /** Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in capitals or not (default: the process's environment). */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where calls are noted while they are under way. */
+  readonly inProgress?: CallsInProgress;
   /** Called after every attempt. What it throws is ignored. */
   readonly onCall?: (report: CallReport) => void;
   /** Called with each credential that a request or an answer carries in its headers, so that it is never shown. */
@@ -316,6 +319,8 @@ export function createHttp(options: HttpOptions = {}): Http {
       }
       const total = limit(clock, limits.totalMs);
       const started = monotonic();
+      const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
+      const noted = options.inProgress?.begin(place, call.route, started);
       const used = { connection: 0, status: 0 };
       try {
         for (let number = 1; ; number += 1) {
@@ -330,6 +335,7 @@ export function createHttp(options: HttpOptions = {}): Http {
             failure = error;
           }
           const kind = answer === undefined ? 'connection' : 'status';
+          noted?.attempt(number + 1, failure?.message ?? `it answered ${answer?.status}`);
           used[kind] += 1;
           const after = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
           const wait = retryDelayMs(retry, retry[kind].backoffMs, used[kind], random(), after);
@@ -348,6 +354,7 @@ export function createHttp(options: HttpOptions = {}): Http {
           }
         }
       } finally {
+        noted?.end();
         total.clear();
       }
     },

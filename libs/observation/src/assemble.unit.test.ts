@@ -29,8 +29,9 @@ const capacity: Capacity = {
     ]),
   ),
   failures: new Map(),
+  failure: null,
 };
-const unknownCapacity: Capacity = { providers: new Map(), failures: new Map() };
+const unknownCapacity: Capacity = { providers: new Map(), failures: new Map(), failure: null };
 
 const answersOf = (values: readonly number[]): Answer[] => [
   answer(
@@ -131,7 +132,11 @@ describe('a snapshot', () => {
   });
 
   test('a policy without healthy host answers takes no part, with the reason', () => {
-    const failure = { kind: 'unreachable', text: 'prometheus is unreachable' } as const;
+    const failure = {
+      kind: 'unreachable',
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      text: 'prometheus is unreachable',
+    } as const;
     const [first, second] = answersOf([0, 0, 0]);
     if (first === undefined || second === undefined) throw new Error('two answers are given');
     const snapshot = assemble(given(full, { given: [{ ...first, instant: null, range: null, failure }, second] }));
@@ -149,9 +154,11 @@ describe('a snapshot', () => {
 
   test('records unknown capacity as unknown, and says why', () => {
     const failures = new Map([['id-of-a', 'placement is unreachable']]);
-    const snapshot = assemble(given(full, { capacity: { providers: capacity.providers, failures: new Map() } }));
+    const snapshot = assemble(
+      given(full, { capacity: { providers: capacity.providers, failures: new Map(), failure: null } }),
+    );
     expect(snapshot.hosts.every((host) => host.inventory !== null)).toBe(true);
-    const without = assemble(given(full, { capacity: { providers: new Map(), failures } }));
+    const without = assemble(given(full, { capacity: { providers: new Map(), failures, failure: null } }));
     expect(without.hosts.map((host) => [host.inventory, host.traits])).toEqual(hosts.map(() => [null, null]));
     expect(without.notes.map((one) => one.code)).toEqual(['capacity-unknown']);
     expect(without.notes[0]?.text).toContain('placement is unreachable');

@@ -30,6 +30,8 @@ export interface Capacity {
   readonly providers: ReadonlyMap<string, ProviderCapacity>;
   /** Why, for those that could not be read. */
   readonly failures: ReadonlyMap<string, string>;
+  /** Why Placement could not be read, in whole or in part; null: it was. */
+  readonly failure: { readonly code: string; readonly text: string } | null;
 }
 
 /** The result of a targeted read of a server that a list no longer shows. */

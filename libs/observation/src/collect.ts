@@ -30,7 +30,8 @@ export async function fetched<T>(read: () => Promise<T>, signal: AbortSignal): P
 }
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-const codeOf = (error: unknown): string =>
+/** The code of an error of Kronos. */
+export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'KRONOS_UNEXPECTED';
 
 export type Part = keyof CloudLists;
@@ -128,7 +129,8 @@ export class CapacityReader {
     const providers = new Map<string, ProviderCapacity>();
     const failures = new Map<string, string>();
     const ids = topology.hosts.map((host) => host.hypervisorId);
-    if (ids.length === 0) return { providers, failures };
+    if (ids.length === 0) return { providers, failures, failure: null };
+    let failure: Capacity['failure'] = null;
 
     let summaries: Readonly<Record<string, ProviderSummary>> = {};
     try {
@@ -144,7 +146,7 @@ export class CapacityReader {
       // Refused: the providers may still be asked one by one. Anything else would only fail once more for each of them.
       if (!(error instanceof MicroversionUnsupported || error instanceof BadRequest || error instanceof Forbidden)) {
         for (const id of ids) failures.set(id, textOf(error));
-        return { providers, failures };
+        return { providers, failures, failure: { code: codeOf(error), text: textOf(error) } };
       }
     }
     await Promise.all(
@@ -158,10 +160,11 @@ export class CapacityReader {
         } catch (error) {
           signal.throwIfAborted();
           failures.set(id, error instanceof NotFound ? 'Placement has no provider for it' : textOf(error));
+          if (!(error instanceof NotFound)) failure ??= { code: codeOf(error), text: textOf(error) };
         }
       }),
     );
-    return { providers, failures };
+    return { providers, failures, failure };
   }
 
   /** A provider that is in the summaries. */

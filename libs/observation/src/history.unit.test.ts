@@ -42,6 +42,7 @@ function prometheusOf(
       runtimeInfo: refuse,
       metricNames: refuse,
       metricType: refuse,
+      inProgress: () => [],
       close: async () => undefined,
     },
   };

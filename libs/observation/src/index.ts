@@ -8,4 +8,4 @@ export { type Duration, type Observation, observe, type Piece } from './observe.
 export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
-export { hostsOf } from './topology.ts';
+export { cellOf, hostsOf } from './topology.ts';

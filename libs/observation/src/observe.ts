@@ -43,6 +43,8 @@ export interface Observation {
   /** By service host: where the list of its servers came from. */
   readonly listings: ReadonlyMap<string, ServerListing>;
   readonly answers: MatchedAnswers;
+  /** The answers before they were matched, by query. */
+  readonly asked: readonly Answer[];
   readonly fates: ReadonlyMap<string, Fate>;
   readonly pieces: readonly Piece[];
   readonly durations: readonly Duration[];
@@ -153,7 +155,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     hosts: hostNamesOf(cloud.lists),
     vms: vmNamesOf(cloud.index),
   });
-  return { fromMs, ...cloud, answers: matched, pieces, durations };
+  return { fromMs, ...cloud, answers: matched, asked: answers, pieces, durations };
 }
 
 function listingsOf(lists: CloudLists, source: Pick<ServerSource, 'listingOf'>): Map<string, ServerListing> {

@@ -1,6 +1,7 @@
 /** Asks Prometheus: each query once per cycle, whichever policies and aggregates it serves. */
 import { type Clock, limit as timeLimit } from '@kronos/clock';
-import { BadQuery, isPlainSelector, type Prometheus, stalenessRange } from '@kronos/prometheus';
+import { BadQuery, isPlainSelector, type Prometheus, stalenessRange, Unauthorized } from '@kronos/prometheus';
+import { codeOf } from './collect.ts';
 import { createLimiter } from './limit.ts';
 import type { Answer, Question } from './readings.ts';
 
@@ -59,12 +60,15 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
   };
 
   const failureOf = async (error: unknown): Promise<NonNullable<Answer['failure']>> => {
-    if (error instanceof BadQuery) return { kind: 'refused', text: error.message };
+    if (error instanceof BadQuery) return { kind: 'refused', code: error.code, text: error.message };
     if (deadline.aborted) {
-      return { kind: 'unreachable', text: `Prometheus did not answer within ${input.deadlineMs / 1000} s` };
+      const text = `Prometheus did not answer within ${input.deadlineMs / 1000} s`;
+      return { kind: 'unreachable', code: 'KRONOS_HTTP_TIMEOUT', text };
     }
     const text = error instanceof Error ? error.message : String(error);
-    return { kind: 'unreachable', text: `${text}; ${await reachability()}` };
+    // Its answer is the reason: whether it answers other requests says no more.
+    if (error instanceof Unauthorized) return { kind: 'unreachable', code: error.code, text };
+    return { kind: 'unreachable', code: codeOf(error), text: `${text}; ${await reachability()}` };
   };
 
   try {

@@ -1,5 +1,6 @@
 /** From the answers of Prometheus to what each aggregate may rely on. Pure. */
 import {
+  type AnswerCause,
   byText,
   type HostObservation,
   type HostReading,
@@ -43,7 +44,7 @@ export interface Answer {
   /** Of `timestamp(query)`; undefined where the query is no plain selector, null when it could not be had. */
   readonly timestamps: readonly Sample[] | null | undefined;
   /** `refused`: the query itself is wrong. */
-  readonly failure: { readonly kind: 'refused' | 'unreachable'; readonly text: string } | null;
+  readonly failure: { readonly kind: 'refused' | 'unreachable'; readonly code: string; readonly text: string } | null;
   /** Prometheus' own warnings: the answer may be incomplete. */
   readonly warnings: readonly string[];
 }
@@ -101,6 +102,8 @@ interface Matched {
 /** All answers of a cycle, matched against the whole cloud; made once, used for every aggregate. */
 export interface MatchedAnswers {
   readonly stalenessMs: number;
+  /** Every host of the cloud. */
+  readonly cloud: readonly HostNames[];
   readonly hosts: readonly (HostSpec & { readonly matched: Matched })[];
   readonly vms: readonly (VmSpec & { readonly matched: Matched })[];
   readonly moveCosts: readonly (VmSpec & { readonly matched: Matched })[];
@@ -143,6 +146,7 @@ export function matchAnswers(input: {
   }
   return {
     stalenessMs: input.stalenessMs,
+    cloud: input.hosts,
     hosts: [...hosts.values()],
     vms: [...vms.values()],
     moveCosts: [...moveCosts.values()],
@@ -166,6 +170,7 @@ export function answersOf(answers: MatchedAnswers, policies: readonly Policy[]):
     set.has(JSON.stringify([query, label, labelType]));
   return {
     stalenessMs: answers.stalenessMs,
+    cloud: answers.cloud,
     hosts: answers.hosts.filter(({ query, label }) => hosts.has(JSON.stringify([query, label]))),
     vms: answers.vms.filter((one) => isIn(vms, one)),
     moveCosts: answers.moveCosts.filter((one) => isIn(moveCosts, one)),
@@ -229,77 +234,140 @@ export interface Readings {
 export function readingsFor(
   answers: MatchedAnswers,
   hosts: readonly Pick<HostObservation, 'name' | 'service'>[],
-  servers: readonly Pick<ServerObservation, 'id' | 'status'>[],
+  servers: readonly Pick<ServerObservation, 'id' | 'status' | 'host'>[],
 ): Readings {
   const notes: Reason[] = [];
   const hostNames = hosts.map((host) => host.name);
   // A host whose service is unknown may well be up: its value is expected too.
   const up = hosts.filter((host) => host.service.state !== 'down').map((host) => host.name);
   const hostReadings = answers.hosts.map(({ query, label, matched }): HostReading => {
-    const judged = judgeFor('host', label, matched, hostNames, up, answers.stalenessMs);
+    const judged = judgeFor(answers, { kind: 'host', label, matched, subjects: hostNames, expected: up });
     const unmatchedLabels = [...matched.ambiguous, ...matched.unknown].sort(byText);
     if (unmatchedLabels.length > 0) notes.push(unmatchedHosts(query, label, matched));
-    const { health, text } = verdict('host', label, matched, judged);
-    return { query, label, health, text, values: { ...judged.values }, missing: [...judged.missing], unmatchedLabels };
+    const verdict = verdictOf('host', label, matched, judged);
+    return { query, label, ...verdict, values: { ...judged.values }, missing: [...judged.missing], unmatchedLabels };
   });
-
-  const ids = servers.map((server) => server.id);
-  const running = servers.filter((server) => server.status === 'ACTIVE').map((server) => server.id);
-  const vmReadingOf = (
-    { query, label, labelType, matched }: MatchedAnswers['vms'][number],
-    most: number,
-    rule: { readonly code: NoteCode; readonly text: string },
-  ): VmReading => {
-    const judged = judgeFor('vm', label, matched, ids, running, answers.stalenessMs);
-    const values: Record<string, number> = {};
-    const outside: string[] = [];
-    for (const [id, value] of Object.entries(judged.values)) {
-      if (value >= 0 && value <= most) values[id] = value;
-      else outside.push(`${id} (${value})`);
-    }
-    if (outside.length > 0) {
-      const text = `${rule.text}, so they count as missing: ${some(outside)}`;
-      notes.push(note(rule.code, text, { query, servers: outside.length }));
-    }
-    if (judged.duplicates.length > 0) {
-      const named = judged.duplicates.map(({ subject, series }) => `${subject} has ${series.join(' and ')}`);
-      const text = `several series for one VM, so none counts: ${some(named, 3)}`;
-      notes.push(note('vm-series-duplicate', text, { query, servers: judged.duplicates.length }));
-    }
-    if (matched.ambiguous.length > 0) {
-      const text = `values of the label ${JSON.stringify(label)} that fit several VMs, so none counts: ${some(matched.ambiguous)}`;
-      notes.push(note('vm-label-ambiguous', text, { query, labels: matched.ambiguous.length }));
-    }
-    const { health, text } = verdict('vm', label, matched, judged);
-    return {
-      query,
-      label,
-      labelType,
-      health,
-      text,
-      values,
-      unmatchedLabels: matched.unknown.length,
-      ambiguousLabels: matched.ambiguous.length,
-    };
+  const read = (spec: MatchedAnswers['vms'][number], rule: VmRule): VmReading => {
+    const { reading, notes: found } = vmReadingOf(answers, spec, rule, servers);
+    notes.push(...found);
+    return reading;
   };
-  const share = { code: 'vm-value-out-of-range', text: 'no share of a host, as they are outside [0,1]' } as const;
-  const rate = { code: 'move-cost-out-of-range', text: 'no bytes per second, as they are below 0' } as const;
-  const vmReadings = answers.vms.map((one) => vmReadingOf(one, 1, share));
-  const moveCostReadings = answers.moveCosts.map((one) => vmReadingOf(one, Number.MAX_VALUE, rate));
+  const vmReadings = answers.vms.map((one) => read(one, SHARE));
+  const moveCostReadings = answers.moveCosts.map((one) => read(one, RATE));
   for (const { query, health, text } of moveCostReadings)
     if (health !== 'HEALTHY')
       notes.push(note('move-cost-unknown', `the cost of moves is not known in full: ${text}`, { query }));
   return { hostReadings, vmReadings, moveCostReadings, notes };
 }
 
+/** Which values of VMs a query may give. */
+interface VmRule {
+  readonly most: number;
+  readonly code: NoteCode;
+  readonly text: string;
+}
+const SHARE: VmRule = { most: 1, code: 'vm-value-out-of-range', text: 'no share of a host, as they are outside [0,1]' };
+const RATE: VmRule = {
+  most: Number.MAX_VALUE,
+  code: 'move-cost-out-of-range',
+  text: 'no bytes per second, as they are below 0',
+};
+
+/** The reading of one query about VMs, and what about it hinders nothing. */
+function vmReadingOf(
+  answers: MatchedAnswers,
+  { query, label, labelType, matched }: MatchedAnswers['vms'][number],
+  rule: VmRule,
+  servers: readonly Pick<ServerObservation, 'id' | 'status' | 'host'>[],
+): { readonly reading: VmReading; readonly notes: readonly Reason[] } {
+  const notes: Reason[] = [];
+  const judged = judgeFor(answers, {
+    kind: 'vm',
+    label,
+    matched: { ...matched, instant: seriesByNova(matched, answers.cloud, servers) },
+    subjects: servers.map((server) => server.id),
+    expected: servers.filter((server) => server.status === 'ACTIVE').map((server) => server.id),
+  });
+  const values: Record<string, number> = {};
+  const outside: { readonly id: string; readonly value: number }[] = [];
+  for (const [id, value] of Object.entries(judged.values)) {
+    if (value >= 0 && value <= rule.most) values[id] = value;
+    else outside.push({ id, value });
+  }
+  if (outside.length > 0) {
+    const text = `${rule.text}, so they count as missing: ${some(outside.map(({ id, value }) => `${id} (${value})`))}`;
+    notes.push(note(rule.code, text, { query, servers: outside.length }));
+  }
+  if (judged.duplicates.length > 0) {
+    const named = judged.duplicates.map(({ subject, series }) => `${subject} has ${series.join(' and ')}`);
+    const text = `several series for one VM, so none counts: ${some(named, 3)}`;
+    notes.push(note('vm-series-duplicate', text, { query, servers: judged.duplicates.length }));
+  }
+  if (matched.ambiguous.length > 0) {
+    const text = `values of the label ${JSON.stringify(label)} that fit several VMs, so none counts: ${some(matched.ambiguous)}`;
+    notes.push(note('vm-label-ambiguous', text, { query, labels: matched.ambiguous.length }));
+  }
+  const found = outside.map(({ value }) => value);
+  const reading = {
+    query,
+    label,
+    labelType,
+    ...verdictOf('vm', label, matched, judged),
+    values,
+    unmatchedLabels: matched.unknown.length,
+    ambiguousLabels: matched.ambiguous.length,
+    ...(outside.length + judged.duplicates.length === 0
+      ? {}
+      : {
+          unused: {
+            outside: outside.length,
+            ...(found.length === 0 ? {} : { lowest: Math.min(...found), highest: Math.max(...found) }),
+            duplicates: judged.duplicates.length,
+          },
+        }),
+  };
+  return { reading, notes };
+}
+
+/**
+ * The series by VM. A VM that was migrated has series of its old host and of its new one for as long as a range of the query
+ * covers both: the one counts that names the host that Nova has the VM on.
+ */
+function seriesByNova(
+  { instant }: Matched,
+  cloud: readonly HostNames[],
+  servers: readonly Pick<ServerObservation, 'id' | 'host'>[],
+): ReadonlyMap<string, readonly Sample[]> {
+  const several = servers.filter(({ id }) => (instant.get(id)?.length ?? 0) > 1);
+  if (several.length === 0) return instant;
+  const labels = several.flatMap(({ id }) => (instant.get(id) ?? []).flatMap((one) => Object.values(one.labels)));
+  const { byLabel } = matchHosts(labels, cloud);
+  const hostOf = (sample: Sample): string | null => {
+    const named = new Set(Object.values(sample.labels).flatMap((value) => byLabel.get(value) ?? []));
+    const [host = null] = named;
+    return named.size === 1 ? host : null;
+  };
+  const chosen = new Map(instant);
+  for (const { id, host } of several) {
+    const samples = instant.get(id) ?? [];
+    const here = samples.filter((sample) => hostOf(sample) === host);
+    // Two series of one host are two exporters, and a series that names no host may be either.
+    if (here.length === 1 && samples.every((sample) => hostOf(sample) !== null)) chosen.set(id, here);
+  }
+  return chosen;
+}
+
 function judgeFor(
-  kind: 'host' | 'vm',
-  label: string,
-  matched: Matched,
-  subjects: readonly string[],
-  expected: readonly string[],
-  stalenessMs: number,
+  { stalenessMs }: Pick<MatchedAnswers, 'stalenessMs'>,
+  asked: {
+    readonly kind: 'host' | 'vm';
+    readonly label: string;
+    readonly matched: Matched;
+    readonly subjects: readonly string[];
+    readonly expected: readonly string[];
+  },
 ): AnswerHealth {
+  const { kind, label, matched, subjects, expected } = asked;
   const { answer } = matched;
   const of = <T>(by: ReadonlyMap<string, readonly T[]>): T[] => subjects.flatMap((subject) => by.get(subject) ?? []);
   return judge({
@@ -317,25 +385,41 @@ function judgeFor(
   });
 }
 
+type Verdict = Pick<HostReading, 'health' | 'text'> & { readonly cause?: AnswerCause };
+
 /** The judgement, with what is known about its cause. */
-function verdict(
-  kind: 'host' | 'vm',
-  label: string,
-  { answer, unlabelled }: Matched,
-  judged: AnswerHealth,
-): Pick<HostReading, 'health' | 'text'> {
-  if (answer.failure !== null) {
-    const health = answer.failure.kind === 'refused' ? 'ERROR' : 'UNREACHABLE';
-    return { health, text: answer.failure.text };
-  }
+function verdictOf(kind: 'host' | 'vm', label: string, matched: Matched, judged: AnswerHealth): Verdict {
+  const { answer, unlabelled } = matched;
+  if (answer.failure !== null) return failureOf(answer.failure);
   const warned = answer.warnings.length > 0 ? [`Prometheus warns: ${some(answer.warnings, 3)}`] : [];
+  const nothing = nothingOf(label, matched);
   if (judged.health === 'HEALTHY') {
-    // An answer that may be incomplete may have left out a part of what a host's value is summed from.
-    if (kind === 'host' && warned.length > 0) return { health: 'PARTIAL', text: warned.join('; ') };
-    return { health: 'HEALTHY', text: '' };
+    // An answer that may be incomplete may have left out a part of what a value is summed from.
+    if (warned.length > 0) return { health: 'PARTIAL', text: warned.join('; '), cause: 'warning' };
+    return { health: 'HEALTHY', text: '', ...(kind === 'vm' && nothing !== null ? { cause: nothing.cause } : {}) };
   }
   const bare = unlabelled > 0 ? [`${unlabelled} series without the label ${JSON.stringify(label)}`] : [];
-  return { health: judged.health, text: [judged.text, ...bare, ...warned].join('; ') };
+  // Without a series that could be used, the names of all hosts say nothing.
+  const lost = judged.cause === 'missing' ? nothing : null;
+  const cause = lost?.cause ?? (judged.cause === 'missing' && warned.length > 0 ? 'warning' : judged.cause);
+  const text = [lost?.text ?? judged.text, ...(lost === null ? bare : []), ...warned].join('; ');
+  return { health: judged.health, text, ...(cause === null ? {} : { cause }) };
+}
+
+function failureOf({ kind, code, text }: NonNullable<Answer['failure']>): Verdict {
+  if (kind === 'refused') return { health: 'ERROR', text, cause: 'refused' };
+  const cause = code === 'KRONOS_PROMETHEUS_UNAUTHORIZED' ? 'unauthorized' : 'unreachable';
+  return { health: 'UNREACHABLE', text, cause };
+}
+
+/** Why an answer has nothing for any aggregate; null where it has. */
+function nothingOf(label: string, matched: Matched): { readonly cause: AnswerCause; readonly text: string } | null {
+  const { answer, byLabel, unknown, unlabelled } = matched;
+  if (answer.instant === null || byLabel.size > 0) return null;
+  if (answer.instant.length === 0) return { cause: 'no-series', text: 'the answer has no series' };
+  const others = unknown.length === 0 ? '' : `; its values: ${some(unknown, 3)}`;
+  const bare = unlabelled === 0 ? '' : `; ${unlabelled} of ${answer.instant.length} series lack it`;
+  return { cause: 'no-label', text: `no value of the label ${JSON.stringify(label)} is known to Nova${others}${bare}` };
 }
 
 function unmatchedHosts(query: string, label: string, { unknown, ambiguous }: Matched): Reason {

@@ -16,8 +16,8 @@ const hostsWith = (states: Readonly<Record<string, 'up' | 'down' | 'unknown'>>) 
   }));
 const allUp = hostsWith({ a: 'up', b: 'up', c: 'up' });
 const running = [
-  { id: '1', status: 'ACTIVE' },
-  { id: '2', status: 'ACTIVE' },
+  { id: '1', status: 'ACTIVE', host: 'a' },
+  { id: '2', status: 'ACTIVE', host: 'b' },
 ];
 
 const healthyVms = answer('vm_cpu', [
@@ -247,14 +247,22 @@ describe('an answer about hosts', () => {
   });
 
   test('is UNREACHABLE when there is no answer, with the reason', () => {
-    const failure = { kind: 'unreachable', text: 'prometheus is unreachable' } as const;
+    const failure = {
+      kind: 'unreachable',
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      text: 'prometheus is unreachable',
+    } as const;
     const reading = hostReading({ ...healthyHosts, instant: null, range: null, failure });
     expect(reading).toMatchObject({ health: 'UNREACHABLE', text: 'prometheus is unreachable', values: {} });
     expect(reading.missing).toEqual(['a', 'b', 'c']);
   });
 
   test('is UNREACHABLE when its age could not be checked', () => {
-    const failure = { kind: 'unreachable', text: 'prometheus did not answer' } as const;
+    const failure = {
+      kind: 'unreachable',
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      text: 'prometheus did not answer',
+    } as const;
     expect(hostReading({ ...healthyHosts, range: null, failure })).toMatchObject({
       health: 'UNREACHABLE',
       text: 'prometheus did not answer',
@@ -262,7 +270,7 @@ describe('an answer about hosts', () => {
   });
 
   test('is ERROR when Prometheus refused the query', () => {
-    const failure = { kind: 'refused', text: 'parse error' } as const;
+    const failure = { kind: 'refused', code: 'KRONOS_PROMETHEUS_BAD_QUERY', text: 'parse error' } as const;
     const reading = hostReading({ ...healthyHosts, instant: null, range: null, failure });
     expect(reading).toMatchObject({ health: 'ERROR', text: 'parse error' });
   });
@@ -280,7 +288,7 @@ describe('an answer about hosts', () => {
     );
     const reading = hostReading(given);
     expect(reading.health).toBe('PARTIAL');
-    expect(reading.text).toContain('3 series without the label "host"');
+    expect(reading.text).toContain('no value of the label "host" is known to Nova; 3 of 3 series lack it');
   });
 
   test('keeps a value outside [0,1] as it is: the scores refuse it and name the host', () => {
@@ -326,13 +334,58 @@ describe('an answer about VMs', () => {
   test('two series for one VM are no value for it, and no error of the answer', () => {
     const { reading, notes } = vmReading(
       answer('vm_cpu', [
-        [{ uuid: '1', host: 'a' }, 0.1],
-        [{ uuid: '1', host: 'b' }, 0.2],
+        [{ uuid: '1', host: 'a', job: 'x' }, 0.1],
+        [{ uuid: '1', host: 'a', job: 'y' }, 0.2],
         [{ uuid: '2' }, 0.3],
       ]),
     );
-    expect(reading).toMatchObject({ health: 'HEALTHY', values: { 2: 0.3 } });
+    expect(reading).toMatchObject({ health: 'HEALTHY', values: { 2: 0.3 }, unused: { outside: 0, duplicates: 1 } });
+    expect(reading.values).toEqual({ 2: 0.3 });
     expect(notes.map((one) => one.code)).toEqual(['vm-series-duplicate']);
+  });
+
+  test('of two series of a VM that was migrated, the one of the host that Nova has it on counts', () => {
+    const { reading, notes } = vmReading(
+      answer('vm_cpu', [
+        [{ uuid: '1', host: 'b' }, 0.2],
+        [{ uuid: '1', host: 'a' }, 0.1],
+        [{ uuid: '2', instance: 'a:9100' }, 0.4],
+        [{ uuid: '2', instance: 'b:9100' }, 0.3],
+      ]),
+    );
+    expect(reading).toMatchObject({ health: 'HEALTHY', values: { 1: 0.1, 2: 0.3 } });
+    expect(reading.unused).toBeUndefined();
+    expect(notes).toEqual([]);
+  });
+
+  test('of two series of which one names no host, none counts: it may be of either', () => {
+    const { reading } = vmReading(
+      answer('vm_cpu', [
+        [{ uuid: '1', host: 'a' }, 0.1],
+        [{ uuid: '1' }, 0.2],
+        [{ uuid: '2' }, 0.3],
+      ]),
+    );
+    expect(reading.values).toEqual({ 2: 0.3 });
+  });
+
+  test('with a warning is PARTIAL, and the warning is quoted', () => {
+    const { reading } = vmReading({
+      ...answer('vm_cpu', [[{ uuid: '1' }, 0.1]]),
+      warnings: ['some replicas of the store gateway are unavailable'],
+    });
+    expect(reading).toMatchObject({ health: 'PARTIAL', cause: 'warning', values: { 1: 0.1 } });
+    expect(reading.text).toContain('store gateway');
+  });
+
+  test('says how many values are outside of [0,1], and how far', () => {
+    const { reading } = vmReading(
+      answer('vm_cpu', [
+        [{ uuid: '1' }, 4.7],
+        [{ uuid: '2' }, -1],
+      ]),
+    );
+    expect(reading).toMatchObject({ values: {}, unused: { outside: 2, lowest: -1, highest: 4.7, duplicates: 0 } });
   });
 
   describe('about what moves cost', () => {
@@ -359,7 +412,7 @@ describe('an answer about VMs', () => {
     });
 
     test('that could not be had are noted, and hinder no policy', () => {
-      const failure = { kind: 'unreachable', text: 'no answer' } as const;
+      const failure = { kind: 'unreachable', code: 'KRONOS_HTTP_UNREACHABLE', text: 'no answer' } as const;
       const { moveCostReadings, vmReadings, notes } = read(
         [healthyHosts, healthyVms, answer('dirtied', [], { instant: null, failure })],
         { moveCostQuery: 'dirtied' },
@@ -390,8 +443,8 @@ describe('an answer about VMs', () => {
     const gone = { ...healthyVms, instant: samples([[{ uuid: '1' }, 0.1]]) };
     expect(vmReading(gone).reading.health).toBe('STALE');
     const stopped = [
-      { id: '1', status: 'ACTIVE' },
-      { id: '2', status: 'SHUTOFF' },
+      { id: '1', status: 'ACTIVE', host: 'a' },
+      { id: '2', status: 'SHUTOFF', host: 'b' },
     ];
     expect(read([healthyHosts, gone], {}, allUp, stopped).vmReadings[0]?.health).toBe('HEALTHY');
   });

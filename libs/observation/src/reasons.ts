@@ -49,3 +49,10 @@ const reason = (code: string, text: string, detail?: Detail): Reason =>
 
 export const problem = (code: ProblemCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
 export const note = (code: NoteCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
+
+/** A list of Nova that could not be read. `detail.error`: the code of the error. */
+export const unread = (
+  code: ProblemCode,
+  what: string,
+  { code: error, text }: { readonly code: string; readonly text: string },
+): Reason => problem(code, `${what} could not be read: ${text}`, { error });

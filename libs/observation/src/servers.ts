@@ -13,7 +13,7 @@ import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Se
 import { optedOutBy, serverWindows } from '@kronos/rules';
 import { isAbandoned } from './abandoned.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { note, problem } from './reasons.ts';
+import { note, problem, unread } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
 interface PlacedServer {
@@ -110,16 +110,11 @@ export function serversOf(input: ServersInput): ServersSeen {
   const { lists, index } = input;
   const problems: Reason[] = [];
   const notes: Reason[] = [];
-  if (!lists.servers.ok)
-    problems.push(problem('servers-unknown', `Nova's servers could not be read: ${lists.servers.text}`));
+  if (!lists.servers.ok) problems.push(unread('servers-unknown', "Nova's servers", lists.servers));
   if (!lists.serverGroups.ok)
-    problems.push(
-      problem('server-groups-unknown', `Nova's server groups could not be read: ${lists.serverGroups.text}`),
-    );
+    problems.push(unread('server-groups-unknown', "Nova's server groups", lists.serverGroups));
   if (!lists.migrations.ok)
-    problems.push(
-      problem('migrations-unknown', `Nova's unfinished migrations could not be read: ${lists.migrations.text}`),
-    );
+    problems.push(unread('migrations-unknown', "Nova's unfinished migrations", lists.migrations));
 
   const hosts = new Set(input.hosts.map((one) => one.name));
   const unknown = new Set(input.unknownHosts);

@@ -2,7 +2,7 @@
 import { byText, type HostObservation, type Reason, some, UNASSIGNED } from '@kronos/contracts';
 import type { ComputeService } from '@kronos/openstack';
 import type { CloudLists, ObserveOptions } from './cloud.ts';
-import { note, problem } from './reasons.ts';
+import { note, problem, unread } from './reasons.ts';
 
 /** A host without what Placement says about it. */
 type HostFacts = Omit<HostObservation, 'inventory' | 'traits'>;
@@ -45,7 +45,7 @@ export function hostsOf(
   });
 
   if (!lists.aggregates.ok) {
-    problems.push(problem('aggregates-unknown', `Nova's aggregates could not be read: ${lists.aggregates.text}`));
+    problems.push(unread('aggregates-unknown', "Nova's aggregates", lists.aggregates));
     return end([], [], null);
   }
   const aggregates = lists.aggregates.value;
@@ -61,7 +61,7 @@ export function hostsOf(
   }
   const uuid = own[0]?.uuid ?? null;
   if (!lists.hypervisors.ok) {
-    problems.push(problem('hypervisors-unknown', `Nova's hypervisors could not be read: ${lists.hypervisors.text}`));
+    problems.push(unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors));
     return end([], [], uuid);
   }
   const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);

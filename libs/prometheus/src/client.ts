@@ -1,4 +1,4 @@
-import { type CallPlace, cut, type HttpAnswer, parseAs } from '@kronos/http';
+import { type CallInProgress, type CallPlace, CallsInProgress, cut, type HttpAnswer, parseAs } from '@kronos/http';
 import { z } from 'zod';
 import { BadAnswer, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
 import { createTransport, DEFAULT_TIMEOUT_MS, type PrometheusOptions } from './transport.ts';
@@ -54,6 +54,8 @@ export interface Prometheus {
    * none declares one, where they disagree, and where the server keeps no metadata (a 404 is an answer). @throws as `runtimeInfo`
    */
   metricType(metric: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<string | null>;
+  /** The calls that are under way, the oldest first. */
+  inProgress(): readonly CallInProgress[];
   close(): Promise<void>;
 }
 
@@ -115,19 +117,19 @@ const resultTypes: Readonly<Record<string, string>> = {
 
 export function createPrometheus(options: PrometheusOptions): Prometheus {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const { get, ask, credentials, close } = createTransport(options);
+  const { inProgress = new CallsInProgress() } = options;
+  const { get, ask, credentials, close } = createTransport({ ...options, inProgress });
 
   function open(place: CallPlace, answer: HttpAnswer, query: string | undefined): z.infer<typeof envelopeSchema> {
-    if (answer.status === 401 || answer.status === 403) {
-      throw new Unauthorized(place.url, answer.status, credentials);
-    }
+    if (answer.status === 401 || answer.status === 403)
+      throw new Unauthorized(place.url, answer.status, credentials, wordsOf(answer.text));
     if (answer.status >= 200 && answer.status < 300) {
       const envelope = parseAs(place, envelopeSchema, answer.text);
       if (envelope.status === 'success') return envelope;
     }
     const envelope = readEnvelope(answer.text);
     const errorType = envelope?.errorType;
-    const reason = envelope?.error ?? (cut(answer.text.replace(/\s+/g, ' ').trim(), 200) || 'no reason given');
+    const reason = wordsOf(answer.text);
     if (errorType === 'timeout') throw new Timeout(place, 'headers', timeoutMs, true, new Error(reason));
     if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
       throw new BadQuery(query, errorType, reason);
@@ -200,6 +202,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       return types.size === 1 ? type : null;
     },
 
+    inProgress: () => inProgress.list(),
     close,
   };
 }
@@ -217,6 +220,18 @@ export function parseValue(text: string): number | undefined {
   }
   const value = Number(text);
   return text.trim() === '' || Number.isNaN(value) ? undefined : value;
+}
+
+/** What an answer that is no result says: the error of the API, else its text without markup. */
+function wordsOf(text: string): string {
+  const error = readEnvelope(text)?.error;
+  if (error !== undefined) return error;
+  const plain = text
+    .replace(/<(style|script|title)[^>]*>.*?<\/\1>/gis, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return cut(plain, 200) || 'no reason given';
 }
 
 function readEnvelope(text: string): z.infer<typeof envelopeSchema> | undefined {

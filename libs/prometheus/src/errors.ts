@@ -24,14 +24,17 @@ export class Unauthorized extends Error {
   readonly code = 'KRONOS_PROMETHEUS_UNAUTHORIZED';
   readonly url: string;
   readonly status: number;
+  /** The words of the answer. */
+  readonly reason: string;
+  readonly remedy =
+    'Set in [prometheus] what the answer misses: bearer_token, bearer_token_file, username and password, or headers (a tenant: X-Scope-OrgID).';
 
-  constructor(url: string, status: number, used: string) {
-    super(
-      `Prometheus answered ${status} at ${url} (sent: ${used}); set bearer_token, bearer_token_file, or username and password`,
-    );
+  constructor(url: string, status: number, used: string, reason: string) {
+    super(`Prometheus answered ${status} at ${url}: ${reason} (sent: ${used})`);
     this.name = 'Unauthorized';
     this.url = url;
     this.status = status;
+    this.reason = reason;
   }
 }
 

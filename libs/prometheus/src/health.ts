@@ -1,4 +1,4 @@
-import { some } from '@kronos/contracts';
+import { type AnswerCause, some } from '@kronos/contracts';
 import type { RangeSeries, Sample } from './client.ts';
 
 /**
@@ -10,6 +10,8 @@ type Health = 'HEALTHY' | 'STALE' | 'PARTIAL' | 'UNREACHABLE' | 'ERROR';
 
 /** Names in one problem. */
 const SHOWN = 10;
+/** Hosts or VMs whose series one problem names. */
+const DUPLICATES_SHOWN = 2;
 
 export interface AnswerInput {
   /** `host`: every expected subject must have a value. `vm`: missing ones are no fault of the answer. */
@@ -34,6 +36,8 @@ export interface AnswerHealth {
   readonly health: Health;
   /** The problem as a sentence; empty when HEALTHY. */
   readonly text: string;
+  /** Null when HEALTHY. */
+  readonly cause: AnswerCause | null;
   /** Finite values by subject. 0 is a value. Stale and duplicate ones are not in it. */
   readonly values: Readonly<Record<string, number>>;
   /** Expected subjects without a value, whatever the cause. */
@@ -95,27 +99,29 @@ export function judge(input: AnswerInput): AnswerHealth {
   const what = input.kind === 'host' ? 'hosts' : 'VMs';
   const problems: string[] = [];
   const ageUnknown = input.range === null || input.timestamps === null;
-  const judged = ((): Health => {
-    if (input.instant === null) return 'UNREACHABLE';
-    if (ageUnknown) return 'UNREACHABLE';
-    if (input.kind === 'host' && duplicates.length > 0) return 'ERROR';
-    if (stale.length > 0) return 'STALE';
-    if (input.kind === 'host' && missing.length > 0) return 'PARTIAL';
-    return 'HEALTHY';
+  const bad = notFinite.filter((subject) => expected.includes(subject));
+  const absent = missing.filter((subject) => !now.has(subject) && !stale.includes(subject));
+  const [judged, cause] = ((): [Health, AnswerCause | null] => {
+    if (input.instant === null || ageUnknown) return ['UNREACHABLE', 'unreachable'];
+    if (input.kind === 'host' && duplicates.length > 0) return ['ERROR', 'duplicate-series'];
+    if (stale.length > 0) return ['STALE', 'stale'];
+    if (input.kind === 'vm' || missing.length === 0) return ['HEALTHY', null];
+    return ['PARTIAL', absent.length === 0 && bad.length > 0 ? 'not-finite' : 'missing'];
   })();
   if (input.instant === null) problems.push('no answer');
   else if (ageUnknown) problems.push('the age of the answer could not be checked');
-  for (const { subject, series } of duplicates)
-    problems.push(`${subject} has ${series.length} series: ${series.join(' and ')}`);
+  for (const { subject, series } of duplicates.slice(0, DUPLICATES_SHOWN))
+    problems.push(`${subject} has ${series.length} series: ${series.slice(0, 3).join(' and ')}`);
+  if (duplicates.length > DUPLICATES_SHOWN)
+    problems.push(`${duplicates.length - DUPLICATES_SHOWN} more ${what} have several series`);
   if (stale.length > 0) problems.push(`stale ${what}: ${some(stale, SHOWN)}`);
-  const bad = notFinite.filter((subject) => expected.includes(subject));
   if (bad.length > 0) problems.push(`${what} with NaN or Inf: ${some(bad, SHOWN)}`);
-  const absent = missing.filter((subject) => !now.has(subject) && !stale.includes(subject));
   if (input.instant !== null && input.kind === 'host' && absent.length > 0)
     problems.push(`missing ${what}: ${some(absent, SHOWN)}`);
   return {
     health: judged,
     text: judged === 'HEALTHY' ? '' : problems.join('; '),
+    cause,
     values,
     missing,
     stale,

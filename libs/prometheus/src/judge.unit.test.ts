@@ -27,6 +27,7 @@ describe('an answer about hosts', () => {
     const instant = [sample('a', 0), sample('b', 0.5)];
     expect(judge(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }))).toEqual({
       health: 'HEALTHY',
+      cause: null,
       text: '',
       values: { a: 0, b: 0.5 },
       missing: [],

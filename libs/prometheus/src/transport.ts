@@ -16,6 +16,7 @@ export interface PrometheusOptions
     | 'sleep'
     | 'random'
     | 'userAgent'
+    | 'inProgress'
   > {
   /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
   readonly url: string;

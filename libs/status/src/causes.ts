@@ -49,6 +49,9 @@ const work = [
   'abort-unanswered',
 ] as const;
 
+/** The work that writes to the event log. */
+const workAfterSnapshots = work.filter((code) => code !== 'snapshot-none' && code !== 'snapshot-late');
+
 export const causes = {
   // The event log.
   'nats-unreachable': {
@@ -107,7 +110,7 @@ export const causes = {
     remedy: 'Raise [nats] log_max_bytes on all services and run `kronos provision`.',
     section: 'kronoslogfull',
     apart: [],
-    explains: ['append-refused', 'stream-filling', 'service-unready', ...work.slice(2)],
+    explains: ['append-refused', 'stream-filling', 'service-unready', ...workAfterSnapshots],
   },
   'stream-full': {
     severity: 'alarm',
@@ -177,12 +180,41 @@ export const causes = {
     apart: [],
     explains: ['service-unready', 'observation-problem', 'host-unknown', 'policy-no-destination', ...work],
   },
+  'openstack-refused': {
+    severity: 'alarm',
+    remedy:
+      'Correct the credentials of [nova] (or of its cloud in clouds.yaml), and give the user the roles of deploy/openstack.',
+    section: 'openstack-refused',
+    apart: [],
+    explains: [
+      'openstack-unread',
+      'service-unready',
+      'observation-problem',
+      'host-unknown',
+      'policy-no-destination',
+      ...work,
+    ],
+  },
+  'prometheus-refused': {
+    severity: 'alarm',
+    remedy: 'Correct the credentials and headers in [prometheus]; the answer says what the server misses.',
+    section: 'prometheus-refused',
+    apart: [],
+    explains: [
+      'prometheus-unread',
+      'service-unready',
+      'policy-skipped',
+      'policy-no-host',
+      'policy-no-server',
+      'policy-few-servers',
+    ],
+  },
   'prometheus-unread': {
     severity: 'alarm',
     remedy: 'Restore Prometheus, or correct [prometheus]; `kronos config check` runs each query once.',
     section: 'prometheus-unread',
     apart: [],
-    explains: ['service-unready', 'policy-skipped', 'policy-no-host', 'policy-no-server'],
+    explains: ['service-unready', 'policy-skipped', 'policy-no-host', 'policy-no-server', 'policy-few-servers'],
   },
   'options-conflict': {
     severity: 'alarm',
@@ -256,6 +288,31 @@ export const causes = {
     apart: ['aggregate', 'reason'],
     explains: [],
   },
+  'cell-down': {
+    severity: 'alarm',
+    remedy: 'Repair the database of the cell, or its way to nova-api: the aggregate is not planned until then.',
+    section: 'cell-down',
+    apart: ['aggregate'],
+    explains: ['host-unknown', 'observation-problem', 'policy-no-destination', 'server-stuck'],
+  },
+  'computes-down': {
+    severity: 'alarm',
+    remedy:
+      'Look at the message bus (RabbitMQ) and at nova-conductor before the hosts: every nova-compute reports through them.',
+    section: 'computes-down',
+    apart: [],
+    explains: [
+      'host-down',
+      'host-broken',
+      'server-stuck',
+      'policy-no-destination',
+      'policy-skipped',
+      'policy-no-host',
+      'policy-no-server',
+      'policy-few-servers',
+      'decision-warning',
+    ],
+  },
   'host-down': {
     severity: 'alarm',
     remedy: 'Repair the host, or disable its nova-compute service.',
@@ -288,7 +345,7 @@ export const causes = {
     severity: 'alarm',
     remedy: 'Correct imbalance_query or host_label; `kronos config check` shows the labels that the series have.',
     section: 'kronospolicymatchesnothing',
-    apart: ['policy'],
+    apart: ['reason'],
     explains: ['policy-skipped'],
   },
   'policy-no-server': {
@@ -299,11 +356,33 @@ export const causes = {
     apart: ['policy'],
     explains: [],
   },
+  'policy-server-values': {
+    severity: 'alarm',
+    remedy:
+      'Make vm_profile_query the share of its host that a VM uses, from 0 to 1; `kronos config check` shows the range.',
+    section: 'policy-server-values',
+    apart: ['policy', 'reason'],
+    explains: [],
+  },
+  'policy-few-servers': {
+    severity: 'info',
+    remedy: 'Run the exporter of VMs on every host; `kronos advise` names the VMs without a value.',
+    section: 'policy-server-values',
+    apart: ['policy'],
+    explains: [],
+  },
+  'policy-answer-partial': {
+    severity: 'info',
+    remedy: 'Repair the store that the warning names.',
+    section: 'policy-server-values',
+    apart: ['policy'],
+    explains: [],
+  },
   'policy-skipped': {
     severity: 'alarm',
     remedy: 'Repair the exporter or the query; `kronos config check` names the hosts.',
     section: 'kronospolicywithoutdata',
-    apart: ['aggregate', 'policy'],
+    apart: ['aggregate', 'reason'],
     explains: [],
   },
 

@@ -26,7 +26,7 @@ import type {
   ServiceFacts,
   StreamFacts,
 } from './facts.ts';
-import { alive } from './findings.ts';
+import { alive } from './serviceFindings.ts';
 
 type Source = Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
 
@@ -234,7 +234,20 @@ function heartbeatOf({ message, problem, storedAt }: Delivered<Message>): Heartb
     instance,
     version,
     state,
-    failing,
+    failing: failing.map(({ check, reason, parts }) => ({
+      check,
+      reason,
+      ...(parts === undefined
+        ? {}
+        : {
+            parts: parts.map(({ code, part, text, since }) => ({
+              code,
+              part,
+              text,
+              sinceMs: since === undefined ? null : Date.parse(since),
+            })),
+          }),
+    })),
     aggregates,
     options,
     checkpoint,

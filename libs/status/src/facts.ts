@@ -40,7 +40,17 @@ export type Heartbeat = {
   readonly version: string;
   readonly state: 'starting' | 'running' | 'stopping' | 'stopped';
   /** Readiness checks that do not pass. */
-  readonly failing: readonly { readonly check: string; readonly reason: string }[];
+  readonly failing: readonly {
+    readonly check: string;
+    readonly reason: string;
+    /** Absent: the check has one meaning, or the service is of Kronos 0.1. */
+    readonly parts?: readonly {
+      readonly code: string;
+      readonly part: string;
+      readonly text: string;
+      readonly sinceMs: number | null;
+    }[];
+  }[];
   /** Aggregates that it serves. */
   readonly aggregates: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;

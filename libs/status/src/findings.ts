@@ -1,4 +1,4 @@
-import { clause, type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
+import { clause, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -9,26 +9,15 @@ import {
   skipText,
   undispatched,
 } from '@kronos/projections';
-import type { CauseCode, Place } from './causes.ts';
 import { cellStage } from './cells.ts';
-import type { AggregateInput, Facts, Heartbeat, NewestSnapshot, StreamFacts } from './facts.ts';
+import type { AggregateInput, Facts, StreamFacts } from './facts.ts';
+import type { Finding } from './finding.ts';
+import { serviceFindings } from './serviceFindings.ts';
+import { snapshotFindings } from './snapshotFindings.ts';
 import { span, when } from './times.ts';
-
-/** One thing that is not as it must be. {@link alarms} orders findings by cause. */
-export type Finding = {
-  readonly code: CauseCode;
-  readonly place: Place;
-  /** The place in words. */
-  readonly about: string;
-  readonly text: string;
-  /** Where it differs from the cause's own. */
-  readonly remedy?: string;
-};
 
 /** Time that a snapshot or a decision may take beyond its interval. */
 const GRACE_MS = 2000;
-/** A heartbeat is late after this many intervals: two may be lost. */
-const HEARTBEATS_MISSED = 3;
 /** A move that nobody started this long after it could be is a sign that no executor works. */
 const UNSTARTED_MS = 120_000;
 /** An attempt that runs for longer is followed by nobody, or Nova is stuck. */
@@ -42,15 +31,6 @@ const FULL = 0.98;
 const FILLING = 0.8;
 
 const LOG_STREAM = streamNames.log;
-
-/** Problems of a snapshot that say a list of Nova's could not be read. */
-const UNREAD = new Set([
-  'aggregates-unknown',
-  'hypervisors-unknown',
-  'servers-unknown',
-  'server-groups-unknown',
-  'migrations-unknown',
-]);
 
 /** Everything that is not as it must be, in no particular order. Pure. */
 export function findings(facts: Facts): Finding[] {
@@ -128,178 +108,10 @@ function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): 
   ];
 }
 
-export const isLate = ({ storedAtMs, intervalSeconds }: Heartbeat, nowMs: number): boolean =>
-  nowMs - storedAtMs > HEARTBEATS_MISSED * intervalSeconds * 1000;
-
-/** Instances that are at work, as far as their heartbeats say. */
-export const alive = (heartbeats: readonly Heartbeat[], nowMs: number): Heartbeat[] =>
-  heartbeats.filter((one) => one.state !== 'stopped' && !isLate(one, nowMs));
-
-/** Which services an aggregate cannot do without. In a dry run with nothing left to move it needs no executor. */
-function needed(service: ServiceName, input: AggregateInput): boolean {
-  if (service !== 'executor') return true;
-  return !optionsOf(input.state).dryRun || inFlight(input.state).length > 0;
-}
-
-function serviceFindings({ services, aggregates, nowMs }: Facts): Finding[] {
-  if (!services.known)
-    return [
-      { code: 'services-unknown', place: {}, about: 'services', text: `their state is unknown: ${services.text}` },
-    ];
-  const living = alive(services.heartbeats, nowMs);
-  return [
-    ...serviceNames.flatMap((service) => missing(service, services.heartbeats, aggregates, nowMs)),
-    ...living.flatMap(unready),
-    ...living.flatMap(({ sinks }) => sinks.map((one) => failing(one, nowMs))),
-    ...lost(services.heartbeats, living, nowMs),
-    ...differences(living),
-  ];
-}
-
-/** A receiver of notifications that takes none. */
-const failing = ({ sink, sinceMs, reason }: Heartbeat['sinks'][number], nowMs: number): Finding => ({
-  code: 'sink-failing',
-  place: { sink },
-  about: `[notify:${sink}]`,
-  text: `has taken no notification since ${when(sinceMs, nowMs)}: ${reason}`,
-});
-
-/** Aggregates that no living instance of a service serves. */
-function missing(
-  service: ServiceName,
-  heartbeats: readonly Heartbeat[],
-  aggregates: readonly AggregateInput[],
-  nowMs: number,
-): Finding[] {
-  const own = heartbeats.filter((one) => one.service === service);
-  const living = alive(own, nowMs);
-  const need = aggregates.filter((input) => needed(service, input)).map(({ aggregate }) => aggregate);
-  const without = need.filter((aggregate) => !living.some((one) => one.aggregates.includes(aggregate)));
-  if (without.length === 0) return [];
-  if (living.length > 0)
-    return without.map((aggregate) => ({
-      code: 'service-missing',
-      place: { service, aggregate },
-      about: `${service} of ${aggregate}`,
-      text: `no ${service} serves this aggregate`,
-    }));
-  const last = own.toSorted((a, b) => b.storedAtMs - a.storedAtMs)[0];
-  const text =
-    last === undefined
-      ? 'no instance has sent a heartbeat recently'
-      : last.state === 'stopped'
-        ? `${last.instance} was stopped at ${when(last.storedAtMs, nowMs)}, and no other instance runs`
-        : `${last.instance} sent its last heartbeat at ${when(last.storedAtMs, nowMs)}: it ended, hangs, or cannot reach NATS`;
-  return [{ code: 'service-missing', place: { service }, about: service, text }];
-}
-
-/** Instances that ended without saying so, where others do their work. */
-function lost(heartbeats: readonly Heartbeat[], living: readonly Heartbeat[], nowMs: number): Finding[] {
-  return heartbeats.flatMap((one): Finding[] => {
-    const { service, instance, storedAtMs } = one;
-    if (one.state === 'stopped' || !isLate(one, nowMs)) return [];
-    const others = living.filter((other) => other.service === service);
-    if (!one.aggregates.every((aggregate) => others.some((other) => other.aggregates.includes(aggregate)))) return [];
-    return [
-      {
-        code: 'replica-lost',
-        place: { service, instance },
-        about: service,
-        text: `${instance} ended without an orderly stop; its last heartbeat was at ${when(storedAtMs, nowMs)}`,
-      },
-    ];
-  });
-}
-
-/** Words of a NATS server that is out of storage as a whole, not only at the limit of one stream. */
-const OUT_OF_STORAGE = /insufficient|resource limits|no space left|storage exceeded|\((10023|10028|10047)\)/i;
-
-/** The causes that keep an instance from its work: its start or stop, and its failing checks, by their meaning. */
-function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
-  const changing: Finding[] =
-    state === 'running'
-      ? []
-      : [
-          {
-            code: 'service-unready',
-            place: { service, instance, check: 'started' },
-            about: `${service} ${instance}`,
-            text: `is ${state}`,
-          },
-        ];
-  const failed = failing.map(({ check, reason }): Finding => {
-    const about = `${service} ${instance}`;
-    const place = { service, instance };
-    switch (check) {
-      case 'openstack':
-        return { code: 'openstack-unread', place, about: service, text: `OpenStack is not read: ${brief(reason)}` };
-      case 'prometheus':
-        return { code: 'prometheus-unread', place, about: service, text: `Prometheus is not read: ${brief(reason)}` };
-      case 'identity':
-        return { code: 'log-in-doubt', place: {}, about: LOG_STREAM, text: reason };
-      case 'checkpoint':
-        return { code: 'checkpoint-wrong', place: {}, about, text: reason };
-      case 'options':
-        return { code: 'options-conflict', place, about, text: reason };
-      case 'clock':
-        return { code: 'clock-skew', place: { instance }, about, text: reason };
-      case 'appends':
-        return OUT_OF_STORAGE.test(reason)
-          ? { code: 'storage-full', place: {}, about: 'NATS', text: `the server is out of storage: ${reason}` }
-          : reason.includes(LOG_STREAM) && /maximum bytes/.test(reason)
-            ? { code: 'log-full', place: {}, about: LOG_STREAM, text: `the event log accepts no messages: ${reason}` }
-            : { code: 'append-refused', place: {}, about, text: `NATS accepts no messages: ${reason}` };
-      default:
-        return {
-          code: 'service-unready',
-          place: { ...place, check },
-          about,
-          text: `is not ready: ${check}: ${reason}`,
-        };
-    }
-  });
-  return [...changing, ...failed];
-}
-
-/** The first of several parts of a reason, and how many more there are. */
-function brief(reason: string): string {
-  const [first = reason, ...rest] = reason.replace(/^not read: /, '').split('; ');
-  return rest.length === 0 ? first : `${first} (and ${rest.length} more)`;
-}
-
-/** Replicas that work by different options, and services of different versions. */
-function differences(living: readonly Heartbeat[]): Finding[] {
-  const found: Finding[] = [];
-  for (const [service, replicas] of Map.groupBy(living, (one) => one.service)) {
-    const [first, ...others] = replicas;
-    if (first === undefined) continue;
-    const names = new Set(replicas.flatMap(({ options }) => Object.keys(options)));
-    const differ = [...names].filter((name) =>
-      others.some(({ options }) => JSON.stringify(options[name]) !== JSON.stringify(first.options[name])),
-    );
-    if (differ.length > 0)
-      found.push({
-        code: 'replicas-differ',
-        place: { service },
-        about: service,
-        text: `its replicas have different options: ${differ.toSorted().join(', ')}`,
-      });
-  }
-  const versions = [...new Set(living.map((one) => one.version))].toSorted();
-  if (versions.length > 1)
-    found.push({
-      code: 'versions-differ',
-      place: {},
-      about: 'services',
-      text: `several versions are running: ${versions.map((version) => `${version} (${[...new Set(living.flatMap((one) => (one.version === version ? [one.service] : [])))].join(', ')})`).join(', ')}`,
-    });
-  return found;
-}
-
 function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   return [
     ...observation(input, nowMs),
-    ...(input.newest === null ? [] : seen(input.aggregate, input.newest)),
+    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)),
     ...decisions(input, nowMs),
     ...moves(input, nowMs),
   ];
@@ -329,59 +141,6 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
       text: `no snapshot was decided since ${when(undecidedSinceMs, nowMs)}; the last decision is ${state.decided === null ? 'missing' : `of ${when(state.decided.snapshotMs, nowMs)}`}`,
     });
   return found;
-}
-
-/** The findings of the newest snapshot about hosts and policies. */
-function seen(aggregate: string, newest: NewestSnapshot): Finding[] {
-  const found: Finding[] = [];
-  for (const { code, text } of newest.problems)
-    found.push(
-      UNREAD.has(code)
-        ? { code: 'openstack-unread', place: { service: 'scorer', aggregate }, about: aggregate, text: brief(text) }
-        : { code: 'observation-problem', place: { aggregate, reason: code }, about: aggregate, text },
-    );
-  if (newest.outOfService === undefined)
-    found.push({
-      code: 'snapshot-unjudged',
-      place: { aggregate },
-      about: aggregate,
-      text: 'the states of its hosts are unknown: an older scorer took the newest snapshot',
-    });
-  const states = {
-    down: { code: 'host-down', text: 'is down' },
-    forcedDown: { code: 'host-down', text: 'is forced down' },
-    unknown: { code: 'host-unknown', text: 'is in an unknown state' },
-    disabled: { code: 'host-disabled', text: 'is disabled' },
-  } as const;
-  for (const { state, count, hosts } of newest.outOfService ?? []) {
-    const { code, text } = states[state];
-    const sentence = `nova-compute ${text} (${count} of ${newest.hosts} hosts of ${aggregate})`;
-    for (const host of hosts) found.push({ code, place: { aggregate, host }, about: host, text: sentence });
-  }
-  if (newest.abandoned !== undefined)
-    found.push({ code: 'migration-abandoned', place: { aggregate }, about: aggregate, text: newest.abandoned.text });
-  for (const { policy, participates, reason, matchedHosts, matchedServers } of newest.policies) {
-    const place = { aggregate, policy };
-    const about = `policy ${policy} in ${aggregate}`;
-    if (!participates) found.push(skipped(place, about, reason?.code ?? null, reason?.text ?? 'for an unknown reason'));
-    if (matchedHosts === 0 && newest.hosts > 0)
-      found.push({ code: 'policy-no-host', place, about, text: `its query matches none of ${newest.hosts} hosts` });
-    if (matchedServers === 0 && newest.servers > 0)
-      found.push({ code: 'policy-no-server', place, about, text: `its query matches none of ${newest.servers} VMs` });
-  }
-  return found;
-}
-
-function skipped(place: Place, about: string, code: string | null, text: string): Finding {
-  if (code === 'policy-no-destination') return { code, place, about, text };
-  if (code === 'policy-unreachable')
-    return {
-      code: 'prometheus-unread',
-      place: { ...place, service: 'scorer' },
-      about: place.aggregate ?? about,
-      text: `Prometheus is not read: ${text}`,
-    };
-  return { code: 'policy-skipped', place, about, text: `it is skipped: ${text}` };
 }
 
 function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: number): Finding[] {

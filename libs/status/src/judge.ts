@@ -1,7 +1,8 @@
 import { some } from '@kronos/contracts';
 import { type Cause, type CauseCode, causes, type Place } from './causes.ts';
 import type { Facts } from './facts.ts';
-import { type Finding, findings } from './findings.ts';
+import type { Finding } from './finding.ts';
+import { findings } from './findings.ts';
 
 /** Something that somebody has to look at, or should know: one cause, with everything that it explains. */
 export type Alarm = {

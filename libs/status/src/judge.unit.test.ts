@@ -17,8 +17,24 @@ const without = (service: string, ...others: Heartbeat[]) => [
   ...serviceNames.filter((one) => one !== service).map((one) => heartbeat(one, nowMs)),
   ...others,
 ];
-const failing = (service: Heartbeat['service'], check: string, reason: string) =>
-  without(service, heartbeat(service, nowMs, { failing: [{ check, reason }] }));
+type Parts = NonNullable<Heartbeat['failing'][number]['parts']>;
+const failing = (service: Heartbeat['service'], check: string, reason: string, parts?: Parts) =>
+  without(
+    service,
+    heartbeat(service, nowMs, { failing: [{ check, reason, ...(parts === undefined ? {} : { parts }) }] }),
+  );
+/** A check that fails with these parts: its reason says nothing, so that only their codes are judged. */
+const failingBy = (
+  service: Heartbeat['service'],
+  check: string,
+  ...parts: readonly (readonly [code: string, part: string, text: string, sinceMs?: number])[]
+) =>
+  failing(
+    service,
+    check,
+    'for people',
+    parts.map(([code, part, text, sinceMs = null]) => ({ code, part, text, sinceMs })),
+  );
 
 describe('the causal order', () => {
   const table: Readonly<Record<string, Cause>> = causes;
@@ -98,7 +114,11 @@ describe('status', () => {
       'log-full',
       'the log refused an event',
       wellFacts(undefined, {
-        heartbeats: failing('planner', 'appends', 'KRONOS_LOG: kronos.plans.gpu: maximum bytes exceeded (10077)'),
+        heartbeats: failingBy('planner', 'appends', [
+          'stream-full',
+          'KRONOS_LOG',
+          'kronos.plans.gpu: maximum bytes exceeded (10077)',
+        ]),
       }),
       /maximum bytes exceeded \(10077\)/,
     ],
@@ -114,11 +134,11 @@ describe('status', () => {
       'storage-full',
       'the server is out of storage',
       wellFacts(undefined, {
-        heartbeats: failing(
-          'scorer',
-          'appends',
-          'KRONOS_SNAPSHOTS: kronos.snapshots.gpu: insufficient resources (10023)',
-        ),
+        heartbeats: failingBy('scorer', 'appends', [
+          'storage-full',
+          'KRONOS_SNAPSHOTS',
+          'kronos.snapshots.gpu: insufficient resources (10023)',
+        ]),
       }),
       /out of storage: .*insufficient resources \(10023\)/,
     ],
@@ -134,10 +154,14 @@ describe('status', () => {
       'append-refused',
       'the disk of the server is full: what is written has no answer',
       wellFacts(undefined, {
-        heartbeats: failing('planner', 'appends', 'KRONOS_LOG: gpu-1 on kronos.plans.gpu: no answer in time'),
+        heartbeats: failingBy('planner', 'appends', [
+          'append-unanswered',
+          'KRONOS_LOG',
+          'gpu-1 on kronos.plans.gpu: no answer in time',
+        ]),
         input: { undecidedSinceMs: nowMs - 80_000 },
       }),
-      /accepts no messages: KRONOS_LOG.*no answer in time/,
+      /does not store: KRONOS_LOG.*no answer in time/,
     ],
     [
       'services-unknown',
@@ -187,7 +211,12 @@ describe('status', () => {
       'openstack-unread',
       'Nova does not answer',
       wellFacts(undefined, {
-        heartbeats: failing('scorer', 'openstack', 'not read: servers: refused; services: refused'),
+        heartbeats: failingBy(
+          'scorer',
+          'openstack',
+          ['KRONOS_HTTP_UNREACHABLE', 'servers', 'servers: refused'],
+          ['KRONOS_HTTP_UNREACHABLE', 'services', 'services: refused'],
+        ),
       }),
       /servers: refused \(and 1 more\)/,
     ],
@@ -563,13 +592,13 @@ describe('one cause gives one alarm', () => {
     one(
       { ...facts, services: { known: true, heartbeats: failing('scorer', 'prometheus', 'refused') } },
       'prometheus-unread',
-      ['policy-no-host', 'policy-no-server'],
+      ['policy-no-server'],
     );
   });
   it('when the log is full: services that cannot append, and what then stands still', () => {
     const facts = wellFacts(undefined, {
       facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
-      heartbeats: failing('planner', 'appends', 'KRONOS_LOG: kronos.plans.gpu: maximum bytes exceeded (10077)'),
+      heartbeats: failingBy('planner', 'appends', ['stream-full', 'KRONOS_LOG', 'maximum bytes exceeded (10077)']),
       input: { undecidedSinceMs: nowMs - 80_000 },
     });
     one(facts, 'log-full', ['snapshot-undecided']);

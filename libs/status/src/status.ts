@@ -1,8 +1,8 @@
 import { serviceNames } from '@kronos/contracts';
 import { type AggregateStatus, aggregateStatus } from './aggregate.ts';
 import type { Facts, Heartbeat, StreamFacts } from './facts.ts';
-import { isLate } from './findings.ts';
 import { type Alarm, judge } from './judge.ts';
+import { isLate } from './serviceFindings.ts';
 
 /** One instance of a service, as its newest heartbeat says. */
 type ServiceStatus = Omit<Heartbeat, 'state'> & {

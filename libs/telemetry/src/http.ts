@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
-import { parseJson } from '@kronos/contracts';
+import { type FailingPart, parseJson } from '@kronos/contracts';
 import { HttpListenError } from './errors.ts';
 import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
@@ -10,8 +10,10 @@ import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
 import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
 import { scrub } from './scrub.ts';
 
-/** The result of a readiness check. */
-export type Check = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+/** The result of a readiness check. `parts`: what fails, for programs; `reason` is for people. */
+export type Check =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: string; readonly parts?: readonly FailingPart[] };
 
 /** A check that takes longer than this fails. */
 const CHECK_TIMEOUT_MS = 5000;

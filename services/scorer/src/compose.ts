@@ -2,6 +2,7 @@
 import type { Snapshot } from '@kronos/contracts';
 import {
   assemble,
+  type Capacity,
   CapacityReader,
   hostsOf,
   type KnownServer,
@@ -17,12 +18,16 @@ import { cycleAt } from './schedule.ts';
 export type Observed = Observation & { readonly history: ReadHistory | null };
 
 /** @throws what reading capacities and, for a plan between cells, volumes and ports throws */
-export type Compose = (
-  request: SnapshotRequest,
-  observation: Observed,
-  known: readonly KnownServer[],
-  signal: AbortSignal,
-) => Promise<Snapshot>;
+export type Compose = {
+  readonly snapshot: (
+    request: SnapshotRequest,
+    observation: Observed,
+    known: readonly KnownServer[],
+    signal: AbortSignal,
+  ) => Promise<Snapshot>;
+  /** By aggregate, the last reading of its capacity. */
+  readonly capacities: () => ReadonlyMap<string, Capacity>;
+};
 
 export function createCompose(
   deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'settings' | 'clock' | 'metrics'>,
@@ -30,6 +35,7 @@ export function createCompose(
   const { settings, clock, metrics } = deps;
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
   const forecasts = forecastsOf(settings);
+  const capacities = new Map<string, Capacity>();
 
   /** One aggregate of the observation. */
   async function assembled(
@@ -42,6 +48,7 @@ export function createCompose(
     const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
     const readFrom = clock.now();
     const capacity = await capacityReader.read(topology, signal);
+    capacities.set(aggregate, capacity);
     metrics.collectDuration.record((clock.now() - readFrom) / 1000, {
       part: 'capacity',
       outcome: capacity.failures.size === 0 ? 'read' : 'failed',
@@ -73,7 +80,7 @@ export function createCompose(
   }
 
   /** The snapshot, with what a plan needs that somebody asked for. */
-  return async function compose(
+  async function snapshot(
     request: SnapshotRequest,
     observation: Observed,
     known: readonly KnownServer[],
@@ -92,5 +99,7 @@ export function createCompose(
     const reading = await readCells(read, deps.nova, deps.neutron, signal);
     // The last read ended now.
     return { ...home, time: new Date(clock.now()).toISOString(), cells: reading };
-  };
+  }
+
+  return { snapshot, capacities: () => capacities };
 }

@@ -175,7 +175,13 @@ export function createCycle(deps: CycleDeps): Cycle {
         const at = Math.max(startedMs, newestMs.get(aggregate) ?? 0);
         return clock.now() - at > MISSED_INTERVALS * intervalMs;
       });
-      return late.length === 0 ? { ok: true } : { ok: false, reason: `no snapshot of late: ${late.join(', ')}` };
+      if (late.length === 0) return { ok: true };
+      const parts = late.map((aggregate) => {
+        const at = newestMs.get(aggregate);
+        const text = at === undefined ? 'no snapshot' : `no snapshot since ${new Date(at).toISOString()}`;
+        return { code: 'snapshot-late', part: aggregate, text };
+      });
+      return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
     },
     clockRight() {
       if (Math.abs(skewMs) <= deps.maxClockSkewMs) return { ok: true };

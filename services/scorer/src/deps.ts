@@ -1,5 +1,6 @@
 import type { SnapshotMark, StoredSnapshot } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
+import type { CallInProgress } from '@kronos/connect';
 import type { Actor, Policy } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
@@ -23,6 +24,8 @@ export interface ScorerDeps {
   /** Null where no aggregate has a forecast. */
   readonly history?: HistoryReader | null;
   readonly seen: Seen;
+  /** The calls to OpenStack and Prometheus that are under way. Absent: not known. */
+  readonly calls?: () => readonly CallInProgress[];
   readonly settings: ScorerSettings;
   readonly by: Actor;
   readonly clock: Clock;

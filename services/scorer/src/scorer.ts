@@ -1,13 +1,14 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Snapshot } from '@kronos/contracts';
 import { AppendWithdrawn, contextFrom } from '@kronos/eventlog';
-import { createLimiter, type Fetched, type Observation, observe, type Piece } from '@kronos/observation';
+import { createLimiter, type Observation, observe, type Piece } from '@kronos/observation';
 import { attributes, type Check, failSpan, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import { createCompose, type Observed } from './compose.ts';
 import { forecastsOf, type ScorerDeps } from './deps.ts';
 import { createKnownServers } from './knownServers.ts';
 import { logSnapshot, measure, measureReads } from './meters.ts';
+import { type HangingCall, hangingAfterMs, hangingCalls, openstackCheck, prometheusCheck } from './reads.ts';
 import type { SnapshotRequest } from './requests.ts';
 
 /** Number of snapshots that were written, that existed already, and that could not be taken. */
@@ -27,6 +28,8 @@ export interface Scorer {
   /** The check of the last observation's reads; ok before the first. */
   readonly openstack: () => Check;
   readonly prometheus: () => Check;
+  /** The calls that have not been answered for long: of each API the oldest. */
+  readonly hanging: () => readonly HangingCall[];
 }
 
 /** Aggregates whose snapshots are assembled and published at the same time. */
@@ -40,6 +43,9 @@ export function createScorer(deps: ScorerDeps): Scorer {
   const servers = createKnownServers(deps);
   const compose = createCompose(deps);
   let last: Observation | null = null;
+  const afterMs = hangingAfterMs(settings.intervalMs);
+  const hanging = (): HangingCall[] =>
+    hangingCalls(deps.calls?.() ?? [], { monotonicMs: clock.monotonic(), afterMs }, settings.observe.cells);
 
   /** Reads what the snapshots of these requests need beside their capacities. */
   async function observeFor(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Observed> {
@@ -96,7 +102,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
   async function finish(request: SnapshotRequest, observation: Observed, signal: AbortSignal): Promise<Outcome> {
     const { aggregate } = request;
     const known = servers.of(aggregate);
-    const snapshot = await compose(request, observation, known, signal);
+    const snapshot = await compose.snapshot(request, observation, known, signal);
     const published = await publish(request, snapshot, signal);
     servers.note(snapshot, known, observation);
     measure(metrics, snapshot, { hosts: settings.hostMetrics });
@@ -158,16 +164,10 @@ export function createScorer(deps: ScorerDeps): Scorer {
       const count = (outcome: keyof Taken) => outcomes.filter((one) => one === outcome).length;
       return { published: count('published'), duplicates: count('duplicates'), failed: count('failed') };
     },
-    openstack() {
-      const unread = Object.entries(last?.lists ?? {}).flatMap(([part, list]: [string, Fetched<unknown>]) =>
-        list.ok ? [] : [`${part}: ${list.text}`],
-      );
-      return unread.length === 0 ? { ok: true } : { ok: false, reason: `not read: ${unread.join('; ')}` };
-    },
-    prometheus() {
-      const failed = (last?.pieces ?? []).find((piece) => piece.name === spans.query && piece.failure !== null);
-      return failed === undefined ? { ok: true } : { ok: false, reason: failed.failure ?? '' };
-    },
+    openstack: () =>
+      openstackCheck({ lists: last?.lists ?? null, capacities: compose.capacities() }, hanging(), clock.now()),
+    prometheus: () => prometheusCheck(last?.asked ?? [], hanging(), clock.now()),
+    hanging,
   };
 }
 

@@ -6,6 +6,7 @@ import { type CellsSettings, HistoryReader, keepServers, type ServerSource } fro
 import type { Nova } from '@kronos/openstack';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
+import { reportHanging } from './hanging.ts';
 import { showResync } from './meters.ts';
 import { createFeed, type Feed, type FeedDeps, fedServers } from './notifications.ts';
 import { createScorer } from './scorer.ts';
@@ -102,6 +103,7 @@ export const scorerService = ({
       prometheus,
       history,
       seen,
+      calls: () => [...cloud.calls.list(), ...(prometheus?.inProgress() ?? [])],
       settings: {
         scope,
         policiesOf,
@@ -134,6 +136,8 @@ export const scorerService = ({
       metrics,
       signal: stopping,
     });
+    const endReports = reportHanging({ hanging: scorer.hanging, clock, logger });
+    opened.defer(async () => endReports());
     http.check('nats', () => healthCheck(log.healthy()));
     http.check('openstack', () => scorer.openstack());
     http.check('prometheus', () => scorer.prometheus());

@@ -38,7 +38,7 @@ describe('an allocation policy', () => {
   });
   it('is skipped where Nova could not be read', () => {
     const policies = [allocated('VCPU')];
-    const answers = { stalenessMs: 0, hosts: [], vms: [], moveCosts: [] };
+    const answers = { stalenessMs: 0, cloud: [], hosts: [], vms: [], moveCosts: [] };
     const found = judgeQueries({
       policies,
       answers,
@@ -142,7 +142,11 @@ describe('answers that are missing', () => {
   it('a query that Prometheus refuses: fails with its words', () => {
     const refused = answer('host_cpu', [], {
       instant: null,
-      failure: { kind: 'refused', text: 'the result is a matrix, not an instant vector' },
+      failure: {
+        kind: 'refused',
+        code: 'KRONOS_PROMETHEUS_BAD_QUERY',
+        text: 'the result is a matrix, not an instant vector',
+      },
     });
     expect(judge({ answers: [refused, healthyVms] }).hosts).toMatchObject({
       state: 'failed',

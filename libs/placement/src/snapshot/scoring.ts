@@ -54,8 +54,9 @@ function answerOf(
   if (reading === undefined)
     return { reason: { code: 'policy-not-read', text: `the snapshot holds no answer to ${query}`, detail: { query } } };
   if (reading.health !== 'HEALTHY') {
-    const { health, text } = reading;
-    return { reason: { code: unhealthy[health], text, detail: { query, health } } };
+    const { health, text, cause } = reading;
+    const detail = { query, health, ...(cause === undefined ? {} : { cause }) };
+    return { reason: { code: unhealthy[health], text, detail } };
   }
   const values = new Map<string, number>();
   const missing: string[] = [];

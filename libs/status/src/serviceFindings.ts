@@ -1,0 +1,223 @@
+import { partCodes, type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
+import { inFlight, optionsOf } from '@kronos/projections';
+import type { AggregateInput, Facts, Heartbeat } from './facts.ts';
+import type { Finding } from './finding.ts';
+import { span, when } from './times.ts';
+
+/** A heartbeat is late after this many intervals: two may be lost. */
+const HEARTBEATS_MISSED = 3;
+
+/** Codes of errors that say that the credentials are refused. */
+const UNAUTHORIZED: ReadonlySet<string> = new Set([
+  'KRONOS_OPENSTACK_UNAUTHORIZED',
+  'KRONOS_OPENSTACK_FORBIDDEN',
+  'KRONOS_PROMETHEUS_UNAUTHORIZED',
+]);
+
+export const isLate = ({ storedAtMs, intervalSeconds }: Heartbeat, nowMs: number): boolean =>
+  nowMs - storedAtMs > HEARTBEATS_MISSED * intervalSeconds * 1000;
+
+/** Instances that are at work, as far as their heartbeats say. */
+export const alive = (heartbeats: readonly Heartbeat[], nowMs: number): Heartbeat[] =>
+  heartbeats.filter((one) => one.state !== 'stopped' && !isLate(one, nowMs));
+
+/** Which services an aggregate cannot do without. In a dry run with nothing left to move it needs no executor. */
+function needed(service: ServiceName, input: AggregateInput): boolean {
+  if (service !== 'executor') return true;
+  return !optionsOf(input.state).dryRun || inFlight(input.state).length > 0;
+}
+
+export function serviceFindings({ services, aggregates, nowMs }: Facts): Finding[] {
+  if (!services.known)
+    return [
+      { code: 'services-unknown', place: {}, about: 'services', text: `their state is unknown: ${services.text}` },
+    ];
+  const living = alive(services.heartbeats, nowMs);
+  return [
+    ...serviceNames.flatMap((service) => missing(service, services.heartbeats, aggregates, nowMs)),
+    ...living.flatMap((one) => unready(one, nowMs)),
+    ...living.flatMap(({ sinks }) => sinks.map((one) => failing(one, nowMs))),
+    ...lost(services.heartbeats, living, nowMs),
+    ...differences(living),
+  ];
+}
+
+/** A receiver of notifications that takes none. */
+const failing = ({ sink, sinceMs, reason }: Heartbeat['sinks'][number], nowMs: number): Finding => ({
+  code: 'sink-failing',
+  place: { sink },
+  about: `[notify:${sink}]`,
+  text: `has taken no notification since ${when(sinceMs, nowMs)}: ${reason}`,
+});
+
+/** Aggregates that no living instance of a service serves. */
+function missing(
+  service: ServiceName,
+  heartbeats: readonly Heartbeat[],
+  aggregates: readonly AggregateInput[],
+  nowMs: number,
+): Finding[] {
+  const own = heartbeats.filter((one) => one.service === service);
+  const living = alive(own, nowMs);
+  const need = aggregates.filter((input) => needed(service, input)).map(({ aggregate }) => aggregate);
+  const without = need.filter((aggregate) => !living.some((one) => one.aggregates.includes(aggregate)));
+  if (without.length === 0) return [];
+  if (living.length > 0)
+    return without.map((aggregate) => ({
+      code: 'service-missing',
+      place: { service, aggregate },
+      about: `${service} of ${aggregate}`,
+      text: `no ${service} serves this aggregate`,
+    }));
+  const last = own.toSorted((a, b) => b.storedAtMs - a.storedAtMs)[0];
+  const text =
+    last === undefined
+      ? 'no instance has sent a heartbeat recently'
+      : last.state === 'stopped'
+        ? `${last.instance} was stopped at ${when(last.storedAtMs, nowMs)}, and no other instance runs`
+        : `${last.instance} sent its last heartbeat at ${when(last.storedAtMs, nowMs)}: it ended, hangs, or cannot reach NATS`;
+  return [{ code: 'service-missing', place: { service }, about: service, text }];
+}
+
+/** Instances that ended without saying so, where others do their work. */
+function lost(heartbeats: readonly Heartbeat[], living: readonly Heartbeat[], nowMs: number): Finding[] {
+  return heartbeats.flatMap((one): Finding[] => {
+    const { service, instance, storedAtMs } = one;
+    if (one.state === 'stopped' || !isLate(one, nowMs)) return [];
+    const others = living.filter((other) => other.service === service);
+    if (!one.aggregates.every((aggregate) => others.some((other) => other.aggregates.includes(aggregate)))) return [];
+    return [
+      {
+        code: 'replica-lost',
+        place: { service, instance },
+        about: service,
+        text: `${instance} ended without an orderly stop; its last heartbeat was at ${when(storedAtMs, nowMs)}`,
+      },
+    ];
+  });
+}
+
+/** The causes that keep an instance from its work: its start or stop, and its failing checks, by the codes of their parts. */
+function unready(beat: Heartbeat, nowMs: number): Finding[] {
+  const { service, instance, state, failing } = beat;
+  const changing: Finding[] =
+    state === 'running'
+      ? []
+      : [
+          {
+            code: 'service-unready',
+            place: { service, instance, check: 'started' },
+            about: `${service} ${instance}`,
+            text: `is ${state}`,
+          },
+        ];
+  return [...changing, ...failing.map((one) => failed(beat, one, nowMs))];
+}
+
+type Failing = Heartbeat['failing'][number];
+type Part = NonNullable<Failing['parts']>[number];
+
+/** The finding of a failing check. */
+function failed({ service, instance }: Heartbeat, one: Failing, nowMs: number): Finding {
+  const { check, reason } = one;
+  const about = `${service} ${instance}`;
+  const place = { service, instance };
+  switch (check) {
+    case 'openstack':
+      return { ...unread('openstack', one, nowMs), place, about: service };
+    case 'prometheus':
+      return { ...unread('prometheus', one, nowMs), place, about: service };
+    case 'identity':
+      return { code: 'log-in-doubt', place: {}, about: streamNames.log, text: reason };
+    case 'checkpoint':
+      return { code: 'checkpoint-wrong', place: {}, about, text: reason };
+    case 'options':
+      return { code: 'options-conflict', place, about, text: reason };
+    case 'clock':
+      return { code: 'clock-skew', place: { instance }, about, text: reason };
+    case 'appends':
+      return { ...unstored(one), about: service };
+    default:
+      return { code: 'service-unready', place: { ...place, check }, about, text: `is not ready: ${check}: ${reason}` };
+  }
+}
+
+const API_NAMES: Readonly<Record<string, string>> = {
+  keystone: 'Keystone',
+  nova: 'Nova',
+  placement: 'Placement',
+  neutron: 'Neutron',
+  prometheus: 'Prometheus',
+};
+
+/** An API that cannot be read: refused credentials first, then calls that hang, then the first failure. */
+function unread(
+  api: 'openstack' | 'prometheus',
+  { reason, parts = [] }: Failing,
+  nowMs: number,
+): Pick<Finding, 'code' | 'text'> {
+  const refused = parts.find(({ code }) => UNAUTHORIZED.has(code));
+  if (refused !== undefined) return { code: `${api}-refused`, text: refused.text };
+  const hanging = parts.filter(({ code }) => code === partCodes.callInProgress);
+  if (hanging.length > 0) return { code: `${api}-unread`, text: hanging.map((one) => hangs(one, nowMs)).join('; ') };
+  const [first] = parts;
+  const others = new Set(parts.map(({ text }) => text)).size - 1;
+  const more = others > 0 ? ` (and ${others} more)` : '';
+  const what = api === 'openstack' ? 'OpenStack' : 'Prometheus';
+  return { code: `${api}-unread`, text: `${what} is not read: ${first?.text ?? reason}${more}` };
+}
+
+function hangs({ part, text, sinceMs }: Part, nowMs: number): string {
+  const age = sinceMs === null ? '' : ` for ${span(nowMs - sinceMs)}`;
+  return `${API_NAMES[part] ?? part} has not answered ${text}${age}`;
+}
+
+/** Why NATS does not store, the widest cause first. */
+function unstored({ reason, parts = [] }: Failing): Pick<Finding, 'code' | 'place' | 'text'> {
+  const of = (code: string): Part | undefined => parts.find((one) => one.code === code);
+  const server = of(partCodes.storageFull);
+  if (server !== undefined)
+    return { code: 'storage-full', place: {}, text: `the NATS server is out of storage: ${server.text}` };
+  const full = of(partCodes.streamFull);
+  if (full?.part === streamNames.log)
+    return { code: 'log-full', place: {}, text: `the event log accepts no messages: ${full.text}` };
+  if (full !== undefined)
+    return {
+      code: 'stream-full',
+      place: { stream: full.part },
+      text: `${full.part} accepts no messages: ${full.text}`,
+    };
+  const silent = of(partCodes.unanswered);
+  if (silent !== undefined)
+    return { code: 'append-refused', place: {}, text: `NATS does not store: ${silent.part}: ${silent.text}` };
+  return { code: 'append-refused', place: {}, text: `NATS accepts no messages: ${reason}` };
+}
+
+/** Replicas that work by different options, and services of different versions. */
+function differences(living: readonly Heartbeat[]): Finding[] {
+  const found: Finding[] = [];
+  for (const [service, replicas] of Map.groupBy(living, (one) => one.service)) {
+    const [first, ...others] = replicas;
+    if (first === undefined) continue;
+    const names = new Set(replicas.flatMap(({ options }) => Object.keys(options)));
+    const differ = [...names].filter((name) =>
+      others.some(({ options }) => JSON.stringify(options[name]) !== JSON.stringify(first.options[name])),
+    );
+    if (differ.length > 0)
+      found.push({
+        code: 'replicas-differ',
+        place: { service },
+        about: service,
+        text: `its replicas have different options: ${differ.toSorted().join(', ')}`,
+      });
+  }
+  const versions = [...new Set(living.map((one) => one.version))].toSorted();
+  if (versions.length > 1)
+    found.push({
+      code: 'versions-differ',
+      place: {},
+      about: 'services',
+      text: `several versions are running: ${versions.map((version) => `${version} (${[...new Set(living.flatMap((one) => (one.version === version ? [one.service] : [])))].join(', ')})`).join(', ')}`,
+    });
+  return found;
+}

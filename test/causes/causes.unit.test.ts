@@ -1,0 +1,242 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { HOSTS, openSite, POLICIES, type Site, type SiteOptions } from './site.ts';
+
+const MINUTE = 60_000;
+
+/** A fault, and the one alarm that a person must see for it: its code, its sentence and its remedy. */
+type Row = {
+  readonly fault: string;
+  readonly options?: SiteOptions;
+  /** What goes wrong. */
+  readonly strike?: (site: Site) => void;
+  /** Until a person looks. */
+  readonly afterMs?: number;
+  readonly code: string;
+  readonly sees: RegExp;
+  readonly does: RegExp;
+};
+
+const allSeries = (kind: 'missing' | 'stale' | 'duplicate', metric: string) => (site: Site) =>
+  site.act({ act: 'faultSeries', fault: { kind, metric } });
+
+/** Streams on disk: a full disk leaves those in memory alone. */
+const ON_DISK = /^(kronos\.(?!services)|\$O\.)/;
+
+const table: readonly Row[] = [
+  {
+    fault: 'Placement is stopped: its connection is accepted and never answered',
+    strike: (site) => site.act({ act: 'faultApi', fault: { api: 'placement', effect: { kind: 'hang' } } }),
+    afterMs: 90_000,
+    code: 'openstack-unread',
+    sees: /^Placement has not answered GET \/allocation_candidates for [\d a-z]+ s$/,
+    does: /Restore the named OpenStack API/,
+  },
+  {
+    fault: 'the database of a cell does not answer, so Nova hangs in its list of servers',
+    strike: (site) =>
+      site.act({ act: 'faultApi', fault: { api: 'compute', path: '/servers/detail', effect: { kind: 'hang' } } }),
+    afterMs: 150_000,
+    code: 'openstack-unread',
+    sees: /^Nova has not answered GET \/servers\/detail for [\d a-z]+ s$/,
+    does: /Restore the named OpenStack API/,
+  },
+  {
+    fault: 'Prometheus hangs',
+    strike: (site) => site.act({ act: 'faultApi', fault: { api: 'prometheus', effect: { kind: 'hang' } } }),
+    afterMs: 100_000,
+    code: 'prometheus-unread',
+    sees: /^Prometheus has not answered POST \/api\/v1\/query(_range)? for \d+ s$/,
+    does: /Restore Prometheus/,
+  },
+  {
+    fault: 'Nova answers 503 with a page of its proxy',
+    strike: (site) =>
+      site.act({
+        act: 'faultApi',
+        fault: { api: 'compute', effect: { kind: 'status', status: 503, body: '<html>no server is available</html>' } },
+      }),
+    afterMs: 3 * MINUTE,
+    code: 'openstack-unread',
+    sees: /nova answered 503 to GET .*no server is available/,
+    does: /Restore the named OpenStack API/,
+  },
+  {
+    fault: 'Nova refuses a fresh token',
+    strike: (site) => site.act({ act: 'faultApi', fault: { api: 'compute', effect: { kind: 'unauthorized' } } }),
+    afterMs: 2 * MINUTE,
+    code: 'openstack-refused',
+    sees: /nova refused user admin/,
+    does: /Correct the credentials of \[nova\]/,
+  },
+  {
+    fault: 'Prometheus refuses the credentials, and says what it misses',
+    strike: (site) =>
+      site.act({
+        act: 'faultApi',
+        fault: { api: 'prometheus', effect: { kind: 'status', status: 401, body: 'no org id' } },
+      }),
+    afterMs: 2 * MINUTE,
+    code: 'prometheus-refused',
+    sees: /Prometheus answered 401 .*no org id/,
+    does: /Correct the credentials and headers in \[prometheus\]/,
+  },
+  {
+    fault: 'two exporters report each host',
+    strike: allSeries('duplicate', 'host_cpu_utilisation'),
+    afterMs: 2 * MINUTE,
+    code: 'policy-skipped',
+    sees: /^it is skipped: cmp1 has 2 series: host_cpu_utilisation\{.*1 more hosts have several series/,
+    does: /Select one exporter in the query/,
+  },
+  {
+    fault: 'the exporters of hosts died a minute ago',
+    strike: (site) => {
+      allSeries('missing', 'host_cpu_utilisation')(site);
+      allSeries('missing', 'host_mem_utilisation')(site);
+    },
+    afterMs: 2 * MINUTE,
+    code: 'policy-skipped',
+    sees: /^it is skipped: stale hosts: cmp1, cmp2, cmp3/,
+    does: /Repair the exporter of these hosts/,
+  },
+  {
+    fault: 'the exporters of hosts died an hour ago',
+    strike: (site) => {
+      allSeries('missing', 'host_cpu_utilisation')(site);
+      allSeries('missing', 'host_mem_utilisation')(site);
+    },
+    afterMs: 60 * MINUTE,
+    code: 'policy-no-host',
+    sees: /^Prometheus has no series for its query: no exporter of hosts reports/,
+    does: /Look at the scrape targets in Prometheus first/,
+  },
+  {
+    fault: 'a policy names a label that no series has',
+    options: { policies: POLICIES.replaceAll('host_label: host', 'host_label: node') },
+    code: 'policy-no-host',
+    sees: /matches none of 3 hosts: no value of the label "node" is known to Nova; 3 of 3 series lack it/,
+    does: /Correct imbalance_query or host_label/,
+  },
+  {
+    fault: 'the query of a policy is no PromQL',
+    options: { policies: POLICIES.replace('imbalance_query: host_cpu_utilisation', 'imbalance_query: sum(') },
+    code: 'policy-skipped',
+    sees: /^it is skipped: Prometheus refused the query "sum\("/,
+    does: /Correct the query in policies.yaml/,
+  },
+  {
+    fault: 'a policy of hosts gives percentages',
+    options: { policies: POLICIES.replace('host_mem_utilisation', 'host_mem_utilisation * 100') },
+    code: 'policy-skipped',
+    sees: /^it is skipped: cmp1 has the value [\d.]+, outside \[0,1\]/,
+    does: /divide percentages by 100/,
+  },
+  {
+    fault: 'a policy of VMs gives cores instead of a share',
+    options: {
+      policies: POLICIES.replace('vm_cpu_cores / 16', 'vm_cpu_cores * 4.7'),
+    },
+    code: 'policy-server-values',
+    sees: /^the values of 6 of 6 VMs are outside \[0,1\] \(from 4\.\d+ to 4\.\d+\) and count as missing/,
+    does: /share of its host that a VM uses/,
+  },
+  {
+    fault: 'two exporters report each VM',
+    strike: allSeries('duplicate', 'vm_cpu_cores'),
+    afterMs: 2 * MINUTE,
+    code: 'policy-server-values',
+    sees: /^6 of 6 VMs have several series each/,
+    does: /Select one exporter in vm_profile_query/,
+  },
+  {
+    fault: 'a policy of VMs names a label that no series has',
+    options: { policies: POLICIES.replace('vm_profile_label: instance_uuid', 'vm_profile_label: domain') },
+    code: 'policy-no-server',
+    sees: /^its query matches none of 6 VMs/,
+    does: /Correct vm_profile_query/,
+  },
+  {
+    fault: 'every nova-compute is down',
+    strike: (site) => site.act(...HOSTS.map((host) => ({ act: 'setHost' as const, host, up: false }))),
+    afterMs: 3 * MINUTE,
+    code: 'computes-down',
+    sees: /^every nova-compute is down \(3 of 3 hosts of compute\): the message bus or nova-conductor/,
+    does: /message bus \(RabbitMQ\)/,
+  },
+  {
+    fault: 'one nova-compute is down',
+    strike: (site) => site.act({ act: 'setHost', host: 'cmp2', up: false }),
+    afterMs: 3 * MINUTE,
+    code: 'host-down',
+    sees: /^nova-compute is down \(1 of 3 hosts of compute\)/,
+    does: /Repair the host/,
+  },
+  {
+    fault:
+      'the disk of a nats-server 2.9 is full: what is stored on disk has no answer, heartbeats in memory are stored',
+    strike: (site) => {
+      site.nats.loses = (subject) => ON_DISK.test(subject);
+    },
+    afterMs: 5 * MINUTE,
+    code: 'append-refused',
+    sees: /^NATS does not store: KRONOS_\w+: .*no answer in time/,
+    does: /disks and the log of the NATS servers/,
+  },
+  {
+    fault: 'the disk of a newer nats-server is full',
+    strike: (site) => {
+      const error = { code: 503, err_code: 10077, description: 'write /data/1.blk: no space left on device' };
+      site.refuse = (subject) => (ON_DISK.test(subject) ? { error } : null);
+    },
+    afterMs: 5 * MINUTE,
+    code: 'storage-full',
+    sees: /^the NATS server is out of storage: .*no space left on device/,
+    does: /Free disk space/,
+  },
+  {
+    fault: 'the clock of the scorer is wrong',
+    strike: (site) => {
+      const process = site.supervisor.processOf('scorer-1');
+      if (process !== null) process.skewMs = 60_000;
+    },
+    afterMs: 5 * MINUTE,
+    code: 'clock-skew',
+    sees: /clock/,
+    does: /Set the clock of that machine/,
+  },
+];
+
+describe('while a fault lasts, status shows its cause in one sentence, and nothing else', () => {
+  let site: Site | null = null;
+  afterEach(() => {
+    site?.end();
+    site = null;
+  });
+
+  it.each(table)('$fault', async ({ options = {}, strike, afterMs = 0, code, sees, does }) => {
+    site = await openSite(options);
+    if (strike !== undefined) {
+      expect(await site.alarms()).toEqual([]);
+      strike(site);
+    }
+    await site.run(afterMs);
+    const alarms = await site.alarms();
+    expect(alarms.map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(sees)]]);
+    expect(alarms[0]?.remedy).toMatch(does);
+  });
+
+  it('the log says so while a call hangs, and when it is over', async () => {
+    site = await openSite();
+    site.act({ act: 'faultApi', fault: { api: 'placement', effect: { kind: 'hang' } } });
+    await site.run(3 * MINUTE);
+    const said = () => site?.lines.filter(({ line }) => line.includes('placement has not answered')).length ?? 0;
+    expect(said()).toBeGreaterThanOrEqual(2);
+    site.act({ act: 'mendApi' });
+    await site.run(10 * MINUTE);
+    const before = said();
+    await site.run(10 * MINUTE);
+    expect(said()).toBe(before);
+    expect(site.lines.some(({ line }) => line.includes('placement answers again'))).toBe(true);
+    expect(await site.alarms()).toEqual([]);
+  });
+});
