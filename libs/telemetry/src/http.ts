@@ -8,7 +8,7 @@ import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
 import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
-import { scrub } from './scrub.ts';
+import { scrub, scrubbedJson } from './scrub.ts';
 
 /** The result of a readiness check. `parts`: what fails, for programs; `reason` is for people. */
 export type Check =
@@ -344,7 +344,7 @@ export function sendBusy(response: ServerResponse): void {
 
 /** Answers with JSON. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  send(response, status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
+  send(response, status, 'application/json; charset=utf-8', Buffer.from(`${scrubbedJson(body)}\n`));
 }
 
 /** Answers with text, in which secrets are hidden, or with bytes, as they are. Never cached. */

@@ -1,7 +1,7 @@
 import { learnSecret, Secret } from '@kronos/config';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createScrub, hideFields, isSecretName, scrub as scrubKnown } from './scrub.ts';
+import { createScrub, hideFields, isSecretName, scrubbedJson, scrub as scrubKnown } from './scrub.ts';
 
 describe('hiding secrets in text', () => {
   const scrub = createScrub([new Secret('hunter2-"x"'), new Secret('hunter2'), new Secret('abc')]);
@@ -53,6 +53,19 @@ describe('hiding secrets in text', () => {
     const short = createScrub([new Secret('admin'), new Secret('1234'), new Secret('a')]);
     expect(short('admin, "admin" and administrators 1234 a')).toBe('[secret], "[secret]" and administrators 1234 a');
     expect(createScrub([new Secret('secret')])('a secret, [secret]')).toBe('a [secret], [secret]');
+  });
+
+  it('in JSON, hides values and never the names of fields, which a common word as a password would change', () => {
+    learnSecret('aggregate');
+    const body = { aggregate: 'gpu', list: [{ aggregate: null, text: 'the aggregate of the user' }], n: 3 };
+    expect(JSON.parse(scrubbedJson(body))).toEqual({
+      aggregate: 'gpu',
+      list: [{ aggregate: null, text: 'the [secret] of the user' }],
+      n: 3,
+    });
+    expect(scrubbedJson({ password: 'x1y2', text: 'the aggregate' })).toBe(
+      '{"password":"[secret]","text":"the [secret]"}',
+    );
   });
 
   it('hides what the process has learned, from then on', () => {

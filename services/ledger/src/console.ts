@@ -39,11 +39,13 @@ export async function addConsole(http: HttpServer): Promise<void> {
     const type = types[extname(name)] ?? '';
     // Packages refer to source maps that are not served.
     const text = (await readFile(new URL(url), 'utf8')).replace(/^\/\/# sourceMappingURL=.*$/m, '');
+    // Bytes, not text: nothing in a file is a secret, and a password that is a common word must not change a script.
+    const content = Buffer.from(text);
     const serve = (path: string) =>
       http.route(path, (_, response, { pathname }) => {
         response.setHeader('content-security-policy', POLICY);
         response.setHeader('referrer-policy', 'no-referrer');
-        if (pathname === path) return sendTagged(response, type, text);
+        if (pathname === path) return sendTagged(response, type, content);
         return send(response, 404, 'application/json; charset=utf-8', '{"error":"not found"}\n');
       });
     serve(`/console/${name}`);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { newestCheckpoint, openGuard, stateInstallation } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
+import { learnSecret } from '@kronos/config/secret';
 import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
@@ -481,6 +482,17 @@ describe('the JSON interface', () => {
     );
     expect(await ledger.text('/')).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\sstyle=/);
     expect((await ledger.get('/console/none.js')).status).toBe(404);
+  });
+
+  it('changes neither a script nor the name of a field when a password is a common word', async () => {
+    const plain = await bed.start();
+    const before = [await plain.text('/console/app.js'), await plain.text('/api/v1/openapi.json')];
+    await plain.stop();
+    learnSecret('function');
+    learnSecret('aggregates');
+    const ledger = await bed.start();
+    expect([await ledger.text('/console/app.js'), await ledger.text('/api/v1/openapi.json')]).toEqual(before);
+    expect((await ledger.get('/api/v1/aggregates')).body).toHaveProperty('aggregates');
   });
 
   it('serves no console when that is off', async () => {

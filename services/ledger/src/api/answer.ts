@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { sendBusy, sendJson, sendTagged } from '@kronos/telemetry';
+import { scrubbedJson } from '@kronos/telemetry/scrub';
 import { DEFAULT_LIMIT, MAX_LIMIT } from './endpoints.ts';
 
 /** A request that cannot be answered, with what the client should do about it. */
@@ -22,7 +23,7 @@ export async function reply(
   try {
     const body = await answer();
     if (body === null) return;
-    const text = `${JSON.stringify(body)}\n`;
+    const text = Buffer.from(`${scrubbedJson(body)}\n`);
     const version = 'time' in body ? JSON.stringify({ ...body, time: undefined }) : text;
     await sendTagged(response, 'application/json; charset=utf-8', text, version);
   } catch (error) {

@@ -31,7 +31,7 @@ export type Api = { readonly drain: (aggregate: string, host: string) => Promise
 export function addRoutes(http: HttpServer, input: ApiInput): Api {
   const handlers = handlersOf(contextOf(input));
   serve(http, handlers);
-  const document = JSON.stringify(openApi());
+  const document = Buffer.from(JSON.stringify(openApi()));
   http.route(OPENAPI, (_, response) => sendTagged(response, 'application/json; charset=utf-8', document));
   return { drain: async (name, host) => handlers.hostDrain({ params: { name, host }, query: new URLSearchParams() }) };
 }
