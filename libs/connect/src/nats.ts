@@ -32,7 +32,9 @@ function natsOptions(config: Config, name: string): NatsOptions {
     servers: nats.servers,
     name,
     inboxPrefix: inboxPrefix(config, name),
-    ...(COMMANDS.includes(name) ? { connectOnce: true, connectTimeoutMs: 3_000 } : {}),
+    ...(COMMANDS.includes(name)
+      ? { connectOnce: true, connectTimeoutMs: 3_000, readPatienceMs: nats.requestTimeout * 1000 }
+      : {}),
     replicas: nats.replicas,
     requestTimeoutMs: nats.requestTimeout * 1000,
     ...(nats.user === null ? {} : { user: nats.user }),

@@ -10,9 +10,9 @@ import {
   subjectsOf,
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
-import { Closed } from './errors.ts';
+import { Closed, StreamUnavailable } from './errors.ts';
 import { headersSafely, originalStamp, traceparentOf } from './headers.ts';
-import type { Link } from './link.ts';
+import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
 import type { Delivered, ReplayedEvent, TailOptions } from './types.ts';
@@ -268,6 +268,8 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
     queue.end(new Closed('the event log is closed'));
   });
   void (async () => {
+    const { readPatienceMs } = link;
+    let answeredAt = link.clock.monotonic();
     let next = 1;
     if (typeof since === 'number') next = since;
     if (since === undefined || since === 'new')
@@ -279,8 +281,14 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
         .catch((error: unknown) => {
           const fatal = link.fatal(error, `messages of ${streamNames.migrations}`);
           if (fatal !== null) throw fatal;
+          if (readPatienceMs !== null && link.clock.monotonic() - answeredAt > readPatienceMs)
+            throw new StreamUnavailable(
+              `waited ${readPatienceMs / 1000} s for messages of ${streamNames.migrations}: ${plainText(error)}`,
+              { cause: error },
+            );
           return 'again' as const;
         });
+      if (found !== 'again') answeredAt = link.clock.monotonic();
       if (found === null || found === 'again') {
         if (found === null && options.end === true) break;
         await link.clock.sleep(QUEUE_POLL_MS);

@@ -170,6 +170,8 @@ export class Link {
   readonly js: JetStreamClient;
   readonly jsm: JetStreamManager;
   readonly requestTimeoutMs: number;
+  /** See NatsOptions; null: for ever. */
+  readonly readPatienceMs: number | null;
   readonly name: string;
   readonly hooks: EventLogHooks;
   readonly wire: Wire;
@@ -194,6 +196,7 @@ export class Link {
     this.nc = nc;
     this.wire = wire;
     this.requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+    this.readPatienceMs = options.readPatienceMs ?? null;
     this.js = jetstream(nc, { timeout: this.requestTimeoutMs, checkAPI: false });
     this.jsm = jsm;
     this.name = options.name;

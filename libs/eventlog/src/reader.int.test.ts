@@ -1,11 +1,15 @@
 import { ALL, defaultStorageLimits, messageId, streamNames } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { all, failure } from '../testing/async.ts';
+import { startProxy } from '../testing/proxy.ts';
+import { NotProvisioned, StreamUnavailable } from './errors.ts';
 import { connectEventLog } from './index.ts';
 import { Link } from './link.ts';
 import { availableServers } from './local/find.ts';
 import { type NatsServer, startNatsServer } from './local/server.ts';
 import { OrderedReader } from './reader.ts';
 import type { EventLog } from './types.ts';
+import { natsWire } from './wire.ts';
 
 const { servers } = await availableServers();
 
@@ -91,6 +95,42 @@ describe.each(servers)('a reader up to the end of a stream, on nats-server $vers
     } finally {
       await reader.stop();
       await link.close();
+    }
+  });
+
+  const services = { families: ['services'], since: 'all', end: true } as const;
+
+  it('of a command ends with an error that names the stream, when the server sends nothing', async () => {
+    await report('a');
+    const proxy = await startProxy(server.port);
+    const wire = { ...natsWire, reading: { expiresMs: 2_000, heartbeatMs: 100 } };
+    const reader = await connectEventLog({ servers: [proxy.url], name: 'cli', readPatienceMs: 500 }, {}, wire);
+    try {
+      // The consumer is made; what it is asked for never arrives.
+      proxy.muteAt('$JS.API.CONSUMER.MSG.NEXT');
+      const error = await failure(all(reader.tail(services)));
+      expect(error).toBeInstanceOf(StreamUnavailable);
+      expect(String(error)).toMatch(/waited 0.5 s for messages of KRONOS_SERVICES: /);
+    } finally {
+      await reader.close();
+      await proxy.close();
+    }
+  });
+
+  it('of a command ends with an error that names the stream, when the stream is gone; that of a service waits', async () => {
+    const command = await connectEventLog({ servers: [server.url], name: 'cli', readPatienceMs: 10_000 });
+    const service = await connectEventLog({ servers: [server.url], name: 'service' });
+    const link = await Link.open({ servers: [server.url], name: 'admin' });
+    try {
+      await link.jsm.streams.delete(streamNames.services);
+      const error = await failure(all(command.tail(services)));
+      expect(error).toBeInstanceOf(NotProvisioned);
+      expect(String(error)).toMatch(/kronos provision.*\n.*stream KRONOS_SERVICES/);
+      const waiting = all(service.tail(services));
+      await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu'] });
+      expect(await waiting).toEqual([]);
+    } finally {
+      await Promise.all([command.close(), service.close(), link.close()]);
     }
   });
 });

@@ -2,9 +2,9 @@ import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
 import { backoffMs } from './deadline.ts';
-import { LogGap } from './errors.ts';
+import { LogGap, NotProvisioned, StreamUnavailable } from './errors.ts';
 import { headersSafely } from './headers.ts';
-import { type Link, plainText, troubleOf } from './link.ts';
+import { isNotFound, type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
 
 /** Messages asked for at once, and the bytes at which the server ends such a request: its buffer per client is limited. */
@@ -112,6 +112,8 @@ export class OrderedReader {
   #end: number | null = null;
   /** Attempts since the last one that brought a message. */
   #failures = 0;
+  /** When it last got something, or was level, ms of the monotonic clock; null once it was level. */
+  #waitsSince: number | null;
   #trouble: string | null = 'not started';
   readonly #done: Promise<void>;
 
@@ -120,6 +122,7 @@ export class OrderedReader {
     this.#options = options;
     this.#prefix = link.wire.unique();
     if (options.start.at === 'sequence') this.#last = options.start.sequence - 1;
+    this.#waitsSince = link.clock.monotonic();
     this.#done = this.#run();
   }
 
@@ -226,8 +229,10 @@ export class OrderedReader {
         const ending = await session.ended;
         this.#session = null;
         this.#forget();
-        if (session.received > 0) this.#failures = 0;
-        else if (ending !== 'stopped') await pause();
+        if (session.received > 0) {
+          this.#failures = 0;
+          if (this.#waitsSince !== null) this.#waitsSince = this.#link.clock.monotonic();
+        } else if (ending !== 'stopped') await pause();
         const refused = session.refusal ?? (ending === 'lost' ? this.#link.refusedOn(session.nextSubject) : null);
         if (refused !== null) {
           this.#fail(this.#link.refusal(`read ${this.#options.stream}`, refused));
@@ -244,7 +249,10 @@ export class OrderedReader {
           }
           gapAt = this.#last;
         }
-        if (!this.#stopped) this.#trouble = 'the consumer is being created again';
+        if (!this.#stopped) {
+          this.#trouble = 'the consumer is being created again';
+          this.#giveUp(null);
+        }
       } catch (error) {
         if (this.#stopped) return;
         const trouble = troubleOf(error);
@@ -262,6 +270,7 @@ export class OrderedReader {
           return;
         }
         this.#trouble = plainText(error);
+        if (this.#giveUp(error)) return;
         if (this.#failures === 3)
           this.#link.warn('reader_waits', `cannot read ${this.#options.stream}: ${plainText(error)}; trying on`);
         await pause();
@@ -269,7 +278,22 @@ export class OrderedReader {
     }
   }
 
+  /** Fails the reader of a command whose user has waited long enough; whether it did. */
+  #giveUp(error: unknown): boolean {
+    const { readPatienceMs } = this.#link;
+    if (readPatienceMs === null) return false;
+    const { stream } = this.#options;
+    if (isNotFound(error)) this.#fail(new NotProvisioned([`stream ${stream}: ${plainText(error)}`]));
+    else if (this.#waitsSince !== null && this.#link.clock.monotonic() - this.#waitsSince > readPatienceMs) {
+      const why = error === null ? 'the server sends nothing' : plainText(error);
+      const text = `waited ${readPatienceMs / 1000} s for messages of ${stream}: ${why}`;
+      this.#fail(new StreamUnavailable(text, { cause: error }));
+    }
+    return this.#stopped;
+  }
+
   #level(): void {
+    this.#waitsSince = null;
     this.#options.onLevel?.();
     this.#options.onCaughtUp?.();
   }

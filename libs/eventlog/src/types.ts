@@ -42,6 +42,11 @@ export type NatsOptions = {
   readonly requestTimeoutMs?: number;
   /** Limit of the first connection. Default 10 000 ms. Later ones are retried for ever. */
   readonly connectTimeoutMs?: number;
+  /**
+   * For commands, whose user waits: a read fails when its stream is not there, or when it has not yet come to the end of the
+   * stream and got nothing for this time. Absent: reads wait for their stream for ever, as services do. ms
+   */
+  readonly readPatienceMs?: number;
   /** Ask each server once instead of until the time is over: for commands, whose user waits. */
   readonly connectOnce?: boolean;
 };
