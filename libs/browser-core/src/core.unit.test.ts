@@ -1,0 +1,97 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decideInput } from '@kronos/cycle';
+import { decide } from '@kronos/placement';
+import { aggregateState, createFolder } from '@kronos/projections';
+import { operation } from '@kronos/replay/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type * as Core from './core.ts';
+import { bundle, CannotBundle, coreScript } from './index.ts';
+
+let root: string;
+let core: typeof Core;
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'kronos-core-'));
+  await writeFile(join(root, 'core.mjs'), coreScript());
+  core = (await import(/* @vite-ignore */ join(root, 'core.mjs'))) as typeof Core;
+});
+afterAll(() => rm(root, { recursive: true }));
+
+const madeOf = async (files: Readonly<Record<string, string>>): Promise<string> => {
+  for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
+  return bundle(join(root, 'entry.ts'), root);
+};
+
+describe('the decision core as a script for a browser', () => {
+  it('imports nothing', () => {
+    expect(coreScript()).not.toMatch(/^\s*import\b/m);
+    expect(coreScript()).not.toContain('node:');
+    expect(coreScript()).not.toMatch(/\bimport\(/);
+  });
+
+  it('decides byte for byte as the planner does, over a day of operation', () => {
+    const folder = createFolder();
+    const other = core.createFolder();
+    let decided = 0;
+    for (const { events, snapshots } of operation({
+      seed: 5,
+      cycles: 40,
+      aggregates: ['gpu'],
+      hosts: 6,
+      vmsPerHost: 6,
+      searchWorkLimit: 50_000,
+      failures: 0.1,
+      commands: 0.05,
+    })) {
+      for (const snapshot of snapshots) {
+        const here = decide(decideInput(aggregateState(folder.snapshot(), 'gpu'), snapshot));
+        const there = core.decide(core.decideInput(core.aggregateState(other.snapshot(), 'gpu'), snapshot));
+        expect(core.canonicalJson(there)).toBe(core.canonicalJson(here));
+        if (here.plan !== null) decided += 1;
+      }
+      for (const stored of events) {
+        folder.apply(stored);
+        other.apply(stored);
+      }
+    }
+    expect(decided).toBeGreaterThan(1);
+  });
+
+  it('is the same text for the same code', () => expect(coreScript()).toBe(coreScript()));
+});
+
+describe('a script made of modules', () => {
+  it('has what the entry passes on, under its name, and what that needs', async () => {
+    const text = await madeOf({
+      'entry.ts': "export { twice as double } from './a.ts';\n",
+      'a.ts':
+        "import { type Never, plus } from './b.ts';\n\n/** Twice. */\nexport const twice = (n: number): number => plus(n, n);\nexport const unused = missing;\n",
+      'b.ts':
+        'export type Never = never;\n\nexport function plus(a: number, b: number): number {\n  return a + b;\n}\n',
+    });
+    await writeFile(join(root, 'made.mjs'), text);
+    const made = (await import(/* @vite-ignore */ join(root, 'made.mjs'))) as { double: (n: number) => number };
+    expect(made.double(21)).toBe(42);
+    expect(text).not.toContain('unused');
+  });
+
+  it('refuses what no browser has, when something needed imports it', async () => {
+    const files = {
+      'entry.ts': "export { hash } from './a.ts';\n",
+      'a.ts': "import { createHash } from 'node:crypto';\nexport const hash = () => createHash('sha256');\n",
+    };
+    await expect(madeOf(files)).rejects.toThrow(CannotBundle);
+    await expect(madeOf(files)).rejects.toThrow('node:crypto');
+  });
+
+  it('refuses modules that need each other', async () => {
+    const files = {
+      'entry.ts': "export { a } from './a.ts';\n",
+      'a.ts': "import { b } from './b.ts';\nexport const a = () => b();\n",
+      'b.ts': "import { a } from './a.ts';\nexport const b = () => a();\n",
+    };
+    await expect(madeOf(files)).rejects.toThrow('it needs itself');
+  });
+});

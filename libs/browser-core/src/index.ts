@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { bundle } from './bundle.ts';
+
+export { bundle, CannotBundle } from './bundle.ts';
+
+let core: string | null = null;
+
+/**
+ * The decision core as one ES module for a browser: what `core.ts` exports, and nothing that it imports from elsewhere. The same code
+ * gives the same text. Made once in a process.
+ */
+export function coreScript(): string {
+  core ??= bundle(
+    fileURLToPath(new URL('core.ts', import.meta.url)),
+    fileURLToPath(new URL('../../', import.meta.url)),
+  );
+  return core;
+}
