@@ -14,6 +14,7 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'cycle.decided': ['planner'],
   'plan.proposed': ['planner'],
   'plan.dispatched': ['planner'],
+  'plan.withdrawn': ['planner'],
   'planner.configured': ['planner'],
   // The executor for retries; the restorer for tasks whose work queue was lost.
   'migration.requested': ['planner', 'executor', 'restorer'],

@@ -6,7 +6,13 @@ import { isoTimeSchema, logMarkSchema, message, objectRefSchema } from './envelo
 import { hostSchemas } from './hosts.ts';
 import { parseJson } from './json.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
-import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema, planProposedSchema } from './plans.ts';
+import {
+  cycleDecidedSchema,
+  planDispatchedSchema,
+  plannerConfiguredSchema,
+  planProposedSchema,
+  planWithdrawnSchema,
+} from './plans.ts';
 import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
@@ -94,6 +100,7 @@ export const planEventSchemas = [
   cycleDecidedSchema,
   planProposedSchema,
   planDispatchedSchema,
+  planWithdrawnSchema,
   plannerConfiguredSchema,
 ] as const;
 export const resultSchemas = [

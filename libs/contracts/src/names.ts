@@ -151,6 +151,7 @@ export const messageId = {
   decided: (snapshotId: string) => `cycle.decided:${snapshotId}`,
   proposed: (planId: string) => `plan.proposed:${planId}`,
   dispatched: (planId: string) => `plan.dispatched:${planId}`,
+  withdrawn: (planId: string) => `plan.withdrawn:${planId}`,
   requested: (task: string, attempt: number) => `migration.requested:${task}:${attempt}`,
   started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,
   observed: (task: string, attempt: number) => `migration.observed:${task}:${attempt}`,

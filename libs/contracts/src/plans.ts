@@ -255,6 +255,14 @@ export const makesRoom = ({
 export const planDispatchedSchema = message('plan.dispatched', 1, z.object({ planId: z.string(), tasks: z.int() }));
 export type PlanDispatched = z.infer<typeof planDispatchedSchema>;
 
+/** A plan that waits for approval lost its reason, by the snapshot: it is over, and no cooldown follows. */
+export const planWithdrawnSchema = message(
+  'plan.withdrawn',
+  1,
+  z.object({ planId: z.string(), snapshotId: z.string(), reason: reasonSchema }),
+);
+export type PlanWithdrawn = z.infer<typeof planWithdrawnSchema>;
+
 /** The options that the decisions after this event use. */
 export const plannerConfiguredSchema = message(
   'planner.configured',

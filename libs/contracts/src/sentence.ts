@@ -74,6 +74,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     }
     case 'plan.dispatched':
       return `${count(event.data.tasks, 'task')} of ${event.data.planId} on the work queue`;
+    case 'plan.withdrawn':
+      return `withdrew ${event.data.planId}: ${clause(event.data.reason.text)}`;
     case 'planner.configured':
       return `planner ${event.data.plannerVersion} decides from now on with options ${event.data.optionsDigest}`;
     case 'migration.started':

@@ -117,7 +117,13 @@ function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' 
     if (finished === undefined) return `no plan ${planId} waits for approval`;
     const { outcome, endedAtMs, releasedAtMs } = finished;
     if (releasedAtMs !== null) return `too late: the plan was released at ${when(releasedAtMs, at)} and is done`;
-    const words = { done: 'done', rejected: 'rejected', expired: 'expired', superseded: 'replaced by a newer plan' };
+    const words = {
+      done: 'done',
+      rejected: 'rejected',
+      expired: 'expired',
+      superseded: 'replaced by a newer plan',
+      withdrawn: 'withdrawn, because its reason was gone',
+    };
     return `too late: the plan was ${words[outcome]} at ${when(endedAtMs, at)}`.replace('was expired', 'expired');
   }
   if (plan.release !== null) {

@@ -6,7 +6,7 @@ import { paused } from './controls.ts';
 import { decided } from './decisions.ts';
 import { Draft } from './draft.ts';
 import { drainAsked, hostEvent } from './drains.ts';
-import { approved, dispatched, rejected } from './plans.ts';
+import { approved, dispatched, rejected, withdrawn } from './plans.ts';
 import { proposed } from './proposals.ts';
 import { quarantineAsked, quarantineReleased } from './quarantine.ts';
 import { ended } from './results.ts';
@@ -100,6 +100,9 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
       break;
     case 'plan.dispatched':
       dispatched(draft, event, at);
+      break;
+    case 'plan.withdrawn':
+      withdrawn(draft, event, at);
       break;
     case 'planner.configured':
       configured(draft, event, at);

@@ -368,6 +368,23 @@ describe('a plan that waits for approval', () => {
     expect(log.state().waiting).toBe(plan);
   });
 
+  it('ends when its reason is gone, without a cooldown, and nothing of it can be approved', () => {
+    const { log, plan } = proposed(300);
+    log.at(60).withdrawn(plan);
+    log.at(61).approved(plan);
+    const state = log.state();
+    expect(state).toMatchObject({ waiting: null, lastRefusal: null, lastRelease: null });
+    expect(state.recentPlans).toMatchObject([{ id: plan, outcome: 'withdrawn' }]);
+    expect([...state.tasks]).toEqual([]);
+  });
+
+  it('is not withdrawn once it is released', () => {
+    const { log, plan } = proposed(300);
+    log.at(60).approved(plan);
+    log.at(61).withdrawn(plan);
+    expect(log.state().plans.get(plan)).toMatchObject({ state: 'released' });
+  });
+
   it('gives way to a later plan', () => {
     const { log, plan } = proposed(300);
     const next = log.at(120).proposed([move(9)]);

@@ -110,6 +110,13 @@ export function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, a
   closeIfDone(draft, f, next, atMs);
 }
 
+/** The reason of a plan that waits is gone. No cooldown follows: nobody refused it. */
+export function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>, atMs: number): void {
+  const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
+  if (plan === undefined || plan.state !== 'proposed') return;
+  close(draft, draft.facts(event.aggregate), plan, 'withdrawn', atMs);
+}
+
 export function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number): void {
   const { planId, steps: wanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {

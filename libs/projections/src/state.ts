@@ -318,7 +318,7 @@ export type OperatorQuarantine = Asked & {
 export type FinishedPlan = {
   readonly id: string;
   readonly sequence: number;
-  readonly outcome: 'done' | 'rejected' | 'expired' | 'superseded';
+  readonly outcome: 'done' | 'rejected' | 'expired' | 'superseded' | 'withdrawn';
   readonly decidedAtMs: number;
   readonly releasedAtMs: number | null;
   readonly endedAtMs: number;

@@ -220,6 +220,13 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     },
     released: (moves: readonly StepInput[]): string => log.decided('released', moves),
     proposed: (moves: readonly StepInput[]): string => log.decided('proposed', moves),
+    withdrawn(planId: string, snapshotId = 'gpu-1') {
+      const reason = { code: 'reason-gone', text: 'h1 is enabled again: its VMs stay' };
+      return push({
+        ...envelope('plan.withdrawn', messageId.withdrawn(planId), planner),
+        data: { planId, snapshotId, reason },
+      });
+    },
     dispatched(planId: string, tasks = 1) {
       return push({ ...envelope('plan.dispatched', messageId.dispatched(planId), planner), data: { planId, tasks } });
     },

@@ -1,6 +1,6 @@
 /** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
 import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
-import { livePowerState, powerStateName, type TaskReasonCode } from '@kronos/facts';
+import { evacuationIsOver, groupIsWhole, livePowerState, powerStateName, type TaskReasonCode } from '@kronos/facts';
 import {
   type Aggregate,
   atLeast,
@@ -32,6 +32,8 @@ export interface CheckOptions {
   /** For the server's own windows as they are now. */
   readonly timezone: TimeZoneRules;
   readonly evacuationIgnoresWindows: boolean;
+  /** Another step of the plan waits for this one: it may make room for it. */
+  readonly awaited: boolean;
   /** ms since the epoch */
   readonly nowMs: number;
 }
@@ -149,6 +151,8 @@ export function judgeSource(task: Task, { services }: Services): Verdict | null 
     return refuse('NovaClientError', 'source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
+  if (task.phase === 'evacuate' && evacuationIsOver(source))
+    return no(cancelled('reason-gone', `nova-compute on ${task.from} is enabled again: its servers stay`));
   return null;
 }
 
@@ -199,8 +203,10 @@ export function judgeRoom(
   task: Task,
   hosts: HostFacts,
   room: RoomFacts,
-  options: Pick<CheckOptions, 'softRules'>,
+  options: Pick<CheckOptions, 'softRules' | 'awaited'>,
 ): Verdict {
+  if (repairsNothing(task, room.groups, options.awaited))
+    return no(cancelled('reason-gone', 'the server groups of the server hold their rules again'));
   const inAggregate = new Set(hosts.aggregates.find((a) => a.name === task.aggregate)?.hosts ?? []);
   const visible = (member: MemberFacts) =>
     member.hosts.some((host) => task.aggregate === UNASSIGNED || inAggregate.has(host));
@@ -245,6 +251,16 @@ export function judgeRoom(
     return destinationRefused(task, 'destination-full', text, { ...room.resources });
   }
   return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
+}
+
+/** Whether a repair has nothing to repair any more. A member that makes room for another step repairs nothing itself. */
+function repairsNothing(task: Task, groups: readonly GroupFacts[], awaited: boolean): boolean {
+  if (task.phase !== 'affinity' || task.parking || awaited || groups.length === 0) return false;
+  return groups.every(({ group: { policy, maxServersPerHost }, others }) => {
+    if (policy === null) return false;
+    const placed = others.filter(({ hosts }) => hosts.length > 0);
+    return groupIsWhole({ policy, most: maxServersPerHost ?? 1 }, task.from, placed);
+  });
 }
 
 export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>

@@ -93,6 +93,10 @@ describe('the services', () => {
     expect(judge(withService('h1', { state: 'down' }), { phase: 'evacuate' })).toContain('source-down');
   });
 
+  it('an evacuation off a host that is enabled again has lost its reason', () => {
+    expect(judge({}, { phase: 'evacuate' })).toBe('reason-gone Cancelled none');
+  });
+
   it('two services of one name are no certain knowledge', () => {
     expect(judge({ services: [service('h1'), service('h2'), service('h2')] })).toContain('destination-unknown');
   });
@@ -163,11 +167,34 @@ describe('server groups', () => {
     group: { id: 'g', name: 'g', policy, maxServersPerHost: max },
     others,
   });
-  const room = (of: GroupFacts, changes: Partial<Task> = {}, softRules: CheckOptions['softRules'] = 'veto'): string =>
-    words(judgeRoom(task(changes), facts(), { groups: [of], fits: true, resources: {}, forced: false }, { softRules }));
+  const room = (
+    of: GroupFacts,
+    changes: Partial<Task> = {},
+    softRules: CheckOptions['softRules'] = 'veto',
+    awaited = false,
+  ): string =>
+    words(
+      judgeRoom(
+        task(changes),
+        facts(),
+        { groups: [of], fits: true, resources: {}, forced: false },
+        { softRules, awaited },
+      ),
+    );
   const apart = 'group-apart PreFlightError destination';
   const together = 'group-together PreFlightError destination';
   const immovable = 'group-immovable PreFlightError none';
+
+  it.each<[string, GroupFacts, Partial<Task>, boolean, string]>([
+    ['apart already', group('anti-affinity', [member('a', 'h3')]), {}, false, 'reason-gone Cancelled none'],
+    ['together already', group('soft-affinity', [member('a', 'h1')]), {}, false, 'reason-gone Cancelled none'],
+    ['still on one host', group('anti-affinity', [member('a', 'h1')]), {}, false, 'go'],
+    ['still apart', group('affinity', [member('a', 'h2')]), {}, false, 'go'],
+    ['making room for another step', group('anti-affinity', [member('a', 'h3')]), {}, true, 'go'],
+    ['of another phase', group('anti-affinity', [member('a', 'h3')]), { phase: 'spread' }, false, 'go'],
+  ])('a repair of a group that is %s', (_, of, changes, awaited, expected) => {
+    expect(room(of, { phase: 'affinity', ...changes }, 'veto', awaited)).toBe(expected);
+  });
 
   it.each<[string, GroupFacts, string]>([
     ['anti-affinity, nobody there', group('anti-affinity', [member('a', 'h3')]), 'go'],

@@ -69,7 +69,7 @@ export interface RunDeps {
   readonly trials: Trials;
   readonly cloud: CheckedCloud;
   /** As the configuration and the log stand now. */
-  readonly checkOptions: (aggregate: string) => CheckOptions;
+  readonly checkOptions: (task: Task) => CheckOptions;
   readonly options: TaskOptions;
   readonly by: Actor;
   readonly clock: Clock;
@@ -384,7 +384,7 @@ class Shell {
     const { cloud, checkOptions, logger } = this.#deps;
     try {
       const judge = this.#task.phase === 'cell' ? cellPreflight : preflight;
-      const verdict = await judge(this.#task, cloud, checkOptions(this.#task.aggregate), this.#delivery.lost);
+      const verdict = await judge(this.#task, cloud, checkOptions(this.#task), this.#delivery.lost);
       span.setAttribute(attributes.outcome, verdict.kind);
       if (verdict.kind === 'no') {
         span.setAttribute(attributes.reason, verdict.failure.reason.code);

@@ -23,6 +23,7 @@ import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
 import { runTask } from './run.ts';
+import type { Task } from './taskStages.ts';
 import { Trials } from './trials.ts';
 
 export interface ExecutorDeps {
@@ -86,14 +87,16 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     });
   }
 
-  const checkOptions = (aggregate: string): CheckOptions => {
-    const options = reader.at(aggregate).state.configured?.options;
+  const checkOptions = ({ aggregate, taskId }: Task): CheckOptions => {
+    const { configured, tasks } = reader.at(aggregate).state;
+    const options = configured?.options;
     return {
       ...deps.check,
       restrictToAz: options?.restrictToAz ?? false,
       softRules: options?.softRules ?? 'veto',
       timezone: options?.timezone ?? UTC,
       evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
+      awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
       nowMs: clock.read().wall,
     };
   };

@@ -66,6 +66,7 @@ export const sampleOptions: CheckOptions = {
   force: false,
   timezone: { name: 'UTC', since: [], offsetSeconds: [] },
   evacuationIgnoresWindows: false,
+  awaited: false,
   nowMs: Date.parse('2026-11-23T12:00:00Z'),
 };
 

@@ -5,6 +5,7 @@ import {
   type CycleDecided,
   type EngineOptions,
   type PlanProposed,
+  type PlanWithdrawn,
   type Snapshot,
   subject,
 } from '@kronos/contracts';
@@ -19,10 +20,11 @@ import {
 } from '@kronos/cycle';
 import { AppendConflict, AppendWithdrawn, type LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, wasProposed } from '@kronos/projections';
+import { type AggregateState, aggregateState, waitingPlan, wasProposed } from '@kronos/projections';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import type { DeliveredSnapshot, Permission } from './permission.ts';
+import { goneReason, withdrawnEvent } from './withdraw.ts';
 
 /**
  * Both decide again while the log changes under them: what can have aged is judged before the append, and again whenever the
@@ -76,12 +78,34 @@ export function decisions(
   async function appendOn(
     at: LogPosition<AggregateState>,
     delivered: DeliveredSnapshot,
-    event: CycleDecided | PlanProposed,
+    event: CycleDecided | PlanProposed | PlanWithdrawn,
   ): Promise<void> {
     const { aggregate } = event;
     const veto = (): string | null => permission.problem(delivered, at.state);
     await view.refresh();
     await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
+  }
+
+  /** Withdraws the plan that waits, if the snapshot shows that its reason is gone. Then the snapshot is decided without it. */
+  async function withdrawn(
+    at: LogPosition<AggregateState>,
+    delivered: DeliveredSnapshot,
+    snapshot: Snapshot,
+  ): Promise<boolean> {
+    const nowMs = clock.now();
+    const waiting = snapshot.purpose === 'record' ? null : waitingPlan(at.state, nowMs);
+    if (waiting === null || !waiting.open) return false;
+    const reason = goneReason(waiting.plan, snapshot);
+    if (reason === null) return false;
+    const { aggregate } = snapshot;
+    logger.info({ aggregate, planId: waiting.plan.id, reason }, 'withdrew a plan whose reason is gone');
+    const event = withdrawnEvent(waiting.plan, { snapshot, reason, by, nowMs });
+    try {
+      await appendOn(at, delivered, event);
+    } catch (error) {
+      if (!(error instanceof AppendWithdrawn)) throw error;
+    }
+    return true;
   }
 
   /** Shortens a decision that is too large for its event, and stores the whole one as an object. */
@@ -100,6 +124,7 @@ export function decisions(
         const may = await permission.decides(delivered, at);
         if (may === 'no') return null;
         if (may === 'soon') continue;
+        if (await withdrawn(at, delivered, snapshot)) continue;
         const { decision, digests, absence, decideMs } = await timed(() =>
           deps.decider.cycle({ snapshot, state: at.state, options }),
         );

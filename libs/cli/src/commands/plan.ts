@@ -260,6 +260,7 @@ const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
   rejected: 'red',
   expired: 'yellow',
   superseded: 'dim',
+  withdrawn: 'dim',
 };
 const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
   dryRun: 'dry run',
@@ -270,6 +271,7 @@ const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
   rejected: 'rejected',
   expired: 'expired',
   superseded: 'replaced',
+  withdrawn: 'withdrawn',
 };
 
 function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records: readonly PlanRecord[]): string {
