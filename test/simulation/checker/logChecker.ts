@@ -21,6 +21,7 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'planner.configured': ['plans', ['planner']],
   'cycle.decided': ['plans', ['planner']],
   'plan.dispatched': ['plans', ['planner']],
+  'plan.withdrawn': ['plans', ['planner']],
   'migration.requested': ['migrations', ['planner', 'executor']],
   'migration.started': ['results', ['executor']],
   'migration.observed': ['results', ['executor']],
@@ -44,6 +45,7 @@ const OPERATOR = ['operator', 'custodian'];
 /** Events that may only be stored on the state that they were made on. */
 const EXPECTING = new Set([
   'cycle.decided',
+  'plan.withdrawn',
   'planner.configured',
   'migration.started',
   'migration.completed',
@@ -53,6 +55,7 @@ const EXPECTING = new Set([
 /** Events that no service may write while the log contradicts a former one. */
 const ACTING = new Set(['planner.configured', 'cycle.decided', 'migration.started']);
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
+const AT_THE_VM = new Set(['server', 'unknown', undefined]);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
 const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 const MINUTE_MS = 60_000;
@@ -579,7 +582,12 @@ export class LogChecker {
     task.finalSequence = sequence;
     task.finalMs = ms;
     this.#book.count('finals');
-    if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#book.rules.quarantineMs > 0) {
+    if (
+      type === 'migration.failed' &&
+      QUARANTINING.has(data.errorType) &&
+      AT_THE_VM.has(data.cause) &&
+      this.#book.rules.quarantineMs > 0
+    ) {
       // The writer's clock counts as far as the server's bears it out.
       const fromMs = Math.min(boundedMs(time, ms), ms);
       this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#book.rules.quarantineMs });
