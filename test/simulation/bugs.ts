@@ -411,8 +411,8 @@ export const bugs: readonly Bug[] = [
     replace: 'else values.set(host.name, 0);',
     also: {
       file: 'libs/prometheus/src/health.ts',
-      find: "    if (stale.length > 0) return 'STALE';\n    if (input.kind === 'host' && missing.length > 0) return 'PARTIAL';\n",
-      replace: '',
+      find: "    if (stale.length > 0) return ['STALE', 'stale'];\n    if (input.kind === 'vm' || missing.length === 0) return ['HEALTHY', null];\n",
+      replace: "    if (stale.length + missing.length >= 0) return ['HEALTHY', null];\n",
     },
   },
   {
@@ -682,7 +682,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'what a heartbeat shows about the log ignored',
     file: INSTRUMENTED,
-    find: "      if (refusal.kind === 'refused') continue;",
+    find: '      if (!mayHaveRecovered(refusal)) continue;',
     replace: '      if (refusal.text.length > 0) continue;',
     unseen: {
       why: 'readiness moves no VM, and no rule reads it',

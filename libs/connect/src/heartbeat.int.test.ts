@@ -110,6 +110,7 @@ it('a service whose appends are refused is not ready, in the words of the server
   const refused = {
     check: 'appends',
     reason: expect.stringMatching(/^KRONOS_LOG: .*maximum bytes exceeded \(10077\)/),
+    parts: [{ code: 'stream-full', part: 'KRONOS_LOG', text: expect.stringContaining('maximum bytes exceeded') }],
   };
   expect((await next()).data.failing).toEqual([refused]);
   expect((await http.readiness()).ready).toBe(false);
