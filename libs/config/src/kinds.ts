@@ -1,5 +1,5 @@
 import { timeZoneRules } from '@kronos/timezone';
-import { Secret } from './secret.ts';
+import { learnSecret, Secret } from './secret.ts';
 
 /** The result of reading one value. */
 export type Parsed<T> =
@@ -219,4 +219,41 @@ export function parseSecret(raw: string): Parsed<Secret> {
   return raw.includes('\n')
     ? bad('spans several lines', 'Write it in one line, or put it into a file and name the file.')
     : good(new Secret(raw));
+}
+
+const HEADER = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+):\s*([\t\x20-\x7e]+)$/;
+/** Headers that the client sets itself. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'content-type', 'connection', 'accept']);
+/** Headers whose values are secrets. The value of another one, such as a tenant, may be a plain word of many texts. */
+const SECRET_HEADER = /auth|token|key|secret|cookie|password/i;
+
+/** A file may have one header a line. */
+const headerItems = (raw: string): Parsed<readonly string[]> => parseList(raw.trim().replace(/\s*\n\s*/g, ','));
+
+/** Comma list of `NAME: VALUE`; an item may be quoted to hold a comma. The problem never quotes a value. */
+export function parseHeaders(raw: string): Parsed<Secret> {
+  const items = headerItems(raw);
+  if (!items.ok) return items;
+  for (const [index, item] of items.value.entries()) {
+    const [, name, value] = HEADER.exec(item) ?? [];
+    if (name === undefined || value === undefined)
+      return bad(
+        `has an item ${index + 1} that is no header`,
+        'Write each as NAME: VALUE, such as X-Scope-OrgID: TENANT.',
+      );
+    if (OWN_HEADERS.has(name.toLowerCase())) return bad(`sets ${name}, which Kronos sets itself`, 'Remove it.');
+    if (SECRET_HEADER.test(name)) learnSecret(value.trim());
+  }
+  return good(new Secret(raw));
+}
+
+/** The headers of a value that {@link parseHeaders} takes, by name. */
+export function headersOf(raw: string): Record<string, string> {
+  const items = headerItems(raw);
+  return Object.fromEntries(
+    (items.ok ? items.value : []).flatMap((item) => {
+      const [, name, value] = HEADER.exec(item) ?? [];
+      return name === undefined || value === undefined ? [] : [[name.toLowerCase(), value.trim()]];
+    }),
+  );
 }

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  headersOf,
   parseBool,
   parseBytes,
   parseCellMap,
   parseCells,
   parseChoice,
   parseFloat10,
+  parseHeaders,
   parseInt10,
   parseList,
   parseSeconds,
@@ -118,5 +120,26 @@ describe('one value', () => {
     expect(verifyOf('command: /bin/check --fast')).toEqual({ kind: 'command', command: '/bin/check --fast' });
     for (const wrong of ['', 'tcp', 'tcp:0', 'tcp:65536', 'tcp:ssh', 'command:', 'command: ', 'udp:53', 'true'])
       expect(told(parseVerify(wrong))).toContain('is not a check');
+  });
+});
+
+describe('headers', () => {
+  const words = (raw: string) => {
+    const parsed = parseHeaders(raw);
+    return parsed.ok ? headersOf(parsed.value.reveal()) : `${parsed.problem}. ${parsed.remedy}`;
+  };
+
+  it('are a comma list of names and values, or one a line', () => {
+    expect(words('X-Scope-OrgID: blue, "X-Many: a, b"')).toEqual({ 'x-scope-orgid': 'blue', 'x-many': 'a, b' });
+    expect(words('X-Scope-OrgID: blue\nX-Api-Key: hunter2hunter2\n')).toEqual({
+      'x-scope-orgid': 'blue',
+      'x-api-key': 'hunter2hunter2',
+    });
+  });
+
+  it.each(['no colon', 'Bad Name: x', 'X-Empty:', 'Host: elsewhere'])('refuse %s without quoting it', (raw) => {
+    const said = words(`X-Key: hunter2, ${raw}`);
+    expect(said).toMatch(/NAME: VALUE|Kronos sets itself/);
+    expect(said).not.toContain('hunter2');
   });
 });

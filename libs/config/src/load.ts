@@ -89,6 +89,7 @@ const inScope = (config: Config): string[] => {
 /** Whether a policy asks Prometheus, as far as the policies could be read, and there is none. */
 const needsPrometheus = (config: Config, role: Role, policiesOf: Loaded['policiesOf']): boolean =>
   config.prometheus.url === null &&
+  config.prometheus.auth !== 'keystone' &&
   (role === 'check' || readsPolicies(role)) &&
   inScope(config).some((aggregate) => {
     const policies = policiesOf(aggregate);

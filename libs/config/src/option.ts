@@ -4,6 +4,7 @@ import {
   parseBytes,
   parseChoice,
   parseFloat10,
+  parseHeaders,
   parseInt10,
   parseList,
   parsePath,
@@ -139,6 +140,10 @@ export const urls = (
   );
 
 export const secret = (about: About): Option<Secret | null> => make('secret', null, 'a secret', parseSecret, about);
+
+/** Headers as a comma list. All of it is a secret: a value may be one. */
+export const headers = (about: About): Option<Secret | null> =>
+  make('secret', null, 'a comma list of NAME: VALUE', parseHeaders, about);
 
 export const secretFile = (fills: string, about: Omit<About, 'help'>): Option<string | null> =>
   make(

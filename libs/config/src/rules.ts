@@ -1,5 +1,6 @@
 import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
+import { headersOf, parseHeaders } from './kinds.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
 import { aggregateKey } from './overrides.ts';
 import { aggregateConfig, scopeOf } from './scope.ts';
@@ -191,6 +192,22 @@ function prometheus(rules: Rules): void {
     ],
     'way to authenticate',
   );
+  const { auth, headers } = rules.config.prometheus;
+  const own = (['bearer_token', 'bearer_token_file', 'username', 'password', 'password_file'] as const).find((option) =>
+    rules.has(`prometheus.${option}`),
+  );
+  if (auth === 'keystone' && own !== undefined)
+    rules.problem(
+      `prometheus.${own}`,
+      'is set beside [prometheus] auth = keystone',
+      'Remove it, or set auth = static.',
+    );
+  // What a file holds was not read as an option is.
+  const parsed = headers === null ? null : parseHeaders(headers.reveal());
+  if (parsed !== null && !parsed.ok) rules.problem('prometheus.headers_file', parsed.problem, parsed.remedy);
+  const names = Object.keys(headersOf(headers?.reveal() ?? ''));
+  if (names.includes('authorization') && own !== undefined)
+    rules.problem('prometheus.headers', `sets Authorization beside [prometheus] ${own}`, 'Keep one of them.');
   if (!rules.has('prometheus.password_file')) rules.pair('prometheus.username', 'prometheus.password');
   else if (!rules.has('prometheus.username'))
     rules.problem('prometheus.password_file', 'is set without [prometheus] username', 'Set both, or none.');

@@ -39,7 +39,7 @@ export type HttpMeans = {
 const given = <T>(value: T | null): T | undefined => value ?? undefined;
 
 /** The `[nova]` section as Keystone's options; `cloud` takes the place of the authentication options. */
-function authOptions(config: Config, env: Readonly<Record<string, string | undefined>>): AuthOptions {
+export function authOptions(config: Config, env: Readonly<Record<string, string | undefined>>): AuthOptions {
   const { nova } = config;
   const endpointOverrides = {
     ...(nova.endpointOverride === null ? {} : { compute: nova.endpointOverride }),

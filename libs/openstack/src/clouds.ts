@@ -34,14 +34,8 @@ export interface CloudsPlaces {
   readonly system?: string;
 }
 
-/**
- * The authentication options of one cloud of clouds.yaml, as openstacksdk finds them: the first clouds.yaml of
- * `$OS_CLIENT_CONFIG_FILE`, the working directory, `~/.config/openstack` and `/etc/openstack`, the first secure.yaml laid over it, on
- * top of the cloud's `profile` from clouds-public.yaml.
- *
- * @throws BadAuthOptions when no file is found, the cloud is not in it, or it is not understood.
- */
-export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions {
+/** Finds files as openstacksdk does. */
+function finder(places: CloudsPlaces) {
   const env = places.env ?? process.env;
   const directories = [
     places.cwd ?? process.cwd(),
@@ -55,8 +49,24 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
     );
     return [...(given === undefined ? [] : [given]), ...files].find((file) => existsSync(file));
   };
+  return { directories, find };
+}
 
-  const file = places.file ?? find('clouds', 'OS_CLIENT_CONFIG_FILE');
+/** The clouds.yaml that {@link loadCloud} reads; undefined: there is none. */
+export const cloudsFile = (places: CloudsPlaces = {}): string | undefined =>
+  places.file ?? finder(places).find('clouds', 'OS_CLIENT_CONFIG_FILE');
+
+/**
+ * The authentication options of one cloud of clouds.yaml, as openstacksdk finds them: the first clouds.yaml of
+ * `$OS_CLIENT_CONFIG_FILE`, the working directory, `~/.config/openstack` and `/etc/openstack`, the first secure.yaml laid over it, on
+ * top of the cloud's `profile` from clouds-public.yaml.
+ *
+ * @throws BadAuthOptions when no file is found, the cloud is not in it, or it is not understood.
+ */
+export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions {
+  const env = places.env ?? process.env;
+  const { directories, find } = finder(places);
+  const file = cloudsFile(places);
   if (file === undefined) {
     const given = env.OS_CLIENT_CONFIG_FILE;
     const searched = [...(given === undefined ? [] : [given]), ...directories.map((d) => join(d, 'clouds.yaml'))];
@@ -86,7 +96,52 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
   return toAuth(file, name, merged);
 }
 
+/** Keys beside `auth` that decide how the cloud is reached, and what people write in their place. */
+const CONNECTION_KEYS = ['region_name', 'interface', 'verify', 'insecure', 'cacert', 'cert', 'key'] as const;
+const KEYS: readonly string[] = ['profile', 'auth_type', 'auth', 'endpoint_type', ...CONNECTION_KEYS];
+const ALIASES: Readonly<Record<string, string>> = {
+  cafile: 'cacert',
+  ca_file: 'cacert',
+  cabundle: 'cacert',
+  ssl_verify: 'verify',
+  verify_ssl: 'verify',
+  region: 'region_name',
+};
+/** Keys of openstacksdk that look like a misspelt one. */
+const OTHER_KEYS: ReadonlySet<string> = new Set(['regions']);
+
+/** A key that is misspelt, or stands in the wrong place: without an error it would have no effect. @throws BadAuthOptions */
+function checkKeys(file: string, name: string, cloud: unknown): void {
+  if (!isRecord(cloud)) return;
+  const wrong = (key: string, remedy: string): never => {
+    throw new BadAuthOptions('cloud', `${file}: clouds.${name}.${key}: ${remedy}`);
+  };
+  for (const key of Object.keys(isRecord(cloud.auth) ? cloud.auth : {}))
+    if (CONNECTION_KEYS.some((one) => one === key))
+      wrong(`auth.${key}`, `it belongs beside auth, not in it: write clouds.${name}.${key}`);
+  for (const key of Object.keys(cloud)) {
+    if (KEYS.includes(key) || OTHER_KEYS.has(key)) continue;
+    const meant = ALIASES[key] ?? KEYS.find((one) => one.length > 3 && differsByOne(one, key));
+    if (meant !== undefined) wrong(key, `it has no effect; write ${meant}`);
+  }
+}
+
+/** One character is missing, added or another one, or two neighbours are exchanged. */
+function differsByOne(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > 1) return false;
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i += 1;
+  const rest = (text: string, from: number): string => text.slice(from);
+  return (
+    rest(a, i + 1) === rest(b, i + 1) ||
+    rest(a, i + 1) === rest(b, i) ||
+    rest(a, i) === rest(b, i + 1) ||
+    (a[i] === b[i + 1] && a[i + 1] === b[i] && rest(a, i + 2) === rest(b, i + 2))
+  );
+}
+
 function toAuth(file: string, name: string, merged: unknown): AuthOptions {
+  checkKeys(file, name, merged);
   const parsed = cloudSchema.safeParse(merged);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];

@@ -110,10 +110,25 @@ clouds:
     ['clouds: {c: {auth: [1]}}', 'clouds.c.auth'],
     ['clouds: {c: {profile: nobody}}', 'has profile "nobody"'],
     ['clouds: [1]', 'clouds is not a mapping'],
+    [
+      'clouds: {c: {auth: {auth_url: "http://k", verify: false}}}',
+      'clouds.c.auth.verify: it belongs beside auth, not in it: write clouds.c.verify',
+    ],
+    ['clouds: {c: {ca_cert: a.pem, auth: {auth_url: "http://k"}}}', 'clouds.c.ca_cert: it has no effect; write cacert'],
+    ['clouds: {c: {verfy: false, auth: {auth_url: "http://k"}}}', 'clouds.c.verfy: it has no effect; write verify'],
+    ['clouds: {c: {interfaces: internal, auth: {auth_url: "http://k"}}}', 'write interface'],
   ])('names what is wrong in %s', (text, problem) => {
     write(join(places.cwd, 'clouds.yaml'), text);
     expect(() => loadCloud('c', places)).toThrow(BadAuthOptions);
     expect(() => loadCloud('c', places)).toThrow(problem);
+  });
+
+  it('takes keys of openstacksdk that Kronos does not read', () => {
+    write(
+      join(places.cwd, 'clouds.yaml'),
+      'clouds: {c: {regions: [a], volume_api_version: 3, networks: [], auth: {auth_url: "http://k"}}}',
+    );
+    expect(loadCloud('c', places).authUrl).toBe('http://k');
   });
 
   it('never shows the text of a file that is not YAML, which may hold a password', () => {

@@ -309,6 +309,23 @@ describe('listServers', () => {
     expect(cloud.of(DETAIL)).toHaveLength(3);
   });
 
+  it('ends with an error that names list and marker when a marker comes again', async () => {
+    // A proxy that drops the query: each page is the first.
+    cloud.on({
+      'GET /v2.1/': NOVA_VERSION('2.96'),
+      [DETAIL]: () => ({
+        body: {
+          servers: [wireServer('a'), wireServer('b')],
+          servers_links: [{ rel: 'next', href: 'http://elsewhere/' }],
+        },
+      }),
+    });
+    const failed = nova.listServers();
+    await expect(failed).rejects.toBeInstanceOf(BadAnswer);
+    await expect(failed).rejects.toThrow(/GET \/servers\/detail: .*the marker b again/);
+    expect(cloud.of(DETAIL)).toHaveLength(2);
+  });
+
   it('restarts when the server at its marker was deleted meanwhile', async () => {
     let rows = ['a', 'b', 'c'].map((id) => wireServer(id));
     const page = paged('servers', () => rows);

@@ -28,6 +28,7 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
 
     listHypervisors: ({ signal } = {}) =>
       byMarker(
+        '/os-hypervisors/detail',
         async (marker, limit) => {
           const route = '/os-hypervisors/detail';
           const body = await get('listHypervisors', hypervisorsSchema, route, route, { limit, marker }, signal);
@@ -38,6 +39,7 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
 
     listFlavors: ({ signal } = {}) =>
       byMarker(
+        '/flavors/detail',
         async (marker, limit) => {
           const route = '/flavors/detail';
           // Without `is_public` Nova leaves out the private ones.

@@ -71,6 +71,7 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
 
     listInstanceActions: (serverId, { signal } = {}) =>
       byMarker(
+        '/servers/{id}/os-instance-actions',
         async (marker, limit) => {
           const path = `servers/${encodeURIComponent(serverId)}/os-instance-actions`;
           const route = '/servers/{id}/os-instance-actions';
@@ -89,6 +90,7 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
 
   function listMigrations(filter: MigrationFilter, signal: AbortSignal | undefined): Promise<Migration[]> {
     return byMarker(
+      '/os-migrations',
       async (marker, limit) => {
         const query = {
           status: filter.status,

@@ -44,6 +44,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
 
     async listServerIds({ tagsAny }, { signal } = {}) {
       const ids = await byMarker(
+        '/servers',
         async (marker, limit) => {
           const query = { all_tenants: true, 'tags-any': tagsAny.join(','), limit, marker };
           const body = await get('listServerIds', serverIdsSchema, 'servers', '/servers', query, signal);
@@ -56,6 +57,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
 
     async listServerIdsByHost({ signal } = {}) {
       const rows = await byMarker(
+        '/os-hypervisors/detail',
         async (marker, limit) => {
           const route = '/os-hypervisors/detail';
           const query = { with_servers: true, limit, marker };
@@ -81,6 +83,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
     signal: AbortSignal | undefined,
   ): Promise<Server[]> {
     return byMarker(
+      '/servers/detail',
       async (marker, limit) => {
         const query = {
           all_tenants: true,

@@ -113,14 +113,21 @@ export function createTransport(session: Session, options: NovaOptions) {
     return parseAs({ service: 'nova', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
   }
 
-  /** Follows a list by marker. A marker that was deleted meanwhile (400) restarts the list. */
+  /**
+   * Follows a list by marker. A marker that was deleted meanwhile (400) restarts the list.
+   *
+   * @param list its route, for errors
+   * @throws BadAnswer when a marker comes again, or the list does not end: a proxy that drops the query, or a broken cell
+   */
   async function byMarker<T>(
+    list: string,
     page: (marker: string | undefined, limit: number) => Promise<{ rows: readonly T[]; more: boolean }>,
     markerOf: (row: T) => string,
     limit = Number.POSITIVE_INFINITY,
   ): Promise<T[]> {
     for (let restart = 0; ; restart += 1) {
       const all: T[] = [];
+      const markers = new Set<string>();
       try {
         for (let marker: string | undefined; ; ) {
           const { rows, more } = await page(marker, Math.min(pageSize, limit - all.length));
@@ -128,6 +135,8 @@ export function createTransport(session: Session, options: NovaOptions) {
           const last = rows.at(-1);
           if (!more || last === undefined || all.length >= limit) return all;
           marker = markerOf(last);
+          checkProgress(list, marker, markers, all.length);
+          markers.add(marker);
         }
       } catch (error) {
         const markerGone = all.length > 0 && error instanceof BadRequest && /marker/i.test(error.reason);
@@ -172,6 +181,20 @@ export function createTransport(session: Session, options: NovaOptions) {
 
 /** Nova refuses a request with a 4xx. Any other status that it does not document comes from a proxy, which may have passed the request on. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500;
+
+/** More rows than any cloud has; a list that goes on is endless. */
+const MAX_ROWS = 2_000_000;
+
+/** @throws BadAnswer when the list leads back to a page that was read, or does not end */
+function checkProgress(list: string, marker: string, seen: ReadonlySet<string>, rows: number): void {
+  const place = { service: 'nova', method: 'GET', url: list };
+  if (seen.has(marker))
+    throw new BadAnswer(
+      place,
+      `the list leads to the page after the marker ${marker} again: a proxy before Nova may drop the query, or answer from a cache`,
+    );
+  if (rows > MAX_ROWS) throw new BadAnswer(place, `the list does not end after ${rows} rows and the marker ${marker}`);
+}
 
 /** Makes the calls of Nova. */
 export type NovaTransport = ReturnType<typeof createTransport>;

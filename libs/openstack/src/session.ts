@@ -35,6 +35,8 @@ export interface ServiceCall {
 export interface Session {
   /** A valid token, from memory or from Keystone; concurrent callers share one request. */
   token(signal?: AbortSignal): Promise<string>;
+  /** A service has refused this token: the next call asks Keystone for another one. */
+  refused(token: string): void;
   /** Endpoint of a service type, from `endpointOverrides` or the catalog, without trailing slash. @throws EndpointNotFound */
   endpoint(serviceType: string, signal?: AbortSignal): Promise<string>;
   /**
@@ -113,6 +115,9 @@ export function createSession(options: SessionOptions): Session {
     identity,
     async token(signal) {
       return (await valid(signal)).id;
+    },
+    refused(token) {
+      if (current?.id === token) current = undefined;
     },
     async endpoint(serviceType, signal) {
       const override = auth.endpointOverrides?.[serviceType];

@@ -165,14 +165,29 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     return { result: result.data, warnings: envelope.warnings ?? [], infos: envelope.infos ?? [] };
   }
 
+  /** The latest time that was asked for: where a query cannot state a time, it means now. */
+  let nowMs = Number.NEGATIVE_INFINITY;
+
   return {
     async instant(text, { timeMs, signal } = {}) {
+      nowMs = Math.max(nowMs, timeMs ?? nowMs);
+      // The proxy of OpenStack takes the query alone: no time, no limit, and no other endpoint for a range.
+      if (options.keystone !== undefined) {
+        const { result, ...remarks } = await query('/api/v1/query', text, {}, 'vector', vectorSchema, signal);
+        return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
+      }
       const form = { timeout: seconds(timeoutMs), ...(timeMs === undefined ? {} : { time: unix(timeMs) }) };
       const { result, ...remarks } = await query('/api/v1/query', text, form, 'vector', vectorSchema, signal);
       return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
     },
 
     async range(text, { startMs, endMs, stepMs }, { signal } = {}) {
+      if (options.keystone !== undefined) {
+        const at = endMs >= nowMs ? '' : ` @ ${unix(endMs)}`;
+        const asked = `(${text})[${Math.max(1, endMs - startMs)}ms:${stepMs}ms]${at}`;
+        const { result, ...remarks } = await query('/api/v1/query', asked, {}, 'matrix', matrixSchema, signal);
+        return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };
+      }
       const form = { timeout: seconds(timeoutMs), start: unix(startMs), end: unix(endMs), step: unix(stepMs) };
       const { result, ...remarks } = await query('/api/v1/query_range', text, form, 'matrix', matrixSchema, signal);
       return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };

@@ -20,6 +20,7 @@ interface Seen {
   readonly path: string;
   readonly query: Record<string, string>;
   readonly authorization: string | undefined;
+  readonly headers: IncomingMessage['headers'];
 }
 type Answer = { status?: number; body?: unknown; headers?: Record<string, string> } | 'hang' | 'break';
 
@@ -43,6 +44,7 @@ async function play(
       path: url.pathname,
       query: Object.fromEntries(request.method === 'POST' ? new URLSearchParams(body) : url.searchParams),
       authorization: request.headers.authorization,
+      headers: request.headers,
     };
     seen.push(one);
     const said = answer(one, seen.length);
@@ -99,7 +101,7 @@ describe('instant', () => {
       warnings: ['partial'],
       infos: ['not a counter'],
     });
-    expect(seen).toEqual([
+    expect(seen).toMatchObject([
       {
         method: 'POST',
         path: '/api/v1/query',
@@ -149,6 +151,23 @@ describe('instant', () => {
     expect(caught).toBeInstanceOf(Unauthorized);
     expect(String(caught)).toContain('basic authentication as kronos');
     expect(String(caught)).not.toContain('hunter2');
+    expect(String(caught)).toContain('denied');
+  });
+
+  it('sends its headers with every request, and names them without their values when it is refused', async () => {
+    const { prometheus, seen } = await play(
+      ({ headers }) => (headers['x-scope-orgid'] === 'blue' ? vector([]) : { status: 401, body: 'no org id' }),
+      { headers: { 'x-scope-orgid': 'blue' } },
+    );
+    expect(await prometheus.instant('up')).toMatchObject({ samples: [] });
+    await prometheus.runtimeInfo().catch(() => undefined);
+    expect(seen.map(({ headers }) => headers['x-scope-orgid'])).toEqual(['blue', 'blue']);
+    const wrong = await play(() => ({ status: 401, body: 'no org id' }), {
+      headers: { 'x-scope-orgid': 'secret-team' },
+    });
+    const caught = await failure(wrong.prometheus.instant('up'));
+    expect(String(caught)).toContain('no org id (sent: no credentials, the headers x-scope-orgid)');
+    expect(String(caught)).not.toContain('secret-team');
   });
 
   it('answered with a server error is tried again, then ServerError', async () => {
@@ -358,5 +377,60 @@ describe('parseValue', () => {
     ['much', undefined],
   ])('of %j is %j', (text, value) => {
     expect(parseValue(text)).toEqual(value);
+  });
+});
+
+/** A user of Keystone whose tokens are numbered. */
+function user(endpoint: () => string) {
+  const refused: string[] = [];
+  return {
+    refused,
+    access: {
+      user: 'user kronos',
+      token: async () => `token-${refused.length + 1}`,
+      refused: (token: string) => void refused.push(token),
+      endpoint: async () => endpoint(),
+      close: async () => undefined,
+    },
+  };
+}
+
+describe('a server behind Keystone', () => {
+  it('is found in the catalog, and is asked with a token by GET: the query alone', async () => {
+    const matrix = { status: 'success', data: { resultType: 'matrix', result: [{ metric: {}, values: [[1, '2']] }] } };
+    const { seen, url } = await play(({ query }) =>
+      query.query?.endsWith(']') || query.query?.includes('] @') ? { body: matrix } : vector([]),
+    );
+    const { access } = user(() => `${url}/metrics/api/v1/`);
+    const prometheus = createPrometheus({ keystone: access });
+    closing.push(() => prometheus.close());
+    await prometheus.instant('up', { timeMs: 600_000 });
+    const { series } = await prometheus.range('up', { startMs: 300_000, endMs: 600_000, stepMs: 15_000 });
+    expect(series).toEqual([{ labels: {}, samples: [{ timeMs: 1000, value: 2 }] }]);
+    await prometheus.range('up', { startMs: 0, endMs: 60_000, stepMs: 15_000 });
+    expect(seen.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(3).fill('GET /metrics/api/v1/query'));
+    expect(seen.map(({ query }) => query)).toEqual([
+      { query: 'up' },
+      { query: '(up)[300000ms:15000ms]' },
+      { query: '(up)[60000ms:15000ms] @ 60.000' },
+    ]);
+    expect(seen.map(({ headers }) => headers['x-auth-token'])).toEqual(Array(3).fill('token-1'));
+  });
+
+  it('that refuses a token gets a new one, once', async () => {
+    const first = await play(({ headers }) => (headers['x-auth-token'] === 'token-2' ? vector([]) : { status: 401 }));
+    const good = user(() => first.url);
+    const prometheus = createPrometheus({ keystone: good.access });
+    closing.push(() => prometheus.close());
+    expect(await prometheus.instant('up')).toMatchObject({ samples: [] });
+    expect(good.refused).toEqual(['token-1']);
+
+    const never = await play(() => ({ status: 401, body: 'not your project' }));
+    const bad = user(() => never.url);
+    const refused = createPrometheus({ keystone: bad.access });
+    closing.push(() => refused.close());
+    const caught = await failure(refused.instant('up'));
+    expect(String(caught)).toContain('not your project (sent: the Keystone token of user kronos)');
+    expect(never.seen).toHaveLength(2);
   });
 });

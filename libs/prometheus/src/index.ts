@@ -3,3 +3,4 @@ export * from './errors.ts';
 export * from './health.ts';
 export * from './match.ts';
 export { isPlainSelector } from './selector.ts';
+export type { KeystoneAccess } from './transport.ts';

@@ -18,8 +18,12 @@ export interface PrometheusOptions
     | 'userAgent'
     | 'inProgress'
   > {
-  /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
-  readonly url: string;
+  /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. Absent: that of the catalog. */
+  readonly url?: string | undefined;
+  /** Headers of every request; their values may be secrets. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sends the token of Keystone, and finds the server in the catalog. */
+  readonly keystone?: KeystoneAccess | undefined;
   /** Limit of one attempt (default 30,000). */
   readonly timeoutMs?: number;
   /** Attempts after the first that failed (default 3). */
@@ -37,6 +41,18 @@ export interface PrometheusOptions
   readonly bearerTokenFile?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
+}
+
+/** A user of Keystone, for a server that checks its tokens (OpenStack Aetos). */
+export interface KeystoneAccess {
+  /** For messages; without secrets. */
+  readonly user: string;
+  token(signal?: AbortSignal): Promise<string>;
+  /** A token was refused: the next one is new. */
+  refused(token: string): void;
+  /** The endpoint of the server in the catalog. */
+  endpoint(signal?: AbortSignal): Promise<string>;
+  close(): Promise<void>;
 }
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
@@ -60,8 +76,10 @@ export interface Transport {
 
 /** @throws BadPrometheusOptions */
 export function createTransport(options: PrometheusOptions): Transport {
-  const base = baseUrl(options.url);
-  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  const { keystone, headers: own = {}, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  if (options.url === undefined && keystone === undefined)
+    throw new BadPrometheusOptions('url', 'is missing; give the URL of Prometheus, or let Keystone find it');
+  const given = options.url === undefined ? null : baseUrl(options.url);
   const retries = { retries: options.maxRetries ?? 3, backoffMs: options.retryBackoffMs ?? 1_000 };
   const authorization = createAuthorization(options);
   const http = createHttp({
@@ -80,37 +98,52 @@ export function createTransport(options: PrometheusOptions): Transport {
     },
     retry: { connection: retries, status: retries },
   });
-  let postRefused = false;
+  // The proxy of OpenStack takes queries by GET alone.
+  let postRefused = keystone !== undefined;
 
-  const get: Transport['get'] = async (path, signal, parameters = {}) => {
-    const url = joinUrl(base, path, parameters);
-    const call = { service: 'prometheus', method: 'GET' } as const;
-    const answer = await http.call({ ...call, url, route: path, headers: authorization.headers(), signal });
-    return { place: { ...call, url: safeUrl(url) }, answer };
-  };
+  /** Sends a call, with a new token after one that was refused. */
+  async function send(
+    method: 'GET' | 'POST',
+    path: string,
+    { query, form, signal }: { query?: Parameters; form?: Parameters; signal: AbortSignal | undefined },
+  ): Promise<Answered> {
+    const base = given ?? baseUrl((await keystone?.endpoint(signal)) ?? '');
+    const url = joinUrl(base, path, query ?? {});
+    const call = { service: 'prometheus', method } as const;
+    for (let again = false; ; again = true) {
+      const token = await keystone?.token(signal);
+      const answer = await http.call({
+        ...call,
+        url,
+        route: path,
+        ...(form === undefined ? {} : { form }),
+        // A query changes nothing, so it may be retried.
+        idempotent: true,
+        headers: { ...own, ...authorization.headers(), ...(token === undefined ? {} : { 'x-auth-token': token }) },
+        signal,
+      });
+      if (answer.status !== 401 || token === undefined || again)
+        return { place: { ...call, url: safeUrl(url) }, answer };
+      keystone?.refused(token);
+    }
+  }
+
+  const get: Transport['get'] = (path, signal, parameters = {}) => send('GET', path, { query: parameters, signal });
 
   return {
     get,
     async ask(path, form, signal) {
       if (postRefused) return get(path, signal, form);
-      const url = joinUrl(base, path);
-      const call = { service: 'prometheus', method: 'POST' } as const;
-      const answer = await http.call({
-        ...call,
-        url,
-        route: path,
-        form,
-        // A query changes nothing, so it may be retried.
-        idempotent: true,
-        headers: authorization.headers(),
-        signal,
-      });
-      if (answer.status !== 405) return { place: { ...call, url: safeUrl(url) }, answer };
+      const answered = await send('POST', path, { form, signal });
+      if (answered.answer.status !== 405) return answered;
       postRefused = true;
       return get(path, signal, form);
     },
     credentials: authorization.description,
-    close: () => http.close(),
+    async close() {
+      await http.close();
+      await keystone?.close();
+    },
   };
 }
 
@@ -127,7 +160,8 @@ function baseUrl(url: string): string {
   if (parsed.username !== '' || parsed.password !== '') {
     throw new BadPrometheusOptions('url', 'credentials do not belong in the URL; set username and password');
   }
-  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
+  // People copy the URL of a query, and catalogs hold it.
+  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '').replace(/\/api\/v1$/, '');
 }
 
 interface Authorization {
@@ -137,6 +171,15 @@ interface Authorization {
 }
 
 function createAuthorization(options: PrometheusOptions): Authorization {
+  const { keystone, headers = {} } = options;
+  if (keystone !== undefined) return { headers: () => ({}), description: `the Keystone token of ${keystone.user}` };
+  const one = staticAuthorization(options);
+  const names = Object.keys(headers);
+  if (names.length === 0) return one;
+  return { ...one, description: `${one.description}, the headers ${names.join(', ')}` };
+}
+
+function staticAuthorization(options: PrometheusOptions): Authorization {
   const kinds = [options.bearerToken, options.bearerTokenFile, options.username].filter((value) => value !== undefined);
   if (kinds.length > 1) {
     throw new BadPrometheusOptions('bearer_token', 'give one of bearer_token, bearer_token_file, and username');

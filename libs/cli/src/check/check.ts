@@ -113,7 +113,8 @@ function overrides(config: Config): Finding[] {
 }
 
 function failed(code: string, what: string, error: unknown): Finding {
-  const remedy = isKronosError(error) ? error.remedy : undefined;
+  const own = error instanceof Error && 'remedy' in error ? error.remedy : undefined;
+  const remedy = isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined;
   return finding('failed', code, what, error instanceof Error ? error.message : String(error), { remedy });
 }
 
@@ -181,7 +182,7 @@ async function checkObservation(
     findings.push(failed('keystone', 'Keystone', error));
     cloud = null;
   }
-  const { prometheus, finding: answer } = await reachPrometheus(config, policies);
+  const { prometheus, finding: answer } = await reachPrometheus(config, policies, env);
   if (prometheus !== null) opened.defer(() => prometheus.close());
 
   const observation = await observe({
@@ -226,18 +227,27 @@ async function checkObservation(
 async function reachPrometheus(
   config: Config,
   policies: readonly Policy[],
+  env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ readonly prometheus: Prometheus | null; readonly finding: Finding | null }> {
   const what = 'Prometheus';
   if (policies.every(({ enabled, allocation }) => !enabled || allocation !== undefined))
     return { prometheus: null, finding: null };
   let prometheus: Prometheus | null = null;
   try {
-    prometheus = openPrometheus(config);
+    prometheus = openPrometheus(config, {}, env);
     if (prometheus === null)
       return { prometheus, finding: finding('failed', 'prometheus', what, 'no [prometheus] url is set') };
     const { startedAt } = await prometheus.runtimeInfo();
     const since = startedAt === undefined ? '' : `, running since ${startedAt}`;
-    return { prometheus, finding: finding('ok', 'prometheus', what, `answers at ${config.prometheus.url}${since}`) };
+    return {
+      prometheus,
+      finding: finding(
+        'ok',
+        'prometheus',
+        what,
+        `answers at ${config.prometheus.url ?? "the catalog's metric-storage"}${since}`,
+      ),
+    };
   } catch (error) {
     return { prometheus, finding: failed('prometheus', what, error) };
   }

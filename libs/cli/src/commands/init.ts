@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { loadConfig } from '@kronos/config';
-import { openCloud, openPrometheus } from '@kronos/connect';
+import { cloudsFile, openCloud, openPrometheus } from '@kronos/connect';
 import { hostNamesOf, indexServers, vmNamesOf } from '@kronos/observation';
 import type { HostNames, Prometheus, VmNames } from '@kronos/prometheus';
 import { check } from '../check/check.ts';
@@ -19,10 +19,38 @@ export type InitOptions = {
   readonly cloud?: string;
   readonly cloudsFile?: string;
   readonly prometheus?: string;
+  readonly prometheusAuth?: string;
+  readonly prometheusHeader?: readonly string[];
+  readonly prometheusTokenFile?: string;
+  readonly prometheusUser?: string;
+  readonly prometheusPasswordFile?: string;
+  readonly prometheusCa?: string;
   readonly nats: string;
   readonly to: string;
   readonly force?: boolean;
 };
+
+/** The clouds.yaml that was given, or that this command finds. */
+function fileOfCloud({ cloudsFile: given }: InitOptions, env: Shell['env']): string | null {
+  const file = given ?? cloudsFile({ env });
+  return file === undefined ? null : resolve(file);
+}
+
+/** The options of `[prometheus]` that these options give. */
+function accessOf(options: InitOptions): string[] {
+  const file = (option: string, path: string | undefined): string[] =>
+    path === undefined ? [] : [`${option} = ${resolve(path)}`];
+  const item = (header: string): string => (header.includes(',') ? `"${header}"` : header);
+  const { prometheusAuth: auth, prometheusHeader: headers = [], prometheusUser: user } = options;
+  return [
+    ...(auth === undefined ? [] : [`auth = ${auth}`]),
+    ...(headers.length === 0 ? [] : [`headers = ${headers.map(item).join(', ')}`]),
+    ...file('bearer_token_file', options.prometheusTokenFile),
+    ...(user === undefined ? [] : [`username = ${user}`]),
+    ...file('password_file', options.prometheusPasswordFile),
+    ...file('ca_cert', options.prometheusCa),
+  ];
+}
 
 /** kronos init: writes a checked configuration for a cloud. */
 export async function init(options: InitOptions, shell: Shell): Promise<void> {
@@ -38,8 +66,10 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
 
   const found = {
     cloud,
-    cloudsFile: options.cloudsFile === undefined ? null : resolve(options.cloudsFile),
+    // A service has another working directory and home: it would not find the file that this command finds.
+    cloudsFile: fileOfCloud(options, env),
     prometheusUrl: options.prometheus ?? null,
+    prometheusAccess: accessOf(options),
     natsUrl: options.nats,
   };
   const draft = configText({
@@ -67,10 +97,10 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
   for (const { name, why } of scope.left) terminal.out(`  left out: ${name} (${why})\n`);
 
   let proposed: string | null = null;
-  const prometheus = openPrometheus(config);
+  const prometheus = openPrometheus(config, {}, env);
   if (prometheus !== null) {
     opened.defer(() => prometheus.close());
-    terminal.out(`Reading Prometheus ${options.prometheus} ...\n`);
+    terminal.out(`Reading Prometheus ${options.prometheus ?? 'of the catalog'} ...\n`);
     const list = <T>(value: T) => ({ ok: true, value }) as const;
     const hosts = hostNamesOf({ hypervisors: list(counted), services: list(services) });
     proposed = await propose(prometheus, hosts, vmNamesOf(indexServers(servers, [])), (line) =>

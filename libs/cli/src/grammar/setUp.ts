@@ -20,15 +20,35 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
     .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
     .option('--prometheus <url>', 'URL of Prometheus; without it, Kronos balances the cloud by allocations')
+    .option(
+      '--prometheus-auth <kind>',
+      'Set [prometheus] auth: static, or keystone (OpenStack Aetos; needs no --prometheus)',
+    )
+    .option(
+      '--prometheus-header <header>',
+      'Send NAME: VALUE with each query, such as X-Scope-OrgID: TENANT; repeatable',
+      (value: string, before: string[] = []) => [...before, value],
+    )
+    .option('--prometheus-token-file <file>', 'Send the bearer token in this file')
+    .option('--prometheus-user <name>', 'Send this user, with --prometheus-password-file')
+    .option('--prometheus-password-file <file>', 'Send the password in this file')
+    .option('--prometheus-ca <file>', 'Verify the server with the CA certificates (PEM) in this file')
     .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
     .option('--to <directory>', 'Directory for both files', '.')
     .option('--force', 'Overwrite files that exist')
     .addHelpText(
       'after',
-      examples([
-        'kronos init --cloud prod --prometheus http://prometheus:9090',
-        'write both files into this directory and check them',
-      ]),
+      examples(
+        [
+          'kronos init --cloud prod --prometheus http://prometheus:9090',
+          'write both files into this directory and check them',
+        ],
+        [
+          'kronos init --cloud prod --prometheus https://mimir/prometheus --prometheus-header "X-Scope-OrgID: ops"',
+          'a server with tenants',
+        ],
+        ['kronos init --cloud prod --prometheus-auth keystone', 'the Prometheus that the catalog of the cloud has'],
+      ),
     )
     .action(async (options: InitOptions) => (await import('../commands/init.ts')).init(options, shell));
 

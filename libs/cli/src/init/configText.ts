@@ -7,6 +7,8 @@ export type Found = {
   readonly cloud: string;
   readonly cloudsFile: string | null;
   readonly prometheusUrl: string | null;
+  /** Further lines of `[prometheus]`: how to authenticate. */
+  readonly prometheusAccess: readonly string[];
   readonly natsUrl: string;
   /** Path of policies.yaml; null in the rules-only mode. */
   readonly policiesFile: string | null;
@@ -31,7 +33,14 @@ export function configText(found: Found): string {
     `cloud = ${found.cloud}`,
     ...(found.cloudsFile === null ? [] : [`clouds_file = ${found.cloudsFile}`]),
     '',
-    ...(found.prometheusUrl === null ? [] : ['[prometheus]', `url = ${found.prometheusUrl}`, '']),
+    ...(found.prometheusUrl === null && found.prometheusAccess.length === 0
+      ? []
+      : [
+          '[prometheus]',
+          ...(found.prometheusUrl === null ? [] : [`url = ${found.prometheusUrl}`]),
+          ...found.prometheusAccess,
+          '',
+        ]),
     '[nats]',
     `servers = ${found.natsUrl}`,
   ];

@@ -112,6 +112,7 @@ describe('kronos.conf', () => {
     cloud: 'prod',
     cloudsFile: null,
     prometheusUrl: 'http://prometheus:9090',
+    prometheusAccess: [],
     natsUrl: 'nats://nats:4222',
     policiesFile: '/etc/kronos/policies.yaml',
   };
@@ -132,6 +133,17 @@ describe('kronos.conf', () => {
       balance: true,
     });
     expect(text).toContain('# Left out: ssd (shares b)');
+  });
+
+  it('has the access to Prometheus that was given', () => {
+    const text = configText({
+      ...found,
+      policiesFile: null,
+      prometheusUrl: null,
+      prometheusAccess: ['auth = keystone'],
+    });
+    const { config } = loadConfig({ file: 'kronos.conf', env: {}, role: 'check', readFile: () => text });
+    expect(config.prometheus).toMatchObject({ url: null, auth: 'keystone' });
   });
 
   it('configures rules only where no exporter was recognised', () => {

@@ -1,6 +1,8 @@
 import {
   bool,
+  choice,
   HTTP_URL,
+  headers,
   int,
   optionalPath,
   optionalText,
@@ -15,8 +17,17 @@ import {
 export const prometheus = {
   url: optionalUrl(HTTP_URL, {
     by: SCORER,
-    help: 'URL of Prometheus or of a server with its API. Needed unless [engine] balance=false.',
+    help: 'URL of Prometheus or of a server with its API, with the path before /api/v1 if there is one. Needed unless [engine] balance=false or auth=keystone.',
   }),
+  auth: choice(['static', 'keystone'], 'static', {
+    by: SCORER,
+    help: 'static: the credentials and headers below. keystone: the Keystone token of [nova], and without url the server that the catalog has for the service type metric-storage (OpenStack Aetos).',
+  }),
+  headers: headers({
+    by: SCORER,
+    help: 'Headers of every request, as a comma list of NAME: VALUE, such as X-Scope-OrgID: TENANT of Mimir. Values are never shown.',
+  }),
+  headers_file: secretFile('headers', { by: SCORER }),
   timeout: seconds(30, { min: 0.1, by: SCORER, help: 'Limit of one query.' }),
   max_retries: int(3, { min: 0, max: 20, by: SCORER, help: 'How often a failed query is repeated.' }),
   retry_backoff: seconds(1, { min: 0, by: SCORER, help: 'Wait before the first retry; it doubles each time.' }),
