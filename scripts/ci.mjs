@@ -166,7 +166,6 @@ const nightly = inOrder(
   ),
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
-  tests('upgrades', ['recovery', 'test/recovery/upgrade'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
   tests('chart', ['containers', 'test/deploy/helm'], 40, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),

@@ -73,12 +73,9 @@ export async function openWorld({
   seed = 7,
   speed = 10,
   env = {},
-  main,
 }: {
   seed?: number;
   speed?: number;
-  /** The programs of the services; default: those of this version. */
-  main?: NonNullable<StageOptions['main']>;
   env?: NonNullable<StageOptions['env']>;
 } = {}): Promise<World> {
   const own = typeof env === 'function' ? env : (of: ServiceName | 'provision') => (of === 'provision' ? {} : env);
@@ -87,7 +84,6 @@ export async function openWorld({
     speed,
     // A planner of two threads loads its modules twice. The test of `kronos demo` has the default.
     env: (of) => ({ ...SHORT_SEARCH, OS_ENGINE__SEARCH_THREADS: '1', ...own(of) }),
-    ...(main === undefined ? {} : { main }),
     say: () => {},
     onExit: () => {},
   });

@@ -1,7 +1,7 @@
 import { defaultEngineOptions } from '@kronos/contracts';
 import { item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
-import { imbalances } from './cluster/measure.ts';
+import { allWithin, combinedOf, imbalances } from './cluster/measure.ts';
 import { Draft } from './passes/draft.ts';
 import { greedy } from './passes/greedy.ts';
 import { bound } from './passes/search/bound.ts';
@@ -49,4 +49,10 @@ export function searchPhase(cluster: Cluster, budget: number, guidedHosts: numbe
   const settings = { minGain: 0, moveOverheadGib, allowParking, workLimit, spent: 0, carryOut: inTurn, guidedHosts };
   const { solution, work } = search(draft, settings);
   return { moves: solution.moves, evaluated: work, combined: solution.combined };
+}
+
+/** The combined imbalance of a cluster as it is, and whether every policy is within its threshold. */
+export function imbalanceOfFile(cluster: Cluster): { readonly combined: number; readonly within: boolean } {
+  const imbalance = imbalances(cluster, cluster.score);
+  return { combined: combinedOf(cluster, imbalance), within: allWithin(cluster, imbalance) };
 }

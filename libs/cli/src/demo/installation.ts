@@ -24,8 +24,8 @@ export type Installation = {
   readonly thresholds: ReadonlyMap<string, number>;
   /** Addresses of the services' own HTTP servers, by service, as far as they have said so. */
   readonly urls: ReadonlyMap<ServiceName, string>;
-  /** Starts a service again (or one more replica of it) and gives its process. `main`: its program; default: this version's. */
-  readonly start: (service: ServiceName, main?: string) => ChildProcess;
+  /** Starts a service again (or one more replica of it) and gives its process. */
+  readonly start: (service: ServiceName) => ChildProcess;
   readonly processes: ReadonlyMap<ServiceName, readonly ChildProcess[]>;
   /** Ends everything; `keepFiles` leaves the directory with the logs. */
   readonly close: (options?: { readonly keepFiles?: boolean }) => Promise<void>;
@@ -47,8 +47,6 @@ export type InstallationOptions = {
   readonly env?: Overrides | ((of: ServiceName | 'provision') => Overrides);
   /** Starts the NATS servers; default: one, without accounts. */
   readonly nats?: () => Promise<{ readonly urls: readonly string[]; readonly stop: () => Promise<void> }>;
-  /** The programs that the services are started with; default: those of this version. */
-  readonly main?: (service: ServiceName) => string;
   /** Called when a service ends although nobody asked it to. */
   readonly onExit: (service: ServiceName, code: number | null) => void;
   readonly say: (text: string) => void;
@@ -85,8 +83,8 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const processes = new Map<ServiceName, ChildProcess[]>();
     const urls = new Map<ServiceName, string>();
     let closing = false;
-    const start = (service: ServiceName, main = serviceMain(service)): ChildProcess => {
-      const child = spawn(process.execPath, [main, '--config', configFile], {
+    const start = (service: ServiceName): ChildProcess => {
+      const child = spawn(process.execPath, [serviceMain(service), '--config', configFile], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, ...envOf(service) },
       });
@@ -105,7 +103,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       return child;
     };
     options.say(`starting ${services.join(', ')}`);
-    for (const service of services) start(service, options.main?.(service));
+    for (const service of services) start(service);
     undo.push(async () => {
       closing = true;
       await Promise.all([...processes.values()].flat().map(endProcess));

@@ -76,7 +76,12 @@ export function pruned(
     }
   };
   const breaks = (): boolean => field.lax.length > 0 && !judge(field, place).reached;
-  if (solution.reached) drop(1, () => reaches(field, extremes) && !breaks());
+  if (solution.reached) {
+    drop(1, () => reaches(field, extremes) && !breaks());
+    if (left.length === away.length) return solution;
+    const ways = order(place);
+    return ways === null ? solution : judge(field, place, ways);
+  }
   // A move may become needless when another one is removed.
   for (let before = -1; before !== left.length; ) {
     before = left.length;

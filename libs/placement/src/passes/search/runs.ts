@@ -1,8 +1,10 @@
 import { Room } from '../../cluster/constraints.ts';
 import { RefusalCounts } from '../../reasons.ts';
 import { type Annealed, type AnnealSettings, anneal, SAMPLES } from './anneal.ts';
+import type { Band } from './bands.ts';
 import type { Field } from './field.ts';
 import { type LevelSettings, level } from './level.ts';
+import { settle } from './settle.ts';
 import { compare, judge } from './solution.ts';
 
 /**
@@ -15,6 +17,8 @@ export type LevelRun = Omit<LevelSettings, 'refusals'> & {
   readonly start: Int32Array;
   /** Departures make room. */
   readonly departuresFree: boolean;
+  /** A run of {@link settle} in this band instead of {@link level}. */
+  readonly band?: Band;
   /** The run on the real measure; null: there is none. */
   readonly finish: Pick<AnnealSettings, 'aim' | 'steps' | 'heat'> | null;
 };
@@ -38,9 +42,13 @@ export function* inTurn(runs: readonly LevelRun[]): Generator<LevelFound, void, 
   for (const run of runs) yield carriedOut(run);
 }
 
-export function carriedOut({ field, start, departuresFree, finish, ...settings }: LevelRun): LevelFound {
+export function carriedOut({ field, start, departuresFree, finish, band, ...settings }: LevelRun): LevelFound {
   const refusals = new RefusalCounts();
   const room = () => field.room.copy(departuresFree);
+  if (band !== undefined) {
+    const { seed, steps } = settings;
+    return { ...settle(field, start, room(), { band, seed, steps, refusals }), refused: refusals.counts };
+  }
   const found = level(field, start, room(), { ...settings, refusals });
   if (finish === null) return { ...found, refused: refusals.counts };
   const before = judge(field, found.place);

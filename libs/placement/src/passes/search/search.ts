@@ -4,6 +4,7 @@ import { allWithin, imbalances } from '../../cluster/measure.ts';
 import type { Draft } from '../draft.ts';
 import { greedy } from '../greedy.ts';
 import { type Aim, type Annealed, anneal, SAMPLES } from './anneal.ts';
+import { bandsOf } from './bands.ts';
 import { type Bound, bound } from './bound.ts';
 import { type Exhausted, exhaust, mayExhaust, placementsWithin } from './exhaustive.ts';
 import { fewestMoves } from './fewest.ts';
@@ -11,6 +12,7 @@ import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
 import { COURSES } from './level.ts';
+import { type Part, partOf } from './part.ts';
 import { pruned } from './prune.ts';
 import { type CarryOut, type LevelFound, type LevelRun, stepsOf } from './runs.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
@@ -37,9 +39,14 @@ export type SearchSettings = {
  */
 export type SearchEnd = 'done' | 'budget' | 'work';
 
+/** A course, and the part of it that is the plan of this cycle. */
+export type CourseFound = { readonly solution: Solution; readonly needed: number };
+
 export type Found = {
   readonly field: Field;
   readonly solution: Solution;
+  /** The solution is a part of it. Null: the budget reaches every target, or no course was found. */
+  readonly course: CourseFound | null;
   /** Every solution that was the best for a while, the last one included. */
   readonly bests: readonly Solution[];
   readonly end: SearchEnd;
@@ -78,6 +85,10 @@ const FINISH = { targets: 0.1, lowest: 0.01 };
 const FINISH_HEAT = 0.3;
 /** Seeds that are cautious (departures free no room) even when room is short: the result of their run always has an order. */
 const CAUTIOUS = { first: 2, every: 6 };
+/** Lengths of the runs in the rounds of the search for a course. */
+const COURSE_ROUNDS = [12_500, 100_000, 400_000];
+/** A course that runs of this length do not find is not looked for any longer. */
+const COURSE_FOUND = 100_000;
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
 /** The search for the lowest cost begins with this part of a whole run. */
@@ -108,12 +119,16 @@ class Search {
   #wholeRunsLeft: number;
   /** Some candidate was refused for lack of room that departures would free. */
   #tight = false;
+  /** The field without a limit on moves, and the cheapest placement in it that reaches every target; null: none was found. */
+  readonly #whole: Field;
+  #course: Solution | null = null;
 
   constructor(draft: Draft, settings: SearchSettings) {
     this.#draft = draft;
     this.#settings = settings;
     this.#work = settings.spent;
     this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score), settings.moveOverheadGib);
+    this.#whole = { ...this.#field, budget: this.#field.V };
     this.#best = judge(this.#field, this.#field.home);
     const { cluster, home, score, movable, budget } = this.#field;
     this.#wholeRunsLeft = mostWholeRuns(this.#field);
@@ -127,7 +142,53 @@ class Search {
       this.#greedy();
       if (field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted()) this.#seek();
     }
-    return { field, solution: this.#best, bests: this.#bests, end: this.#end(), work: this.#work };
+    const { part, course } = this.#onCourse();
+    if (part !== null) return { field, solution: part, course, bests: [part], end: 'budget', work: this.#work };
+    return { field, solution: this.#best, course, bests: this.#bests, end: this.#end(), work: this.#work };
+  }
+
+  /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
+  #onCourse(): { readonly part: Solution | null; readonly course: CourseFound | null } {
+    const course = this.#course;
+    if (course === null || this.#best.reached) return { part: null, course: null };
+    const { place, parked, needed }: Part = partOf(this.#draft, this.#field, course);
+    return { part: judge(this.#field, place, parked), course: { solution: course, needed } };
+  }
+
+  /**
+   * Looks for the cheapest moves of any number that reach every target, in rounds of runs of one length. A course that fits the budget is a
+   * plan.
+   */
+  #seekCourse(lengths: readonly number[], whole = this.#whole): void {
+    const bands = bandsOf(whole, whole.targets);
+    for (const steps of lengths) {
+      const runs = bands.map((band) => {
+        const seed = this.#nextSeed++;
+        const departuresFree = this.#tight && seed % 2 === 0;
+        const start = whole.home;
+        return { field: whole, start, steps, seed, course: COURSES.short, departuresFree, band, finish: null };
+      });
+      for (const { place } of this.#found(runs)) this.#offerCourse(whole, place);
+      // Where long rounds find a course, short ones find one, too.
+      if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) return;
+    }
+  }
+
+  #offerCourse(whole: Field, place: Int32Array): void {
+    if (!this.#isBetterCourse(judge(whole, place))) return;
+    const ordered = this.#ordered(place);
+    if (ordered === null) return;
+    const solution = pruned(whole, judge(whole, ordered.place, ordered.parked), 0, (rest) => {
+      const again = this.#ordered(rest);
+      return again?.place === rest ? again.parked : null;
+    });
+    if (!this.#isBetterCourse(solution)) return;
+    this.#course = solution;
+    this.#keep(judge(this.#field, solution.place, solution.parked));
+  }
+
+  #isBetterCourse(solution: Solution): boolean {
+    return solution.reached && (this.#course === null || compare(solution, this.#course) < 0);
   }
 
   #end(): SearchEnd {
@@ -179,6 +240,9 @@ class Search {
     const field = this.#field;
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
+    if (this.#mayEverReach()) this.#seekCourse(COURSE_ROUNDS);
+    // With many more moves than the budget has, no plan of one cycle reaches the targets.
+    if (!this.#best.reached && this.#course !== null && (least > field.budget || !this.#mayReach())) return;
     const reachable = least <= field.budget && this.#mayReach();
     if (field.destinations.length >= (this.#settings.guidedHosts ?? GUIDED_HOSTS))
       for (const shape of guideShapes(field, this.#limits, reachable)) {
@@ -198,7 +262,19 @@ class Search {
 
   /** False when no plan within the budget reaches every target. */
   #mayReach(): boolean {
-    const { low, high } = this.#limits;
+    return this.#isWide(this.#limits);
+  }
+
+  /** False when no plan of any number of moves reaches every target. */
+  #mayEverReach(): boolean {
+    const { cluster, home, score, movable, budget, V, targets } = this.#field;
+    // A target of 0 asks for the lowest imbalance.
+    if (targets.some((target, p) => target === 0 && float(this.#field.imbalance, p) > EPSILON)) return false;
+    if (budget > 0 && this.#mayReach()) return true;
+    return this.#isWide(bound({ cluster, place: home, score, movable, budget: V }));
+  }
+
+  #isWide({ low, high }: Bound): boolean {
     return this.#field.targets.every((target, p) => float(high, p) - float(low, p) <= target + EPSILON);
   }
 

@@ -33,6 +33,26 @@ function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   return moves;
 }
 
+/** For each VM that moves to a placement: the VMs of the field whose moves it waits for. */
+export function arrangeTo(
+  draft: Draft,
+  field: Field,
+  place: Int32Array,
+  parked: Parked,
+): ReadonlyMap<number, readonly number[]> {
+  const kept = draft.moves.length;
+  const moves = [...draft.moves, ...movesTo(field, place, parked)];
+  const { dependsOn } = arrange(field.cluster, moves);
+  const waits = new Map<number, number[]>();
+  dependsOn.forEach((others, i) => {
+    const vm = moves[i]?.vm;
+    if (i < kept || vm === undefined) return;
+    const vms = others.flatMap((j) => (j >= kept && moves[j] !== undefined && moves[j].vm !== vm ? [moves[j].vm] : []));
+    waits.set(vm, [...(waits.get(vm) ?? []), ...vms]);
+  });
+  return waits;
+}
+
 /** The moves to a placement that are impossible in every order after the planned moves. */
 export function blockedMoves(draft: Draft, field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves = [...draft.moves, ...movesTo(field, place, parked)];

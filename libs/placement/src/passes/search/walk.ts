@@ -9,7 +9,7 @@ import { codeNumber, type RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 
 /** The most VMs that one proposal moves, and the most hosts that it touches. */
-const VMS = 2;
+const VMS = 3;
 const HOSTS = 2 * VMS;
 
 // The kinds of changes.
@@ -288,6 +288,47 @@ export class Walk {
     this.#first =
       count >= budget || random.below(3) > 0 ? any(random, item(this.#arrivals, a)) : this.#native(random, a);
     return this.#first >= 0;
+  }
+
+  /** Proposes that a VM that is at home on host `a` goes to `b`. False when the draw gives none. */
+  drawBetween(random: Random, a: number, b: number): boolean {
+    this.size = 0;
+    const v = this.#native(random, a);
+    if (v < 0 || a === b || this.count >= this.budget) return false;
+    this.add(v, b);
+    return true;
+  }
+
+  /** Proposes that a VM that is away goes home, and that one or two others of its home take its place. False when the draw gives none. */
+  drawInstead(random: Random, others: 0 | 1 | 2): boolean {
+    const { home } = this.field;
+    this.size = 0;
+    if (this.count === 0) return false;
+    const v = int(this.away, random.below(this.count));
+    const [a, b] = [int(home, v), int(this.place, v)];
+    const u = others > 0 ? this.#native(random, a) : -1;
+    const w = others > 1 ? this.#native(random, a) : -1;
+    if ((others > 0 && u < 0) || (others > 1 && (w < 0 || w === u))) return false;
+    this.add(v, a);
+    if (u >= 0) this.add(u, b);
+    if (w >= 0) this.add(w, b);
+    return this.count + this.growth() <= this.budget;
+  }
+
+  /** Proposes that a VM of one home takes the places of two others of it. False when the draw gives none. */
+  drawForTwo(random: Random): boolean {
+    const { home } = this.field;
+    this.size = 0;
+    if (this.count < 2) return false;
+    const v = int(this.away, random.below(this.count));
+    const a = int(home, v);
+    const u = any(random, item(this.#departures, a));
+    const w = this.#native(random, a);
+    if (u < 0 || u === v || w < 0) return false;
+    this.add(v, a);
+    this.add(u, a);
+    this.add(w, int(this.from, random.below(2)));
+    return true;
   }
 
   /** Draws a change of the subject that was chosen last, any number of times. False when the draw gives none. */

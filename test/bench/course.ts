@@ -1,0 +1,63 @@
+import { parseArgs } from 'node:util';
+import { type Cycles, courseFamilies, runCycles } from './courses.ts';
+
+/**
+ * Cycles with a small budget beside one plan without a limit, while the load stands still. Prints JSON: by case the cycles, the moves and the
+ * GiB as ratios to the one plan, the VMs that moved twice, and the area under the imbalance, in cycles.
+ *
+ *   node test/bench/course.ts [--seeds 1,2] [--budgets 1,2,5,10,25,50] [--families 'new hosts, small;zones'] [--most-cycles 600]
+ *
+ * Exits with 1 when a case ends above a threshold that the one plan meets, when a VM moves twice, or when the means exceed 1.10 (moves) or
+ * 1.15 (GiB), or a case 1.25.
+ */
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '1,2' },
+    budgets: { type: 'string', default: '1,2,5,10,25,50' },
+    families: { type: 'string', default: courseFamilies.map(({ name }) => name).join(';') },
+    'most-cycles': { type: 'string', default: '600' },
+  },
+});
+const LIMITS = { moves: 1.1, gib: 1.15, worst: 1.25 };
+const wanted = new Set(values.families.split(';'));
+const mostCycles = Number(values['most-cycles']);
+
+type Row = { family: string; seed: number; budget: number; one: Cycles; run: Cycles; moves: number; gib: number };
+const rows: Row[] = [];
+for (const { name, hosts, restrictToAz = false, make } of courseFamilies) {
+  if (!wanted.has(name)) continue;
+  for (const seed of values.seeds.split(',').map(Number)) {
+    const file = make(seed);
+    const one = runCycles(file, { budget: file.vms.length, restrictToAz, mostCycles: 1 });
+    for (const budget of values.budgets.split(',').map(Number)) {
+      // A cluster of hundreds of hosts would take hundreds of cycles.
+      if (hosts > 100 && budget < 10) continue;
+      const run = runCycles(file, { budget, restrictToAz, mostCycles });
+      const row = { family: name, seed, budget, one, run, moves: run.moves / one.moves, gib: run.gib / one.gib };
+      rows.push(row);
+      process.stderr.write(`${JSON.stringify(row)}\n`);
+    }
+  }
+}
+const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length;
+const summary = {
+  cases: rows.length,
+  stalls: rows.filter(({ one, run }) => one.within && !run.within).length,
+  twice: rows.reduce((sum, { run }) => sum + run.twice, 0),
+  moves: mean(rows.map((row) => row.moves)),
+  worstMoves: Math.max(...rows.map((row) => row.moves)),
+  gib: mean(rows.map((row) => row.gib)),
+  worstGib: Math.max(...rows.map((row) => row.gib)),
+  area: mean(rows.map(({ run }) => run.area)),
+  worstCpuMs: Math.max(...rows.map(({ run }) => run.worstCpuMs)),
+};
+console.log(JSON.stringify({ bench: 'course', summary, rows }, null, 2));
+const { stalls, twice, moves, worstMoves, gib, worstGib } = summary;
+if (
+  stalls > 0 ||
+  twice > 0 ||
+  moves > LIMITS.moves ||
+  gib > LIMITS.gib ||
+  Math.max(worstMoves, worstGib) > LIMITS.worst
+)
+  process.exitCode = 1;
