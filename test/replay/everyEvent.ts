@@ -1,0 +1,176 @@
+import type { LogEvent, LogEventType, StoredEvent } from '@kronos/contracts';
+import { testLog } from '@kronos/projections/testing';
+
+type Log = ReturnType<typeof testLog>;
+
+/** A head as people and services write it; the type and the data follow. */
+const head = (log: Log, service: 'operator' | 'executor' | 'provisioner', id: string) => ({
+  version: 1 as const,
+  id,
+  time: new Date(log.nowMs).toISOString(),
+  aggregate: 'gpu',
+  by: { service, instance: `${service}-1`, version: '1.0.0' },
+  correlationId: id,
+  causationId: null,
+});
+const asked = (log: Log, commandId: string) => head(log, 'operator', `ctl/${commandId}`);
+
+function attempt(log: Log, planId: string, serverId: string) {
+  const task = { taskId: `${planId}-s1`, planId, serverId, attempt: 1, from: 'h1', destination: 'h2' };
+  return { ...task, head: head(log, 'executor', `${task.taskId}/abort`) };
+}
+
+/** The work of a few days with every type of event of the log. The compiler asks for the part of each new type. */
+export function everyEvent(): StoredEvent[] {
+  const log = testLog();
+  const written: { readonly [T in LogEventType]: () => void } = {
+    'installation.created': () => {
+      log.again({
+        ...head(log, 'provisioner', 'installation/9f1c7f0e-95cf-4c64-9a0f-0d5b1f6a7c11'),
+        aggregate: '_all_',
+        type: 'installation.created',
+        data: { installationId: '9f1c7f0e-95cf-4c64-9a0f-0d5b1f6a7c11', statement: 'provisioned', comment: null },
+      });
+    },
+    'planner.configured': () => log.configured({ approval: 'manual' }),
+    'cycle.decided': () => {
+      log.pass(60).proposed([
+        { serverId: 'vm1', from: 'h1', to: 'h2' },
+        { serverId: 'vm2', from: 'h1', to: 'h3' },
+        { serverId: 'vm3', from: 'h1', to: 'h4' },
+        { serverId: 'vm4', from: 'h1', to: 'h5' },
+        { serverId: 'vm5', from: 'h1', to: 'h6' },
+      ]);
+    },
+    'plan.approved': () => log.pass(10).approved(balanced(), [1, 2, 3, 4]),
+    'plan.rejected': () => log.rejected(balanced(), [5]),
+    'plan.dispatched': () => log.dispatched(balanced(), 4),
+    'migration.started': () => {
+      for (const step of [1, 2]) log.pass(2).started({ task: `${balanced()}-s${step}` });
+    },
+    'migration.observed': () => {
+      for (const step of [1, 2]) log.observed({ task: `${balanced()}-s${step}` });
+    },
+    'migration.completed': () => log.pass(30).completed({ task: `${balanced()}-s1` }),
+    'migration.suspected': () => {
+      log.suspected({ task: `${balanced()}-s2` }, 1);
+      log.suspected({ task: `${balanced()}-s2` }, 0);
+    },
+    'migration.aborted': () => log.aborted(`${balanced()}-s2`),
+    'migration.abortRequested': () => {
+      const { head: envelope, ...of } = attempt(log, balanced(), 'vm2');
+      const data = {
+        ...of,
+        taskId: `${balanced()}-s2`,
+        destination: 'h3',
+        cause: 'operator',
+        text: 'ada',
+        limitMs: null,
+      };
+      log.again({ ...envelope, id: `${data.taskId}/abort`, type: 'migration.abortRequested', data });
+    },
+    'migration.abortRefused': () => log.abortRefused({ task: `${balanced()}-s2` }),
+    'migration.closed': () => log.closed(`${balanced()}-s2`),
+    'migration.failed': () => log.failed({ task: `${balanced()}-s2`, hostAtFault: 'h3', cause: 'destination' }),
+    'host.released': () => log.hostReleased('h3'),
+    'migration.cancelled': () => log.cancelled(`${balanced()}-s3`),
+    'migration.skipped': () => log.skipped({ task: `${balanced()}-s4` }),
+    'instance.quarantined': () => log.quarantined('vm9', 3600),
+    'instance.unquarantined': () => log.unquarantined('vm9'),
+    'aggregate.paused': () => log.paused(),
+    'aggregate.resumed': () => log.resumed(),
+    'evaluation.requested': () => log.evaluationRequested(),
+    'host.drainAsked': () => {
+      for (const host of ['h1', 'h2']) log.drainAsked(host);
+    },
+    'host.claimed': () => log.hostClaimed(drain('h1'), 'h1'),
+    'host.actFailed': () => log.hostActFailed(drain('h1'), 'h1'),
+    'host.disabled': () => {
+      log.hostClaimed(drain('h1'), 'h1', 'disable', 2);
+      log.hostDisabled(drain('h1'), 'h1');
+      log.hostDisabled(drain('h2'), 'h2', false);
+    },
+    'host.drained': () => log.hostDrained(drain('h1'), 'h1'),
+    'host.undrainAsked': () => {
+      for (const host of ['h1', 'h2']) log.undrainAsked(host);
+    },
+    'host.enabled': () => {
+      log.hostClaimed(drain('h1'), 'h1', 'enable');
+      log.hostEnabled(drain('h1'), 'h1');
+    },
+    'host.leftDisabled': () => log.hostLeftDisabled(drain('h2'), 'h2'),
+    'cells.moveAsked': () => {
+      const data = {
+        from: ['gpu'],
+        to: 'new',
+        flavorMap: { small: 'small2' },
+        servers: null,
+        project: null,
+        limit: 10,
+      };
+      log.again({
+        ...asked(log, 'cells-1'),
+        type: 'cells.moveAsked',
+        data: { commandId: 'cells-1', comment: 'old racks', ...data },
+      });
+    },
+    'plan.proposed': () => {
+      const plan = log.cellsProposed([
+        { serverId: 'vm6', from: 'h1', to: 'n1' },
+        { serverId: 'vm7', from: 'h1', to: 'n2' },
+      ]);
+      log.approved(plan);
+      log.dispatched(plan, 2);
+      for (const step of [1, 2]) log.started({ task: `${plan}-s${step}` });
+    },
+    'migration.verifying': () => {
+      for (const step of [1, 2]) log.pass(30).verifying({ task: `${between()}-s${step}` });
+    },
+    'migration.verified': () => log.pass(60).verified({ task: `${between()}-s1` }),
+    'migration.confirmAsked': () => log.settleAsked('confirm', `${between()}-s1`),
+    'migration.confirmRequested': () => {
+      log.settleRequested('confirm', { task: `${between()}-s1` });
+      log.completed({ task: `${between()}-s1` }, 90);
+    },
+    'migration.revertAsked': () => log.settleAsked('revert', `${between()}-s2`),
+    'migration.revertRequested': () => {
+      log.settleRequested('revert', { task: `${between()}-s2` }, 'operator');
+      log.failed({ task: `${between()}-s2`, errorType: 'Cancelled' });
+    },
+    'capacity.asked': () => {
+      log.again({
+        ...asked(log, 'room-1'),
+        type: 'capacity.asked',
+        data: {
+          commandId: 'room-1',
+          comment: null,
+          count: 4,
+          shape: { name: 'small', resources: { VCPU: 2, MEMORY_MB: 4096 }, requiredTraits: [], forbiddenTraits: [] },
+        },
+      });
+      log.cellsProposed([{ serverId: 'vm8', from: 'h4', to: 'h5' }], { capacity: true });
+    },
+    'plan.withdrawn': () => {
+      log.withdrawn(log.proposed([{ serverId: 'vm10', from: 'h4', to: 'h5' }]));
+    },
+    'event.skipped': () => log.eventSkipped(log.events.length),
+  };
+  const lastPlan = (type: 'cycle.decided' | 'plan.proposed') => {
+    const found = log.events.findLast(({ event }) => event.type === type)?.event as LogEvent | undefined;
+    if (found?.type === 'cycle.decided') return found.data.snapshotId;
+    if (found?.type === 'plan.proposed') return found.data.planId;
+    throw new Error(`no ${type} so far`);
+  };
+  const balanced = () => lastPlan('cycle.decided');
+  const between = () => lastPlan('plan.proposed');
+  const drain = (host: string) => {
+    const found = log.events.find(({ event }) => event.type === 'host.drainAsked' && event.data.host === host)?.event;
+    if (found?.type !== 'host.drainAsked') throw new Error(`no drain of ${host}`);
+    return found.data.commandId;
+  };
+  for (const write of Object.values(written)) {
+    log.pass(1);
+    write();
+  }
+  return log.events;
+}
