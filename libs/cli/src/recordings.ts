@@ -24,3 +24,6 @@ export function tellProblems(shell: Shell, directory: string, problems: readonly
   err(`kronos: ${directory} was changed after the recording:\n${shown.join('')}`);
   if (problems.length > SHOWN) err(`  and ${problems.length - SHOWN} more\n`);
 }
+
+/** Whether what a person named is an evidence file, by its name. */
+export const isEvidence = (path: string): boolean => path.endsWith('.html');

@@ -179,6 +179,14 @@ export async function createRecording(directory: string, beside: readonly string
   };
 }
 
+/** The file of a snapshot in a recording: its name in the directory, and its text. @throws RecordingInvalid */
+export function snapshotFiles(body: unknown): { readonly name: string; readonly text: string } {
+  const about = snapshotSchema.pick({ aggregate: true, time: true, id: true }).safeParse(body);
+  if (!about.success) throw invalid('a snapshot', about.error);
+  const { aggregate } = about.data;
+  return { name: `${SNAPSHOTS}${encodeToken(aggregate)}/${fileOf(about.data)}`, text: inLines(body) };
+}
+
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 const detailsFile = (ref: ObjectRef): string => `${ref.digest.replace(/^sha256:/, '')}.json`;
 

@@ -21,6 +21,7 @@ import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
+import { isEvidence } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Style, type Terminal, table } from '../terminal.ts';
@@ -170,8 +171,18 @@ const possible = ({
     ? ''
     : `, ${Math.floor(shareOfPossible * 100)} % of what is possible${lowerBound === null ? '' : ` (bound ${figure(lowerBound)})`}`;
 
+/** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
+async function snapshotIn(file: string): Promise<unknown> {
+  const text = readText('--snapshot', file);
+  if (!isEvidence(file)) return parseJson(file, text);
+  const { EvidenceInvalid, readEvidence, snapshotsIn } = await import('@kronos/evidence');
+  const { evidence, problems } = readEvidence(file, text);
+  if (evidence === null || problems.length > 0) throw new EvidenceInvalid(file, problems.join('; '));
+  return snapshotsIn(file, evidence).at(-1)?.body;
+}
+
 async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
-  const parsed = snapshotSchema.safeParse(parseJson(file, readText('--snapshot', file)));
+  const parsed = snapshotSchema.safeParse(await snapshotIn(file));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw new UsageError(

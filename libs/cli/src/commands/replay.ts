@@ -27,7 +27,7 @@ import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/sha
 import { withSession } from '../open.ts';
 import { answerStream, textShell } from '../output.ts';
 import { progressBar } from '../progress.ts';
-import { openRecording, tellProblems } from '../recordings.ts';
+import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, parseTime, span } from '../times.ts';
@@ -58,17 +58,37 @@ export async function replayCommand(
   directory: string | undefined,
   options: ReplayOptions,
 ): Promise<void> {
+  if (directory !== undefined && isEvidence(directory)) {
+    const { withRecordingOf } = await import('@kronos/evidence');
+    await withRecordingOf(directory, readText('replay', directory), (unpacked, changed) =>
+      replayRecording(shell, unpacked, options, changed),
+    );
+    return;
+  }
   if (directory !== undefined) {
-    const { history, about, cooldowns, problems } = await openRecording(shell, directory);
-    const [first] = Object.values(about.options);
-    const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
-    const recorded = { defaults: first ?? defaultEngineOptions, seeded: edited ? cooldowns : undefined, problems };
-    await replay(shell, options, history, recorded);
+    await replayRecording(shell, directory, options, []);
     return;
   }
   await withSession(shell, options, async ({ log, config }) => {
     const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
     await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), running);
+  });
+}
+
+/** @param changed what was changed in the file that the directory was unpacked from */
+async function replayRecording(
+  shell: Shell,
+  directory: string,
+  options: ReplayOptions,
+  changed: readonly string[],
+): Promise<void> {
+  const { history, about, cooldowns, problems } = await openRecording(shell, directory);
+  const [first] = Object.values(about.options);
+  const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
+  await replay(shell, options, history, {
+    defaults: first ?? defaultEngineOptions,
+    seeded: edited ? cooldowns : undefined,
+    problems: [...changed, ...problems],
   });
 }
 

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { AdviseOptions } from '../commands/advise.ts';
 import type { BacktestOptions } from '../commands/backtest.ts';
 import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
+import type { EvidenceOptions, EvidenceVerifyOptions } from '../commands/evidence.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
@@ -137,6 +138,8 @@ export function understandCommands(program: Command, shell: Shell): void {
       (await import('../commands/replay.ts')).replayCommand(shell, directory, options),
     );
 
+  evidenceCommands(program, shell);
+
   withAggregate(operatorCommand(program.command('record')))
     .description('Take a snapshot that is never planned, or copy a time range into a directory')
     .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')
@@ -157,6 +160,40 @@ export function understandCommands(program: Command, shell: Shell): void {
       )}\n\nA recording holds no secret. Taking a snapshot now needs the scorer; copying a range needs no service.`,
     )
     .action(async (options: RecordOptions) => (await import('../commands/record.ts')).record(shell, options));
+}
+
+function evidenceCommands(program: Command, shell: Shell): void {
+  const evidence = withOutput(withAggregate(withConfig(program.command('evidence'))))
+    .description('Write decisions into one HTML file that makes them again in any browser')
+    .option('--plan <id>', 'Take the decision that made this plan')
+    .option('-s, --since <time>', 'Take the decisions since this time: 2h, 12:30, 2026-03-01T12:30Z')
+    .option('-u, --until <time>', 'With --since: up to this time')
+    .option('--in <directory>', 'Read a recorded directory instead of the running system')
+    .option('--anonymize', 'Replace names and ids consistently')
+    .option('--key <file>', 'Sign with this Ed25519 key (default: [ledger] evidence_key)')
+    .option('--to <file>', 'HTML file to write', 'evidence.html')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos evidence --plan gpu-29537 --to plan.html', 'one decision, for the person who asks why'],
+        ['kronos evidence --since 2h --anonymize --to case.html', 'two hours, to attach to a bug report'],
+        ['kronos evidence verify case.html --key public.pem', 'check a file from somebody else'],
+        ['kronos replay case.html', 'run its decisions again here'],
+      )}\n\nA file takes at most 3 MB. It holds no secret.`,
+    )
+    .action(async (options: EvidenceOptions) => (await import('../commands/evidence.ts')).evidence(shell, options));
+
+  withOutput(evidence.command('verify'))
+    .description('Check every part, the chain and the signature of an evidence file, and make its decisions again')
+    .argument('<file>', 'Evidence file')
+    .option('--key <file>', 'Require the signature of this public key (PEM)')
+    .addHelpText(
+      'after',
+      `${examples(['kronos evidence verify case.html', 'name what was changed in it'])}\n\nExit status 1: something was changed, the signature is wrong, or a decision differs.`,
+    )
+    .action(async (file: string, options: EvidenceVerifyOptions) =>
+      (await import('../commands/evidence.ts')).evidenceVerify(shell, file, options),
+    );
 }
 
 function explainCommands(program: Command, shell: Shell): void {

@@ -17,6 +17,10 @@ export const ledger = {
     by: LEDGER,
     help: 'The ledger starts the next file of the archive when a file has reached this size.',
   }),
+  evidence_key: optionalPath({
+    by: ['cli'],
+    help: 'Ed25519 key (PEM) with which kronos evidence signs its files. Not set: they are not signed.',
+  }),
   console: bool(true, {
     by: LEDGER,
     help: 'Serve the console to browsers. It is read-only unless [console] acting is set.',

@@ -1,0 +1,34 @@
+/** A file that is no evidence, or cannot be read as such; the message names what is wrong in it. */
+export class EvidenceInvalid extends Error {
+  readonly code = 'KRONOS_EVIDENCE_INVALID';
+  readonly remedy: string | undefined;
+
+  constructor(file: string, problem: string, remedy?: string, options?: ErrorOptions) {
+    super(`${file}: ${problem}`, options);
+    this.name = 'EvidenceInvalid';
+    this.remedy = remedy;
+  }
+}
+
+/** The evidence would be larger than a file to attach may be. */
+export class EvidenceTooLarge extends Error {
+  readonly code = 'KRONOS_EVIDENCE_TOO_LARGE';
+  readonly remedy = 'Give a shorter range (--since, --until), one aggregate (-a), or one plan (--plan).';
+
+  constructor(bytes: number, most: number) {
+    super(`the evidence takes ${(bytes / 1e6).toFixed(1)} MB, more than ${(most / 1e6).toFixed(0)} MB`);
+    this.name = 'EvidenceTooLarge';
+  }
+}
+
+/** A key that cannot sign, or check a signature. */
+export class EvidenceKey extends Error {
+  readonly code = 'KRONOS_EVIDENCE_KEY';
+  readonly remedy =
+    'Make one with: openssl genpkey -algorithm ed25519 -out key.pem; openssl pkey -in key.pem -pubout -out public.pem';
+
+  constructor(file: string, problem: string) {
+    super(`${file}: ${problem}`);
+    this.name = 'EvidenceKey';
+  }
+}

@@ -1,0 +1,96 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { makeEvidence } from '@kronos/evidence';
+import { memoryHistory, operate } from '@kronos/replay/testing';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { browserOrNull } from './page.ts';
+
+const browser = await browserOrNull();
+let root: string;
+let html: string;
+
+beforeEach(({ skip }) => {
+  if (browser === null) skip();
+});
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'kronos-evidence-'));
+  const { events, snapshots } = operate({
+    seed: 11,
+    cycles: 20,
+    aggregates: ['gpu'],
+    hosts: 5,
+    vmsPerHost: 5,
+    searchWorkLimit: 40_000,
+    failures: 0.1,
+    commands: 0.05,
+  });
+  const history = memoryHistory(events, snapshots);
+  const about = {
+    range: {},
+    anonymize: false,
+    keyFile: null,
+    madeBy: 'kronos test',
+    nowMs: Date.parse('2026-01-06T00:00:00Z'),
+  };
+  html = (await makeEvidence({ history, ...about })).html;
+});
+afterAll(async () => {
+  await browser?.close();
+  await rm(root, { recursive: true });
+});
+
+/** Opens a text as a file, without a network. */
+async function opened(text: string): Promise<{ readonly page: Page; readonly wrong: string[]; readonly said: string }> {
+  if (browser === null) throw new Error('no browser');
+  const file = join(root, 'evidence.html');
+  await writeFile(file, text);
+  const context = await browser.newContext({ offline: true });
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on('pageerror', (error) => wrong.push(error.message));
+  page.on('request', (request) => {
+    if (!/^(file|blob|data):/.test(request.url())) wrong.push(request.url());
+  });
+  await page.goto(pathToFileURL(file).href);
+  await page.locator('html[data-state]').waitFor();
+  return { page, wrong, said: (await page.locator('#state').textContent()) ?? '' };
+}
+
+const changedIn = (part: string): string => {
+  const at = html.indexOf(`id="${part}">`) + `id="${part}">`.length + 200;
+  return `${html.slice(0, at)}${html[at] === 'A' ? 'B' : 'A'}${html.slice(at + 1)}`;
+};
+
+describe('an evidence file in a browser without a network', () => {
+  it('makes every decision again, and each has the recorded digest', async () => {
+    const { page, wrong, said } = await opened(html);
+    expect(said).toContain('Each of the 20 decisions was made again here');
+    expect(wrong).toEqual([]);
+    await page.context().close();
+  });
+
+  it.each(['recording', 'snapshots', 'core', 'view'])('names a changed byte in the %s', async (part) => {
+    const { page, said } = await opened(changedIn(part));
+    expect(said).toContain(`${part}: was changed`);
+    await page.context().close();
+  });
+
+  it('goes through time with the keyboard, and decides with other options and fewer hosts', async () => {
+    const { page, wrong } = await opened(html);
+    const time = await page.locator('#time').textContent();
+    await page.getByRole('slider', { name: 'time' }).press('Home');
+    expect(await page.locator('#time').textContent()).not.toBe(time);
+    const policy = page.getByRole('spinbutton', { name: /threshold of/ }).first();
+    await policy.fill('0.01');
+    await page.getByRole('checkbox').first().check();
+    await page.getByRole('button', { name: 'Decide with these' }).click();
+    await page.getByRole('heading', { name: 'With your changes' }).waitFor();
+    expect(await page.getByRole('region', { name: 'with your changes' }).textContent()).toContain('0.010');
+    expect(wrong).toEqual([]);
+    await page.context().close();
+  });
+});
