@@ -177,6 +177,13 @@ export const cycleDecidedSchema = message(
      * server has been absent for 7 days.
      */
     absence: z.object({ gone: z.array(z.string()), back: z.array(z.string()) }).optional(),
+    /**
+     * Refusals of Nova that this decision saw first: the shape of the server, and the destination as it was (`shapeOf` and `markOf` of
+     * libs/facts). A refusal counts while the destination is the same.
+     */
+    novaRefusals: z
+      .array(z.object({ serverId: z.string(), host: z.string(), shape: z.string(), mark: z.string() }))
+      .optional(),
     /** The reference to the explanation when it is too large for the event. */
     details: objectRefSchema.nullable(),
   }),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { type DecideInput, decide } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
-import { type AggregateState, absence } from '@kronos/projections';
+import { type AggregateState, absence, newRefusals } from '@kronos/projections';
 import { decideInput } from './memory.ts';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
@@ -23,17 +23,30 @@ export type Cycle = {
   readonly digests: Omit<CycleDecided['data']['digests'], 'snapshot'>;
   /** The event's field about absent servers; undefined: none. */
   readonly absence: CycleDecided['data']['absence'];
+  /** The event's field about new refusals of Nova; undefined: none. */
+  readonly novaRefusals: CycleDecided['data']['novaRefusals'];
 };
 
 /** Decides one snapshot. The same input gives the same bytes, in the planner and in a replay. */
-export function decideCycle({ snapshot, state, options }: CycleInput): Pick<Cycle, 'decision' | 'absence'> {
+export function decideCycle({
+  snapshot,
+  state,
+  options,
+}: CycleInput): Pick<Cycle, 'decision' | 'absence' | 'novaRefusals'> {
   const decision = decide(decideInput(state, snapshot, options));
-  return { decision, absence: absenceOf(state, snapshot, decision) };
+  return {
+    decision,
+    absence: absenceOf(state, snapshot, decision),
+    novaRefusals: refusalsOf(state, snapshot, decision),
+  };
 }
 
 // A gate ended the cycle before it looked at the servers: the list may not be whole.
 const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
   outcome === 'gated' ? undefined : (absence(state, servers) ?? undefined);
+
+const refusalsOf = (state: AggregateState, snapshot: Snapshot, { outcome }: Decision): Cycle['novaRefusals'] =>
+  outcome === 'gated' ? undefined : newRefusals(state, snapshot);
 
 /**
  * As {@link decideCycle}, with the digests of what the decision was made of.
@@ -50,6 +63,7 @@ export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory
   return {
     decision,
     absence: absenceOf(input.state, input.snapshot, decision),
+    novaRefusals: refusalsOf(input.state, input.snapshot, decision),
     digests: {
       policies: digest(input.snapshot.policies),
       state: digest(memory),

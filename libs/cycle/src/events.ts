@@ -42,6 +42,7 @@ export type DecidedContext = {
   readonly options: EngineOptions;
   readonly digests: CycleDecided['data']['digests'];
   readonly absence?: CycleDecided['data']['absence'] | undefined;
+  readonly novaRefusals?: CycleDecided['data']['novaRefusals'] | undefined;
   readonly details: ObjectRef | null;
   readonly by: Actor;
   readonly nowMs: number;
@@ -49,7 +50,7 @@ export type DecidedContext = {
 
 /** The one event of a decided snapshot. */
 export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
-  const { snapshot, basis, plannerVersion, options, digests, absence, details, by, nowMs } = context;
+  const { snapshot, basis, plannerVersion, options, digests, absence, novaRefusals, details, by, nowMs } = context;
   return {
     type: 'cycle.decided',
     version: 1,
@@ -69,6 +70,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
       plannerVersion,
       digests,
       ...(absence === undefined ? {} : { absence }),
+      ...(novaRefusals === undefined ? {} : { novaRefusals }),
       details,
     },
   };

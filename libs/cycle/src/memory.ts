@@ -86,11 +86,23 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     }),
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
     ...(draining.length === 0 ? {} : { draining }),
+    ...refusalsOf(state, seen.hosts),
     ...(carried === null ? {} : { copyBytesPerSecond: carried }),
     ...(paces === null ? {} : { movePaces: paces }),
     ...(seen.forecast === undefined ? {} : waitsOf(state)),
     sustained: state.sustained,
   };
+}
+
+/** Left out where there are none, so that the digest of a state without them is the same. */
+function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, 'refusals'> {
+  if (state.refusals.size === 0) return {};
+  const known = new Set(hosts.map(({ name }) => name));
+  const refusals = [...state.refusals.values()]
+    .filter(({ host }) => known.has(host))
+    .sort((a, b) => a.sequence - b.sequence)
+    .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, at: iso(atMs), text, shape, mark }));
+  return refusals.length === 0 ? {} : { refusals };
 }
 
 function waitsOf({ waits: { open, days } }: AggregateState): Pick<Memory, 'waits'> {

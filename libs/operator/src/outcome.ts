@@ -212,7 +212,9 @@ function drainOutcome(
 }
 
 function hostOutcome({ data: { host } }: LogEventOf<'host.released'>, before: LogState): Outcome {
-  const was = [...before.aggregates.values()].some(({ hostFailures }) => hostFailures.has(host));
+  const was = [...before.aggregates.values()].some(
+    ({ hostFailures, refusals }) => hostFailures.has(host) || [...refusals.values()].some((one) => one.host === host),
+  );
   return was
     ? done(`${host} is a destination again: its failures so far count no more`)
     : unchanged(`no failures of ${host} are known: nothing changes`);

@@ -104,6 +104,8 @@ export const reasonMeanings = {
   'other-hypervisor': 'The host runs another type of hypervisor.',
   'older-hypervisor': "The host's hypervisor is older than the source's.",
   'missing-trait': 'The host lacks a trait that the flavor requires, or has one that it forbids.',
+  'refused-before':
+    'Nova refused the host for a VM of this shape, and neither its VMs, its hypervisor version nor its traits have changed since.',
   capacity: 'The host has too little free capacity.',
   'unit-limit': "The amount does not fit the host's min_unit, max_unit or step_size.",
   'anti-affinity': 'The host holds as many members of the anti-affinity group as it may.',

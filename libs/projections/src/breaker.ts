@@ -3,6 +3,7 @@ import type { LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
 import { firstTime } from './controls.ts';
 import { append, type Draft, type Facts } from './draft.ts';
+import { forgetRefusalsOf } from './refusals.ts';
 import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
 
 /** Until when (ms since the epoch) a host is excluded as a destination after failures, or null. */
@@ -31,13 +32,13 @@ export function hostFailed(draft: Draft, f: Facts, host: string, atMs: number): 
   f.hostFailures = draft.put(f.hostFailures, host, times);
 }
 
-/** A person closes the breaker of a host. It reaches the host wherever failures of it are known. */
+/** A person repaired a host: its breaker closes, and what Nova refused there may be tried again. It reaches the host wherever failures of it are known. */
 export function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { host } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
-    if (draft.of(aggregate)?.hostFailures.has(host) !== true) continue;
     const f = draft.facts(aggregate);
+    forgetRefusalsOf(draft, f, host);
     f.hostFailures = draft.remove(f.hostFailures, [host]);
   }
 }

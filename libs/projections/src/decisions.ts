@@ -9,6 +9,7 @@ import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
 import { close, newPlan, putPlan, refuse, release, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
+import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
 
 export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
@@ -40,6 +41,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     before: d.before,
   };
   drainsSeen(draft, f, d, snapshotMs);
+  refusalsSeen(draft, f, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
   const sustained: Record<string, number> = {};
   for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
@@ -132,6 +134,7 @@ const waitsSeconds = (
 function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): void {
   forgetReleases(draft, f, snapshotMs);
   forgetHostFailures(draft, f, snapshotMs);
+  forgetRefusals(draft, f, snapshotMs);
   forgetQuarantines(draft, f, snapshotMs, looked);
 }
 

@@ -23,6 +23,7 @@ export { inFlight, taskStatus } from './inFlight.ts';
 export { copyRate, expectedDuration, movePaces, pace, pacesOfAll } from './pace.ts';
 export { wasProposed } from './proposals.ts';
 export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
+export { newRefusals } from './refusals.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
 export { type AllCaps, type AttemptToStart, capOf, mayStart, type Slots, slots } from './slots.ts';

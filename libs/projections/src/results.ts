@@ -6,6 +6,7 @@ import type { Draft, Facts } from './draft.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
+import { arrived, refused } from './refusals.ts';
 import type { AttemptFailure, TaskEnd, TaskFacts } from './state.ts';
 import { putTask } from './tasks.ts';
 
@@ -33,6 +34,7 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event, atMs);
+  arrived(draft, f, task.step.serverId, host);
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
 }
 
@@ -44,6 +46,7 @@ function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migr
   moveEnded(draft, f, task, event, atMs);
   if (task.slot !== null || started) f.lastMoveEnd = { taskId: task.id, atMs };
   if (hostAtFault !== null) hostFailed(draft, f, hostAtFault, atMs);
+  refused(draft, f, event.data, atMs);
   if (!final) {
     putTask(draft, f, {
       ...task,

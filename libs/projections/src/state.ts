@@ -82,6 +82,11 @@ export type AggregateFacts = ControlFacts & {
   readonly recentDrains: readonly FinishedDrain[];
   /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
   readonly hostFailures: ReadonlyMap<string, readonly number[]>;
+  /**
+   * `refusalKey` -> a destination that Nova refused for a server, by a rule of its scheduler or a check of its computes. At most
+   * {@link MAX_REFUSALS}, the newest.
+   */
+  readonly refusals: ReadonlyMap<string, RefusalFact>;
   /** Paces of the latest moves, ms per GiB as `paceOfMove` gives them, oldest first; at most `PACES_KEPT`. */
   readonly paces: readonly number[];
   /**
@@ -300,6 +305,22 @@ export type AttemptFailure = {
   readonly final: boolean;
 };
 
+/** A destination that Nova refused for a server. */
+export type RefusalFact = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly serverId: string;
+  readonly host: string;
+  /** Nova's words. */
+  readonly text: string;
+  /** Of the server and of the destination, as the first decision afterwards saw them; null: none has. */
+  readonly shape: string | null;
+  readonly mark: string | null;
+};
+
+/** Refusals that are remembered for an aggregate. */
+export const MAX_REFUSALS = 1000;
+
 export type VmFailure = {
   readonly sequence: number;
   readonly atMs: number;
@@ -468,6 +489,7 @@ export const initialAggregateFacts: AggregateFacts = {
   drains: new Map(),
   recentDrains: [],
   hostFailures: new Map(),
+  refusals: new Map(),
   paces: [],
   pairPaces: new Map(),
   copyRates: [],

@@ -165,6 +165,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
         readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
         readonly window?: { readonly open: boolean; readonly until: string | null };
+        readonly novaRefusals?: LogEventOf<'cycle.decided'>['data']['novaRefusals'];
       } = {},
     ): string {
       cycle += 1;
@@ -213,6 +214,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
             options: 'sha256:3',
             decision: `sha256:${cycle}d`,
           },
+          ...(more.novaRefusals === undefined ? {} : { novaRefusals: more.novaRefusals }),
           details: null,
         },
       });

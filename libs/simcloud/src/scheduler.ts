@@ -49,6 +49,7 @@ export function chooseHost(
     room = true;
     // The filters' part.
     if (host === source || !s.isUp(host) || !groupAllows(s, server, host, s.scenario.schedulers === 1)) continue;
+    if (!aggregatesAllow(s, flavor, host)) continue;
     // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
     if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
     candidates.push(host);
@@ -61,6 +62,19 @@ export function chooseHost(
       capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb),
   );
   return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
+}
+
+/**
+ * AggregateInstanceExtraSpecsFilter: a flavor with extra specs of the scope `aggregate_instance_extra_specs` goes only to hosts whose aggregates
+ * have these values in their metadata. No API shows that this filter is on.
+ */
+function aggregatesAllow(s: CloudState, { extraSpecs }: Flavor, host: Host): boolean {
+  const scope = 'aggregate_instance_extra_specs:';
+  const held = [...s.aggregates.values()].filter(({ hosts }) => hosts.includes(host.name));
+  return Object.entries(extraSpecs).every(([key, value]) => {
+    if (!key.startsWith(scope)) return true;
+    return held.some(({ metadata }) => metadata[key.slice(scope.length)] === value);
+  });
 }
 
 /**

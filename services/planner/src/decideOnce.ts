@@ -125,7 +125,7 @@ export function decisions(
         if (may === 'no') return null;
         if (may === 'soon') continue;
         if (await withdrawn(at, delivered, snapshot)) continue;
-        const { decision, digests, absence, decideMs } = await timed(() =>
+        const { decision, digests, absence, novaRefusals, decideMs } = await timed(() =>
           deps.decider.cycle({ snapshot, state: at.state, options }),
         );
         const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
@@ -133,6 +133,7 @@ export function decisions(
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
           snapshot,
           absence,
+          novaRefusals,
           details,
         });
         try {

@@ -418,7 +418,7 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
       figure(d.combined),
       figure(d.gain),
       d.refusal !== null
-        ? { text: meaningOf(d.refusal), style: 'red' }
+        ? { text: d.novaSaid === undefined ? meaningOf(d.refusal) : `Nova refused it: ${d.novaSaid}`, style: 'red' }
         : d.worsens.length > 0
           ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
           : { text: 'legal', style: 'green' },

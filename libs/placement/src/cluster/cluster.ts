@@ -174,6 +174,8 @@ export type VmPart = {
   readonly pin: string | null | undefined;
   readonly requiredTraits: readonly string[];
   readonly forbiddenTraits: readonly string[];
+  /** Names of the hosts that Nova refused for servers of its shape, sorted. Absent: none. */
+  readonly refusedBy?: readonly string[];
   readonly ramMb: number;
   readonly diskGb: number;
   readonly vcpus: number;
@@ -366,6 +368,7 @@ function compatibility(
 ): Pick<Cluster, 'vmKind' | 'vmKey' | 'hostSource' | 'sources' | 'hostClass' | 'classes' | 'keyLegal'> {
   const asked = new Set<string>();
   for (const vm of vms) for (const trait of [...vm.requiredTraits, ...vm.forbiddenTraits]) asked.add(trait);
+  const refusing = new Set(vms.flatMap((vm) => vm.refusedBy ?? []));
   const number = (seen: Map<string, number>, text: string): number => {
     const known = seen.get(text);
     if (known !== undefined) return known;
@@ -384,7 +387,8 @@ function compatibility(
     hostSource[h] = s;
     sourceHosts[s] ??= host;
     const traits = asked.size === 0 ? null : (host.traits?.filter((trait) => asked.has(trait)).sort(byText) ?? '?');
-    const c = number(classOf, JSON.stringify([kind, traits]));
+    const refuses = refusing.has(host.name) ? [host.name] : [];
+    const c = number(classOf, JSON.stringify([kind, traits, ...refuses]));
     classHosts[c] ??= host;
     return c;
   });
@@ -397,12 +401,13 @@ function compatibility(
   const plain = new Map<string | null | undefined, number>();
   const vmKind = new Int32Array(vms.length);
   vms.forEach((vm, v) => {
-    const isPlain = vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0;
+    const isPlain = vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0 && vm.refusedBy === undefined;
     let k = isPlain ? plain.get(vm.pin) : undefined;
     if (k === undefined) {
       const pin = vm.pin === undefined ? 0 : [vm.pin];
       const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
-      k = number(kindOf, JSON.stringify([pin, traits]));
+      const refused = vm.refusedBy === undefined ? [] : [vm.refusedBy];
+      k = number(kindOf, JSON.stringify([pin, traits, ...refused]));
       kindVms[k] ??= vm;
       if (isPlain) plain.set(vm.pin, k);
     }
@@ -427,7 +432,12 @@ export function keysAt(vmKind: Int32Array, hostSource: Int32Array, sources: numb
   return vmKind.map((kind, v) => kind * sources + int(hostSource, int(place, v)));
 }
 
-function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restrictToAz: boolean): ReasonCode | null {
+function incompatible(
+  vm: VmPart,
+  from: Compatibility,
+  to: Compatibility & { readonly name: string },
+  restrictToAz: boolean,
+): ReasonCode | null {
   if (restrictToAz && to.zone !== from.zone) return 'other-zone';
   if (typeof vm.pin === 'string' && to.zone !== vm.pin) return 'pinned-zone';
   if (vm.pin === undefined && to.zone !== from.zone) return 'pin-unknown';
@@ -435,5 +445,6 @@ function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restri
   if (to.hypervisorType !== from.hypervisorType) return 'other-hypervisor';
   if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';
   if (traitsFit(to.traits, vm) !== true) return 'missing-trait';
+  if (vm.refusedBy?.includes(to.name) === true) return 'refused-before';
   return null;
 }

@@ -237,6 +237,14 @@ export class Explanation {
     };
   }
 
+  /** Nova's words, where the host is refused because of them. */
+  #saidOf(vm: number, host: number, refusal: number): Pick<DestinationVerdict, 'novaSaid'> {
+    if (refusal !== codeNumber['refused-before']) return {};
+    const { vmIds, hostNames } = this.#cluster;
+    const said = this.#it.observed.refused.get(item(vmIds, vm))?.get(item(hostNames, host));
+    return said === undefined ? {} : { novaSaid: said };
+  }
+
   #destinations(
     vm: number,
     from: number,
@@ -269,6 +277,7 @@ export class Explanation {
       verdicts.push({
         host: item(cluster.hostNames, h),
         refusal: refusal === 0 ? null : codeOfNumber(refusal),
+        ...this.#saidOf(vm, h, refusal),
         combined: P === 0 ? null : after,
         gain: P === 0 ? null : combined - after,
         worsens,

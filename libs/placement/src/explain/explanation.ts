@@ -79,6 +79,8 @@ export type StepExplanation = {
 export type DestinationVerdict = {
   readonly host: string;
   readonly refusal: ReasonCode | null;
+  /** Nova's words, with the refusal `refused-before`. */
+  readonly novaSaid?: string;
   /** Combined imbalance with the VM on that host; null when nothing is scored. */
   readonly combined: number | null;
   /** Lowering of the combined imbalance; below 0 it would rise. */

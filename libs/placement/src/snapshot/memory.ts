@@ -31,6 +31,17 @@ export type Memory = {
   readonly quarantines: Readonly<Record<string, readonly QuarantineFact[]>>;
   /** By host: when it was at fault as the destination of a failed attempt. */
   readonly hostFailures: Readonly<Record<string, readonly string[]>>;
+  /** Destinations that Nova refused. Absent: none. */
+  readonly refusals?: readonly {
+    readonly serverId: string;
+    readonly host: string;
+    readonly at: string;
+    /** Nova's words. */
+    readonly text: string;
+    /** `shapeOf` the server and `markOf` the host, as the first decision afterwards saw them; null: this one is the first. */
+    readonly shape: string | null;
+    readonly mark: string | null;
+  }[];
   /** Released tasks without a final result. */
   readonly inFlight: readonly InFlightTask[];
   /** Hosts that an operator asked to be drained. Absent: none. */

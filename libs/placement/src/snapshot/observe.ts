@@ -15,6 +15,7 @@ import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
 import { copyGibOf } from './moveCost.ts';
 import { profile } from './profiles.ts';
+import { type NovaWords, refusedServers } from './refused.ts';
 import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
 
 /** A snapshot with the past applied to it: the start state of a plan. */
@@ -30,6 +31,8 @@ export type Observed = {
   readonly vmWindowEnds: ReadonlyMap<string, number>;
   /** The reasons that hosts are no destinations, with the facts; by host name. */
   readonly hostGrounds: ReadonlyMap<string, Ground>;
+  /** Server uuid -> host that Nova refused for servers of its shape -> Nova's words. */
+  readonly refused: NovaWords;
   readonly notes: readonly Reason[];
   /** Servers whose host in the start state differs from the snapshot; by server uuid. */
   readonly assumed: ReadonlyMap<string, Assumed>;
@@ -57,6 +60,7 @@ export type Assumed = {
  */
 export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEngineOptions, now: number): Observed {
   const judged = judgePolicies({ ...snapshot, options });
+  const refused = refusedServers(snapshot, memory, now);
   const taking = judged.filter((j) => j.reason === null);
   const pack = taking.some((j) => j.policy.mode === 'pack');
   const policies = taking.map(
@@ -130,6 +134,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       pin: server.pinnedAvailabilityZone,
       requiredTraits: traitsOf(server, 'required'),
       forbiddenTraits: traitsOf(server, 'forbidden'),
+      ...refusedBy(server),
       ramMb: server.ramMb,
       diskGb: server.diskGb,
       vcpus: server.vcpus,
@@ -137,6 +142,11 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       evacuationOnly: evacuationOnly?.code ?? null,
     };
   });
+
+  function refusedBy(server: ServerObservation): Pick<VmPart, 'refusedBy'> {
+    const hostsOf = [...(refused.get(server.id)?.keys() ?? [])];
+    return hostsOf.length === 0 ? {} : { refusedBy: hostsOf.sort() };
+  }
 
   const hostGrounds = new Map<string, Ground>();
   const hostParts = [...hosts.values()].map((host): HostPart => {
@@ -197,6 +207,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     evacuationOnlyGrounds,
     vmWindowEnds,
     hostGrounds,
+    refused,
     notes: snapshot.notes,
     assumed,
   };

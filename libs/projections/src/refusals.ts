@@ -1,0 +1,61 @@
+/** Destinations that Nova refused: rules of its scheduler that no API shows. */
+import type { LogEventOf, Snapshot } from '@kronos/contracts';
+import { consequencesOf, markOf, REFUSAL_KEPT_MS, shapeOf } from '@kronos/facts';
+import type { Draft, Facts } from './draft.ts';
+import { type AggregateState, MAX_REFUSALS } from './state.ts';
+
+const refusalKey = (serverId: string, host: string): string => `${serverId} ${host}`;
+
+/** An attempt failed, and Nova refused its destination. */
+export function refused(
+  draft: Draft,
+  f: Facts,
+  { serverId, destination, cause, reason, nova }: LogEventOf<'migration.failed'>['data'],
+  atMs: number,
+): void {
+  if (cause === undefined || !consequencesOf(cause).remembered) return;
+  const { sequence } = draft;
+  const text = nova?.reason ?? reason.text;
+  const fact = { sequence, atMs, serverId, host: destination, text, shape: null, mark: null };
+  f.refusals = draft.putNewest(f.refusals, refusalKey(serverId, destination), fact, MAX_REFUSALS);
+}
+
+/** A server arrived on a host: Nova refuses it there no more. */
+export function arrived(draft: Draft, f: Facts, serverId: string, host: string): void {
+  f.refusals = draft.remove(f.refusals, [refusalKey(serverId, host)]);
+}
+
+/** A decision says what the servers and the destinations of new refusals are. */
+export function refusalsSeen(draft: Draft, f: Facts, seen: LogEventOf<'cycle.decided'>['data']['novaRefusals']): void {
+  for (const { serverId, host, shape, mark } of seen ?? []) {
+    const key = refusalKey(serverId, host);
+    const known = f.refusals.get(key);
+    if (known === undefined || known.mark !== null) continue;
+    f.refusals = draft.put(f.refusals, key, { ...known, shape, mark });
+  }
+}
+
+/** A person repaired the host. */
+export function forgetRefusalsOf(draft: Draft, f: Facts, host: string): void {
+  f.refusals = draft.drop(f.refusals, (refusal) => refusal.host === host);
+}
+
+export function forgetRefusals(draft: Draft, f: Facts, snapshotMs: number): void {
+  f.refusals = draft.drop(f.refusals, ({ atMs }) => atMs < snapshotMs - REFUSAL_KEPT_MS);
+}
+
+/** The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. */
+export function newRefusals(
+  state: Pick<AggregateState, 'refusals'>,
+  { servers, hosts }: Pick<Snapshot, 'servers' | 'hosts'>,
+): LogEventOf<'cycle.decided'>['data']['novaRefusals'] {
+  const found = [...state.refusals.values()].flatMap(({ serverId, host: name, mark }) => {
+    const server = mark === null ? servers.find(({ id }) => id === serverId) : undefined;
+    const host = server === undefined ? undefined : hosts.find((one) => one.name === name);
+    if (server === undefined || host === undefined) return [];
+    return [{ serverId, host: name, shape: shapeOf(server), mark: markOf(host, servers) }];
+  });
+  return found.length === 0
+    ? undefined
+    : found.sort((a, b) => (refusalKey(a.serverId, a.host) < refusalKey(b.serverId, b.host) ? -1 : 1));
+}
