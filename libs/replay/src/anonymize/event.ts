@@ -46,7 +46,7 @@ const KEPT = new Set([
   'commandId',
 ]);
 /** Free text of people and of Nova. */
-const FREE = new Set(['comment', 'reason']);
+const FREE = new Set(['comment', 'reason', 'disabledReason']);
 
 export function anonymousEvent<E extends StoredEvent['event']>(names: Names, event: E): E {
   if (event.type === 'unreadable')
