@@ -36,7 +36,10 @@ export const policyFileSchema = z.strictObject({
     .regex(/^[A-Z0-9_]+$/)
     .nullable()
     .default(null)
-    .meta({ description: 'Allocation: the resource class that is balanced, such as VCPU or MEMORY_MB.' }),
+    .meta({
+      description:
+        'Allocation: the resource class that is balanced, such as VCPU or MEMORY_MB. Queries: the one that they measure; without host_size_query, its total in Placement is the size of a host.',
+    }),
   instances: z
     .boolean()
     .default(false)
@@ -221,7 +224,6 @@ const OF_QUERIES = [
   'host_size_query',
   'move_cost_query',
 ] as const;
-const OF_ALLOCATIONS = ['resource_class', 'instances'] as const;
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -231,11 +233,13 @@ function sourceProblems(value: unknown): { field: string; problem: string; remed
   if (!isRecord(value)) return [];
   const has = (field: string): boolean => Object.hasOwn(value, field) && value[field] !== null;
   if (value.source !== 'allocation')
-    return OF_ALLOCATIONS.filter((field) => has(field) && value[field] !== false).map((field) => ({
-      field,
-      problem: 'is for source: allocation',
-      remedy: 'Add source: allocation and remove the queries, or remove this line.',
-    }));
+    return (['instances'] as const)
+      .filter((field) => has(field) && value[field] !== false)
+      .map((field) => ({
+        field,
+        problem: 'is for source: allocation',
+        remedy: 'Add source: allocation and remove the queries, or remove this line.',
+      }));
   const problems = OF_QUERIES.filter(has).map((field) => ({
     field,
     problem: 'is not for source: allocation',
@@ -365,6 +369,10 @@ function toPolicy(policy: PolicyFile): Policy {
     maxMigrationsPerCycle: policy.max_migrations_per_cycle,
     minSustainedCycles: policy.min_sustained_cycles,
     enabled: policy.enabled,
-    ...(policy.source === 'allocation' ? { allocation: policy.resource_class ?? INSTANCES } : {}),
+    ...(policy.source === 'allocation'
+      ? { allocation: policy.resource_class ?? INSTANCES }
+      : policy.resource_class === null
+        ? {}
+        : { resourceClass: policy.resource_class }),
   } satisfies Policy);
 }

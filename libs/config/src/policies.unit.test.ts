@@ -77,7 +77,7 @@ describe('policies.yaml', () => {
       [{ ...allocation, resource_class: 'VCPU', instances: true }, 'has resource_class and instances'],
       [{ ...allocation, resource_class: 'VCPU', imbalance_query: 'x' }, 'is not for source: allocation'],
       [{ ...allocation, resource_class: 'vcpu' }, 'resource_class'],
-      [{ ...cpu, resource_class: 'VCPU' }, 'is for source: allocation'],
+      [{ ...cpu, instances: true }, 'is for source: allocation'],
       [{ ...cpu, instances: true }, 'is for source: allocation'],
     ])('refuses %j', (policy, problem) => {
       const { problems, policies } = parsePolicies({ file: 'p', text: file(policy) });
@@ -86,12 +86,19 @@ describe('policies.yaml', () => {
     });
   });
 
+  it('takes the resource class that a policy of queries measures', () => {
+    const { policies, problems } = parsePolicies({ file: 'p', text: file({ ...cpu, resource_class: 'VCPU' }) });
+    expect(problems).toEqual([]);
+    expect(policies).toMatchObject([{ resourceClass: 'VCPU', hostSizeQuery: null }]);
+    expect(policies[0]?.allocation).toBeUndefined();
+  });
+
   it('knows every field of the contracts, and no other', () => {
     const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, c: string) => c.toUpperCase());
-    // Three fields of the file say what one field of a loaded policy says.
+    // Two fields of the file, and resource_class, say what one field of a loaded policy says.
     const { allocation, ...loaded } = policySchema.shape;
-    const { source, resource_class, instances, ...file } = policyFileSchema.shape;
-    expect([allocation, source, resource_class, instances]).not.toContain(undefined);
+    const { source, instances, ...file } = policyFileSchema.shape;
+    expect([allocation, source, instances]).not.toContain(undefined);
     expect(Object.keys(file).map(camel).sort()).toEqual(Object.keys(loaded).sort());
   });
 

@@ -12,6 +12,7 @@ export * from './moveEnd.ts';
 export * from './names.ts';
 export * from './plans.ts';
 export * from './policy.ts';
+export * from './profileWords.ts';
 export * from './sentence.ts';
 export * from './services.ts';
 export * from './snapshot.ts';

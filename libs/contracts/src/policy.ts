@@ -27,8 +27,10 @@ export const policySchema = z.object({
   capacityQuery: z.string().nullable(),
   /** A host is filled in pack mode only while its capacity value stays below this. */
   capacityThreshold: z.number().nullable(),
-  /** PromQL: the relative size of each host; null where hosts are alike. */
+  /** PromQL: the relative size of each host; null: by Placement's totals, where hosts differ. */
   hostSizeQuery: z.string().nullable(),
+  /** The resource class that a policy of metrics measures: without a query for sizes, its total in Placement is the size of a host. */
+  resourceClass: z.string().optional(),
   /** PromQL: bytes per second of memory that each VM writes, which a live migration copies again. Absent: memory counts once. */
   moveCostQuery: z.string().optional(),
   maxMigrationsPerCycle: z.int().min(0),

@@ -7,6 +7,8 @@ import { policySchema, vmLabelTypeSchema } from './policy.ts';
 const inventorySchema = z.object({
   /** (total - reserved) x allocation_ratio */
   capacity: z.number(),
+  /** What the hardware has, before reserved and allocation_ratio. Absent: not known, or of Kronos 0.1. */
+  total: z.number().optional(),
   /** Claimed by every consumer, the doubled claim of a running migration included. */
   used: z.number(),
   minUnit: z.number().nullable(),
@@ -259,6 +261,21 @@ const forecastSchema = z.object({
 export type Forecast = z.infer<typeof forecastSchema>;
 
 /** One policy's scores, for people; decisions compute their own from the readings. */
+/** The weights of a policy's VMs do not add up to the values of their hosts. */
+const profileSumSchema = z.object({
+  policy: z.string(),
+  /** Sum of the weights over sum of the values, of the hosts of which every running VM has a weight. */
+  ratio: z.number(),
+  /** The host that differs most. */
+  host: z.string(),
+  sum: z.number(),
+  value: z.number(),
+  cause: z.enum(['unit', 'not-divided-by-size', 'divided-by-size-twice', 'share-of-guest', 'load-without-vm']),
+  /** What the weights would have to be multiplied by, where it is a usual factor between units. */
+  factor: z.number().optional(),
+});
+export type ProfileSum = z.infer<typeof profileSumSchema>;
+
 const policyScoresSchema = z.object({
   policy: z.string(),
   participates: z.boolean(),
@@ -271,6 +288,10 @@ const policyScoresSchema = z.object({
   detected: z.boolean(),
   /** By host: the raw value and the min-max normalised one (0..1 inside the aggregate). */
   hosts: z.record(z.string(), z.object({ raw: z.number(), normalised: z.number() })),
+  /** The sizes of hosts, by Placement's total of a resource class, where no query gives them and they differ. */
+  sizes: z
+    .object({ resourceClass: z.string(), named: z.boolean(), smallest: z.number(), largest: z.number() })
+    .optional(),
 });
 export type PolicyScores = z.infer<typeof policyScoresSchema>;
 
@@ -320,6 +341,8 @@ const observedSchema = z.object({
   /** Remarks that do not prevent planning: hosts of other hypervisor types, unmatched labels. */
   notes: z.array(reasonSchema),
   scores: z.object({ policies: z.array(policyScoresSchema), combined: z.number().nullable() }),
+  /** Policies whose VMs' weights are far from their hosts' values. Absent: none, or not known. */
+  profileSums: z.array(profileSumSchema).optional(),
 });
 
 /** An operator's request for moves between cells. */
@@ -455,6 +478,8 @@ export const snapshotTakenSchema = message(
           matchedServers: z.int().min(0).optional(),
           /** Why the answer about hosts is not used as it is. Absent: it is, or not known. */
           hostCause: answerCauseSchema.optional(),
+          sizes: policyScoresSchema.shape.sizes,
+          profileSum: profileSumSchema.optional(),
           /** The answer about VMs, where some have no value for a known reason. Absent: none, or not known. */
           vms: z
             .object({ cause: answerCauseSchema.optional(), text: z.string(), unused: unusedVmsSchema.optional() })

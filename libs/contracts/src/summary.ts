@@ -18,19 +18,26 @@ export function summaryOf(snapshot: Snapshot): Summary {
     hosts: snapshot.hosts.length,
     servers: snapshot.servers.length,
     combined: scores.combined,
-    policies: scores.policies.map(({ policy, participates, reason, imbalance, threshold, detected }) => ({
+    policies: scores.policies.map(({ policy, participates, reason, imbalance, threshold, detected, sizes }) => ({
       policy,
       participates,
       reason,
       imbalance,
       threshold,
       detected,
+      ...(sizes === undefined ? {} : { sizes }),
+      ...profileSumOf(snapshot, policy),
       ...matched(snapshot, byName.get(policy)),
     })),
     outOfService: outOfService(snapshot.hosts),
     problems,
     ...(abandoned === undefined ? {} : { abandoned }),
   };
+}
+
+function profileSumOf({ profileSums = [] }: Snapshot, policy: string) {
+  const profileSum = profileSums.find((one) => one.policy === policy);
+  return profileSum === undefined ? {} : { profileSum };
 }
 
 function matched(snapshot: Snapshot, policy: Policy | undefined) {

@@ -7,7 +7,7 @@ import {
   type Snapshot,
   some,
 } from '@kronos/contracts';
-import { allocationReadings, score } from '@kronos/placement';
+import { allocationReadings, profileSums, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
 import { forecastOf, type ReadHistory } from './history.ts';
@@ -69,6 +69,9 @@ export function assemble(input: AssembleInput): Snapshot {
   const policies = [...input.policies];
   const allocated = allocationReadings({ policies, hosts, servers: seen.servers });
   const hostReadings = [...readings.hostReadings, ...allocated.hostReadings];
+  const vmReadings = [...readings.vmReadings, ...allocated.vmReadings];
+  const scored = { policies, hosts, hostReadings, options: { balance: input.balance } };
+  const sums = profileSums({ ...scored, servers: [...seen.servers], vmReadings });
   return {
     version: 1,
     ...input.identity,
@@ -79,14 +82,15 @@ export function assemble(input: AssembleInput): Snapshot {
     serverGroups: [...seen.serverGroups],
     migrations: [...seen.migrations],
     hostReadings,
-    vmReadings: [...readings.vmReadings, ...allocated.vmReadings],
+    vmReadings,
     ...(readings.moveCostReadings.length === 0 ? {} : { moveCostReadings: [...readings.moveCostReadings] }),
     ...(input.history === undefined || input.history === null
       ? {}
       : { forecast: forecastOf(input.history, policies, seen.servers, vmNamesOf(input.index)) }),
     problems: [...topology.problems, ...seen.problems],
     notes: [...topology.notes, ...capacityNotes(hosts, capacity), ...seen.notes, ...readings.notes],
-    scores: score({ policies, hosts, hostReadings, options: { balance: input.balance } }),
+    scores: score(scored),
+    ...(sums.length === 0 ? {} : { profileSums: sums }),
   };
 }
 

@@ -16,6 +16,7 @@ export function inventoryOf(limits: Limits, amounts: Amounts): ProviderCapacity[
         name,
         {
           capacity,
+          ...(limit === undefined ? {} : { total: limit.total }),
           used,
           minUnit: limit?.minUnit ?? null,
           maxUnit: limit?.maxUnit ?? null,

@@ -5,7 +5,7 @@ const vcpu = { total: 64, reserved: 0, allocationRatio: 4, minUnit: 1, maxUnit: 
 
 test('an inventory has capacity and use of now, and the limits of one allocation', () => {
   expect(inventoryOf({ VCPU: vcpu }, { VCPU: { capacity: 256, used: 8 } })).toEqual({
-    VCPU: { capacity: 256, used: 8, minUnit: 1, maxUnit: 64, stepSize: 2 },
+    VCPU: { capacity: 256, total: 64, used: 8, minUnit: 1, maxUnit: 64, stepSize: 2 },
   });
 });
 

@@ -21,6 +21,7 @@ export { meaningOf, type ReasonCode } from './reasons.ts';
 export { allocationReadings } from './snapshot/allocation.ts';
 export * from './snapshot/memory.ts';
 export { type Assumed, observe } from './snapshot/observe.ts';
+export { profileSums } from './snapshot/profileSums.ts';
 export { isCounted, score } from './snapshot/scoring.ts';
 export { cycleBudget } from './state.ts';
 export { plannerVersion } from './version.ts';

@@ -4,6 +4,8 @@
  * host ..., they must name the same one.
  */
 
+import { SIZES_REMEDY } from '@kronos/contracts';
+
 /** Where something is. */
 export type Place = {
   readonly service?: string;
@@ -362,6 +364,27 @@ export const causes = {
       'Make vm_profile_query the share of its host that a VM uses, from 0 to 1; `kronos config check` shows the range.',
     section: 'policy-server-values',
     apart: ['policy', 'reason'],
+    explains: [],
+  },
+  'policy-profile-sum': {
+    severity: 'alarm',
+    remedy: 'Bring vm_profile_query to the share of its host that a VM uses, from 0 to 1.',
+    section: 'policy-profile-sum',
+    apart: ['policy', 'reason'],
+    explains: [],
+  },
+  'policy-host-load': {
+    severity: 'info',
+    remedy: 'Look at what else runs on these hosts; Kronos can move only the load of VMs.',
+    section: 'policy-profile-sum',
+    apart: ['policy'],
+    explains: [],
+  },
+  'policy-sizes-assumed': {
+    severity: 'info',
+    remedy: SIZES_REMEDY,
+    section: 'policy-profile-sum',
+    apart: ['policy'],
     explains: [],
   },
   'policy-few-servers': {

@@ -1,4 +1,4 @@
-import type { AnswerCause } from '@kronos/contracts';
+import { type AnswerCause, profileWords, sizesText } from '@kronos/contracts';
 import type { Place } from './causes.ts';
 import type { NewestSnapshot } from './facts.ts';
 import type { Finding } from './finding.ts';
@@ -98,7 +98,18 @@ function policy(aggregate: string, newest: NewestSnapshot, one: PolicySummary): 
       ...noHost(one, newest),
     });
   else if (!one.participates) found.push(skipped(place, about, one));
-  return [...found, ...servers(place, about, one, newest.servers)];
+  return [...found, ...servers(place, about, one, newest.servers), ...profiles(place, about, one)];
+}
+
+/** Sizes that are assumed, and weights that do not add up. */
+function profiles(place: Place, about: string, { sizes, profileSum }: PolicySummary): Finding[] {
+  const found: Finding[] = [];
+  if (sizes?.named === false) found.push({ code: 'policy-sizes-assumed', place, about, text: sizesText(sizes) });
+  if (profileSum !== undefined) {
+    const code = profileSum.cause === 'load-without-vm' ? 'policy-host-load' : 'policy-profile-sum';
+    found.push({ code, place: { ...place, reason: profileSum.cause }, about, ...profileWords(profileSum) });
+  }
+  return found;
 }
 
 /** Without a value of any host: whether the query or its label is the cause, and not what became of its series. */

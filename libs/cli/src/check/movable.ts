@@ -1,5 +1,14 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
-import { completeEngineOptions, type EngineOptions, type Snapshot, some, UNASSIGNED } from '@kronos/contracts';
+import {
+  completeEngineOptions,
+  type EngineOptions,
+  profileWords,
+  SIZES_REMEDY,
+  type Snapshot,
+  sizesText,
+  some,
+  UNASSIGNED,
+} from '@kronos/contracts';
 import { emptyMemory, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
@@ -41,11 +50,15 @@ export function judgeAggregate(
       ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${meaningOf(code)} (${code})`,
     ),
     ...hostLines(hostGrounds),
+    ...snapshot.scores.policies.flatMap(({ policy, sizes }) =>
+      sizes === undefined ? [] : [`policy ${policy}: ${sizesText(sizes)}${sizes.named ? '' : `. ${SIZES_REMEDY}`}`],
+    ),
     ...skipped.map(({ policy, reason }) => `policy ${policy.name} skipped: ${reason?.text ?? ''}`),
   ];
   const end = (state: Finding['state'], code: string, remedy?: string): Finding[] => [
     ...problems,
     finding(state, code, title, lines.join('\n'), { remedy, detail }),
+    ...sums(snapshot, title),
   ];
 
   if (hosts === 0)
@@ -76,6 +89,16 @@ export function judgeAggregate(
     return end('warning', 'few-profiles', 'Most VMs have no sample. Check vm_profile_query and the exporter.');
   return end('ok', 'aggregate');
 }
+
+/** One finding per policy whose VMs do not add up to their hosts. */
+const sums = ({ profileSums = [] }: Snapshot, title: string): Finding[] =>
+  profileSums.flatMap((one) => {
+    // Status tells it; it is no mistake of the configuration.
+    if (one.cause === 'load-without-vm') return [];
+    const { text, remedy } = profileWords(one);
+    const detail = { ratio: one.ratio, host: one.host, sum: one.sum, value: one.value, cause: one.cause };
+    return finding('warning', 'profile-sum', `policy ${one.policy} in ${title}`, text, { remedy, detail });
+  });
 
 function unknownAggregate(aggregates: readonly string[]): string {
   const names = [...aggregates].sort().join(', ') || 'none';

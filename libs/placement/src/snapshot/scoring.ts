@@ -12,6 +12,7 @@ import {
 import { isAbove } from '@kronos/rules';
 import { LARGEST } from '../cluster/grid.ts';
 import type { ReasonCode } from '../reasons.ts';
+import { type DefaultSizes, defaultSizes } from './sizes.ts';
 
 /** The input of the scores of an aggregate. */
 export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> & {
@@ -31,6 +32,8 @@ export type JudgedPolicy = {
   readonly values: ReadonlyMap<string, number>;
   /** Size by host, as a share of the largest; empty when hosts are alike. */
   readonly sizes: ReadonlyMap<string, number>;
+  /** The totals in Placement that the sizes are of; null: of a query, or hosts are alike. */
+  readonly assumed: DefaultSizes | null;
   /** Fill level by host (pack mode); empty in spread mode. */
   readonly capacities: ReadonlyMap<string, number>;
 };
@@ -86,6 +89,24 @@ function outOfRange(values: ReadonlyMap<string, number>, query: string): Reason 
   return null;
 }
 
+/** Sizes as shares of the largest, or why they cannot be used. `query`: where they are from. */
+function relativeSizes(given: ReadonlyMap<string, number>, query: string): Answer {
+  const bad = (text: string, detail: NonNullable<Reason['detail']>): Answer => ({
+    reason: { code: 'policy-bad-size', text, detail: { query, ...detail } },
+  });
+  for (const [host, size] of given) if (size <= 0) return bad(`${host} has the size ${size}`, { host, size });
+  // Only the ratios count. Beyond this ratio, loads could not be calculated without rounding.
+  const largest = Math.max(...given.values());
+  for (const [host, size] of given)
+    if (largest > size * LARGEST)
+      return bad(`${host} has the size ${size}, more than ${LARGEST} times smaller than the largest, ${largest}`, {
+        host,
+        size,
+        largest,
+      });
+  return { values: new Map([...given].map(([host, size]) => [host, size / largest])) };
+}
+
 /** Decides for each enabled policy whether it takes part, and with which values. Sorted by name. */
 export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
   if (!input.options.balance) return [];
@@ -101,6 +122,7 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
         reason,
         values: none,
         sizes: none,
+        assumed: null,
         capacities: none,
       });
       const ask = (query: string): Answer => answerOf(query, policy.hostLabel, hosts, input.hostReadings);
@@ -109,26 +131,14 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
       const range = outOfRange(scores.values, policy.imbalanceQuery);
       if (range !== null) return skipped(range);
       let sizes: ReadonlyMap<string, number> = none;
-      if (policy.hostSizeQuery !== null) {
-        const answer = ask(policy.hostSizeQuery);
-        if ('reason' in answer) return skipped(answer.reason);
-        for (const [host, size] of answer.values)
-          if (size <= 0)
-            return skipped({
-              code: 'policy-bad-size',
-              text: `${host} has the size ${size}`,
-              detail: { query: policy.hostSizeQuery, host, size },
-            });
-        // Only the ratios count. Beyond this ratio, loads could not be calculated without rounding.
-        const largest = Math.max(...answer.values.values());
-        for (const [host, size] of answer.values)
-          if (largest > size * LARGEST)
-            return skipped({
-              code: 'policy-bad-size',
-              text: `${host} has the size ${size}, more than ${LARGEST} times smaller than the largest, ${largest}`,
-              detail: { query: policy.hostSizeQuery, host, size, largest },
-            });
-        sizes = new Map([...answer.values].map(([host, size]) => [host, size / largest]));
+      const answer = policy.hostSizeQuery === null ? null : ask(policy.hostSizeQuery);
+      if (answer !== null && 'reason' in answer) return skipped(answer.reason);
+      const assumed = defaultSizes(policy, hosts);
+      const given = answer?.values ?? assumed?.totals ?? none;
+      if (given.size > 0) {
+        const relative = relativeSizes(given, policy.hostSizeQuery ?? `total ${assumed?.resourceClass}`);
+        if ('reason' in relative) return skipped(relative.reason);
+        sizes = relative.values;
       }
       let capacities: ReadonlyMap<string, number> = none;
       if (policy.mode === 'pack') {
@@ -141,7 +151,7 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
         capacities = answer.values;
       }
       if (!anyCounted) return skipped({ code: 'policy-no-destination', text: 'no host is up and enabled', detail: {} });
-      return { policy, reason: null, values: scores.values, sizes, capacities };
+      return { policy, reason: null, values: scores.values, sizes, assumed, capacities };
     });
 }
 
@@ -162,7 +172,7 @@ function lowAndRange(values: readonly number[]): [low: number, range: number] {
 export function score(input: ScoreInput): { policies: PolicyScores[]; combined: number | null } {
   const counted = new Set(input.hosts.filter(isCounted).map((host) => host.name));
   let combined: number | null = null;
-  const policies = judgePolicies(input).map(({ policy, reason, values }): PolicyScores => {
+  const policies = judgePolicies(input).map(({ policy, reason, values, assumed }): PolicyScores => {
     const head = { policy: policy.name, threshold: policy.threshold, weight: policy.weight };
     if (reason !== null) return { ...head, participates: false, reason, imbalance: null, detected: false, hosts: {} };
     const raws = [...values].sort(([a], [b]) => byText(a, b));
@@ -178,6 +188,16 @@ export function score(input: ScoreInput): { policies: PolicyScores[]; combined: 
       hosts: Object.fromEntries(
         raws.map(([host, raw]) => [host, { raw, normalised: range > 0 ? (raw - low) / range : 0 }]),
       ),
+      ...(assumed === null
+        ? {}
+        : {
+            sizes: {
+              resourceClass: assumed.resourceClass,
+              named: assumed.named,
+              smallest: Math.min(...assumed.totals.values()),
+              largest: Math.max(...assumed.totals.values()),
+            },
+          }),
     };
   });
   return { policies, combined };

@@ -32,6 +32,7 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     vmProfileQuery: names.as('query', policy.vmProfileQuery),
     capacityQuery: names.asOrNull('query', policy.capacityQuery),
     hostSizeQuery: names.asOrNull('query', policy.hostSizeQuery),
+    ...(policy.resourceClass === undefined ? {} : { resourceClass: names.custom(policy.resourceClass) }),
     ...(policy.moveCostQuery === undefined ? {} : { moveCostQuery: names.as('query', policy.moveCostQuery) }),
   })),
   hosts: snapshot.hosts.map((host) => ({
@@ -121,6 +122,12 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
       ...policy,
       reason: names.deep(policy.reason),
       hosts: names.keys('host', policy.hosts),
+      ...(policy.sizes === undefined
+        ? {}
+        : { sizes: { ...policy.sizes, resourceClass: names.custom(policy.sizes.resourceClass) } }),
     })),
   },
+  ...(snapshot.profileSums === undefined
+    ? {}
+    : { profileSums: snapshot.profileSums.map((one) => ({ ...one, host: names.as('host', one.host) })) }),
 });
