@@ -267,9 +267,9 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'windows and blackouts ignored by the planner',
-    file: 'libs/placement/src/decide.ts',
-    find: 'const window = migrationWindow(options, now);',
-    replace: 'const window = migrationWindow({ ...options, windows: [], blackouts: [] }, now);',
+    file: 'libs/placement/src/state.ts',
+    find: 'window: migrationWindow(options, now),',
+    replace: 'window: migrationWindow({ ...options, windows: [], blackouts: [] }, now),',
   },
   {
     name: 'an abort taken for a close',
@@ -336,8 +336,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'failures do not quarantine',
     file: 'libs/rules/src/quarantine.ts',
-    find: 'export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);',
-    replace: 'export const quarantines = (errorType: string): boolean => HARMLESS.has(errorType) && errorType === "";',
+    find: '  !HARMLESS.has(errorType) && (cause',
+    replace: '  HARMLESS.has(errorType) && errorType === "" && (cause',
   },
   // ---- the rules of a decision
   {
@@ -372,7 +372,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'moves in flight forgotten by the budget',
-    file: 'libs/placement/src/decide.ts',
+    file: 'libs/placement/src/state.ts',
     find: 'Math.max(0, fullBudget - memory.inFlight.filter(({ cell }) => cell !== true).length)',
     replace: 'Math.max(0, fullBudget)',
   },
@@ -385,8 +385,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'capacity of a destination ignored',
     file: 'libs/placement/src/cluster/constraints.ts',
-    find: 'if (amount > float(room.free, host * R + r)) return codeNumber.capacity;',
-    replace: 'if (amount > 2 * float(room.free, host * R + r)) return codeNumber.capacity;',
+    find: 'if (amount > float(free, host * R + r)) return codeNumber.capacity;',
+    replace: 'if (amount > 2 * float(free, host * R + r)) return codeNumber.capacity;',
   },
   {
     name: 'breaker ignored by the planner',
