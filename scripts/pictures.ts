@@ -15,8 +15,8 @@ import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
 
 const SIZE = { width: 1100, height: 1250 };
-/** The regions that the recording shows: the slider with its chart, and the heat map below it. */
-const SCENE = ['Time', 'Hosts at that moment'];
+/** The regions that the recording shows: the hosts with their VMs, and the time bar below them. */
+const SCENE = ['Hosts at that moment', 'Time'];
 const FRAMES = 24;
 const FRAME_MS = 450;
 const LAST_MS = 2500;
@@ -40,7 +40,7 @@ try {
   };
   const name = encodeURIComponent(aggregates[0]?.name ?? '');
   await page.goto(`${url}#/aggregates/${name}`);
-  await page.locator('#freshness', { hasText: 'Up to date' }).waitFor();
+  await page.locator('#freshness', { hasText: 'Live' }).waitFor();
   await page.locator('.uplot canvas').waitFor();
   writeFileSync(picture, await page.screenshot());
   writeFileSync(recording, animatedWebp(await frames(page, url, name), FRAME_MS, LAST_MS));
@@ -88,7 +88,7 @@ async function frames(page: Page, url: string, name: string): Promise<Buffer[]> 
   const stills: Buffer[] = [];
   let clip: { x: number; y: number; width: number; height: number; scale: number } | null = null;
   for (const id of ids) {
-    const shown = page.waitForResponse((response) => response.url().includes('/hosts?snapshot='));
+    const shown = page.waitForResponse((response) => response.url().includes('/picture?snapshot='));
     await page.goto(`${url}#/aggregates/${name}?snapshot=${encodeURIComponent(id)}`);
     await shown;
     await page.locator('section[aria-label="Hosts at that moment"]').waitFor();

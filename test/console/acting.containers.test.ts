@@ -66,7 +66,7 @@ const button = (name: string, within: Pick<Page, 'getByRole'> = page) =>
 async function open(hash = ''): Promise<void> {
   await page.goto('about:blank');
   await page.goto(`${ledger.url}/${hash}`);
-  await page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+  await page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
 }
 
 async function logIn({ userName, password } = people.ada as { userName: string; password: string }): Promise<void> {
@@ -284,7 +284,7 @@ describe('a person', () => {
     await dialog().getByText('at most 3 moves').waitFor();
     await dialog().getByText('flavor old.small becomes new.small').waitFor();
     expect(await confirm('Plan moves to another cell')).toContain('requested a plan between cells to idle');
-    await region('Recent events').getByText('cells.moveAsked').waitFor();
+    await region('What happened').getByText('requested a plan between cells').waitFor();
     await open('#/aggregates/far');
     await button('Pause').waitFor();
     expect(await button('Plan moves to another cell').count()).toBe(0);

@@ -65,7 +65,7 @@ async function open(hash = ''): Promise<void> {
   await page.goto(`${ledger.url}/${hash}`);
   await shown();
 }
-const shown = () => page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+const shown = () => page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
 /** Waits for the parts that are read after the rest. */
 const complete = () => page.locator('[data-state=loading]').waitFor({ state: 'detached' });
 const view = (path = '') => `#/aggregates/${encodeURIComponent(NAME)}${path}`;
@@ -91,7 +91,11 @@ describe('the console shows', () => {
 
   it('the fleet: every aggregate, the alarms, and what moves; a link leads to each', async () => {
     await open();
-    expect(await text('Aggregates')).toMatch(/web <b>eu<\/b>\/1 Moving.*idle Nothing decided yet/);
+    expect(await text('Aggregates')).toMatch(
+      /web <b>eu<\/b>\/1 12 hosts · 3 VMs Moving 2 in flight .*3\.50×.*idle not seen yet Nothing decided yet/,
+    );
+    const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 12 hosts above the band, / });
+    expect(await bars.locator('rect.warm').count()).toBe(1);
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
     await region('Aggregates').getByRole('link', { name: NAME }).click();
     await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
@@ -100,7 +104,15 @@ describe('the console shows', () => {
 
   it('an aggregate: its hosts as a heat map that can be filtered and ordered, the chart, moves and decisions', async () => {
     await open(view());
-    expect(await text('State')).toContain('Moving: 2 in flight, 1 under way in Nova');
+    expect(await text('State')).toContain('Moving 3.50× 2 in flight, 1 under way in Nova');
+    await region('Hosts')
+      .getByRole('img', { name: /^cpu: 1 of 12 hosts above the band/ })
+      .waitFor();
+    expect(await region('Hosts').locator('rect.vm.moves').count()).toBe(2);
+    expect(await region('Hosts').locator('rect.ghost').count()).toBe(2);
+    await region('Hosts').getByRole('button', { name: 'with the plan' }).click();
+    await region('Hosts').locator('rect.ghost').first().waitFor({ state: 'detached' });
+    await region('Hosts').getByRole('button', { name: 'table' }).click();
     const cell = region('Hosts').locator('tr', { hasText: 'host-1' }).locator('td.cell').first();
     expect([await seen(cell), await cell.getAttribute('title')]).toEqual(['0.700', 'far above the band']);
     await region('Hosts').getByLabel('Order').selectOption({ label: 'by cpu' });
@@ -109,11 +121,12 @@ describe('the console shows', () => {
     await expect.poll(() => region('Hosts').locator('tbody tr').count(), { timeout: LIMIT_MS }).toBe(3);
     expect(await text('Hosts')).toContain('3 of 12 hosts');
     await page.locator('.uplot canvas').waitFor();
-    expect(await text('Recent decisions')).toContain('2 moves released 0.300 → 0.100');
+    expect(await text('What happened')).toMatch(/Plan of 2 moves released: \d\.\d\d× → /);
   });
 
   it('a recorded moment: the slider, single steps and playback change the hosts and the URL', async () => {
     await open(view());
+    await region('Hosts').getByRole('button', { name: 'table' }).click();
     const busiest = () =>
       region('Hosts at that moment')
         .locator('tr', { hasText: /host-\d/ })
@@ -121,9 +134,9 @@ describe('the console shows', () => {
     await page.getByRole('button', { name: 'Back' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     expect(new URL(page.url()).hash).toContain('?snapshot=');
-    // What is of now beside it says so.
-    for (const name of ['State now', 'What happens next, from now', 'Moves in flight now'])
-      await region(name).waitFor();
+    // The whole page belongs to that moment: nothing of now is beside it.
+    expect(await text('State')).toMatch(/As it was at \d{4}-/);
+    for (const name of ['What happened', 'Next', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     // Its hosts are shown at that moment too, with the VMs that they had.
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
@@ -132,9 +145,11 @@ describe('the console shows', () => {
     await region('VMs by weight').getByText('No VM.').waitFor();
     await page.goBack();
     await page.getByRole('link', { name: 'all hosts at that moment' }).click();
+    await page.getByRole('button', { name: 'table' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     // The URL alone shows the same moment.
     await page.reload();
+    await page.getByRole('button', { name: 'table' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     await page.getByRole('button', { name: 'Play' }).click();
     await busiest().filter({ hasText: 'host-1' }).waitFor();
@@ -142,6 +157,26 @@ describe('the console shows', () => {
     expect(await text('Time')).toContain('planned 2 moves');
     await page.getByRole('button', { name: 'Now' }).click();
     await region('Hosts').waitFor();
+  });
+
+  it('a recorded moment while the thumb is dragged, and leaves the thumb where it is held', async () => {
+    await open(view());
+    const thumb = page.getByRole('slider', { name: 'Recorded cycle' });
+    const box = await thumb.boundingBox();
+    if (box === null) throw new Error('there is no slider');
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width - 8, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 4, y, { steps: 4 });
+    // The page follows before the thumb is let go.
+    await region('Hosts at that moment').waitFor();
+    expect(await thumb.inputValue()).toBe('0');
+    const read = page.waitForResponse((response) => response.url().includes('/imbalance'));
+    log.pass(1).decided('none', []);
+    await bed.append(log.events.splice(0));
+    await read;
+    expect(await thumb.inputValue()).toBe('0');
+    await page.mouse.up();
   });
 
   it('a VM at a recorded moment: where it was, its values and why it stayed then', async () => {
@@ -256,7 +291,7 @@ describe('the console says why', () => {
     log.about(ALL).quarantined('uuid-2', -1, 'grace');
     await bed.append(log.events.splice(0));
     await open();
-    await page.getByRole('link', { name: 'Quarantine and cooldown' }).click();
+    await page.getByRole('link', { name: 'Held' }).click();
     await region('Quarantine').getByText('grace').first().waitFor();
     // No plan has named this one: its name is that of the newest snapshot.
     expect(await text('Quarantine')).toMatch(/db-1 id .* in 60 min/);
@@ -270,7 +305,7 @@ describe('the console says why', () => {
 
   it('an alarm matters: its section of the runbook', async () => {
     await open();
-    await region('Alarms').getByRole('link', { name: 'Runbook' }).first().click();
+    await region('Needs you').getByRole('link', { name: 'Runbook' }).first().click();
     await region('Runbook').waitFor();
     expect((await text('Runbook')).length).toBeGreaterThan(40);
     await page.goto(`${ledger.url}/#/runbook/none`);
@@ -283,13 +318,13 @@ describe('the console looks ahead', () => {
     log.pass(30).completed({ task: `${planId}-s1` });
     await bed.append(log.events.splice(0));
     await open(view());
-    expect(await text('What happens next')).toMatch(/name-of-uuid-2 moves to host-5\..* The cooldown ends/);
+    expect(await text('Next')).toMatch(/name-of-uuid-2 moves to host-5\..* The cooldown ends/);
     expect(await text('Moves over time')).toMatch(/name-of-uuid-1 id host-1 → host-4 .* 30 s completed/);
     const bar = region('Moves over time').locator('rect.good');
     expect(Number(await bar.getAttribute('width'))).toBeGreaterThan(0);
     log.pass(1).paused();
     await bed.append(log.events.splice(0));
-    await region('What happens next').getByText('Nothing is planned until somebody resumes it').waitFor();
+    await region('Next').getByText('Nothing is planned until somebody resumes it').waitFor();
   });
 
   it('in a plan: which step waits for which, and how far it is from the bound', async () => {
@@ -360,15 +395,12 @@ describe('the console looks ahead', () => {
 
 describe('the console says', () => {
   it('times in a reason as it says all others', async () => {
-    const text = 'cooling down until 2026-01-02T03:04:05.678Z';
-    log.pass(1).decided('none', [], { reason: { code: 'cooldown', text }, outcome: 'gated' });
+    const reason = { code: 'cooldown', text: 'cooling down until 2026-01-02T03:04:05.678Z' };
+    log.pass(1).decided('none', [], { reason, outcome: 'gated' });
     await bed.append(log.events.splice(0));
     await open(view());
     await page.getByRole('button', { name: 'Local time' }).click();
-    expect(await seen(region('Recent decisions'))).toContain(
-      'blocked 0.300 cooling down until 2026-01-02 03:04:05 cooldown',
-    );
-    expect(await seen(region('Recent events'))).toContain('blocked: cooling down until 2026-01-02 03:04:05');
+    expect(await text('What happened')).toContain('cooling down until 2026-01-02 03:04:05');
   });
 
   it('that there is nothing yet', async () => {
@@ -394,15 +426,25 @@ describe('the console says', () => {
 
   it('that what it shows is stale, and that it is up to date again', async () => {
     await open();
-    await page.route('**/api/v1/aggregates', (route) => route.abort());
+    await page.route('**/api/v1/fleet', (route) => route.abort());
     log.pass(1).paused();
     await bed.append(log.events.splice(0));
     await page.locator('#freshness.stale', { hasText: 'Stale' }).waitFor();
     expect(await text('Aggregates')).toContain('Moving');
-    await page.unroute('**/api/v1/aggregates');
+    await page.unroute('**/api/v1/fleet');
     log.pass(1).resumed();
     await bed.append(log.events.splice(0));
     await shown();
+  });
+
+  it('that the ledger hangs, though nothing is refused', async () => {
+    await open();
+    // Neither an answer nor an error: as a stopped process, or a network that swallows packets.
+    await page.route('**/api/v1/fleet', () => new Promise(() => undefined));
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await page.locator('#freshness.stale', { hasText: 'the ledger has not answered yet' }).waitFor();
+    await page.locator('#freshness.stale', { hasText: 'does not answer' }).waitFor();
   });
 
   it('that a snapshot is no longer kept, beside what the log still has', async () => {
@@ -438,6 +480,8 @@ describe('the console is for everyone', () => {
         view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
         view('/drains'),
         view('/drains?host=host-1&host=host-2'),
+        '#/plans',
+        '#/moves',
         '#/held',
         '#/search?q=host',
         '#/runbook/nats-refused',
@@ -456,7 +500,7 @@ describe('the console is for everyone', () => {
   it('on a phone, where a long text stays readable beside many columns', async () => {
     await page.setViewportSize({ width: 320, height: 700 });
     await open(view());
-    const long = region('Recent events').locator('td', { hasText: 'planned 2 moves' });
+    const long = region('What happened').locator('td', { hasText: 'Plan of 2 moves' });
     expect((await long.boundingBox())?.width).toBeGreaterThan(150);
     const row = await long.locator('xpath=..').boundingBox();
     expect(row?.height).toBeLessThan(120);
@@ -464,12 +508,13 @@ describe('the console is for everyone', () => {
 
   it('by keyboard alone, with the focus kept when the view is read again', async () => {
     await open(view());
+    await region('Hosts').getByRole('button', { name: 'table' }).click();
     const filter = region('Hosts').getByLabel('Filter');
     await filter.focus();
     await page.keyboard.type('host-1');
     log.pass(1).completed({ task: `${planId}-s1` });
     await bed.append(log.events.splice(0));
-    await region('Recent events').getByText('migration.completed').waitFor();
+    await region('What happened').getByText('completed').first().waitFor();
     expect(await filter.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
     expect(await filter.inputValue()).toBe('host-1');
     await page.getByRole('slider', { name: 'Recorded cycle' }).focus();
@@ -494,6 +539,8 @@ it('the console uses only calls that the OpenAPI document describes', async () =
     view('/vms/uuid-1'),
     view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
     view('/drains?host=host-1'),
+    '#/plans',
+    '#/moves',
     '#/held',
     '#/search?q=host',
     '#/runbook/nats-refused',

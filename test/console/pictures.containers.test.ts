@@ -92,7 +92,7 @@ afterAll(async () => {
 async function open(hash: string): Promise<void> {
   await page.goto('about:blank');
   await page.goto(`${url}/${shownAs(hash)}`);
-  await page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+  await page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
   await page.locator('[data-state=loading]').waitFor({ state: 'detached' });
 }
 

@@ -43,16 +43,10 @@ export async function withSession<T>(
   }
 }
 
-/** Says on stderr from which checkpoint a command reads, as it does not verify it, and which ones it skips. */
-export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onSkipped' | 'onCheckpoint'>> => ({
+/** Says on stderr which checkpoints a command skips. */
+export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onSkipped'>> => ({
   onSkipped: ({ sequence, problem }) =>
     shell.terminal.err(`kronos: skipped the checkpoint at event ${sequence}: ${problem}\n`),
-  onCheckpoint(checkpoint) {
-    if (checkpoint === null) return;
-    shell.terminal.err(
-      `kronos: the state up to event ${checkpoint.sequence} comes from a checkpoint. This command does not verify checkpoints; the services do (kronos status)\n`,
-    );
-  },
 });
 
 /** The log folded up to its last event. */

@@ -13,6 +13,7 @@ import {
 import { cellStage } from './cells.ts';
 import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
+import { worstRatio } from './ratio.ts';
 import { when } from './times.ts';
 
 export type AggregateStatus = {
@@ -34,6 +35,8 @@ export type AggregateStatus = {
     readonly threshold: number;
     readonly detected: boolean;
   }[];
+  /** See `worstRatio`. */
+  readonly ratio: number | null;
   readonly moves: readonly MoveStatus[];
   /** Hosts that are being emptied, or are empty and wait for their end. */
   readonly drains: readonly DrainStatus[];
@@ -78,6 +81,7 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
       threshold,
       detected,
     })),
+    ratio: worstRatio(decided?.before.policies ?? []),
     moves,
     drains: [...state.drains.values()].map(drainStatus),
     quarantined: quarantineTable(state, nowMs, options).length,

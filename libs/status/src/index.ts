@@ -5,5 +5,6 @@ export { collectFacts, LivingInstances, unreadable } from './collect.ts';
 export { type DrainStatus, drainStatus } from './drains.ts';
 export type * from './facts.ts';
 export { type Alarm, alarmKey, unreadableCauses } from './judge.ts';
+export { ratioText, worstRatio } from './ratio.ts';
 export { type Status, statusOf } from './status.ts';
 export * from './times.ts';

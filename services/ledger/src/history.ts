@@ -1,4 +1,5 @@
 import { type LogEventOf, type Reason, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { worstRatio } from '@kronos/status';
 
 /** Events kept in memory, over all aggregates. */
 export const RECENT_EVENTS = 10_000;
@@ -18,6 +19,9 @@ export type DecisionPoint = {
   readonly steps: number;
   readonly combined: number | null;
   readonly combinedAfter: number | null;
+  /** See `worstRatio`: before the plan, and after it. */
+  readonly ratio: number | null;
+  readonly ratioAfter: number | null;
   readonly policies: readonly {
     readonly policy: string;
     readonly imbalance: number | null;
@@ -117,6 +121,8 @@ function pointOf(
     steps: data.plan?.steps.length ?? 0,
     combined: data.before.combined,
     combinedAfter: data.plan?.after.combined ?? null,
+    ratio: worstRatio(data.before.policies),
+    ratioAfter: data.plan === null ? null : worstRatio(data.plan.after.policies),
     policies: data.before.policies.map(({ policy, imbalance, threshold, detected }) => ({
       policy,
       imbalance,

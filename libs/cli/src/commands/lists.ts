@@ -3,7 +3,7 @@ import { completeEngineOptions, defaultEngineOptions } from '@kronos/contracts';
 import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { serverWindow, type TimeZoneRules } from '@kronos/rules';
-import { type AggregateStatus, statusOf } from '@kronos/status';
+import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { optionsInForce } from '../operator/inForce.ts';
@@ -45,16 +45,18 @@ const aggregatesTable = (terminal: Terminal, rows: readonly AggregateStatus[], n
       { head: 'hosts', right: true },
       { head: 'vms', right: true },
       { head: 'moves', right: true },
-      { head: 'imbalance', right: true },
+      { head: 'ratio', right: true },
+      { head: 'imbalance', right: true, minor: true },
       { head: 'last look' },
       { head: 'policies', wide: true },
     ],
-    rows.map(({ aggregate, doing, lastLook, lastDecision, moves, policies }) => [
+    rows.map(({ aggregate, doing, lastLook, lastDecision, moves, policies, ratio }) => [
       aggregate,
       said(doing, nowMs),
       lastLook === null ? '' : String(lastLook.hosts),
       lastLook === null ? '' : String(lastLook.servers),
       String(moves.length),
+      ratio !== null && ratio > 1 ? { text: ratioText(ratio), style: 'yellow' } : ratioText(ratio),
       figure(lastDecision?.combined ?? null),
       lastLook === null ? 'never' : when(lastLook.timeMs, nowMs),
       policies.map(({ policy, imbalance, threshold }) => `${policy} ${figure(imbalance)} of ${threshold}`).join(', '),

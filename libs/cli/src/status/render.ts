@@ -1,5 +1,5 @@
 import { clause, decisionWords } from '@kronos/contracts';
-import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
+import { type AggregateStatus, type Alarm, COOLING_DOWN, ratioText, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
@@ -82,16 +82,16 @@ function alarmLines(terminal: Terminal, { about, text, remedy, runbook, explains
 
 function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs: number): string[] {
   if (quiet.length === 0) return [];
-  const rows = quiet.map(({ aggregate, doing, waitsFor, lastLook, lastDecision }) => [
+  const rows = quiet.map(({ aggregate, doing, waitsFor, lastLook, ratio }) => [
     { text: aggregate, style: 'bold' as const },
     waitsFor === null ? doing : `${doing} until ${waitsFor}`,
-    lastDecision?.combined === null || lastDecision === null ? '' : figure(lastDecision.combined),
+    ratioText(ratio),
     lastLook === null ? '' : relative(lastLook.timeMs, nowMs),
   ]);
   const columns = [
     { head: 'quiet', flex: true },
     { head: 'doing', flex: true },
-    { head: 'imbalance', right: true },
+    { head: 'ratio', right: true },
     { head: 'last look', right: true },
   ];
   return [...table(terminal, columns, rows).trimEnd().split('\n'), ''];
@@ -99,7 +99,7 @@ function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs
 
 function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus, nowMs: number): string[] {
   const row = (label: string, text: string): string => `  ${paint(terminal, 'dim', label.padEnd(LABEL))}${text}`;
-  const { lastLook, lastDecision, policies, moves, brokenHosts } = status;
+  const { lastLook, lastDecision, policies, moves, brokenHosts, ratio } = status;
   const lines = [
     `${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(all, status), said(status.doing, nowMs))}`,
   ];
@@ -123,7 +123,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
     lines.push(
       row(
         'imbalance',
-        `${policies.map(policyText).join(', ')}${lastDecision?.combined === null || lastDecision === null ? '' : `; combined ${figure(lastDecision.combined)}`}`,
+        `${ratio === null ? '' : `${ratioText(ratio)} of its threshold: `}${policies.map(policyText).join(', ')}${lastDecision?.combined === null || lastDecision === null ? '' : `; combined ${figure(lastDecision.combined)}`}`,
       ),
     );
   for (const { host, text, by, sinceMs } of status.drains)

@@ -52,6 +52,8 @@ describe('the OpenAPI document', () => {
       about: '',
       alarms: '/alarms',
       aggregates: '/aggregates',
+      fleet: '/fleet',
+      picture: `/aggregates/${encodeURIComponent(AGGREGATE)}/picture`,
       aggregate: `/aggregates/${encodeURIComponent(AGGREGATE)}`,
       imbalance: `/aggregates/${encodeURIComponent(AGGREGATE)}/imbalance?points=10`,
       hosts: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts?snapshot=${encodeURIComponent(planId)}`,
@@ -322,4 +324,92 @@ describe('the changes', () => {
         { id: '1100', event: 'reset', data: { sequence: 1100 } },
       ]);
   });
+});
+
+const CPU = { policy: 'cpu', participates: true, sustainedCycles: 1, threshold: 0.2 };
+
+describe('the standing of an aggregate', () => {
+  async function standing(options: object, decide: (log: ReturnType<typeof testLog>) => void) {
+    const log = testLog(AGGREGATE, Date.now() - 100_000);
+    log.configured(options);
+    decide(log.at(1));
+    await bed.append(log.events);
+    const ledger = await bed.start({ scope: [AGGREGATE] });
+    const { body } = await ledger.get('/api/v1/fleet');
+    const [line] = (body as { aggregates: { standing: string; ratio: number; plan: { moves: number } | null }[] })
+      .aggregates;
+    return line;
+  }
+  const worse = [{ ...CPU, imbalance: 0.565, detected: true }];
+
+  it('is a dry run, with its plan, where a plan is not released', async () => {
+    const line = await standing({ dryRun: true }, (log) =>
+      log.decided('dryRun', [{ serverId: 'vm1', from: 'h1', to: 'h2' }], { policies: worse }),
+    );
+    expect(line).toMatchObject({ standing: 'dryRun', ratio: expect.closeTo(2.825), plan: { moves: 1 } });
+  });
+
+  it('is never rest while a policy is above its threshold, nor where none has a value', async () => {
+    const line = await standing({}, (log) => log.decided('none', [], { policies: worse }));
+    expect(line).toMatchObject({ standing: 'outOfBalance', plan: null });
+  });
+
+  it('is unmeasured where no policy has a value', async () => {
+    const policies = [{ ...CPU, imbalance: null, detected: false }];
+    expect(await standing({}, (log) => log.decided('none', [], { policies }))).toMatchObject({
+      standing: 'unmeasured',
+      ratio: null,
+    });
+  });
+
+  it('is rest where every policy is below its threshold', async () => {
+    const policies = [{ ...CPU, imbalance: 0.1, detected: false }];
+    expect(await standing({}, (log) => log.decided('none', [], { policies }))).toMatchObject({
+      standing: 'idle',
+      ratio: 0.5,
+    });
+  });
+});
+
+it('a VM of the plan that waits moves when it is approved: its step says where to', async () => {
+  const log = testLog(AGGREGATE, Date.now() - 100_000);
+  log.configured({ approval: 'manual' });
+  const planId = log.at(1).proposed([
+    { serverId: 'vm2', from: 'h1', to: 'h2' },
+    { serverId: 'vm1', from: 'h1', to: 'h2' },
+  ]);
+  await bed.observed(planId, AGGREGATE, log.nowMs, before);
+  await bed.append(log.events);
+  const ledger = await bed.start({ scope: [AGGREGATE] });
+  const why = async (id: string) => (await ledger.get(`${path}/vms/${id}/why`)).body;
+  expect(await why('vm1')).toMatchObject({ waits: { planId, step: 2, of: 2, from: 'h1', to: 'h2' } });
+  expect(await why('vm3')).toMatchObject({ waits: null });
+});
+
+it('a picture has every VM on its host, by weight', async () => {
+  const { ledger } = await recorded();
+  const { body } = await ledger.get(`${path}/picture`);
+  const { hosts, vms } = body as {
+    hosts: { name: string }[];
+    vms: { names: string[]; hosts: number[]; weights: number[][] };
+  };
+  expect(vms.hosts.map((host) => hosts[host]?.name)).toEqual(['h2', 'h1', 'h2']);
+  expect([vms.names, vms.weights]).toEqual([
+    ['web-1', 'web-1', 'db <b>'],
+    [
+      [0.3, 0.2, 0.1],
+      [0.2, 0.1, 0.1],
+    ],
+  ]);
+});
+
+it('the fleet has the hosts of each aggregate by value, the highest first', async () => {
+  const { ledger } = await recorded();
+  const { body } = await ledger.get('/api/v1/fleet');
+  const [line, idle] = (body as { aggregates: object[] }).aggregates;
+  expect(line).toMatchObject({ hosts: 3, vms: 3, trend: [null] });
+  expect(line).toMatchObject({
+    skylines: [{ policy: 'cpu', threshold: 0.2, values: [0.4, 0.2] }, { policy: 'memory' }],
+  });
+  expect(idle).toMatchObject({ hosts: null, skylines: [], trend: [] });
 });

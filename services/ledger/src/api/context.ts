@@ -16,7 +16,7 @@ export type ApiInput = {
   readonly log: EventLog;
   readonly aside: Aside;
   /** Names of hosts and VMs in the newest snapshots. */
-  readonly names: Pick<NameKeeper, 'find' | 'named'>;
+  readonly names: Pick<NameKeeper, 'find' | 'named' | 'skylines'>;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;

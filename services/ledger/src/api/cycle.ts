@@ -98,6 +98,34 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
   };
 }
 
+/** The readings of the VMs, in the order of the policies that are scored. */
+function readingsOf({ policies, vmReadings, scores }: Snapshot) {
+  return scores.policies.map(({ policy }) => {
+    const own = policies.find(({ name }) => name === policy);
+    return vmReadings.find(({ query, label }) => query === own?.vmProfileQuery && label === own.vmProfileLabel);
+  });
+}
+
+/** Hosts and VMs to be drawn: columns in place of objects, as there may be thousands of VMs. */
+export function pictureAnswer(snapshot: Snapshot): Answer<'picture'> {
+  const { aggregate, combined, policies, hosts } = hostsAnswer(snapshot);
+  const index = new Map(hosts.map(({ name }, i) => [name, i]));
+  const servers = snapshot.servers.filter(({ host }) => index.has(host));
+  return {
+    aggregate,
+    snapshot: observed(snapshot),
+    combined,
+    policies,
+    hosts: hosts.map(({ name, service, values }) => ({ name, service, values })),
+    vms: {
+      ids: servers.map(({ id }) => id),
+      names: servers.map(({ name }) => name),
+      hosts: servers.map(({ host }) => index.get(host) ?? 0),
+      weights: readingsOf(snapshot).map((reading) => servers.map(({ id }) => rounded(reading?.values[id]))),
+    },
+  };
+}
+
 /** The hosts that these steps change: their values in the snapshot, and with every step done. */
 export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): Answer<'planHosts'> {
   const { scores } = snapshot;

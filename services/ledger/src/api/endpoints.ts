@@ -28,6 +28,10 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   about: { path: '', summary: 'Version, log sequence and the list of paths' },
   alarms: { path: '/alarms', summary: 'What is wrong, as kronos status judges it, and the heartbeats of the services' },
   aggregates: { path: '/aggregates', summary: 'One line per aggregate' },
+  fleet: {
+    path: '/fleet',
+    summary: 'Every aggregate with its hosts by value, its imbalance over 6 hours and the plan that it waits with',
+  },
   aggregate: { path: '/aggregates/{name}', summary: 'One aggregate: options, moves in flight, plans, quarantine' },
   imbalance: {
     path: '/aggregates/{name}/imbalance',
@@ -37,6 +41,11 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   hosts: {
     path: '/aggregates/{name}/hosts',
     summary: 'The hosts of a snapshot with their values. 410: the snapshot is no longer kept',
+    query: { snapshot },
+  },
+  picture: {
+    path: '/aggregates/{name}/picture',
+    summary: 'The hosts of a snapshot with their VMs by weight, to be drawn. 410: the snapshot is no longer kept',
     query: { snapshot },
   },
   vms: {

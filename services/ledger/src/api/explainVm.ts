@@ -22,7 +22,7 @@ export async function explainVm(
   { log, aside, reading }: ExplainVmInput,
   stored: StoredEvent,
   serverId: string,
-): Promise<Answer<'vmWhy'>> {
+): Promise<Omit<Answer<'vmWhy'>, 'waits'>> {
   const recorded = decisionIn({}, stored);
   if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
   const { sequence, event } = recorded;

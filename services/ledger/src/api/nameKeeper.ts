@@ -3,6 +3,7 @@ import type { SnapshotTaken } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { Logger } from '@kronos/telemetry';
 import type { Aside } from '../aside/aside.ts';
+import type { Orders } from '../aside/hand.ts';
 import type { FoundNames } from '../aside/names.ts';
 import { nullIfGone } from './snapshots.ts';
 
@@ -29,6 +30,8 @@ export type NameKeeper = {
   find(query: string, limit: number): Promise<FoundNames>;
   /** The names of VMs by uuid; one that no newest snapshot has is left out. Waits as `find` does. */
   named(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** The hosts of every aggregate by value. Waits as `find` does. */
+  skylines(): Promise<Orders['skylines']['answer']>;
   close(): void;
 };
 
@@ -111,6 +114,10 @@ export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeper
     async find(query, limit) {
       await ready();
       return await aside.run('find', { query, limit });
+    },
+    async skylines() {
+      await ready();
+      return await aside.run('skylines', {});
     },
     async named(ids) {
       if (ids.length === 0) return new Map();

@@ -21,21 +21,37 @@ import {
   type TaskFacts,
   waitingPlan,
 } from '@kronos/projections';
-import { drainStatus } from '@kronos/status';
+import { drainStatus, worstRatio } from '@kronos/status';
 import type { NameOf } from './names.ts';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
 
 /** The activity of an aggregate, in one word: the first of these that holds. */
-export type Standing = 'unplannable' | 'paused' | 'waitingForApproval' | 'moving' | 'coolingDown' | 'idle' | 'unknown';
+export type Standing =
+  | 'unplannable'
+  | 'paused'
+  | 'waitingForApproval'
+  | 'moving'
+  | 'dryRun'
+  | 'coolingDown'
+  | 'outOfBalance'
+  | 'unmeasured'
+  | 'idle'
+  | 'unknown';
 
 function standing(state: AggregateState, nowMs: number): Standing {
   if (state.unreadable !== null) return 'unplannable';
   if (state.paused.here !== null || state.paused.everywhere !== null) return 'paused';
   if (waitingPlan(state, nowMs)?.open === true) return 'waitingForApproval';
   if (inFlight(state).length > 0) return 'moving';
+  const { decided } = state;
+  // A plan that is only recorded is no rest: the hosts stay as they are until somebody ends the dry run.
+  if (decided?.release === 'dryRun') return 'dryRun';
   if (aggregateCooldown(state, nowMs, optionsOf(state)) !== null) return 'coolingDown';
-  return state.decided === null ? 'unknown' : 'idle';
+  if (decided === null) return 'unknown';
+  const { policies } = decided.before;
+  if (policies.some(({ detected }) => detected)) return 'outOfBalance';
+  return worstRatio(policies) === null ? 'unmeasured' : 'idle';
 }
 
 const asked = (fact: Asked | null) =>
@@ -59,6 +75,7 @@ export function aggregateSummary(state: AggregateState, nowMs: number) {
     standing: standing(state, nowMs),
     paused: { here: asked(state.paused.here), everywhere: asked(state.paused.everywhere) },
     unreadable: state.unreadable,
+    ratio: worstRatio(decided?.before.policies ?? []),
     waitingPlan:
       waiting === null || !waiting.open
         ? null

@@ -17,7 +17,18 @@ const sequence = z.int().min(0).describe('Sequence on KRONOS_LOG');
 const byPolicy = z.array(z.number().nullable()).describe('In the order of `policies`; null: no value');
 
 const standing = z
-  .enum(['unplannable', 'paused', 'waitingForApproval', 'moving', 'coolingDown', 'idle', 'unknown'])
+  .enum([
+    'unplannable',
+    'paused',
+    'waitingForApproval',
+    'moving',
+    'dryRun',
+    'coolingDown',
+    'outOfBalance',
+    'unmeasured',
+    'idle',
+    'unknown',
+  ])
   .describe('What the aggregate does: the first of these that holds');
 
 const asked = z
@@ -48,6 +59,7 @@ const release = cycleDecidedSchema.shape.data.shape.release;
 const aggregateLine = z.strictObject({
   name: z.string(),
   standing,
+  ratio: z.number().nullable().describe("The worst policy's imbalance as a multiple of its threshold; 1 is the line"),
   paused: z.strictObject({ here: asked, everywhere: asked }),
   unreadable: z.looseObject({ sequence, claimedType: z.string(), problem: z.string() }).nullable(),
   waitingPlan: z.strictObject({ planId: z.string(), expiresAt: time, steps: z.int() }).nullable(),
@@ -186,6 +198,8 @@ const decisionPoint = z.strictObject({
   steps: z.int(),
   combined: z.number().nullable(),
   combinedAfter: z.number().nullable(),
+  ratio: z.number().nullable().describe("The worst policy's imbalance as a multiple of its threshold"),
+  ratioAfter: z.number().nullable().describe('The same after the plan; null: no plan'),
   policies: z.array(policyImbalance.omit({ participates: true, sustainedCycles: true })),
 });
 
@@ -310,6 +324,64 @@ export const answers = {
     sequence,
     time,
     aggregates: z.array(aggregateLine.extend({ inScope: z.boolean() })),
+  }),
+  fleet: z.strictObject({
+    sequence,
+    time,
+    aggregates: z.array(
+      aggregateLine.extend({
+        inScope: z.boolean(),
+        hosts: z.int().nullable().describe('Of the newest snapshot; null: none is known'),
+        vms: z.int().nullable(),
+        skylines: z
+          .array(
+            z.strictObject({
+              policy: z.string(),
+              threshold: z.number(),
+              values: z
+                .array(z.number())
+                .describe('One per host with a value, the highest first; of many hosts, 60 quantiles'),
+            }),
+          )
+          .describe('The hosts by policy, at most a minute older than the newest snapshot'),
+        trend: z
+          .array(z.number().nullable())
+          .describe('The ratio over the last 6 hours, at most 60 points, oldest first'),
+        plan: z
+          .strictObject({
+            planId: z.string(),
+            sequence,
+            moves: z.int(),
+            ratioAfter: z.number().nullable(),
+            ramMb: z.number().nullable().describe('Memory of its VMs; null: not known any more'),
+          })
+          .nullable()
+          .describe('The plan that waits for approval, or that a dry run did not release'),
+      }),
+    ),
+  }),
+  picture: z.strictObject({
+    aggregate: z.string(),
+    snapshot: observed,
+    combined: z.number().nullable(),
+    policies: z.array(hostPolicy),
+    hosts: z.array(
+      z.strictObject({
+        name: z.string(),
+        service: snapshotSchema.shape.hosts.element.shape.service,
+        values: byPolicy,
+      }),
+    ),
+    vms: z
+      .strictObject({
+        ids: z.array(z.string()),
+        names: z.array(z.string()),
+        hosts: z.array(z.int()).describe('Index of the host'),
+        weights: z
+          .array(z.array(z.number().nullable()))
+          .describe('One array per policy, as its profile measures; null: no value'),
+      })
+      .describe('Columns of one table: entry i of each belongs to one VM'),
   }),
   aggregate: aggregateLine.extend({
     inScope: z.boolean(),
@@ -471,6 +543,18 @@ export const answers = {
     aggregate: z.string(),
     serverId: z.string(),
     decision: z.strictObject({ sequence, time, snapshotId: z.string(), outcome, reason: reasonSchema }),
+    waits: z
+      .strictObject({
+        planId: z.string(),
+        sequence,
+        decidedAt: time,
+        step: z.int(),
+        of: z.int(),
+        from: z.string(),
+        to: z.string(),
+      })
+      .nullable()
+      .describe('The step of the plan that waits for approval and would move it; null: none does'),
     missing: z.string().nullable().describe('Why the decision cannot be made again'),
     same: z.boolean().nullable().describe('Whether making it again gave the recorded decision'),
     vm: z

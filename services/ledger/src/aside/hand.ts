@@ -3,13 +3,23 @@ import { canonicalJson } from '@kronos/contracts';
 import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
 import { type DecideInput, type Explanation, explain } from '@kronos/placement';
 import { openSnapshot, type StoredBody } from '@kronos/replay';
-import { type FoundNames, findNames, type Names, namesIn, namesOf, vmNames } from './names.ts';
+import { type FoundNames, findNames, type Names, namesIn, namesOf, type Skyline, vmNames } from './names.ts';
 import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
 /** The computations of the ledger beside its event loop, each with its answer. */
 export type Orders = {
   /** Keeps the names of an aggregate's snapshot; null forgets them. */
   names: { readonly ask: { readonly aggregate: string; readonly body: StoredBody | null }; readonly answer: null };
+  /** By aggregate: how many hosts and VMs its newest snapshot has, and the hosts by value. */
+  skylines: {
+    readonly ask: object;
+    readonly answer: readonly {
+      readonly aggregate: string;
+      readonly hosts: number;
+      readonly vms: number;
+      readonly skylines: readonly Skyline[];
+    }[];
+  };
   find: { readonly ask: { readonly query: string; readonly limit: number }; readonly answer: FoundNames };
   /** The names of VMs by uuid, as pairs; one that no kept snapshot has is left out. */
   named: { readonly ask: { readonly ids: readonly string[] }; readonly answer: readonly (readonly [string, string])[] };
@@ -76,6 +86,13 @@ export function createHand(): (order: Order) => Orders[Kind]['answer'] {
         names.set(aggregate, namesIn(body.bytes) ?? namesOf(openSnapshot(body).snapshot));
         return null;
       }
+      case 'skylines':
+        return [...names].map(([aggregate, { hosts, vms, skylines }]) => ({
+          aggregate,
+          hosts: hosts.length,
+          vms: vms.length,
+          skylines,
+        }));
       case 'find':
         return findNames(names, order.query, order.limit);
       case 'named':

@@ -1,6 +1,13 @@
 /** The names of hosts and VMs, to be searched. Pure. */
-import { byText } from '@kronos/contracts';
+import { byText, type HostObservation } from '@kronos/contracts';
+import { isCounted } from '@kronos/placement';
 import { z } from 'zod';
+
+/** The hosts of one policy by value, the highest first: at most {@link MOST_BARS} quantiles of them. */
+export type Skyline = { readonly policy: string; readonly threshold: number; readonly values: readonly number[] };
+
+/** More bars are not told apart in a row of a table. */
+const MOST_BARS = 60;
 
 type NamedVm = { readonly id: string; readonly name: string; readonly host: string };
 
@@ -10,20 +17,54 @@ export type Names = {
   readonly time: string;
   readonly hosts: readonly string[];
   readonly vms: readonly NamedVm[];
+  readonly skylines: readonly Skyline[];
 };
 
 /** The part of a snapshot that has names. */
 const namedSchema = z.object({
   time: z.string(),
-  hosts: z.array(z.object({ name: z.string() })),
+  hosts: z.array(
+    z.object({
+      name: z.string(),
+      service: z.object({ status: z.string(), state: z.string(), forcedDown: z.boolean() }),
+    }),
+  ),
   servers: z.array(z.object({ id: z.string(), name: z.string(), host: z.string() })),
+  scores: z.object({
+    policies: z.array(
+      z.object({
+        policy: z.string(),
+        threshold: z.number(),
+        hosts: z.record(z.string(), z.object({ raw: z.number().nullable() })),
+      }),
+    ),
+  }),
 });
 
-export const namesOf = ({ time, hosts, servers }: z.infer<typeof namedSchema>): Names => ({
+export const namesOf = ({ time, hosts, servers, scores }: z.infer<typeof namedSchema>): Names => ({
   time,
   hosts: hosts.map(({ name }) => name),
   vms: servers.map(({ id, name, host }) => ({ id, name, host })),
+  skylines: scores.policies.map(({ policy, threshold, hosts: of }) => ({
+    policy,
+    threshold,
+    values: bars(
+      hosts.flatMap((host) => {
+        const raw = of[host.name]?.raw ?? null;
+        return raw === null || !isCounted(host as HostObservation) ? [] : [raw];
+      }),
+    ),
+  })),
 });
+
+function bars(values: number[]): number[] {
+  const sorted = values.sort((a, b) => b - a).map((value) => Number(value.toPrecision(4)));
+  if (sorted.length <= MOST_BARS) return sorted;
+  return Array.from(
+    { length: MOST_BARS },
+    (_, i) => sorted[Math.round((i * (sorted.length - 1)) / (MOST_BARS - 1))] ?? 0,
+  );
+}
 
 /**
  * The names in the stored body of a snapshot. A search reads the newest snapshot of every aggregate, so only the names are

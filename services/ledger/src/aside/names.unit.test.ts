@@ -11,9 +11,13 @@ const names = new Map<string, Names>([
         { id: 'a1', name: 'my-web', host: 'gpu-1' },
         { id: 'a2', name: 'Web', host: 'gpu-1' },
       ],
+      skylines: [],
     },
   ],
-  ['general', { time: '2026-01-05T10:00:00.000Z', hosts: [], vms: [{ id: 'web-9', name: 'db', host: 'h9' }] }],
+  [
+    'general',
+    { time: '2026-01-05T10:00:00.000Z', hosts: [], vms: [{ id: 'web-9', name: 'db', host: 'h9' }], skylines: [] },
+  ],
 ]);
 
 describe('a search', () => {
@@ -43,15 +47,21 @@ describe('the names of a snapshot', () => {
   const bytes = (body: unknown) => new TextEncoder().encode(JSON.stringify(body));
   const snapshot = {
     time: '2026-01-01T12:00:00.000Z',
-    hosts: [{ name: 'h1', service: {} }],
+    hosts: [
+      { name: 'h1', service: { status: 'enabled', state: 'up', forcedDown: false } },
+      { name: 'h2', service: { status: 'disabled', state: 'up', forcedDown: false } },
+    ],
     servers: [{ id: 'u1', name: 'web-1', host: 'h1', status: 'ACTIVE' }],
+    scores: { policies: [{ policy: 'cpu', threshold: 0.1, hosts: { h1: { raw: 0.25 }, h2: { raw: 0 } } }] },
   };
 
   it('are read without the rest of it', () => {
     expect(namesIn(bytes(snapshot))).toEqual({
       time: snapshot.time,
-      hosts: ['h1'],
+      hosts: ['h1', 'h2'],
       vms: [{ id: 'u1', name: 'web-1', host: 'h1' }],
+      // A disabled host is in no imbalance, and no bar stands for it.
+      skylines: [{ policy: 'cpu', threshold: 0.1, values: [0.25] }],
     });
   });
   it.each([

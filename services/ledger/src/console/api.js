@@ -15,7 +15,7 @@ let ahead = 0;
 export const nowMs = () => Date.now() + ahead;
 
 /** @returns the body of an answer; the browser asks with the entity tag that it has */
-export const read = (path) => call(path, {});
+export const read = (path, limitMs) => call(path, {}, limitMs);
 
 /** Sends a request that changes something. `csrf`: of the session, where somebody is logged in. */
 export const write = (method, path, body, csrf) =>
@@ -28,8 +28,12 @@ export const write = (method, path, body, csrf) =>
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 
-async function call(path, init) {
-  const answer = await fetch(`/api/v1${path}`, { ...init, signal: AbortSignal.timeout(20_000) }).catch((error) => {
+/** A ledger that is well answers within this time; what it computes takes longer. */
+const ANSWER_MS = 10_000;
+const COMPUTED_MS = 40_000;
+
+async function call(path, init, limitMs = ANSWER_MS) {
+  const answer = await fetch(`/api/v1${path}`, { ...init, signal: AbortSignal.timeout(limitMs) }).catch((error) => {
     throw new Refused(0, `the ledger does not answer (${error.message})`);
   });
   const date = Date.parse(answer.headers.get('date') ?? '');
@@ -56,7 +60,7 @@ const MOST_TURNS = 20;
 export async function readOrRefused(path) {
   for (let turn = 1; ; turn++) {
     try {
-      return await read(path);
+      return await read(path, COMPUTED_MS);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (error.status !== 503 || error.afterMs === 0 || turn === MOST_TURNS) return { refused: error };
@@ -65,9 +69,14 @@ export async function readOrRefused(path) {
   }
 }
 
-/** Calls `changed` with each event that the ledger folds, and with null when everything must be read again. */
-export function follow(changed) {
+/**
+ * Calls `changed` with each event that the ledger folds, and with null when everything must be read again; `connected` with whether
+ * events come.
+ */
+export function follow(changed, connected) {
   const source = new EventSource('/api/v1/changes');
   source.addEventListener('change', (event) => changed(JSON.parse(event.data)));
   source.addEventListener('reset', () => changed(null));
+  source.addEventListener('open', () => connected(true));
+  source.addEventListener('error', () => connected(false));
 }

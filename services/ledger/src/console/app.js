@@ -1,8 +1,8 @@
 /** The console: shows the view that the URL names, and reads it again when the ledger folds an event that concerns it. */
-import { follow, Refused } from './api.js';
+import { follow, nowMs, Refused } from './api.js';
 import { html, render } from './lib/lit-html.js';
 import { drawAccount } from './logIn.js';
-import { clockTime, link, usesUtc, useUtc } from './parts.js';
+import { clockTime, duration, link, usesUtc, useUtc } from './parts.js';
 import { load, onSession } from './session.js';
 import { stopPlayback } from './timeSlider.js';
 import { aggregate } from './views/aggregate.js';
@@ -10,7 +10,9 @@ import { drains } from './views/drains.js';
 import { fleet } from './views/fleet.js';
 import { held } from './views/held.js';
 import { host } from './views/host.js';
+import { moves } from './views/moves.js';
 import { plan } from './views/plan.js';
+import { plans } from './views/plans.js';
 import { runbook } from './views/runbook.js';
 import { search } from './views/search.js';
 import { vm } from './views/vm.js';
@@ -23,7 +25,9 @@ const routes = [
   ['/aggregates/:name/vms/:id', vm],
   ['/aggregates/:name/what-if', whatIf],
   ['/aggregates/:name/drains', drains],
+  ['/plans', plans],
   ['/plans/:id', plan],
+  ['/moves', moves],
   ['/held', held],
   ['/search', search],
   ['/runbook/:section', runbook],
@@ -35,6 +39,7 @@ const REFRESH_MS = 15_000;
 
 const content = document.getElementById('content');
 const freshness = document.getElementById('freshness');
+const age = document.getElementById('age');
 const zone = document.getElementById('zone');
 
 const searchField = document.querySelector('#search input');
@@ -75,19 +80,48 @@ const problem = (error) => html`
   <h1>${error.status === 404 ? 'There is no such thing' : 'This view cannot be shown'}</h1>
   <section data-state="error"><p class="bad">${error.message}</p><p><a href="#/">To the fleet</a></p></section>`;
 
-function draw() {
-  const { route, data, late, error, readAt, view } = shown;
-  const stale = error !== null && data !== null;
-  freshness.className = stale ? 'stale' : '';
-  const text = stale
-    ? `Stale: ${error.message}. Shown is what was known at ${clockTime(readAt)}. Trying again.`
-    : error !== null
-      ? 'Not shown'
-      : data === null
-        ? 'Reading the ledger'
-        : 'Up to date';
+/** A read that takes longer is said to be late. */
+const LATE_MS = 4_000;
+/** Whether the ledger streams its events. */
+let streaming = true;
+
+/** How old the shown data is: always said, as an open page may outlive its ledger. */
+function drawFreshness() {
+  const { data, error, readAt } = shown;
+  const lateMs = out === null ? 0 : Date.now() - out.sinceMs;
+  const stale = data !== null && (error !== null || lateMs > LATE_MS);
+  freshness.className = stale ? 'stale' : data !== null && !streaming ? 'slow' : data === null ? '' : 'live';
+  const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
+  const text =
+    stale && error !== null
+      ? `Stale: ${error.message}.${known} Trying again.`
+      : stale
+        ? `Stale: the ledger has not answered yet.${known}`
+        : error !== null
+          ? 'Not shown'
+          : data === null
+            ? lateMs > LATE_MS
+              ? 'The ledger has not answered yet'
+              : 'Reading the ledger'
+            : 'Live';
   // An unchanged text is not announced again.
   if (freshness.textContent !== text) freshness.textContent = text;
+  age.textContent = data === null || stale ? '' : ageText(readAt);
+}
+
+/** The age of the newest decision that the view shows, or of its data. */
+function ageText(readAt) {
+  const decided = shown.route?.page.decidedAt?.(shown.data) ?? null;
+  const seconds = Math.max(
+    0,
+    Math.round(((decided === null ? Date.now() : nowMs()) - Date.parse(decided ?? readAt)) / 1000),
+  );
+  return decided === null ? `· read ${duration(seconds * 1000)} ago` : `· decided ${duration(seconds * 1000)} ago`;
+}
+
+function draw() {
+  const { route, data, late, error, view } = shown;
+  drawFreshness();
   zone.textContent = usesUtc() ? 'UTC' : 'Local time';
   content.setAttribute('aria-busy', String(data === null && error === null));
   /** `read`: what was chosen needs other data. */
@@ -110,13 +144,21 @@ function draw() {
   );
 }
 
-let reading = 0;
-/** Reads the shown view again. An answer that comes after the person went elsewhere is dropped. */
+/** The read that is out: of which route, since when, and whether something happened meanwhile; null: none. */
+let out = null;
+/**
+ * Reads the shown view again, one read at a time: a ledger that does not answer is not asked more and more, and its error is shown.
+ * An answer that comes after the person went elsewhere is dropped.
+ */
 async function refresh() {
   const { route } = shown;
   if (route === null) return;
-  reading++;
-  const own = reading;
+  if (out !== null && out.route.path === route.path) {
+    out.again = true;
+    return;
+  }
+  const own = { route, again: false, sinceMs: Date.now() };
+  out = own;
   let result;
   try {
     result = { data: await route.page.load(route.params, route.query), error: null, readAt: new Date().toISOString() };
@@ -125,11 +167,16 @@ async function refresh() {
     // A thing that no longer exists is not shown as stale.
     if (result.error.status === 404) result.data = null;
   }
-  if (own !== reading) return;
-  shown = { ...shown, ...result };
-  draw();
-  if (route.page.late === undefined || shown.data === null || result.error !== null) return;
-  await readLate();
+  if (out !== own) return;
+  out = null;
+  const moved = shown.route !== route;
+  // The person has chosen another moment of the view since: what was wrong with this one is of no use.
+  if (!moved || result.error === null) {
+    shown = { ...shown, ...result };
+    draw();
+  }
+  if (moved || own.again) await refresh();
+  else if (route.page.late !== undefined && shown.data !== null && result.error === null) await readLate();
 }
 
 /** The view whose slow part is being read. */
@@ -164,6 +211,9 @@ function navigate() {
   if (route?.page !== search) searchField.value = '';
   if (route === null) shown.error = new Refused(404, `The console has no view ${location.hash}`);
   document.title = route === null ? 'Kronos' : `${route.page.title(route.params)} · Kronos`;
+  for (const a of document.querySelectorAll('nav a'))
+    if (a.getAttribute('href') === `#${route?.path}`) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
   if (!same) draw();
   return refresh();
 }
@@ -206,10 +256,17 @@ function later() {
     if (!document.hidden) void refresh();
   }, BURST_MS);
 }
-follow((change) => {
-  const { route, data } = shown;
-  if (change === null || (data !== null && route.page.concerns(change, route.params, data))) later();
-});
+follow(
+  (change) => {
+    const { route, data } = shown;
+    if (change === null || (data !== null && route.page.concerns(change, route.params, data))) later();
+  },
+  (connected) => {
+    streaming = connected;
+    drawFreshness();
+  },
+);
+setInterval(drawFreshness, 1000);
 setInterval(later, REFRESH_MS);
 document.addEventListener('visibilitychange', later);
 addEventListener('resize', () => shown.data !== null && draw());

@@ -18,22 +18,82 @@ function colour(name) {
 }
 
 /** Imbalance: one line per policy, its threshold dashed. */
-export const drawImbalance = (element, { times, combined, policies }, utc) =>
+export const drawImbalance = (element, { times, policies, steps }, utc, moment) => {
+  const plans = steps.flatMap((n, i) => (n > 0 ? [i] : []));
+  scrubbers.set(element, { times, plans, ...moment });
   drawLines(
     element,
     times,
-    [
-      { label: 'combined', values: combined, colour: '--text', width: 2 },
-      ...policies.flatMap(({ policy, imbalance, threshold }, i) => [
-        { label: policy, values: imbalance, colour: `--c${i % 6}`, width: 1.5 },
-        { label: `${policy} threshold`, values: threshold, colour: `--c${i % 6}`, width: 1, dash: [5, 4] },
-      ]),
-    ],
+    policies.flatMap(({ policy, imbalance, threshold }, i) => [
+      { label: policy, values: imbalance, colour: `--c${i % 6}`, width: 1.5 },
+      { label: `${policy} threshold`, values: threshold, colour: `--c${i % 6}`, width: 1, dash: [4, 4] },
+    ]),
     utc,
+    SCRUBBER,
   );
+};
+
+/** The time bar: lines with their names at the end, marks of plans, a line at the chosen moment; a click chooses one. */
+const SCRUBBER = {
+  height: 120,
+  legend: { show: false },
+  cursor: { y: false },
+  hooks: {
+    init: [
+      (plot) =>
+        plot.over.addEventListener('click', () => {
+          const { goTo, times } = scrubbers.get(plot.root.parentElement) ?? {};
+          if (plot.cursor.idx !== null) goTo?.(plot.cursor.idx === times.length - 1 ? null : plot.cursor.idx);
+        }),
+    ],
+    draw: [
+      (plot) => {
+        const scrubber = scrubbers.get(plot.root.parentElement);
+        if (scrubber !== undefined) mark(plot, scrubber);
+      },
+    ],
+  },
+};
+/** By element: what its marks are of. */
+const scrubbers = new WeakMap();
+
+function mark(plot, { times, plans, at }) {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio || 1;
+  const x = (index) => plot.valToPos(Date.parse(times[index]) / 1000, 'x', true);
+  ctx.save();
+  ctx.fillStyle = colour('--move');
+  for (const index of plans) {
+    const bottom = bbox.top + bbox.height;
+    ctx.beginPath();
+    ctx.moveTo(x(index), bottom - 9 * ratio);
+    ctx.lineTo(x(index) - 4 * ratio, bottom - ratio);
+    ctx.lineTo(x(index) + 4 * ratio, bottom - ratio);
+    ctx.fill();
+  }
+  ctx.font = `${11 * ratio}px sans-serif`;
+  ctx.textAlign = 'right';
+  const taken = [];
+  plot.series.forEach(({ label, dash, stroke }, i) => {
+    if (i === 0 || dash !== undefined) return;
+    const last = plot.data[i].findLast((value) => value !== null);
+    if (last === undefined) return;
+    ctx.fillStyle = stroke(plot, i);
+    let y = plot.valToPos(last, 'y', true) - 4 * ratio;
+    while (taken.some((other) => Math.abs(other - y) < 12 * ratio)) y -= 3 * ratio;
+    taken.push(y);
+    ctx.fillText(`${label} ${last.toFixed(2)}`, bbox.left + bbox.width - 4 * ratio, Math.max(12 * ratio, y));
+  });
+  if (at !== null && at >= 0) {
+    ctx.fillStyle = colour('--text');
+    ctx.fillRect(x(at) - ratio, bbox.top, 2 * ratio, bbox.height);
+  }
+  ctx.restore();
+}
 
 /** Draws into the element, or updates what is there. */
-export function drawLines(element, times, lines, utc) {
+export function drawLines(element, times, lines, utc, more = {}) {
+  const { height = HEIGHT, ...options } = more;
   const data = [times.map((time) => Date.parse(time) / 1000), ...lines.map(({ values }) => values)];
   const scheme = matchMedia('(prefers-color-scheme: dark)').matches;
   const key = JSON.stringify([lines.map(({ label }) => label), utc, scheme]);
@@ -41,7 +101,7 @@ export function drawLines(element, times, lines, utc) {
   const width = Math.max(240, element.clientWidth);
   if (before?.key === key) {
     before.plot.setData(data);
-    if (before.plot.width !== width) before.plot.setSize({ width, height: HEIGHT });
+    if (before.plot.width !== width) before.plot.setSize({ width, height });
     return;
   }
   before?.plot.destroy();
@@ -65,7 +125,8 @@ export function drawLines(element, times, lines, utc) {
   const plot = new uPlot(
     {
       width,
-      height: HEIGHT,
+      height,
+      ...options,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
       axes: [{ ...axis, values: ticks, space: TICK_SPACE }, axis],
       series: [

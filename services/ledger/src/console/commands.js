@@ -186,6 +186,8 @@ export const aggregateCommands = ({ name, paused, unreadable }) =>
     skipButton(unreadable),
   );
 
+export const resumeCommand = (name) => group(button('Resume', { command: 'resume', aggregate: name }, { of: name }));
+
 export const planCommands = (planId) =>
   group(
     button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),

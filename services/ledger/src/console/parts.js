@@ -8,16 +8,22 @@ const standings = {
   unplannable: ['bad', 'Not planned: the log holds an event that this version cannot read'],
   paused: ['warn', 'Paused'],
   waitingForApproval: ['warn', 'Waits for approval'],
-  moving: ['good', 'Moving'],
+  moving: ['move', 'Moving'],
+  dryRun: ['warn', 'Dry run: a plan is not released'],
   coolingDown: ['dim', 'Cooling down'],
-  idle: ['good', 'Nothing to do'],
+  outOfBalance: ['warn', 'Out of balance'],
+  unmeasured: ['warn', 'Not measured: no policy has values'],
+  idle: ['good', 'Balanced'],
   unknown: ['dim', 'Nothing decided yet'],
 };
+export const standingOf = (name) => standings[name];
 export const standing = (name) => html`<span class=${standings[name][0]}>${standings[name][1]}</span>`;
 
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>
   value === null || value === undefined ? 'unknown' : value.toFixed(digits);
+/** A multiple of a threshold, such as 1.66×. */
+export const ratioText = (ratio) => (ratio === null || ratio === undefined ? '' : `${ratio.toFixed(2)}×`);
 /** The figures of a reason: `{ gain: 0.1, toZone: 'a' }` is "gain 0.1, to zone a". */
 export const figures = (detail = {}) =>
   Object.entries(detail)

@@ -1,11 +1,20 @@
 /** Goes through the recorded cycles: a slider, single steps, and playback. */
-import { html } from './lib/lit-html.js';
+import { html, noChange } from './lib/lit-html.js';
 import { clockTime } from './parts.js';
 
 /** A cycle is shown for this long before the next one is asked for. */
 const PLAY_MS = 700;
 let playing = false;
 let next = 0;
+/** A person holds the thumb: the page follows it, and new cycles leave it where it is. */
+let held = false;
+const hold = () => {
+  held = true;
+  stopPlayback();
+};
+const letGo = () => {
+  held = false;
+};
 
 export function stopPlayback() {
   playing = false;
@@ -38,8 +47,9 @@ export function timeSlider({ times }, at, goTo) {
     <button type="button" ?disabled=${shown <= 0} @click=${() => step(shown - 1)}>Back</button>
     <button type="button" aria-pressed=${playing} @click=${toggle}>${playing ? 'Pause' : 'Play'}</button>
     <button type="button" ?disabled=${at === null || at >= last} @click=${() => step(at + 1)}>Forward</button>
-    <input type="range" min="0" max=${last} .value=${String(Math.max(0, shown))} aria-label="Recorded cycle"
-      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @change=${(e) => step(Number(e.target.value))}>
+    <input type="range" min="0" max=${held ? noChange : last} .value=${held ? noChange : String(Math.max(0, shown))} aria-label="Recorded cycle"
+      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
+      @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
     <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
     <button type="button" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
   </div>`;

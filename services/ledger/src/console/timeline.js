@@ -27,13 +27,13 @@ function bar({ startedAt, endedAt, outcome }, fromMs, toMs) {
   </svg>`;
 }
 
-export function timeline({ aggregate, moves, since }, nowMs) {
+export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over time') {
   const begun = moves.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   const fromMs = Math.min(nowMs, ...begun);
   return section(
-    'Moves over time',
+    title,
     html`${table(
-      'Moves over time',
+      title,
       [
         ['VM', (m) => named(m.serverName ?? m.serverId, m.serverId, link.vm(aggregate, m.serverId))],
         [

@@ -3,6 +3,7 @@ import { RECENT_DECISIONS } from '../../history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
+import { fleetLine } from '../fleet.ts';
 import { comingUp } from '../next.ts';
 import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../pages.ts';
 import { searchAnswer } from '../search.ts';
@@ -15,7 +16,7 @@ const QUERY_CHARACTERS = 200;
 export const aggregatesHandlers = ({
   input,
   lookups,
-}: ApiContext): Pick<Handlers, 'aggregates' | 'aggregate' | 'imbalance' | 'search' | 'drainRun'> => ({
+}: ApiContext): Pick<Handlers, 'aggregates' | 'fleet' | 'aggregate' | 'imbalance' | 'search' | 'drainRun'> => ({
   aggregates: () => ({
     sequence: input.state().sequence,
     time: lookups.now(),
@@ -24,6 +25,26 @@ export const aggregatesHandlers = ({
       inScope: input.scope.includes(state.aggregate),
     })),
   }),
+
+  async fleet() {
+    const seen = new Map((await input.names.skylines()).map((one) => [one.aggregate, one]));
+    const nowMs = input.clock();
+    return {
+      sequence: input.state().sequence,
+      time: lookups.now(),
+      aggregates: statesOf(input.scope, input.state()).map((state) =>
+        fleetLine(
+          {
+            state,
+            decisions: input.history.decisions(state.aggregate),
+            seen: seen.get(state.aggregate),
+            inScope: input.scope.includes(state.aggregate),
+          },
+          nowMs,
+        ),
+      ),
+    };
+  },
 
   aggregate({ params }) {
     const state = input.state();

@@ -3,6 +3,7 @@ import { BadRequest, timeIn } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { explainVm } from '../explainVm.ts';
 import { hostValues } from '../hostValues.ts';
+import { waitingStep } from '../waitingStep.ts';
 import { USUAL_MS, whatIfAnswer } from '../whatIf.ts';
 
 /** The range of a host's values. */
@@ -22,7 +23,9 @@ export const analysesHandlers = ({
       snapshot === null ? aggregateState(input.state(), aggregate).decided : lookups.decisionAbout(aggregate, snapshot);
     const stored = decided === null ? null : await reads.eventAt(decided.sequence);
     if (stored === null) throw new BadRequest(404, `there is no decision about ${JSON.stringify(name)} yet`);
-    return await limits.explaining(() => explainVm({ ...input, reading: limits.reading }, stored, id));
+    const why = await limits.explaining(() => explainVm({ ...input, reading: limits.reading }, stored, id));
+    const waits = snapshot === null ? waitingStep(aggregateState(input.state(), aggregate), id, input.clock()) : null;
+    return { ...why, waits };
   },
 
   async hostDrain({ params: { name, host = '' } }) {

@@ -1,12 +1,17 @@
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
-import { hostsAnswer, planHostsAnswer, vmsAnswer } from '../cycle.ts';
+import { hostsAnswer, pictureAnswer, planHostsAnswer, vmsAnswer } from '../cycle.ts';
 import { noPlan } from '../lookups.ts';
 
 /** Hosts and VMs as snapshots have them. */
-export const snapshotsHandlers = ({ lookups }: ApiContext): Pick<Handlers, 'hosts' | 'vms' | 'planHosts'> => ({
+export const snapshotsHandlers = ({
+  lookups,
+}: ApiContext): Pick<Handlers, 'hosts' | 'picture' | 'vms' | 'planHosts'> => ({
   hosts: async ({ params, query }) =>
     hostsAnswer(await lookups.snapshotOf(lookups.known(params.name), query.get('snapshot'))),
+
+  picture: async ({ params, query }) =>
+    pictureAnswer(await lookups.snapshotOf(lookups.known(params.name), query.get('snapshot'))),
 
   async vms({ params, query }) {
     const filter = {

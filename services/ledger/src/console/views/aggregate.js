@@ -1,4 +1,5 @@
 import { nowMs, read, tryRead } from '../api.js';
+import { columns, layout, rows, switches } from '../blocks.js';
 import { drawImbalance, drawn } from '../chart.js';
 import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
@@ -6,17 +7,16 @@ import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
 import {
   at,
+  clockTime,
   count,
-  eventsTable,
-  facts,
   figure,
   link,
   missing,
   moves,
+  ratioText,
   said,
   section,
-  standing,
-  table,
+  standingOf,
   usesUtc,
   when,
 } from '../parts.js';
@@ -24,113 +24,253 @@ import { person } from '../session.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
-const outcomes = { planned: 'planned', quiet: 'no plan', gated: 'blocked' };
-const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: 'not released' };
+/** Pictures of recorded moments: they never change. */
+const KEPT = 60;
+const kept = new Map();
+async function recorded(path) {
+  const known = kept.get(path);
+  if (known !== undefined) return known;
+  const answer = await tryRead(path);
+  if (answer.refused === undefined) kept.set(path, answer);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= KEPT) break;
+    kept.delete(oldest);
+  }
+  return answer;
+}
+/** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
+let present = { name: null, readMs: 0, data: null };
+const PRESENT_MS = 5_000;
 
-function doing({ paused, waitingPlan, cooldown, standing: now, movesInFlight, slots, unreadable, lastDecision }) {
-  const by = paused.here ?? paused.everywhere;
-  if (unreadable !== null) return html`: event ${unreadable.sequence} (${unreadable.claimedType})`;
-  if (by !== null) return html` by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
-  if (waitingPlan !== null)
-    return html`: <a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
-  if (now === 'moving') return html`: ${movesInFlight} in flight, ${slots} under way in Nova`;
-  if (cooldown !== null) return html`, planned again ${when(cooldown.until)}`;
-  return lastDecision === null ? '' : html`: ${said(lastDecision.reason.text)}`;
+async function presentOf(name, past) {
+  const fresh = present.name === name && Date.now() - present.readMs < PRESENT_MS;
+  if (past && fresh) return present.data;
+  const base = `/aggregates/${encodeURIComponent(name)}`;
+  const own = `aggregate=${encodeURIComponent(name)}`;
+  const [page, series, recent, history, moved] = await Promise.all([
+    read(base),
+    read(`${base}/imbalance`),
+    read(`/decisions?${own}&limit=200`),
+    read(`/history?${own}&limit=200`),
+    read(`${base}/moves?limit=40`),
+  ]);
+  present = { name, readMs: Date.now(), data: { page, series, recent, history, moved } };
+  return present.data;
 }
 
-const next = (rows) =>
-  rows.length === 0
-    ? html`<p class="dim">Nothing is known to happen.</p>`
-    : html`<ul class="plain">${rows.map(({ at, text }) => html`<li>${at === null ? '' : html`<span class="dim">${when(at)}:</span> `}${said(text)}</li>`)}</ul>`;
+/** The plan that the picture shows: of the moment, or the one that waits, runs or is not released now. */
+function planAt({ page, series }, snapshot) {
+  if (snapshot !== null) {
+    const index = series.snapshotIds.indexOf(snapshot);
+    return index >= 0 && series.steps[index] > 0 ? { id: snapshot, sequence: series.sequences[index] } : null;
+  }
+  const open =
+    page.plans.find(({ state }) => state === 'proposed') ?? page.plans.find(({ state }) => state === 'released');
+  if (open !== undefined) return { id: open.id, sequence: open.sequence };
+  return page.standing === 'dryRun' ? { id: page.lastDecision.snapshotId, sequence: page.lastDecision.sequence } : null;
+}
 
-const decisions = (rows) =>
-  table(
-    'Decisions',
-    [
-      ['When', (d) => when(d.time), 'when'],
-      ['Outcome', (d) => outcomes[d.outcome]],
-      [
-        'Plan',
-        (d) =>
-          d.steps === 0
-            ? ''
-            : html`<a href=${link.plan(d.snapshotId, d.sequence)}>${count(d.steps, 'move')}</a> ${releases[d.release]}`,
-      ],
-      [
-        'Combined imbalance',
-        (d) => (d.combinedAfter === null ? figure(d.combined) : `${figure(d.combined)} → ${figure(d.combinedAfter)}`),
-        'number',
-      ],
-      ['Reason', (d) => html`${said(d.reason.text)} <code class="dim">${d.reason.code}</code>`],
-    ],
-    rows.toReversed(),
-    'No decision yet.',
+async function stepsOf(plan) {
+  if (plan === null) return [];
+  const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
+  return answer.decision?.data.plan?.steps ?? [];
+}
+
+function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, unreadable, lastDecision }) {
+  const by = paused.here ?? paused.everywhere;
+  if (unreadable !== null) return `event ${unreadable.sequence} (${unreadable.claimedType})`;
+  if (by !== null) return html`by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
+  if (waitingPlan !== null)
+    return html`<a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
+  if (standing === 'moving') return `${movesInFlight} in flight, ${slots} under way in Nova`;
+  if (standing === 'dryRun')
+    return html`<a href=${link.plan(lastDecision.snapshotId, lastDecision.sequence)}>${said(lastDecision.reason.text)}</a>`;
+  if (cooldown !== null) return html`planned again ${when(cooldown.until)}`;
+  return lastDecision === null ? '' : said(lastDecision.reason.text);
+}
+
+/** Facts that are named only where they are not usual. */
+function facts({ quarantined, brokenHosts, drains, planner, lastDecision }) {
+  return [
+    ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
+    ...(lastDecision === null ? [] : [`combined imbalance ${figure(lastDecision.combined)}`]),
+    ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
+    ...(brokenHosts.length > 0 ? [`no destination: ${brokenHosts.map(({ host }) => host).join(', ')}`] : []),
+    ...drains.map(({ host, text }) => `${host}: ${text}`),
+  ].join(' · ');
+}
+
+const next = (list) =>
+  list.length === 0
+    ? html`<p class="dim">Nothing is known to happen.</p>`
+    : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
+
+/** Decisions and events as one list, newest first; equal neighbours are one row. */
+function happened({ recent, history }) {
+  const quiet = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
+  const rowsOf = [
+    ...recent.decisions.map((d) => ({
+      time: d.time,
+      key: d.steps > 0 ? `plan ${d.sequence}` : d.reason.text,
+      text:
+        d.steps > 0
+          ? html`<a href=${link.plan(d.snapshotId, d.sequence)}>Plan of ${count(d.steps, 'move')}</a> ${{ released: 'released', proposed: 'proposed', dryRun: 'recorded: dry run', none: 'not released' }[d.release]}: ${ratioText(d.ratio)} → ${ratioText(d.ratioAfter)}`
+          : html`<span class="dim">${said(d.reason.text)}</span>`,
+    })),
+    ...history.events
+      .filter(({ type, time }) => !quiet.has(type) && time !== null)
+      .map((e) => ({ time: e.time, key: `event ${e.sequence}`, text: said(e.text) })),
+  ].toSorted((a, b) => (a.time < b.time ? 1 : -1));
+  const runs = [];
+  for (const row of rowsOf) {
+    const last = runs.at(-1);
+    if (last?.key === row.key) runs[runs.length - 1] = { ...last, from: row.time, n: last.n + 1 };
+    else runs.push({ ...row, from: row.time, n: 1 });
+  }
+  return html`<table><tbody>${runs.slice(0, 30).map(
+    ({
+      time,
+      from,
+      n,
+      text,
+    }) => html`<tr><td class="when dim">${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</td>
+      <td>${n > 1 ? html`${n} decisions: ` : ''}${text}</td></tr>`,
+  )}</tbody></table>`;
+}
+
+/** The hosts of the moment: pictures, or the table with the numbers. */
+function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
+  if (picture.refused !== undefined) return missing(picture.refused);
+  const policies = picture.policies;
+  const policy = Math.min(chosen.policy < 0 ? worst(policies) : chosen.policy, policies.length - 1);
+  const width = Math.max(280, Math.min(innerWidth, 3840) - 64);
+  const shape = chosen.shape ?? (innerWidth < 700 || picture.hosts.length > 60 ? 'rows' : 'columns');
+  const running = new Set(
+    past ? [] : page.moves.filter(({ started }) => started !== null).map(({ serverId }) => serverId),
+  );
+  const how = { aggregate: page.name, width, snapshot: past ? snapshot : undefined, running };
+  const draw = () => {
+    const shown = layout(picture, policy, steps, chosen.plan && steps.length > 0);
+    return shape === 'rows' ? rows(shown, how) : columns(shown, how);
+  };
+  return html`<div class="tools">
+      ${
+        policies.length > 1
+          ? switches(
+              'Policy',
+              policies.map((p, i) => [
+                i,
+                `${p.policy} ${ratioText(p.threshold > 0 && p.imbalance !== null ? p.imbalance / p.threshold : null)}`,
+              ]),
+              policy,
+              (value) => choose({ ...chosen, policy: value }),
+            )
+          : ''
+      }
+      <span class="dim">one block is a VM${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>
+      <span class="push"></span>
+      ${
+        steps.length === 0
+          ? ''
+          : switches(
+              'Moment',
+              [
+                [false, past ? 'then' : 'now'],
+                [true, 'with the plan'],
+              ],
+              chosen.plan,
+              (value) => choose({ ...chosen, plan: value }),
+            )
+      }
+      ${switches(
+        'Form',
+        [
+          ['columns', 'columns'],
+          ['rows', 'rows'],
+          ['table', 'table'],
+        ],
+        shape,
+        (value) => choose({ ...chosen, shape: value }),
+      )}
+    </div>
+    ${
+      policies.length === 0
+        ? html`<p class="dim">No policy is evaluated.</p>`
+        : shape === 'table'
+          ? heatmap(tableOf(picture), chosen, choose, past)
+          : html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${draw()}</div>`
+    }`;
+}
+
+const worst = (policies) =>
+  policies.reduce(
+    (best, { imbalance, threshold }, i) =>
+      (imbalance ?? -1) / threshold > (policies[best].imbalance ?? -1) / policies[best].threshold ? i : best,
+    0,
   );
 
-const figures = (page) =>
-  facts([
-    ['Combined imbalance', figure(page.lastDecision?.combined)],
-    ['Last decision', page.lastDecision === null ? 'none' : when(page.lastDecision.time)],
-    ['Last release', page.lastRelease === null ? 'never' : when(page.lastRelease.at)],
-    ['In quarantine', count(page.quarantined, 'VM')],
-    ['Hosts out as destinations', page.brokenHosts.map(({ host }) => host).join(', ') || 'none'],
-    ['Hosts being drained', page.drains.map(({ host, text }) => `${host}: ${text}`).join('; ') || 'none'],
-    ['Mode', page.planner === null ? 'unknown' : page.planner.dryRun ? 'dry run' : `approval ${page.planner.approval}`],
-    ['Planner', page.planner?.version ?? 'unknown'],
-  ]);
+/** The table needs how many VMs each host has. */
+const tableOf = (picture) => {
+  const vms = picture.hosts.map(() => 0);
+  for (const host of picture.vms.hosts) vms[host]++;
+  return { ...picture, hosts: picture.hosts.map((host, i) => ({ ...host, vms: vms[i] })) };
+};
 
 /** One aggregate, now or at a recorded moment (`?snapshot=`). */
 export const aggregate = {
   title: ({ name }) => name,
   concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  decidedAt: ({ page }) => page.lastDecision?.time ?? null,
   async load({ name }, query) {
-    const base = `/aggregates/${encodeURIComponent(name)}`;
-    const own = `aggregate=${encodeURIComponent(name)}`;
     const snapshot = query.get('snapshot');
-    const [page, series, hosts, recent, history, moved] = await Promise.all([
-      read(base),
-      read(`${base}/imbalance`),
-      tryRead(`${base}/hosts${at(snapshot)}`),
-      read(`/decisions?${own}&limit=20`),
-      read(`/history?${own}&limit=30`),
-      read(`${base}/moves?limit=40`),
-    ]);
-    const index = snapshot === null ? -1 : series.snapshotIds.indexOf(snapshot);
-    const decided = index < 0 ? null : await read(`/history?${own}&since=${series.sequences[index]}&limit=1`);
-    return { page, series, hosts, recent, history, moved, index, decided, past: snapshot !== null };
+    const base = `/aggregates/${encodeURIComponent(name)}`;
+    const past = snapshot !== null;
+    const path = `${base}/picture${at(snapshot)}`;
+    const [now, picture] = await Promise.all([presentOf(name, past), past ? recorded(path) : tryRead(path)]);
+    const plan = planAt(now, snapshot);
+    const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
+    return { ...now, picture, steps: await stepsOf(plan), plan, index, past, snapshot };
   },
-  show({ page, series, hosts, recent, history, moved, index, decided, past }, { view, choose, go }) {
+  show(data, { view, choose, go }) {
+    const { page, series, recent, history, moved, index, past, plan } = data;
     const { name } = page;
     const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
-    const chosen = { filter: '', sort: -1, ...view };
+    const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, ...view };
+    const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
+    const [kind, words] = standingOf(page.standing);
     return html`
-      <h1>${name}</h1>
-      ${section(
-        past ? 'State now' : 'State',
-        html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}${aggregateCommands(page)}
-        <p><a href=${link.whatIf(name)}>What if the options were others?</a>
-          ${person() === null ? '' : html`<a href=${link.drains(name)}>Drain several hosts in turn</a>`}</p>`,
-      )}
-      ${section(past ? 'What happens next, from now' : 'What happens next', next(page.next))}
+      <section aria-label="State" class="headline plain-section"><h1>${name}</h1>
+        ${
+          past
+            ? html`<p class="chip amber" data-state="past">As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
+            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
+        }
+        <span class="dim push">${past ? '' : facts(page)}</span>
+        ${plan === null ? '' : html`<a class="button primary" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
+        ${past ? '' : aggregateCommands(page)}
+        <span class="links"><a href=${link.whatIf(name)}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
+      </section>
+      ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',
-        html`${timeSlider(series, past ? index : null, goTo)}
-          ${
-            decided === null || decided.events.length === 0
-              ? ''
-              : html`<p data-state="past">${said(decided.events[0].text)}
-            ${series.steps[index] > 0 ? html`<a href=${link.plan(series.snapshotIds[index], series.sequences[index])}>Show the plan</a>` : ''}</p>`
-          }
-          ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc())))}></div>`}`,
+        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo })))}></div>`}
+          ${timeSlider(series, past ? index : null, goTo)}
+          ${decided === undefined ? '' : html`<p>${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,
         past ? 'past' : undefined,
       )}
-      ${section(past ? 'Hosts at that moment' : 'Hosts', hosts.refused === undefined ? heatmap(hosts, chosen, choose, past) : missing(hosts.refused))}
-      ${section(
-        past ? 'Moves in flight now' : 'Moves in flight',
-        moves(page.moves, () => name),
-      )}
-      ${timeline(moved, nowMs())}
-      ${section('Recent decisions', decisions(recent.decisions))}
-      ${section('Recent events', eventsTable(history.events))}`;
+      ${
+        past
+          ? ''
+          : html`<div class="two">${section('What happened', happened({ recent, history }))}${section('Next', next(page.next))}</div>
+        ${
+          page.moves.length === 0
+            ? ''
+            : section(
+                'Moves in flight',
+                moves(page.moves, () => name),
+              )
+        }
+        ${timeline(moved, nowMs())}`
+      }`;
   },
 };

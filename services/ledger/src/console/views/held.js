@@ -11,14 +11,14 @@ const causes = { released: 'a plan was released', rejected: 'a plan was rejected
 
 /** VMs and aggregates that Kronos does not move, and until when: quarantines and cooldowns. */
 export const held = {
-  title: () => 'Quarantine and cooldown',
+  title: () => 'Held',
   concerns: () => true,
   async load() {
     const [{ quarantine }, cooldowns] = await Promise.all([read('/quarantine'), read('/cooldowns')]);
     return { quarantine, cooldowns };
   },
   show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
-    <h1>Quarantine and cooldown</h1>
+    <h1>Held</h1>
     ${section(
       'Quarantine',
       table(

@@ -20,7 +20,14 @@ import {
   when,
 } from '../parts.js';
 
-const steps = ({ aggregate, data }, tasks) =>
+/** How a task ended, by its last event; a task that is over has left the state. */
+const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
+const statusOf = (taskId, tasks, events) =>
+  tasks.find(({ id }) => id === taskId)?.status ??
+  events.findLast((event) => event.taskId === taskId && ENDS.has(event.type))?.type.replace('migration.', '') ??
+  '';
+
+const steps = ({ aggregate, data }, tasks, events) =>
   table(
     'Steps',
     [
@@ -37,7 +44,7 @@ const steps = ({ aggregate, data }, tasks) =>
             : html`${s.why.text} <span class="dim">${figures(s.why.detail)}</span>`,
       ],
       ['After', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')],
-      ['Status', (s) => tasks.find(({ id }) => id === s.taskId)?.status ?? ''],
+      ['Status', (s) => statusOf(s.taskId, tasks, events)],
     ],
     data.plan.steps,
     'No step.',
@@ -112,7 +119,7 @@ export const plan = {
         ${known?.state === 'proposed' ? planCommands(id) : ''}`,
       )}
       ${section('Hosts before and after', hosts.refused === undefined ? effect(hosts) : missing(hosts.refused))}
-      ${made === null ? '' : section('Steps', steps(decision, tasks))}
+      ${made === null ? '' : section('Steps', steps(decision, tasks, events))}
       ${made === null ? '' : section('Dependencies', dependencies(made.steps))}
       ${
         decision === null

@@ -23,6 +23,13 @@ function rendered(markdown) {
   );
 }
 
+/** Back to the view that led here; the fleet where none did. */
+function back(event) {
+  if (history.length <= 1) return;
+  event.preventDefault();
+  history.back();
+}
+
 /** The remedy of an alarm: a section of the runbook. */
 export const runbook = {
   title: () => 'Runbook',
@@ -30,7 +37,7 @@ export const runbook = {
   load: ({ section }) => read(`/runbook/${encodeURIComponent(section)}`),
   show({ text }) {
     const [head, ...rest] = text.split('\n');
-    return html`<h1>${head.replace(/^#+ /, '')}</h1>
+    return html`<p><a href="#/" @click=${back}>← Back</a></p><h1>${head.replace(/^#+ /, '')}</h1>
       <section aria-label="Runbook">${rendered(rest.join('\n'))}</section>`;
   },
 };

@@ -34,14 +34,17 @@ function why(name, late, past) {
   if (gone !== null) return html`<p class="warn" data-state="gone">${the} cannot be made again: ${gone}.</p>`;
   if (of === null) return html`<p class="dim" data-state="missing">${the} does not know this VM.</p>`;
   const { verdict, destinations, assumed, groups, weights, steps } = of;
+  const { waits } = late.why;
   const detail = figures(verdict.detail);
   return html`
     <p><strong>${
-      steps.length > 0
-        ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
-        : html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`
+      waits !== null
+        ? html`It moves to <a href=${link.host(name, waits.to)}>${waits.to}</a> when <a href=${link.plan(waits.planId, waits.sequence)}>the plan of ${clockTime(waits.decidedAt)}</a> is approved (step ${waits.step} of ${waits.of}).`
+        : steps.length > 0
+          ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
+          : html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`
     }</strong>
-      <span class="dim">${detail}</span> <code>${verdict.code}</code></p>
+      ${waits !== null ? '' : html`<span class="dim">${detail}</span> <code>${verdict.code}</code>`}</p>
     <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text)})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
@@ -60,7 +63,10 @@ function why(name, late, past) {
         ['If it went to', (d) => html`<a href=${link.host(name, d.host)}>${d.host}</a>`],
         ['Imbalance', (d) => figure(d.combined), 'number'],
         ['Gain', (d) => figure(d.gain), 'number'],
-        ['Verdict', destination],
+        [
+          'Verdict',
+          (d) => (waits?.to === d.host ? html`<strong>the waiting plan moves it there</strong>` : destination(d)),
+        ],
       ],
       destinations.best,
       'There is no other host.',

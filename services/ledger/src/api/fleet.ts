@@ -1,0 +1,56 @@
+import type { AggregateState } from '@kronos/projections';
+import type { Orders } from '../aside/hand.ts';
+import type { DecisionPoint } from '../history.ts';
+import { evenly } from './hostValues.ts';
+import { aggregateSummary } from './pages.ts';
+import type { Answer } from './schemas.ts';
+import { rounded } from './series.ts';
+
+/** The range of the trend, and its points. */
+const TREND_MS = 6 * 3_600_000;
+const TREND_POINTS = 60;
+
+type Line = Answer<'fleet'>['aggregates'][number];
+
+export type FleetInput = {
+  readonly state: AggregateState;
+  /** The decisions about the aggregate, oldest first. */
+  readonly decisions: readonly DecisionPoint[];
+  readonly seen: Orders['skylines']['answer'][number] | undefined;
+  readonly inScope: boolean;
+};
+
+/** One row of the fleet: the state of the aggregate, its hosts by value, its past and the plan that it waits with. Pure. */
+export function fleetLine({ state, decisions, seen, inScope }: FleetInput, nowMs: number): Line {
+  const summary = aggregateSummary(state, nowMs);
+  const recent = decisions.filter(({ time }) => Date.parse(time) >= nowMs - TREND_MS);
+  return {
+    ...summary,
+    inScope,
+    hosts: seen?.hosts ?? null,
+    vms: seen?.vms ?? null,
+    skylines: [...(seen?.skylines ?? [])],
+    trend: evenly(recent, TREND_POINTS).map(({ ratio }) => rounded(ratio)),
+    plan: planOf(state, summary, decisions),
+  };
+}
+
+function planOf(
+  state: AggregateState,
+  { waitingPlan, standing, lastDecision }: ReturnType<typeof aggregateSummary>,
+  decisions: readonly DecisionPoint[],
+): Line['plan'] {
+  const planId = waitingPlan?.planId ?? (standing === 'dryRun' ? lastDecision?.snapshotId : undefined);
+  if (planId === undefined) return null;
+  const decision = decisions.findLast(({ snapshotId }) => snapshotId === planId);
+  const proposed = state.plans.get(planId)?.proposed;
+  const sequence = decision?.sequence ?? state.plans.get(planId)?.sequence ?? lastDecision?.sequence;
+  if (sequence === undefined) return null;
+  return {
+    planId,
+    sequence,
+    moves: waitingPlan?.steps ?? decision?.steps ?? 0,
+    ratioAfter: rounded(decision?.ratioAfter ?? null),
+    ramMb: proposed === undefined ? null : proposed.reduce((sum, { ramMb }) => sum + ramMb, 0),
+  };
+}

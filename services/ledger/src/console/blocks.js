@@ -1,0 +1,215 @@
+/**
+ * The hosts of an aggregate with their VMs as blocks: as columns or as rows. A block's size is the VM's share of the measured value of
+ * its host. VMs that a plan moves are violet; where they would go, there is a dashed ghost, and an arc leads there.
+ */
+import { repeat } from './lib/directives/repeat.js';
+import { html, svg } from './lib/lit-html.js';
+import { figure, link, serviceText } from './parts.js';
+import { bandOf, sideOf } from './skyline.js';
+
+/** More blocks are neither told apart nor drawn ten times a second: then only hosts and moving VMs are drawn. */
+const MOST_BLOCKS = 1500;
+/** More arcs hide the hosts. */
+const MOST_ARCS = 12;
+const PLOT = { columns: 300, top: 26, foot: 40 };
+const ROW = 22;
+const ROW_LABELS = 150;
+
+/** Steps of a plan by VM. */
+const byVm = (steps) => new Map(steps.map((step) => [step.serverId, step]));
+
+/** What the picture shows: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
+export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
+  const { policy: name, threshold } = policies[policy];
+  const moving = byVm(steps);
+  const index = new Map(hosts.map((host, i) => [host.name, i]));
+  const share = (step, side) => step.weights[name]?.[side] ?? 0;
+  const values = hosts.map(({ values: of }) => of[policy]);
+  if (withPlan)
+    for (const step of steps) {
+      const [from, to] = [index.get(step.from), index.get(step.to)];
+      if (from !== undefined && values[from] !== null) values[from] -= share(step, 'source');
+      if (to !== undefined && values[to] !== null) values[to] += share(step, 'destination');
+    }
+  const of = hosts.map(() => []);
+  vms.ids.forEach((id, i) => {
+    const step = moving.get(id);
+    const at = withPlan && step !== undefined ? (index.get(step.to) ?? vms.hosts[i]) : vms.hosts[i];
+    of[at]?.push({ id, name: vms.names[i], weight: vms.weights[policy]?.[i] ?? 0, step });
+  });
+  const before = hosts.map(({ values: own }) => own[policy]);
+  // The order is that of now in both pictures: only blocks move.
+  const order = hosts
+    .map((_, i) => i)
+    .sort((a, b) => (before[b] ?? -1) - (before[a] ?? -1) || (hosts[a].name < hosts[b].name ? -1 : 1));
+  // A host that is closed is in no imbalance.
+  const band = bandOf(
+    values.filter((_, i) => enabled(hosts[i])),
+    threshold,
+  );
+  const drawn = order.map((i) => {
+    const value = values[i];
+    const own = of[i].toSorted((a, b) => b.weight - a.weight || (a.id < b.id ? -1 : 1));
+    const sum = own.reduce((total, { weight }) => total + weight, 0);
+    let offset = 0;
+    const blocks = own.map((vm) => {
+      const size = sum > 0 ? ((value ?? 0) * vm.weight) / sum : 0;
+      const block = { ...vm, offset, size };
+      offset += size;
+      return block;
+    });
+    return {
+      ...hosts[i],
+      value,
+      vms: own.length,
+      side: enabled(hosts[i]) ? sideOf(value, band) : 'closed-host',
+      blocks,
+    };
+  });
+  if (!withPlan) addGhosts(drawn, steps, share);
+  const top = Math.max(
+    1e-6,
+    band?.high ?? 0,
+    ...drawn.map(({ value, ghosts = [] }) => (value ?? 0) + ghosts.reduce((sum, { size }) => sum + size, 0)),
+  );
+  return { hosts: drawn, band, threshold, policy: name, top: top * 1.02, crowded: vms.ids.length > MOST_BLOCKS };
+}
+
+function addGhosts(hosts, steps, share) {
+  for (const host of hosts) {
+    let offset = host.value ?? 0;
+    host.ghosts = steps
+      .filter(({ to }) => to === host.name)
+      .map((step) => {
+        const ghost = { id: step.serverId, name: step.serverName, offset, size: share(step, 'destination') };
+        offset += ghost.size;
+        return ghost;
+      });
+  }
+}
+
+const enabled = ({ service }) => service.status === 'enabled' && service.state === 'up' && !service.forcedDown;
+
+/** @param progress of VMs that move now: uuid to true */
+export function columns(shown, { aggregate, width, snapshot, running }) {
+  const { hosts, band, top, crowded } = shown;
+  const step = width / Math.max(1, hosts.length);
+  const bar = Math.max(1, step * 0.82);
+  const base = PLOT.top + PLOT.columns;
+  const y = (value) => base - (Math.max(0, value) / top) * PLOT.columns;
+  const x = (i) => i * step + (step - bar) / 2;
+  const blocks = hosts.flatMap((host, i) =>
+    host.blocks
+      .filter(({ step: moves }) => !crowded || moves !== undefined)
+      .map((block) => ({ ...block, i, side: host.side, host })),
+  );
+  const height = PLOT.top + PLOT.columns + PLOT.foot;
+  return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${sentence(shown)}>
+    ${
+      band === null
+        ? ''
+        : svg`<rect class="band" x="0" width=${width} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>`
+    }
+    ${crowded ? hosts.map((host, i) => svg`<rect class=${host.side} x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}></rect>`) : ''}
+    ${repeat(
+      blocks,
+      ({ id }) => id,
+      ({ offset, size, i, side, step: moves, id, name }) => {
+        const high = (size / top) * PLOT.columns;
+        return svg`<rect class="vm ${side} ${moves === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}"
+          x=${x(i)} width=${bar} y=${y(offset + size)} height=${Math.max(0.4, high - (high > 3 ? 0.8 : 0.2))}><title>${`${name}: ${figure(size)}`}</title></rect>`;
+      },
+    )}
+    ${hosts.map((host, i) =>
+      (host.ghosts ?? []).map(({ offset, size, name }) => {
+        const high = Math.max(4, (size / top) * PLOT.columns);
+        return svg`<rect class="ghost" x=${x(i)} width=${bar} y=${y(offset) - high - 1} height=${high}><title>${`${name} would come here`}</title></rect>
+          ${high > 13 && bar > 50 ? svg`<text class="ghost-name" x=${x(i) + bar / 2} y=${y(offset) - high / 2 + 3} text-anchor="middle">${name}</text>` : ''}`;
+      }),
+    )}
+    ${arcs(shown, { x, y, bar, top })}
+    ${hosts.map((host, i) => {
+      const middle = x(i) + bar / 2;
+      const over = (host.ghosts ?? []).reduce((sum, { size }) => sum + Math.max(size, (5 / PLOT.columns) * top), 0);
+      return svg`
+        ${step > 30 ? svg`<text class="value" x=${middle} y=${y((host.value ?? 0) + over) - 6} text-anchor="middle">${host.value === null ? '?' : host.value.toFixed(2)}</text>` : ''}
+        ${enabled(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${PLOT.top} height=${PLOT.columns}><title>${serviceText(host.service)}</title></rect>`}
+        ${
+          step > 64
+            ? svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
+              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${host.vms} VMs${enabled(host) ? '' : ' · closed'}</text>`
+            : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${host.vms} VMs`}</title></rect>`
+        }`;
+    })}
+  </svg>`;
+}
+
+const shortened = (name, width) => {
+  const most = Math.max(5, Math.floor(width / 7));
+  if (name.length <= most) return name;
+  // Hosts differ at their ends.
+  const end = Math.ceil(most / 2);
+  return `${name.slice(0, most - end - 1)}…${name.slice(-end)}`;
+};
+
+function arcs({ hosts }, { x, y, bar, top }) {
+  const places = new Map(
+    hosts.flatMap(({ ghosts = [] }, i) =>
+      ghosts.map(({ id, offset, size }) => [id, { i, at: offset + Math.max(size, (4 / PLOT.columns) * top) / 2 }]),
+    ),
+  );
+  if (places.size > MOST_ARCS) return '';
+  return hosts.flatMap(({ blocks }, i) =>
+    blocks.flatMap(({ id, offset, size }) => {
+      const to = places.get(id);
+      if (to === undefined) return [];
+      const right = to.i > i;
+      const [x1, y1] = [x(i) + (right ? bar : 0), y(offset + size / 2)];
+      const [x2, y2] = [x(to.i) + (right ? 0 : bar), y(to.at)];
+      const bend = (x2 - x1) * 0.45;
+      const up = Math.min(y1, y2) - 18;
+      return [
+        svg`<path class="arc" d=${`M${x1} ${y1}C${x1 + bend} ${Math.min(y1, up)} ${x2 - bend} ${up} ${x2} ${y2}`}></path><circle class="arc-end" cx=${x2} cy=${y2} r="3"></circle>`,
+      ];
+    }),
+  );
+}
+
+/** One row per host: for phones, and for many hosts. */
+export function rows(shown, { aggregate, width, snapshot, running }) {
+  const { hosts, band, top, crowded } = shown;
+  const room = Math.max(60, width - ROW_LABELS - 60);
+  const at = (value) => (Math.max(0, value) / top) * room;
+  return html`<ul class="host-rows">${repeat(
+    hosts,
+    ({ name }) => name,
+    (host) => html`<li><a href=${link.host(aggregate, host.name, snapshot)}>${host.name}</a>
+      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${figure(host.value)}, ${host.vms} VMs`}>
+        ${band === null ? '' : svg`<rect class="band" x=${at(band.low)} width=${at(band.high) - at(Math.max(0, band.low))} y="0" height=${ROW}></rect>`}
+        ${
+          crowded
+            ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>`
+            : host.blocks.map(
+                ({ id, name, offset, size, step }) =>
+                  svg`<rect class="vm ${host.side} ${step === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}" x=${at(offset)} y="3" height=${ROW - 6} width=${Math.max(0.3, at(size) - 0.6)}><title>${name}</title></rect>`,
+              )
+        }
+        ${(host.ghosts ?? []).map(({ name, offset, size }) => svg`<rect class="ghost" x=${at(offset) + 1} y="3" height=${ROW - 6} width=${Math.max(3, at(size))}><title>${`${name} would come here`}</title></rect>`)}
+      </svg>
+      <span class="number">${host.value === null ? '?' : host.value.toFixed(2)}</span></li>`,
+  )}</ul>`;
+}
+
+function sentence({ hosts, policy }) {
+  const above = hosts.filter(({ side }) => side === 'warm').length;
+  const below = hosts.filter(({ side }) => side === 'cold').length;
+  const coming = hosts.reduce((sum, { ghosts = [] }) => sum + ghosts.length, 0);
+  return `${policy}: ${above} of ${hosts.length} hosts above the band, ${below} below${coming === 0 ? '' : `; ${coming} VMs would move`}. The table has the numbers.`;
+}
+
+/** A choice between few: one of them is pressed. */
+export const switches = (label, options, chosen, choose) =>
+  html`<div class="switch" role="group" aria-label=${label}>${options.map(
+    ([value, text, disabled]) =>
+      html`<button type="button" aria-pressed=${String(value === chosen)} ?disabled=${disabled ?? false} @click=${() => choose(value)}>${text}</button>`,
+  )}</div>`;

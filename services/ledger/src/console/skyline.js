@@ -1,0 +1,72 @@
+/**
+ * The one picture of balance: hosts as bars, the highest first, and the band that the threshold allows. A flat skyline is a balanced
+ * aggregate. Colours say only: above, inside or below the band.
+ */
+import { html, svg } from './lib/lit-html.js';
+import { count, figure } from './parts.js';
+
+/** The band that a threshold allows around the middle of the values; null: there are none. */
+export function bandOf(values, threshold) {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return null;
+  const middle = (known.reduce((a, b) => Math.min(a, b)) + known.reduce((a, b) => Math.max(a, b))) / 2;
+  return { low: middle - threshold / 2, high: middle + threshold / 2 };
+}
+
+/** Where a value is. Values on the edge of the band are inside it, as an imbalance at its threshold is. */
+export const sideOf = (value, band) =>
+  value === null || band === null
+    ? 'none'
+    : value > band.high + 1e-6
+      ? 'warm'
+      : value < band.low - 1e-6
+        ? 'cold'
+        : 'even';
+
+/** One sentence, for those who do not see the picture. */
+export function sentenceOf(policy, values, threshold) {
+  const band = bandOf(values, threshold);
+  if (band === null) return `${policy}: no host has a value`;
+  const sides = values.map((value) => sideOf(value, band));
+  const above = sides.filter((side) => side === 'warm').length;
+  const below = sides.filter((side) => side === 'cold').length;
+  return above + below === 0
+    ? `${policy}: all of ${count(values.length, 'host')} inside the band`
+    : `${policy}: ${above} of ${count(values.length, 'host')} above the band, ${below} below`;
+}
+
+/** A small skyline: a cell of a table. `values`: the highest first. */
+export function skyline({ policy, values, threshold }, { width = 150, height = 34 } = {}) {
+  const band = bandOf(values, threshold);
+  if (band === null) return html`<span class="dim">no value</span>`;
+  const top = Math.max(values[0], band.high, 1e-9) * 1.04;
+  const y = (value) => height - (Math.max(0, value) / top) * height;
+  const step = width / values.length;
+  const gap = step > 4 ? 1.5 : 0;
+  return html`<svg class="skyline" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
+    aria-label=${sentenceOf(policy, values, threshold)}>
+    ${svg`<rect class="band" x="0" width=${width} y=${y(band.high)} height=${Math.max(1, y(band.low) - y(band.high))}></rect>`}
+    ${values.map((value, i) => {
+      const at = y(value);
+      return svg`<rect class=${sideOf(value, band)} x=${i * step} width=${Math.max(0.5, step - gap)} y=${Math.min(at, height - 1)} height=${Math.max(1, height - at)}><title>${figure(value)}</title></rect>`;
+    })}
+    ${svg`<path class="edge-of-band" d=${`M0 ${y(band.high)}H${width}M0 ${y(Math.max(0, band.low))}H${width}`}></path>`}
+  </svg>`;
+}
+
+/** A line of the ratio over time, with the line at 1. */
+export function sparkline(points, { width = 150, height = 30 } = {}) {
+  const known = points.filter((point) => point !== null);
+  if (known.length < 2) return '';
+  const top = Math.max(1.2, ...known) * 1.05;
+  const y = (value) => height - 3 - (value / top) * (height - 6);
+  const x = (i) => 2 + (i / (points.length - 1)) * (width - 6);
+  const path = points.flatMap((point, i) => (point === null ? [] : [`${x(i).toFixed(1)} ${y(point).toFixed(1)}`]));
+  const last = known.at(-1);
+  return html`<svg class="sparkline" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
+    aria-label=${`Imbalance over 6 hours: from ${known[0].toFixed(2)} to ${last.toFixed(2)} times the threshold`}>
+    ${svg`<path class="edge-of-band" d=${`M0 ${y(1)}H${width}`}></path>
+    <path class=${last > 1 ? 'high' : 'low'} d=${`M${path.join('L')}`}></path>
+    <circle class=${last > 1 ? 'high' : 'low'} cx=${x(points.length - 1)} cy=${y(last)} r="2.2"></circle>`}
+  </svg>`;
+}
