@@ -54,8 +54,19 @@ function namesIn(list: string): Names {
     });
 }
 
+/** Node says once in a process that this is experimental. A command that prints JSON must not say it. */
+function withoutTypes(source: string): string {
+  const { emitWarning } = process;
+  process.emitWarning = () => undefined;
+  try {
+    return stripTypeScriptTypes(source);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
 function parse(file: string): Module {
-  let code = lean(stripTypeScriptTypes(readFileSync(file, 'utf8')));
+  let code = lean(withoutTypes(readFileSync(file, 'utf8')));
   const imports = new Map<string, Import>();
   const own = new Map<string, string>();
   const passed = new Map<string, Import>();

@@ -1,4 +1,5 @@
 export * from './anonymize/anonymizer.ts';
+export * from './calibration.ts';
 export * from './cellStories.ts';
 export * from './chart.ts';
 export * from './collect.ts';

@@ -3,7 +3,9 @@ import { clause, type Decision, decisionWords, type Snapshot, sentence, timeOf }
 import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
 import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
 import {
+  type Calibration,
   type CellStory,
+  calibratePlan,
   type Explained,
   explainDecision,
   explainWhere,
@@ -59,8 +61,13 @@ export const explainPlan = (shell: Shell, planId: string | undefined, options: E
     if (step === undefined) {
       const plan = explanation?.plan() ?? null;
       const times = [...stepTimes(explained)].map(([number, duration]) => ({ step: number, duration }));
-      await show(shell, options, explained, plan === null ? null : { ...plan, times }, (terminal) =>
-        planText(terminal, explained),
+      const calibration = await calibratePlan(history, explained);
+      await show(
+        shell,
+        options,
+        explained,
+        plan === null ? null : { ...plan, times, calibration },
+        (terminal) => `${planText(terminal, explained)}${calibrationText(terminal, calibration)}`,
       );
       return;
     }
@@ -384,6 +391,28 @@ function planText(terminal: Terminal, explained: Explained): string {
     ],
     rows,
   )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
+}
+
+/** What the hosts have after the moves beside what was predicted. */
+function calibrationText(terminal: Terminal, calibration: Calibration | null): string {
+  if (calibration === null || calibration.hosts.length === 0) return '';
+  const rows = calibration.hosts.map(({ policy, host, before, predicted, soon, later }) => [
+    host,
+    policy,
+    figure(before),
+    `${figure(predicted)} / ${figure(soon)}`,
+    figure(later),
+  ]);
+  const heads = ['host', 'policy', 'before', 'predicted / measured', 'after 10 minutes'];
+  const off = calibration.off.map(
+    ({ policy, error, threshold, text }) =>
+      `${paint(terminal, 'yellow', `${policy}: predictions are off by up to ${figure(error)}, more than its threshold ${figure(threshold)}`)}: ${text}\n`,
+  );
+  return `\nMeasured a minute after the last move of the plan, and ten minutes after it:\n${table(
+    terminal,
+    heads.map((head, i) => ({ head, right: i > 1 })),
+    rows,
+  )}${off.join('')}`;
 }
 
 const durationText = (duration: Duration | null): string => (duration === null ? 'unknown' : expected(duration));
