@@ -50,6 +50,9 @@ export function rangeRemedy(highest: number, lowest: number, grows: boolean): st
   if (lowest < 0) return 'A share is never negative. Correct the query.';
   if (grows)
     return 'The values only grow, as those of a counter do. Take their rate(), and divide it by the total of the host.';
+  // A low percentage and a number of cores look alike.
+  if (highest <= 20)
+    return 'The values are no shares: divide percentages by 100, and amounts such as cores by the total of the host.';
   if (highest <= 100) return 'The values look like percentages. Divide the query by 100.';
   if (highest >= 1e6) return 'The values look like amounts, such as bytes. Divide the query by the total of the host.';
   return 'Divide the query by the total of the host, so that its values are shares from 0 to 1.';

@@ -152,6 +152,14 @@ export interface Http {
   close(): Promise<void>;
 }
 
+/** Certificates that no known CA has signed. */
+const CERTIFICATE =
+  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT.*)$/;
+/** Node's own advice, for people who start Node. */
+const NODE_HINT = /; if the root CA is installed locally.*$/s;
+const CERTIFICATE_HINT =
+  'name the CA that signed it (cacert in clouds.yaml, cafile of [nova], ca_cert of [prometheus] and [notify:NAME])';
+
 /** Codes of errors that are raised before a byte of the request is written: no connection, or a certificate that is refused. */
 const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
@@ -433,7 +441,8 @@ function explain(
     case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
       return new BadAnswer(place, `the answer is larger than ${maxBodyBytes} bytes`, undefined, cause);
   }
-  const reason = cause instanceof Error && cause.message !== '' ? cause.message : code;
+  const words = cause instanceof Error && cause.message !== '' ? cause.message : code;
+  const reason = CERTIFICATE.test(code) ? `${words.replace(NODE_HINT, '')}: ${CERTIFICATE_HINT}` : words;
   const maybeSent = sent ?? !(NOT_SENT.has(code) || whileConnecting(cause));
   return new Unreachable(place, reason, maybeSent, cause);
 }

@@ -409,7 +409,11 @@ describe('TLS', () => {
 
   it('refuses a certificate that no CA vouches for, before anything is sent', async () => {
     const server = await secured();
-    expect(await failed(client().call(post(server.url)))).toMatchObject({ maybeSent: false });
+    const error = await failed(client().call(post(server.url)));
+    expect(error).toMatchObject({ maybeSent: false });
+    // Advice for people who configure Kronos, not for those who start Node.
+    expect(String(error)).toContain('name the CA that signed it (cacert in clouds.yaml');
+    expect(String(error)).not.toMatch(/Node\.js|--use-/);
     expect(server.seen).toHaveLength(0);
   });
 

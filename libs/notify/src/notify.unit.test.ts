@@ -149,6 +149,17 @@ describe('a notice', () => {
 describe('an attempt', () => {
   const answered = (status: number, retryAfterMs?: number) => ({ kind: 'answered', status, retryAfterMs }) as const;
 
+  it('that is refused quotes what the receiver says, without its markup', () => {
+    const body = '<html><b>invalid_payload</b>\n no text</html>';
+    expect(judgeAttempt({ ...answered(400), body }, 1)).toMatchObject({
+      kind: 'later',
+      reason: 'the receiver answers 400: invalid_payload no text',
+    });
+    expect(judgeAttempt({ ...answered(400), body: 'x'.repeat(5000) }, 1)).toMatchObject({
+      reason: `the receiver answers 400: ${'x'.repeat(200)}`,
+    });
+  });
+
   it('that is taken is over', () => {
     for (const status of [200, 202, 204]) expect(judgeAttempt(answered(status), 3)).toEqual({ kind: 'delivered' });
   });

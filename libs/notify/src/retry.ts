@@ -1,6 +1,11 @@
 /** The outcome of one attempt to send. `retryAfterMs`: the delay that the receiver asked for. */
 export type Attempt =
-  | { readonly kind: 'answered'; readonly status: number; readonly retryAfterMs: number | undefined }
+  | {
+      readonly kind: 'answered';
+      readonly status: number;
+      readonly retryAfterMs: number | undefined;
+      readonly body?: string;
+    }
   | { readonly kind: 'failed'; readonly reason: string };
 
 export type Verdict =
@@ -29,9 +34,23 @@ export function judgeAttempt(attempt: Attempt, deliveries: number): Verdict {
   if (attempt.kind === 'failed') return { kind: 'later', delayMs: backoffMs, reason: attempt.reason };
   const { status, retryAfterMs = 0 } = attempt;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
-  const reason = `the receiver answers ${status}`;
+  const reason = `the receiver answers ${status}${wordsOf(attempt.body)}`;
   if (ABOUT_THE_NOTICE.has(status) && deliveries >= TRIES) return { kind: 'dropped', reason };
   return { kind: 'later', delayMs: Math.max(backoffMs, Math.min(retryAfterMs, LONGEST_ASKED_MS)), reason };
+}
+
+/** Characters of an answer that a reason quotes. */
+const QUOTED = 200;
+
+/** `: invalid payload`, what the answer says without markup. */
+function wordsOf(body = ''): string {
+  const text = body
+    .slice(0, 20 * QUOTED)
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, QUOTED);
+  return text === '' ? '' : `: ${text}`;
 }
 
 /** What a person does about an attempt that was not delivered. `sink` is the section `[notify:NAME]`. */

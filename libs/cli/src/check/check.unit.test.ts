@@ -1,4 +1,5 @@
 import type { Policy } from '@kronos/contracts';
+import { matchAnswers } from '@kronos/observation';
 import { answer, policy } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
@@ -135,6 +136,20 @@ describe('the query of what moves cost', () => {
   });
   it('warns without an answer: memory counts once', () => {
     expect(check(answer('dirtied', []))).toMatchObject({ state: 'warning', code: 'query-empty' });
+  });
+});
+
+describe('a cloud that was not read', () => {
+  it('blames no label: which hosts and VMs the series name is not known', () => {
+    const policies = [policy('cpu')];
+    const answers = [healthyHosts, healthyVms];
+    const matched = matchAnswers({ policies, answers, stalenessMs: 300_000, hosts: [], vms: [] });
+    const all = judgeQueries({ policies, answers: matched, types: new Map(), snapshots: [], hosts: [], vms: [] });
+    expect(all.map(({ state, code }) => [state, code])).toEqual([
+      ['skipped', 'cloud-unread'],
+      ['skipped', 'cloud-unread'],
+    ]);
+    for (const { text, remedy } of all) expect([text, remedy]).toEqual([expect.stringContaining('was not read'), null]);
   });
 });
 

@@ -32,6 +32,14 @@ describe('config check says what is wrong, where, and what to do', () => {
     ]);
   });
 
+  it('small numbers outside of the range, which may be percentages or cores', () => {
+    expect(read({ answers: [hostAnswer('host', [4.7, 1.2, 3]), healthyVms] })).toEqual([
+      'failed   policy cpu imbalance_query: 3 series, 3 hosts matched, from 1.2 to 4.7',
+      '3 values are outside [0,1]: the scorer skips the policy',
+      '-> The values are no shares: divide percentages by 100, and amounts such as cores by the total of the host.',
+    ]);
+  });
+
   it('wrong type', () => {
     const counter = answer(
       'host_cpu',

@@ -125,7 +125,11 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
     lines.push(type.text);
     return end('failed', 'host-type', type.remedy);
   }
-  if (input.hosts.length > 0 && named.size === 0) {
+  if (input.hosts.length === 0) {
+    lines[0] = `${samples.length} series; the cloud was not read, so which hosts they name is not known`;
+    return end('skipped', 'cloud-unread');
+  }
+  if (named.size === 0) {
     const { text, remedy } = wrongHostLabel(policy, samples, input.hosts);
     lines.push(text);
     return end('failed', 'host-label', remedy);
@@ -243,6 +247,10 @@ function vmQuery(input: QueryInput, policy: Policy, asked: VmQuery): Finding {
   if (type !== null) {
     lines.push(type.text);
     return end('failed', 'vm-type', type.remedy);
+  }
+  if (input.vms.length === 0 && input.hosts.length === 0) {
+    lines[0] = `${samples.length} series; the cloud was not read, so which VMs they name is not known`;
+    return end('skipped', 'cloud-unread');
   }
   if (input.vms.length > 0 && named.size === 0) {
     const [best] = vmLabels(samples, input.vms);

@@ -146,7 +146,13 @@ export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Pr
       await answer(shell, options, value, (terminal) => `${explained.message}\n\n${told(terminal)}`);
       return;
     }
-    const id = explained.snapshot?.servers.find((server) => is(server.id, server.name))?.id ?? vm;
+    const called = explained.snapshot?.servers.filter((server) => is(server.id, server.name)) ?? [];
+    if (called.length > 1)
+      throw new UsageError(
+        `${called.length} VMs are called ${JSON.stringify(vm)}`,
+        `Give the uuid: ${called.map((one) => `${one.id} on ${one.host}${one.projectId === null ? '' : ` (project ${one.projectId})`}`).join(', ')}`,
+      );
+    const id = called[0]?.id ?? vm;
     await show(
       shell,
       options,

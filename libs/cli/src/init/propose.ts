@@ -142,6 +142,8 @@ export function policiesText(policies: readonly ProposedPolicy[], header: readon
     `    vm_profile_label: ${policy.vmProfileLabel}`,
     `    vm_profile_label_type: ${policy.vmProfileLabelType}`,
     '    vm_profile_fallback: flavor_vcpu_ratio',
+    // The size of a host, where hosts differ.
+    `    resource_class: ${policy.name === 'cpu' ? 'VCPU' : 'MEMORY_MB'}`,
     `    threshold: ${policy.threshold}`,
     '    max_migrations_per_cycle: 5',
     '    min_sustained_cycles: 2',
