@@ -145,7 +145,12 @@ type Limits = {
 };
 
 /** Applies one plan after the other until a cycle makes none. */
-export function runCycles(file: ClusterFile, limits: Limits, carryOut?: CarryOut): Cycles {
+export function runCycles(
+  file: ClusterFile,
+  limits: Limits,
+  carryOut?: CarryOut,
+  watch: (plan: PlannedCluster) => void = () => {},
+): Cycles {
   const { budget, restrictToAz = false, mostCycles, searchWorkLimit = defaultEngineOptions.searchWorkLimit } = limits;
   const { minGain } = defaultEngineOptions;
   const options = { maxMigrations: budget, minGain, restrictToAz, searchWorkLimit };
@@ -159,6 +164,7 @@ export function runCycles(file: ClusterFile, limits: Limits, carryOut?: CarryOut
     const { user, system } = process.cpuUsage(cpu);
     worstCpuMs = Math.max(worstCpuMs, (user + system) / 1000);
     if (plan.moves.length === 0) break;
+    watch(plan);
     area += plan.before.combined;
     moves += plan.moves.length;
     for (const { vm } of plan.moves) {

@@ -4,7 +4,8 @@ import { allWithin, imbalances } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { pack } from './passes/pack.ts';
 import type { CarryOut } from './passes/search/runs.ts';
-import { spread } from './passes/spread.ts';
+import type { SearchEnd } from './passes/search/search.ts';
+import { type FoundCourse, spread } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import type { Memory } from './snapshot/memory.ts';
 import { type Passed, reasonOf, type State } from './state.ts';
@@ -23,15 +24,32 @@ export function balance(state: State, carryOut: CarryOut): Passed {
     return added(kept, 'no-drain');
   }
   const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
-  state.endedBy = spread(draft, fullBudget, options, carryOut);
+  const { end, course, proven } = spread(draft, fullBudget, options, carryOut);
+  state.endedBy = end;
+  state.course = course;
   const against = options.forecast && draft.moves.length > kept ? foresee(state, kept, base) : null;
   if (against !== null) return { end: against };
-  return added(kept, state.endedBy === 'work' ? 'search-limit' : 'no-improvement');
+  if (draft.moves.length > kept) return { moves: draft.moves.length - kept };
+  return { end: nothingFound(end, course, proven) };
 
   function added(before: number, nothing: ReasonCode): Passed {
     const moves = draft.moves.length - before;
     return moves === 0 ? { end: reasonOf(nothing) } : { moves };
   }
+}
+
+/** The reason that a search found no moves for this cycle. */
+function nothingFound(end: SearchEnd, course: FoundCourse | null, proven: boolean): Reason {
+  if (course !== null) {
+    const text = `the smallest part of the course has ${course.needed} moves: set max_migrations_per_cycle to ${course.needed} or more`;
+    return { code: 'budget-too-small', text, detail: { needed: course.needed } };
+  }
+  if (end === 'work') return reasonOf('search-limit');
+  const { code, text } = reasonOf('no-improvement');
+  const why = proven
+    ? 'The bound proves it for any number of moves.'
+    : 'The search ended without one; that is no proof.';
+  return { code, text: `${text} ${why}`, detail: { proven: proven ? 1 : 0 } };
 }
 
 /** The reason that there is nothing to balance; null when there is something. */

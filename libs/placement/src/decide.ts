@@ -1,4 +1,5 @@
 import {
+  type Course,
   completeEngineOptions,
   type Decision,
   type EngineOptions,
@@ -7,7 +8,8 @@ import {
   type Step,
 } from '@kronos/contracts';
 import { balance } from './balance.ts';
-import { int } from './base/array.ts';
+import { float, int } from './base/array.ts';
+import { effectOf } from './forecast.ts';
 import type { Gate } from './gate.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import type { Draft } from './passes/draft.ts';
@@ -102,12 +104,37 @@ function finish(state: State, end: Reason): Deliberation {
   const decided = (outcome: Decision['outcome'], reason: Reason, plan: Decision['plan'] = null): Deliberation => {
     const { warnings, stuck } = draft;
     const refusals = draft.refusals.toRecord();
-    const decision = { outcome, reason, before, plan, refusals, warnings, stuck, evacuations };
+    const course = courseOf(state);
+    const left = course === null ? {} : { course };
+    const decision = { outcome, reason, before, plan, refusals, warnings, stuck, evacuations, ...left };
     return { decision, observed, draft, mode, gates, drains, completed };
   };
   if (completed === null) return decided(gates.length > 0 ? 'gated' : 'quiet', end);
   if (steps.length === 0) return decided('quiet', reasonOf('order-impossible'));
   return decided('planned', planReason(state, steps), planOf(state, completed, steps));
+}
+
+/** The course as the decision records it. The pace of later cycles is that of this one. */
+function courseOf({ course, draft, fullBudget, budget, options, memory, snapshot }: State): Course | null {
+  if (course === null) return null;
+  const { moves, cost, combined, reaches, imbalance, needed } = course;
+  const { policies } = draft.cluster;
+  const cycles = Math.max(1, 1 + Math.ceil((moves - Math.min(budget, moves)) / Math.max(1, fullBudget)));
+  const effect = effectOf(draft.cluster, draft.moves, memory);
+  // The next plan waits for the cooldown after the release, for the end of the moves, and for the next snapshot.
+  const apart = Math.max(options.cooldownSeconds, effect + options.settleSeconds, snapshot.intervalSeconds);
+  return {
+    reaches,
+    moves,
+    costGib: cost,
+    cycles,
+    seconds: Math.round((cycles - 1) * apart + effect),
+    after: {
+      combined,
+      policies: policies.map(({ name, target }, p) => ({ policy: name, imbalance: float(imbalance, p), target })),
+    },
+    ...(needed > budget ? { neededBudget: needed } : {}),
+  };
 }
 
 /** True when the window limits some step: evacuations may ignore it. */

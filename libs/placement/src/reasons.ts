@@ -21,6 +21,7 @@ export const reasonMeanings = {
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',
+  'budget-too-small': 'No part of the course fits the budget: its smallest exchange needs more moves.',
   'search-limit': 'The search reached search_work_limit before it found a better placement.',
   'expected-to-pass': 'On former days this imbalance ended by itself, and moves would not end it sooner.',
   'expected-to-return': 'On former days the load changed within the horizon in a way that would undo the plan.',
@@ -130,6 +131,8 @@ export const reasonMeanings = {
   'repairs-anti-affinity': 'Members of an anti-affinity group share a host.',
   'repairs-affinity': 'Members of an affinity group are spread over hosts.',
   'lowers-imbalance': 'The move lowers the combined imbalance.',
+  'part-of-course':
+    'The move is part of a course that reaches the targets in later cycles. Its own cycle does not lower the imbalance.',
   'makes-room': 'The move makes room for another one of the plan.',
   'drains-host': 'The host is emptied.',
   'parks-vm': 'The VM waits on a third host until its destination has room.',

@@ -7,6 +7,7 @@ import { Draft } from './passes/draft.ts';
 import type { Drain } from './passes/pack.ts';
 import type { CarryOut } from './passes/search/runs.ts';
 import type { SearchEnd } from './passes/search/search.ts';
+import type { FoundCourse } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import { own } from './snapshot/filter.ts';
 import { decisionMs, type Memory } from './snapshot/memory.ts';
@@ -35,6 +36,7 @@ export type State = {
   evacuates: boolean;
   drains: readonly Drain[];
   endedBy: SearchEnd | null;
+  course: FoundCourse | null;
 };
 
 /**
@@ -71,6 +73,7 @@ export function begin(snapshot: Snapshot, memory: Memory, options: CompleteEngin
     evacuates: false,
     drains: [],
     endedBy: null,
+    course: null,
   };
 }
 

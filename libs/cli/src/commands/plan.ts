@@ -1,6 +1,7 @@
 import { engineFields, overrideEngineOption } from '@kronos/config';
 import {
   type CompleteEngineOptions,
+  type Course,
   clause,
   completeEngineOptions,
   type Decision,
@@ -143,6 +144,7 @@ function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: numb
       .map(([name, value]) => `${name} ${figure(value)} -> ${figure(after.perPolicy[name] ?? null)}`)
       .join(', ')}`,
   ];
+  if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
   if (moves.length === 0) return `${lines.join('\n')}\n`;
   const rows = moves.map((move): Cell[] => [
     String(move.step),
@@ -213,12 +215,28 @@ function renderDecision(terminal: Terminal, decision: Decision): string {
   const { plan, before } = decision;
   const head = `${decisionWords[decision.outcome]}: ${clause(decision.reason.text)}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
-  }\n`;
+  }\n${decision.course === undefined ? '' : `${courseLine(decision.course)}\n`}`;
   const stuck = decision.stuck
     .map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(s.reason.text)}\n`)
     .join('');
   const warnings = decision.warnings.map((warning) => `${warning.text}\n`).join('');
   return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${stuck}${warnings}${refusals(decision.refusals)}`;
+}
+
+/** What is left of a course: its moves, and where the cycles are known, about their time. */
+export function courseLine({
+  moves,
+  costGib,
+  reaches,
+  cycles,
+  seconds,
+}: Pick<Course, 'moves' | 'costGib' | 'reaches'> & Partial<Pick<Course, 'cycles' | 'seconds'>>): string {
+  const end = reaches ? 'until every policy is at its target' : 'until the lowest imbalance that was found';
+  const time =
+    cycles === undefined || seconds === undefined
+      ? ''
+      : `, in about ${count(cycles, 'cycle')} (${figure(seconds / 60, 0)} min)`;
+  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB are left ${end}${time}`;
 }
 
 /** A reason with its figures. */

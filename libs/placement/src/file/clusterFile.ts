@@ -15,7 +15,7 @@ import { evacuate } from '../passes/evacuate.ts';
 import { type Drain, pack } from '../passes/pack.ts';
 import { type CarryOut, inTurn } from '../passes/search/runs.ts';
 import type { SearchEnd } from '../passes/search/search.ts';
-import { spread } from '../passes/spread.ts';
+import { type FoundCourse, type Spread, spread } from '../passes/spread.ts';
 import { complete, quality } from '../plan/plan.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { checkForm, checkUnique, clusterFileSchema } from './clusterSchema.ts';
@@ -103,6 +103,8 @@ export type PlannedCluster = {
     /** `done`: the search found nothing more. `budget`, `work`: a larger number of moves, or more work, may find a better plan. */
     readonly endedBy: SearchEnd;
   };
+  /** The plan is its first part. Null: the plan reaches every target, or no course was found. */
+  readonly course: FoundCourse | null;
 };
 
 /**
@@ -121,12 +123,12 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
   const settings: CompleteEngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
-  let endedBy: SearchEnd = 'done';
+  let found: Spread = { end: 'done', course: null, proven: false };
   if (settings.evacuateDisabledHosts) evacuate(draft);
   enforceAffinity(draft, settings);
   if (draft.budget > 0)
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);
-    else endedBy = spread(draft, options.maxMigrations, settings, carryOut);
+    else found = spread(draft, options.maxMigrations, settings, carryOut);
   const { steps, after } = complete('plan', draft, drains, settings);
   const before = scoresOf(cluster, imbalances(cluster, cluster.score));
   const reached = scoresOf(cluster, after);
@@ -150,7 +152,8 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
     after: reached,
     lowerBound,
     shareOfPossible,
-    stats: { candidatesEvaluated: draft.evaluated, refusals: draft.refusals.toRecord(), endedBy },
+    stats: { candidatesEvaluated: draft.evaluated, refusals: draft.refusals.toRecord(), endedBy: found.end },
+    course: found.course,
   };
 }
 

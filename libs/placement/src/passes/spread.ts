@@ -1,14 +1,17 @@
 import type { CompleteEngineOptions } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
 import { int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
+import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
 import { Draft } from './draft.ts';
 import { greedy } from './greedy.ts';
+import type { Field } from './search/field.ts';
 import { pruned } from './search/prune.ts';
 import type { CarryOut } from './search/runs.ts';
-import { type Found, type SearchEnd, search } from './search/search.ts';
+import { type CourseFound, type Found, type SearchEnd, search } from './search/search.ts';
 import { blockedMoves, nobody } from './search/sequence.ts';
-import { compare, judge } from './search/solution.ts';
+import { compare, judge, type Solution } from './search/solution.ts';
 
 type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'>;
 
@@ -23,20 +26,45 @@ export function spread(
   fullBudget: number,
   options: SpreadOptions & Pick<CompleteEngineOptions, 'planner'>,
   carryOut: CarryOut,
-): SearchEnd {
+): Spread {
   if (options.planner === 'greedy') {
     for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
-    return draft.budget === 0 ? 'budget' : 'done';
+    return { end: draft.budget === 0 ? 'budget' : 'done', course: null, proven: false };
   }
-  const { field, solution, end } = settled(draft, fullBudget, options, carryOut);
+  const { field, solution, end, course, proven } = settled(draft, fullBudget, options, carryOut);
+  const lowers = solution.combined < combinedOf(field.cluster, field.imbalance) - EPSILON;
+  const why = course === null || lowers ? 'lowers-imbalance' : 'part-of-course';
   for (let v = 0; v < field.V; v++) {
     const to = int(solution.place, v);
     if (to === field.home[v]) continue;
     const third = solution.parked.get(v);
     if (third !== undefined) draft.apply(v, third, 'spread', 'parks-vm', NO_REPAIR, true);
-    draft.apply(v, to, 'spread', 'lowers-imbalance');
+    draft.apply(v, to, 'spread', why);
   }
-  return end;
+  return { end, course: course === null ? null : courseOf(field, course), proven };
+}
+
+/** What the imbalance planner found beside its moves. */
+export type Spread = {
+  readonly end: SearchEnd;
+  /** The moves that are left beyond this cycle, too. Null: the budget reaches every target, or there is no course. */
+  readonly course: FoundCourse | null;
+  /** The bound shows that no moves of any number gain `min_gain` or more. */
+  readonly proven: boolean;
+};
+
+export type FoundCourse = Pick<Solution, 'moves' | 'cost' | 'combined'> & {
+  readonly reaches: boolean;
+  /** By policy, at the end of the course. */
+  readonly imbalance: Float64Array;
+  /** Moves of the smallest part that may be made at once. */
+  readonly needed: number;
+};
+
+function courseOf(field: Field, { solution, needed }: CourseFound): FoundCourse {
+  const { place, moves, cost, combined, reached } = solution;
+  const imbalance = imbalances(field.cluster, valuesAfter(field.cluster, field.score, field.home, place));
+  return { moves, cost, combined, reaches: reached, imbalance, needed };
 }
 
 /**

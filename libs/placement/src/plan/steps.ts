@@ -60,7 +60,7 @@ export function toSteps(
 
 /** The reasons for the VM and for the destination. `gain`: the increase of the final combined imbalance without the move. */
 function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reason {
-  const balances = move.why === 'lowers-imbalance';
+  const balances = move.why === 'lowers-imbalance' || move.why === 'part-of-course';
   const code = balances && awaited && gain <= EPSILON ? 'makes-room' : move.why;
   const detail: Record<string, string | number> = {};
   if (balances) detail.gain = gain;

@@ -51,6 +51,8 @@ export type Found = {
   readonly bests: readonly Solution[];
   readonly end: SearchEnd;
   readonly work: number;
+  /** The bound shows that no moves of any number gain `minGain`. */
+  readonly proven: boolean;
 };
 
 /** Cost of one proposal of the local search, in candidates of the guides. */
@@ -122,6 +124,14 @@ class Search {
   /** The field without a limit on moves, and the cheapest placement in it that reaches every target; null: none was found. */
   readonly #whole: Field;
   #course: Solution | null = null;
+  #ofAll: Bound | null = null;
+
+  /** The bound without a limit on moves. */
+  get #boundOfAll(): Bound {
+    const { cluster, home, score, movable, V } = this.#field;
+    this.#ofAll ??= bound({ cluster, place: home, score, movable, budget: V });
+    return this.#ofAll;
+  }
 
   constructor(draft: Draft, settings: SearchSettings) {
     this.#draft = draft;
@@ -140,11 +150,17 @@ class Search {
     // A plan starts above a threshold, and aims at the targets.
     if (!allWithin(field.cluster, field.imbalance)) {
       this.#greedy();
-      if (field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted()) this.#seek();
+      const isOpen = field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted();
+      // All plans of this cycle are known, or none may be made: a course may have more moves.
+      if (!isOpen && field.vmsOf.length > 0 && field.budget > 0 && !this.#best.reached && this.#mayEverReach())
+        this.#seekCourse(COURSE_ROUNDS);
+      if (isOpen && (this.#mayEverReach() || !this.#isHopeless())) this.#seek();
     }
     const { part, course } = this.#onCourse();
-    if (part !== null) return { field, solution: part, course, bests: [part], end: 'budget', work: this.#work };
-    return { field, solution: this.#best, course, bests: this.#bests, end: this.#end(), work: this.#work };
+    const work = this.#work;
+    if (part !== null) return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false };
+    const end = this.#end();
+    return { field, solution: this.#best, course, bests: this.#bests, end, work, proven: this.#isHopeless() };
   }
 
   /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
@@ -265,13 +281,21 @@ class Search {
     return this.#isWide(this.#limits);
   }
 
+  /** True when no moves of any number gain `minGain`. */
+  #isHopeless(): boolean {
+    const { minGain } = this.#settings;
+    // The bound knows nothing of the penalty for soft groups.
+    if (this.#field.lax.length > 0) return false;
+    return this.#boundOfAll.combined > judge(this.#field, this.#field.home).combined - Math.max(minGain, EPSILON);
+  }
+
   /** False when no plan of any number of moves reaches every target. */
   #mayEverReach(): boolean {
-    const { cluster, home, score, movable, budget, V, targets } = this.#field;
+    const { budget, targets } = this.#field;
     // A target of 0 asks for the lowest imbalance.
     if (targets.some((target, p) => target === 0 && float(this.#field.imbalance, p) > EPSILON)) return false;
     if (budget > 0 && this.#mayReach()) return true;
-    return this.#isWide(bound({ cluster, place: home, score, movable, budget: V }));
+    return this.#isWide(this.#boundOfAll);
   }
 
   #isWide({ low, high }: Bound): boolean {

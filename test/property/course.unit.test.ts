@@ -1,0 +1,105 @@
+import { decide, planCluster } from '@kronos/placement';
+import { decideInput, type Sketch } from '@kronos/placement/testing';
+import { describe, expect, it } from 'vitest';
+import { courseFamilies, runCycles } from '../bench/courses.ts';
+
+const searchWorkLimit = 2_000_000;
+
+/** Ten hosts with ten equal VMs each, three empty hosts, and a budget of two moves. */
+const newHosts = (maxMigrationsPerCycle: number): Sketch => ({
+  policies: { cpu: { threshold: 0.2, maxMigrationsPerCycle } },
+  hosts: Object.fromEntries(Array.from({ length: 13 }, (_, h) => [`h${h}`, {}])),
+  vms: Object.fromEntries(
+    Array.from({ length: 100 }, (_, v) => [`vm${v}`, { host: `h${v % 10}`, w: { cpu: 0.06 }, ramMb: 8192 }]),
+  ),
+  options: { searchWorkLimit },
+});
+
+describe('a course over many cycles', () => {
+  for (const name of ['new hosts, small', 'new hosts, equal VMs', 'back from maintenance', 'zones'])
+    it(`ends within the thresholds, moves no VM twice, and costs little more than one plan (${name})`, () => {
+      const family = courseFamilies.find((f) => f.name === name);
+      if (family === undefined) throw new Error(name);
+      const file = family.make(1);
+      const { restrictToAz = false } = family;
+      const one = runCycles(file, { budget: file.vms.length, restrictToAz, mostCycles: 1, searchWorkLimit });
+      const run = runCycles(file, { budget: 12, restrictToAz, mostCycles: 60, searchWorkLimit });
+      expect(one.within).toBe(true);
+      expect(run).toMatchObject({ within: true, twice: 0 });
+      expect(run.moves).toBeLessThanOrEqual(1.25 * one.moves);
+      expect(run.gib).toBeLessThanOrEqual(1.25 * one.gib);
+    });
+
+  it('becomes shorter in each cycle while the load stands still', () => {
+    const family = courseFamilies.find((f) => f.name === 'new hosts, small');
+    const lengths: number[] = [];
+    runCycles(family?.make(1) as never, { budget: 3, mostCycles: 20, searchWorkLimit }, undefined, (plan) => {
+      lengths.push(plan.course?.moves ?? plan.moves.length);
+    });
+    expect(lengths.length).toBeGreaterThan(3);
+    lengths.forEach((n, i) => {
+      if (i > 0) expect(n).toBeLessThan(lengths[i - 1] ?? 0);
+    });
+  });
+
+  it('acts: the decision records what is left, and says that a step is part of it', () => {
+    const decision = decide(decideInput(newHosts(2)));
+    expect(decision).toMatchObject({ outcome: 'planned', course: { reaches: true, moves: 20, cycles: 10 } });
+    expect(decision.course?.seconds).toBeGreaterThan(9 * 600);
+    expect(decision.plan?.steps.map((step) => step.why?.code)).toEqual(['part-of-course', 'part-of-course']);
+  });
+
+  it('refuses: a budget below the smallest exchange is named with the one that is needed', () => {
+    const sketch: Sketch = {
+      policies: { cpu: { threshold: 0.15, maxMigrationsPerCycle: 1 } },
+      hosts: { a: {}, b: {} },
+      vms: {
+        a1: { host: 'a', w: { cpu: 0.5 } },
+        a2: { host: 'a', w: { cpu: 0.3 } },
+        b1: { host: 'b', w: { cpu: 0.4 } },
+        b2: { host: 'b', w: { cpu: 0.2 } },
+      },
+      options: { searchWorkLimit },
+    };
+    const decision = decide(decideInput(sketch));
+    expect(decision).toMatchObject({
+      outcome: 'quiet',
+      reason: { code: 'budget-too-small', detail: { needed: 2 } },
+      course: { reaches: true, moves: 2, neededBudget: 2 },
+    });
+    const enough = decideInput({ ...sketch, policies: { cpu: { threshold: 0.15, maxMigrationsPerCycle: 2 } } });
+    expect(decide(enough).outcome).toBe('planned');
+  });
+
+  it('does nothing where the budget reaches the targets, and where the bound proves that no moves help', () => {
+    expect(decide(decideInput(newHosts(30))).course).toBeUndefined();
+    const alone = decide(
+      decideInput({
+        policies: { cpu: { threshold: 0.2 } },
+        hosts: { a: {}, b: {} },
+        vms: { a1: { host: 'a', w: { cpu: 0.6 } } },
+        options: { searchWorkLimit },
+      }),
+    );
+    expect(alone).toMatchObject({ outcome: 'quiet', reason: { code: 'no-improvement' } });
+    expect(alone.course).toBeUndefined();
+  });
+
+  it('brings a policy of small weight to its threshold, whatever min_gain says about the weighted sum', () => {
+    const vms = Array.from({ length: 20 }, (_, v) => ({
+      id: `vm${v}`,
+      host: `h${v % 2}`,
+      w: [0.02, 0.03],
+      memMb: 1024,
+    }));
+    const file = {
+      policies: ['cpu', 'memory'],
+      weights: [0.999, 0.001],
+      thresholds: [0.9, 0.1],
+      hosts: ['h0', 'h1', 'h2'].map((id) => ({ id })),
+      vms,
+    };
+    const plan = planCluster(file, { maxMigrations: 20, minGain: 0.01 });
+    expect(plan.after.perPolicy.memory).toBeLessThanOrEqual(0.1);
+  });
+});
