@@ -1,4 +1,8 @@
-// Makes the files of a release in a new directory: node scripts/run.mjs release DIRECTORY
+// Makes the files of a release in a new directory:
+//   node scripts/run.mjs release DIRECTORY [--arch amd64,arm64] [--sign KEY]
+//
+//   --arch   architectures of the Debian packages; default: both
+//   --sign   signs SHA256SUMS with this private key of ssh-keygen
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -17,7 +21,9 @@ import { stripTypeScriptTypes } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
+import { ARCHITECTURES, debianPackage } from './debian.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -33,7 +39,12 @@ type Manifest = {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 };
 /** An entry of the lock file. */
-type Locked = { readonly link?: boolean; readonly dev?: boolean; readonly devOptional?: boolean };
+type Locked = {
+  readonly link?: boolean;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+  readonly optional?: boolean;
+};
 const manifest = (path: string): Manifest => JSON.parse(read(path)) as Manifest;
 
 /** Fails the release: where, and what to do. */
@@ -43,7 +54,12 @@ function refuse(problem: string): never {
 }
 
 const { version, description, license, optionalDependencies } = manifest('package.json');
-const out = resolve(process.argv[2] ?? refuse('name a directory: npm run release -- DIRECTORY'));
+const { values: given, positionals } = parseArgs({
+  options: { arch: { type: 'string', default: Object.keys(ARCHITECTURES).join(',') }, sign: { type: 'string' } },
+  allowPositionals: true,
+});
+const architectures = given.arch.split(',');
+const out = resolve(positionals[0] ?? refuse('name a directory: npm run release -- DIRECTORY'));
 if (existsSync(out) && readdirSync(out).length > 0) refuse(`${out} is not empty: name a new directory`);
 const chart = parse(read('deploy/helm/kronos/Chart.yaml')) as { readonly version: string; readonly appVersion: string };
 if (chart.version !== version || chart.appVersion !== version)
@@ -56,22 +72,79 @@ mkdirSync(out, { recursive: true });
 
 const work = mkdtempSync(join(tmpdir(), 'kronos-release-'));
 try {
-  npmPackage();
+  const { stage, dependencies } = npmPackage();
+  for (const architecture of architectures)
+    await debianPackage({
+      root,
+      stage,
+      work,
+      out,
+      version,
+      dependencies,
+      architecture,
+      nodePackage: nodeOf(architecture),
+    });
   archive(`kronos-chart-${version}.tgz`, 'deploy/helm', ['kronos']);
   archive(`kronos-host-${version}.tgz`, '.', hostFiles(), `kronos-${version}`);
 } finally {
   rmSync(work, { recursive: true, force: true });
 }
-const sums = readdirSync(out)
-  .sort()
-  .map(
-    (name) =>
-      `${createHash('sha256')
-        .update(readFileSync(join(out, name)))
-        .digest('hex')}  ${name}\n`,
-  );
+writeFileSync(join(out, `kronos-${version}.provenance.json`), provenance());
+const sums = digests().map(({ name, sha256 }) => `${sha256}  ${name}\n`);
 writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+if (given.sign !== undefined)
+  execFileSync('ssh-keygen', ['-q', '-Y', 'sign', '-f', given.sign, '-n', 'kronos-release', join(out, 'SHA256SUMS')]);
 process.stdout.write(sums.join(''));
+
+function digests(): { readonly name: string; readonly sha256: string }[] {
+  const digest = (name: string) =>
+    createHash('sha256')
+      .update(readFileSync(join(out, name)))
+      .digest('hex');
+  return readdirSync(out)
+    .sort()
+    .map((name) => ({ name, sha256: digest(name) }));
+}
+
+/** What the files were made from, as an in-toto statement with a SLSA predicate. Without times: it depends on the sources alone. */
+function provenance(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+  const changed = git('status', '--porcelain', '--untracked-files=no') !== '';
+  const tools = { node: process.versions.node, npm: npm(['--version'], root).trim() };
+  const statement = {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: digests().map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: 'npm run release',
+        externalParameters: { architectures, uncommittedChanges: changed },
+        resolvedDependencies: [{ name: 'kronos', digest: { gitCommit: git('rev-parse', 'HEAD') } }],
+      },
+      runDetails: { builder: { id: 'scripts/release.ts', version: tools } },
+    },
+  };
+  return `${JSON.stringify(statement, null, 2)}\n`;
+}
+
+/** The directory of the npm package with the Node of an architecture: installed here, or from npm's cache or registry. */
+function nodeOf(architecture: string): string {
+  const name =
+    ARCHITECTURES[architecture] ?? refuse(`no architecture ${architecture}: ${Object.keys(ARCHITECTURES).join(', ')}`);
+  const installed = join(root, 'node_modules', name);
+  if (existsSync(installed)) return installed;
+  const directory = join(work, name);
+  mkdirSync(directory);
+  const wanted = `${name}@${optionalDependencies?.[name] ?? ''}`;
+  try {
+    npm(['pack', '--prefer-offline', '--silent', wanted], directory);
+  } catch {
+    refuse(`npm cannot get ${wanted}: make only what is here with --arch`);
+  }
+  const [packed = ''] = readdirSync(directory);
+  execFileSync('tar', ['-xzf', packed], { cwd: directory });
+  return join(directory, 'package');
+}
 
 function npm(args: readonly string[], cwd: string): string {
   return execFileSync('npm', args, { cwd, encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -109,11 +182,24 @@ function isLoaded(path: string): boolean {
   return !/\.test\.ts$|^(libs|services)\/[^/]+\/(test|testing)\//.test(path);
 }
 
+/** npm gives each bill of materials another serial number and the time: both would differ in each run. */
+function withoutChance(bill: string): string {
+  const { serialNumber: _, metadata, ...rest } = JSON.parse(bill) as Record<string, unknown>;
+  const { timestamp: __, ...about } = metadata as Record<string, unknown>;
+  return `${JSON.stringify({ ...rest, metadata: about }, null, 2)}\n`;
+}
+
+/** The files of the npm package, and the production dependencies by their path below the root. */
+type Packed = {
+  readonly stage: string;
+  readonly dependencies: readonly { readonly path: string; readonly optional: boolean }[];
+};
+
 /**
  * The npm package. Node strips types only from files outside node_modules, so they are stripped here; and the rooms of the
  * workspace import each other by path, because they are no packages of their own.
  */
-function npmPackage(): void {
+function npmPackage(): Packed {
   // npm gives the bill of materials the name of the directory.
   const stage = join(work, 'kronos');
   const rooms = globSync(['libs/*/package.json', 'services/*/package.json'], { cwd: root }).sort();
@@ -152,7 +238,11 @@ function npmPackage(): void {
   };
   put('package-lock.json', JSON.stringify({ name: 'kronos', version, lockfileVersion: 3, requires: true, packages }));
   const bill = npm(['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'], stage);
-  writeFileSync(join(out, `kronos-${version}.cdx.json`), bill);
+  writeFileSync(join(out, `kronos-${version}.cdx.json`), withoutChance(bill));
+  return {
+    stage,
+    dependencies: inUse.map(([path, { optional = false }]) => ({ path, optional })),
+  };
 
   function put(path: string, content: string | Uint8Array): void {
     const target = join(stage, path.replace(/\.ts$/, '.js'));

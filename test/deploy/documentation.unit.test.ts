@@ -81,6 +81,28 @@ describe('documentation', () => {
     expect(named.filter((title) => !titles.includes(title))).toEqual([]);
   });
 
+  /** Files that a page names and that are nowhere: by their path from the room or the root, or by the end of a path in the room. */
+  const missingFiles = (page: string, text: string): string[] => {
+    const room = page.slice(0, page.lastIndexOf('/'));
+    const files = globSync(`${room}/**/*`, { cwd: root });
+    return [...text.matchAll(/`([\w@.-][\w@./-]*\.(?:ts|mjs|js|json|py|sh))`/g)].flatMap(([, name = '']) =>
+      files.some((file) => file.endsWith(`/${name}`)) || globSync(name, { cwd: root }).length > 0 ? [] : [name],
+    );
+  };
+
+  it.each(globSync(['libs/*/README.md', 'services/*/README.md', 'test/*/README.md'], { cwd: root }).toSorted())(
+    'the files that %s names are there',
+    (page) => {
+      expect(missingFiles(page, read(page))).toEqual([]);
+    },
+  );
+
+  it('a file that is not there is noticed', () => {
+    expect(missingFiles('libs/cli/README.md', 'See `program.ts`, `grammar/nowhere.ts` and `package.json`.')).toEqual([
+      'grammar/nowhere.ts',
+    ]);
+  });
+
   it.each(pages)('the links of %s lead somewhere', (page) => {
     const links = [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)/g)];
     const dead = links.flatMap(([link, path = '', anchor]) => {

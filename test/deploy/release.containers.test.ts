@@ -15,19 +15,27 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const run = (command: string, args: readonly string[], cwd: string): string =>
   execFileSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'pipe'] });
-const release = (to: string) => run(process.execPath, [join(root, 'scripts/run.mjs'), 'release', to], root);
+const arch = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const key = join(directory, 'key');
+const release = (to: string) =>
+  run(process.execPath, [join(root, 'scripts/run.mjs'), 'release', to, '--arch', arch, '--sign', key], root);
 
 describe('npm run release', () => {
-  beforeAll(() => release(out));
+  beforeAll(() => {
+    run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key], directory);
+    release(out);
+  });
 
   it('writes the packages, the bill of materials and the checksums of all of them', () => {
     const files = [
       `kronos-${version}.cdx.json`,
+      `kronos-${version}.provenance.json`,
       `kronos-${version}.tgz`,
       `kronos-chart-${version}.tgz`,
       `kronos-host-${version}.tgz`,
+      `kronos_${version}_${arch}.deb`,
     ];
-    expect(readdirSync(out).sort()).toEqual(['SHA256SUMS', ...files]);
+    expect(readdirSync(out).sort()).toEqual(['SHA256SUMS', 'SHA256SUMS.sig', ...files]);
     const sum = (name: string) =>
       createHash('sha256')
         .update(readFileSync(join(out, name)))
@@ -51,6 +59,47 @@ describe('npm run release', () => {
       /\/none: the file cannot be read/,
     );
   });
+
+  it('the signature fits the checksums, and no other text', () => {
+    const allowed = join(directory, 'allowed');
+    writeFileSync(allowed, `kronos ${readFileSync(`${key}.pub`, 'utf8')}`);
+    const args = [
+      '-Y',
+      'verify',
+      '-f',
+      allowed,
+      '-I',
+      'kronos',
+      '-n',
+      'kronos-release',
+      '-s',
+      join(out, 'SHA256SUMS.sig'),
+    ];
+    const verify = (text: string) => spawnSync('ssh-keygen', args, { input: text }).status;
+    const sums = readFileSync(join(out, 'SHA256SUMS'), 'utf8');
+    expect(verify(sums)).toBe(0);
+    expect(verify(sums.replace('a', 'b'))).not.toBe(0);
+  });
+
+  it('the provenance names the commit and the digest of every file', () => {
+    const { subject, predicate } = JSON.parse(readFileSync(join(out, `kronos-${version}.provenance.json`), 'utf8')) as {
+      subject: { name: string }[];
+      predicate: { buildDefinition: { resolvedDependencies: { digest: { gitCommit: string } }[] } };
+    };
+    expect(subject.map(({ name }) => name)).toContain(`kronos_${version}_${arch}.deb`);
+    const commit = run('git', ['rev-parse', 'HEAD'], root).trim();
+    expect(predicate.buildDefinition.resolvedDependencies[0]?.digest.gitCommit).toBe(commit);
+  });
+
+  it.skipIf(spawnSync('lintian', ['--version']).status !== 0)(
+    'lintian finds nothing wrong with the Debian package',
+    () => {
+      const { stdout, status } = spawnSync('lintian', ['--allow-root', join(out, `kronos_${version}_${arch}.deb`)], {
+        encoding: 'utf8',
+      });
+      expect(`${stdout}${status}`).toBe('0');
+    },
+  );
 
   it('the chart is in the layout of Helm', () => {
     const chart = run('tar', ['-xzOf', join(out, `kronos-chart-${version}.tgz`), 'kronos/Chart.yaml'], out);
@@ -78,10 +127,10 @@ describe('npm run release', () => {
     expect(bill.components.map(({ name }) => name)).not.toContain('vitest');
   });
 
-  it('the same files make the same packages', () => {
+  it('two runs make the same bytes of every file, the signature included', () => {
     const again = join(directory, 'again');
     release(again);
-    for (const name of readdirSync(out).filter((each) => each.endsWith('.tgz')))
+    for (const name of readdirSync(out))
       expect(readFileSync(join(again, name)).equals(readFileSync(join(out, name))), name).toBe(true);
   });
 

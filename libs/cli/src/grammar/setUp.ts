@@ -86,6 +86,13 @@ export function setUpCommands(program: Command, shell: Shell): void {
     )
     .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
 
+  program
+    .command('keys')
+    .description('Create an nkey for each NATS user of the services')
+    .argument('<directory>', 'Directory for the seeds and for the public keys; seeds that are there stay')
+    .addHelpText('after', examples(['kronos keys keys', 'write keys/scorer/nats.nk and so on, and keys/nats.env']))
+    .action(async (directory: string) => (await import('../commands/keys.ts')).keys(shell, directory));
+
   archiveCommands(program, shell);
 
   const notify = program.command('notify').description('Test the notifications of [notify:NAME]');
