@@ -145,7 +145,7 @@ try {
         bytesPerEvent: Math.round(usage.bytes / usage.messages),
         perSecond: {
           appendOneByOneExpected: rate(singleMs, oneByOne),
-          appendMany: rate(writeMs, events - oneByOne),
+          appendAll: rate(writeMs, events - oneByOne),
           ...Object.fromEntries(names.map((name) => [name, rate(median(runs[name]))])),
         },
         ratioToBare: Object.fromEntries(names.slice(1).map((name) => [name, ratios(name, 'bare')])),
