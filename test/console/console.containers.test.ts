@@ -41,10 +41,11 @@ beforeEach(async ({ skip }) => {
   ];
   const first = log.decided('none', [], { policies });
   await bed.observed(first, NAME, log.nowMs, sketch(12, 'host-5'));
-  planId = log.pass(20).released([
+  const moves = [
     { serverId: 'uuid-1', from: 'host-1', to: 'host-4' },
     { serverId: 'uuid-2', from: 'host-1', to: 'host-5', dependsOn: [1] },
-  ]);
+  ];
+  planId = log.pass(20).decided('released', moves, { policies });
   await bed.observed(planId, NAME, log.nowMs, sketch(12, 'host-1'));
   log.pass(1).started({ task: `${planId}-s1` });
   await bed.append(log.events.splice(0));
@@ -94,7 +95,7 @@ describe('the console shows', () => {
     expect(await text('Aggregates')).toMatch(
       /web <b>eu<\/b>\/1 12 hosts · 3 VMs Moving 2 in flight .*3\.50×.*idle not seen yet Nothing decided yet/,
     );
-    const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 12 hosts above the band, / });
+    const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 11 hosts above the band, / });
     expect(await bars.locator('rect.warm').count()).toBe(1);
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
     await region('Aggregates').getByRole('link', { name: NAME }).click();
@@ -106,7 +107,7 @@ describe('the console shows', () => {
     await open(view());
     expect(await text('State')).toContain('Moving 3.50× 2 in flight, 1 under way in Nova');
     await region('Hosts')
-      .getByRole('img', { name: /^cpu: 1 of 12 hosts above the band/ })
+      .getByRole('group', { name: /^cpu: 1 of 12 hosts above the band/ })
       .waitFor();
     expect(await region('Hosts').locator('rect.vm.moves').count()).toBe(2);
     expect(await region('Hosts').locator('rect.ghost').count()).toBe(2);
@@ -203,12 +204,44 @@ describe('the console shows', () => {
     await open(`#/plans/${encodeURIComponent(planId)}`);
     expect(await text('Summary')).toMatch(/0\.300 → 0\.100 No plan can be below 0\.050.*80 %/);
     expect(await text('Steps')).toMatch(
-      /1 name-of-uuid-1 id host-1 host-4 spread lowers the combined imbalance gain 0\.02/,
+      /1 name-of-uuid-1 id host-1 host-4 spread 4\.0 GiB lowers the combined imbalance gain 0\.02/,
     );
     expect(await text('Steps')).toMatch(/step 1 waiting/);
+    expect(await region('Hosts before and after').locator('g.ribbon').count()).toBe(2);
+    await region('Hosts before and after').getByRole('button', { name: 'table' }).click();
     expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
     expect(await text('Refused')).toContain('host-full 3');
     expect(await text('Events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
+  });
+
+  it('a plan that has ended: each step says how it ended, and its ribbon too', async () => {
+    log.pass(1).completed({ task: `${planId}-s1` });
+    log.pass(1).started({ task: `${planId}-s2` });
+    log.pass(1).completed({ task: `${planId}-s2` });
+    await bed.append(log.events.splice(0));
+    await open(`#/plans/${encodeURIComponent(planId)}`);
+    await expect.poll(() => text('Steps'), { timeout: LIMIT_MS }).toMatch(/gain 0\.02 completed .* step 1 completed/);
+    expect(await region('Hosts before and after').locator('g.ribbon.done').count()).toBe(2);
+  });
+
+  it('a plan that waits: without a step, its hosts after it are others at once; the VM of a step says where it would go', async () => {
+    const waiting = log.about('idle').decided('proposed', [
+      { serverId: 'uuid-1', from: 'host-1', to: 'host-4' },
+      { serverId: 'uuid-2', from: 'host-1', to: 'host-5', dependsOn: [1] },
+    ]);
+    await bed.observed(waiting, 'idle', log.nowMs, sketch(12, 'host-1'));
+    await bed.append(log.events.splice(0));
+    await open(`#/plans/${encodeURIComponent(waiting)}`);
+    await page.getByRole('heading', { level: 1, name: /^2 moves take idle from / }).waitFor();
+    await page.getByRole('checkbox', { name: 'Step 2: name-of-uuid-2' }).uncheck();
+    await page.getByRole('heading', { level: 1, name: /^1 move takes idle from / }).waitFor();
+    expect(await region('Hosts before and after').locator('g.ribbon').count()).toBe(1);
+    // Step 2 waits for step 1: without that, it is left out too.
+    await page.getByRole('checkbox', { name: 'Step 2: name-of-uuid-2' }).check();
+    await page.getByRole('checkbox', { name: 'Step 1: name-of-uuid-1' }).uncheck();
+    await page.getByRole('heading', { level: 1, name: /^0 moves take idle from / }).waitFor();
+    await open('#/aggregates/idle/vms/uuid-1');
+    await region('Why it moves or stays').getByText('It moves to host-4 when the plan of').waitFor();
   });
 
   it('a host with its VMs by weight, and a VM with what holds it; markup in names is text', async () => {
@@ -291,7 +324,7 @@ describe('the console says why', () => {
     log.about(ALL).quarantined('uuid-2', -1, 'grace');
     await bed.append(log.events.splice(0));
     await open();
-    await page.getByRole('link', { name: 'Held' }).click();
+    await page.getByRole('link', { name: 'Held', exact: true }).click();
     await region('Quarantine').getByText('grace').first().waitFor();
     // No plan has named this one: its name is that of the newest snapshot.
     expect(await text('Quarantine')).toMatch(/db-1 id .* in 60 min/);

@@ -238,6 +238,17 @@ document.getElementById('search').addEventListener('submit', (event) => {
   location.hash = link.search(text);
   content.focus({ preventScroll: true });
 });
+/** Keys of a view: its own buttons do the same. */
+const KEYS = { ArrowLeft: 'Back', ArrowRight: 'Forward', Escape: 'Now', End: 'Now', ' ': 'Play' };
+addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.target.closest?.('input, select, textarea, button, a, dialog, summary, [tabindex="0"]')) return;
+  const button = content.querySelector(`[data-key="${KEYS[event.key] ?? ''}"]:not([disabled])`);
+  if (button === null) return;
+  event.preventDefault();
+  button.click();
+});
+
 /** A slash goes to the search, unless it is typed into a field. */
 addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;

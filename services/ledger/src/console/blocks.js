@@ -13,7 +13,7 @@ const MOST_BLOCKS = 1500;
 const MOST_ARCS = 12;
 const PLOT = { columns: 300, top: 26, foot: 40 };
 const ROW = 22;
-const ROW_LABELS = 150;
+const ROW_LABELS = 112;
 
 /** Steps of a plan by VM. */
 const byVm = (steps) => new Map(steps.map((step) => [step.serverId, step]));
@@ -104,7 +104,7 @@ export function columns(shown, { aggregate, width, snapshot, running }) {
       .map((block) => ({ ...block, i, side: host.side, host })),
   );
   const height = PLOT.top + PLOT.columns + PLOT.foot;
-  return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${sentence(shown)}>
+  return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${sentence(shown)}>
     ${
       band === null
         ? ''

@@ -188,9 +188,16 @@ export const aggregateCommands = ({ name, paused, unreadable }) =>
 
 export const resumeCommand = (name) => group(button('Resume', { command: 'resume', aggregate: name }, { of: name }));
 
-export const planCommands = (planId) =>
+/** `steps`: those that the person has chosen; null: all. `all`: how many there are. */
+export const planCommands = (planId, steps = null, all = 0) =>
   group(
-    button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
+    steps === null
+      ? button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` })
+      : button(
+          `Approve ${steps.length} of ${all} moves`,
+          { command: 'approve', planId, steps },
+          { of: `of the plan ${planId}` },
+        ),
     button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
   );
 

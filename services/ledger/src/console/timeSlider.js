@@ -44,13 +44,13 @@ export function timeSlider({ times }, at, goTo) {
     }
   };
   return html`<div class="tools">
-    <button type="button" ?disabled=${shown <= 0} @click=${() => step(shown - 1)}>Back</button>
-    <button type="button" aria-pressed=${playing} @click=${toggle}>${playing ? 'Pause' : 'Play'}</button>
-    <button type="button" ?disabled=${at === null || at >= last} @click=${() => step(at + 1)}>Forward</button>
+    <button type="button" data-key="Back" ?disabled=${shown <= 0} @click=${() => step(shown - 1)}>Back</button>
+    <button type="button" data-key="Play" aria-pressed=${playing} @click=${toggle}>${playing ? 'Pause' : 'Play'}</button>
+    <button type="button" data-key="Forward" ?disabled=${at === null || at >= last} @click=${() => step(at + 1)}>Forward</button>
     <input type="range" min="0" max=${held ? noChange : last} .value=${held ? noChange : String(Math.max(0, shown))} aria-label="Recorded cycle"
       aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
       @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
     <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
-    <button type="button" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
+    <button type="button" data-key="Now" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
   </div>`;
 }

@@ -219,7 +219,12 @@ const tableOf = (picture) => {
 /** One aggregate, now or at a recorded moment (`?snapshot=`). */
 export const aggregate = {
   title: ({ name }) => name,
-  concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  concerns(change, { name }) {
+    const concerned = change.aggregate === name || change.aggregate === '_all_';
+    // What is kept of now is no longer true.
+    if (concerned) present = { ...present, readMs: 0 };
+    return concerned;
+  },
   decidedAt: ({ page }) => page.lastDecision?.time ?? null,
   async load({ name }, query) {
     const snapshot = query.get('snapshot');

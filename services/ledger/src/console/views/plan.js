@@ -1,9 +1,9 @@
 import { read, tryRead } from '../api.js';
+import { switches } from '../blocks.js';
 import { planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
-  clockTime,
   count,
   eventsTable,
   facts,
@@ -14,11 +14,13 @@ import {
   link,
   missing,
   named,
+  ratioText,
   said,
   section,
   table,
   when,
 } from '../parts.js';
+import { ratioAfter, ribbons } from '../ribbons.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -27,15 +29,33 @@ const statusOf = (taskId, tasks, events) =>
   events.findLast((event) => event.taskId === taskId && ENDS.has(event.type))?.type.replace('migration.', '') ??
   '';
 
-const steps = ({ aggregate, data }, tasks, events) =>
+/** Steps that wait for one of these wait for it in vain when it is left out: they are left out too. */
+function withDependants(steps, left) {
+  const out = new Set(left);
+  for (const { step, dependsOn } of steps)
+    if (dependsOn.some((id) => out.has(Number(id.replace(/^.*-s/, ''))))) out.add(step);
+  return out;
+}
+
+const steps = ({ aggregate, data }, page, { out, toggle }) =>
   table(
     'Steps',
     [
+      ...(toggle === null
+        ? []
+        : [
+            [
+              'Chosen',
+              (s) =>
+                html`<input type="checkbox" aria-label=${`Step ${s.step}: ${s.serverName}`} .checked=${!out.has(s.step)} @change=${() => toggle(s.step)}>`,
+            ],
+          ]),
       ['Step', (s) => s.step, 'number'],
       ['VM', (s) => named(s.serverName, s.serverId, link.vm(aggregate, s.serverId))],
       ['From', (s) => html`<a href=${link.host(aggregate, s.from)}>${s.from}</a>`],
       ['To', (s) => html`<a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`],
       ['Phase', (s) => s.phase],
+      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
       [
         'Why',
         (s) =>
@@ -44,11 +64,17 @@ const steps = ({ aggregate, data }, tasks, events) =>
             : html`${s.why.text} <span class="dim">${figures(s.why.detail)}</span>`,
       ],
       ['After', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')],
-      ['Status', (s) => statusOf(s.taskId, tasks, events)],
+      ['Status', (s) => (out.has(s.step) ? 'left out' : statusOf(s.taskId, page.tasks, page.events))],
     ],
     data.plan.steps,
     'No step.',
   );
+
+/** The class of a ribbon: how far its move is. */
+const progressOf = (page) => (step) =>
+  ({ completed: 'done', failed: 'failed', skipped: 'failed', started: 'running' })[
+    statusOf(step.taskId, page.tasks, page.events)
+  ] ?? '';
 
 function effect({ aggregate, policies, hosts }) {
   const scale = policies.map(({ threshold }, i) => {
@@ -71,21 +97,111 @@ function effect({ aggregate, policies, hosts }) {
 
 const share = (value) => (value === null ? 'unknown' : `${Math.round(value * 100)} %`);
 
+/** What is left after this plan: nothing where it reaches the targets itself. */
+const courseOf = (course) =>
+  course === undefined
+    ? ''
+    : html`<li><strong>${count(course.moves, 'move')} in ${count(course.cycles, 'cycle')}</strong>
+        ${course.reaches ? 'until every policy is at its target' : 'to the best that was found'}</li>`;
+
 /** One plan: what it changes, its steps with their reasons, what was refused. */
 export const plan = {
   title: ({ id }) => `Plan ${id}`,
+  decidedAt: ({ page }) => page.decision?.data.snapshotTime ?? null,
   concerns: (_, __, data) => data.page.plan?.endedAt === null,
   async load({ id }, query) {
     const sequence = query.get('sequence') === null ? '' : `?sequence=${query.get('sequence')}`;
     const path = `/plans/${encodeURIComponent(id)}`;
     const [page, hosts] = await Promise.all([read(`${path}${sequence}`), tryRead(`${path}/hosts${sequence}`)]);
-    return { id, page, hosts };
+    const aggregate = page.decision?.aggregate ?? page.plan?.aggregate;
+    const picture =
+      page.decision === null
+        ? { refused: true }
+        : await tryRead(
+            `/aggregates/${encodeURIComponent(aggregate)}/picture?snapshot=${encodeURIComponent(page.decision.data.snapshotId)}`,
+          );
+    return { id, page, hosts, picture };
   },
-  show({ id, page, hosts }) {
-    const { plan: known, decision, tasks, refused, events } = page;
+  show({ id, page, hosts, picture }, { view, choose }) {
+    const { plan: known, decision, refused, events } = page;
     const made = decision?.data.plan ?? null;
+    const aggregate = decision?.aggregate ?? known.aggregate;
+    const chosen = { out: [], policy: 0, form: 'picture', ...view };
+    const waits = known?.state === 'proposed';
+    const out = withDependants(made?.steps ?? [], waits ? chosen.out : []);
+    const kept = (made?.steps ?? []).filter(({ step }) => !out.has(step));
+    const drawn = picture.refused === undefined && picture.policies.length > 0 && made !== null;
+    const before = drawn ? ratioAfter(picture, []) : null;
+    const after = drawn ? ratioAfter(picture, kept) : null;
+    const toggle = (step) =>
+      choose({
+        ...chosen,
+        out: chosen.out.includes(step) ? chosen.out.filter((one) => one !== step) : [...chosen.out, step],
+      });
     return html`
-      <h1>Plan of ${decision === null ? id : clockTime(decision.data.snapshotTime)}</h1>
+      <div class="headline"><h1>${
+        made === null
+          ? `Plan ${id}`
+          : after === null
+            ? `${count(made.steps.length, 'move')} of ${aggregate}`
+            : html`${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${ratioText(before.ratio)} to ${ratioText(after.ratio)}`
+      }</h1>
+        <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
+        <span class="push"></span>
+        ${waits ? planCommands(id, out.size === 0 ? null : kept.map(({ step }) => step), made?.steps.length) : ''}
+      </div>
+      ${
+        made === null
+          ? ''
+          : html`<ul class="figures">
+        <li><strong>${share(made.shareOfPossible)}</strong> of what any ${made.budget} moves could do</li>
+        <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
+        ${courseOf(decision.data.course)}
+        ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : after.above.join(', ')}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above'}</li>`}
+        ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
+      </ul>`
+      }
+      ${section(
+        'Hosts before and after',
+        html`${
+          drawn
+            ? html`<div class="tools">
+            ${
+              picture.policies.length > 1
+                ? switches(
+                    'Policy',
+                    picture.policies.map(({ policy }, i) => [i, policy]),
+                    chosen.policy,
+                    (policy) => choose({ ...chosen, policy }),
+                  )
+                : ''
+            }
+            <span class="push"></span>
+            ${switches(
+              'Form',
+              [
+                ['picture', 'picture'],
+                ['table', 'table'],
+              ],
+              chosen.form,
+              (form) => choose({ ...chosen, form }),
+            )}</div>`
+            : ''
+        }
+        ${
+          drawn && chosen.form === 'picture'
+            ? ribbons(picture, {
+                steps: kept,
+                policy: Math.min(chosen.policy, picture.policies.length - 1),
+                aggregate,
+                statusOf: progressOf(page),
+              })
+            : hosts.refused === undefined
+              ? effect(hosts)
+              : missing(hosts.refused)
+        }`,
+      )}
+      ${made === null ? '' : section('Steps', steps(decision, page, { out, toggle: waits ? toggle : null }))}
       ${section(
         'Summary',
         html`<p>${decision === null ? 'Its decision is no longer in memory.' : said(decision.data.reason.text)}</p>
@@ -116,10 +232,8 @@ export const plan = {
           ['Plan id', html`<code>${id}</code>`],
         ])}
         ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}
-        ${known?.state === 'proposed' ? planCommands(id) : ''}`,
+`,
       )}
-      ${section('Hosts before and after', hosts.refused === undefined ? effect(hosts) : missing(hosts.refused))}
-      ${made === null ? '' : section('Steps', steps(decision, tasks, events))}
       ${made === null ? '' : section('Dependencies', dependencies(made.steps))}
       ${
         decision === null

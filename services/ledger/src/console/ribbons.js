@@ -1,0 +1,118 @@
+/**
+ * A plan as one picture: the touched hosts before it on the left, after it on the right, and a ribbon for each move between them. The
+ * same picture shows the progress: a ribbon is green when its move is done, and red when it failed.
+ */
+import { html, svg } from './lib/lit-html.js';
+import { link } from './parts.js';
+import { bandOf, sideOf } from './skyline.js';
+
+const ROW = 40;
+const BAR = 30;
+const TOP = 24;
+/** Room of a bar, and of the names beside it. */
+const SIDE = 150;
+const NAMES = 190;
+const NARROW = 700;
+
+/** Values of every host after these steps, by the index of the policy. */
+export function valuesAfter(picture, steps, policy) {
+  const name = picture.policies[policy].policy;
+  const values = new Map(picture.hosts.map(({ name: host, values: of }) => [host, of[policy]]));
+  const add = (host, by) => {
+    const value = values.get(host);
+    if (value !== null && value !== undefined) values.set(host, value + by);
+  };
+  for (const { from, to, weights } of steps) {
+    add(from, -(weights[name]?.source ?? 0));
+    add(to, weights[name]?.destination ?? 0);
+  }
+  return values;
+}
+
+const counted = ({ service }) => service.status === 'enabled' && service.state === 'up' && !service.forcedDown;
+
+/** The imbalance of a policy: the distance of its highest host from its lowest. */
+function imbalanceOf(picture, values) {
+  const known = picture.hosts
+    .filter(counted)
+    .flatMap(({ name }) => (values.get(name) == null ? [] : [values.get(name)]));
+  return known.length === 0 ? null : Math.max(...known) - Math.min(...known);
+}
+
+/** The worst policy's imbalance as a multiple of its threshold, and which policies are above theirs. */
+export function ratioAfter(picture, steps) {
+  let worst = null;
+  const above = [];
+  picture.policies.forEach(({ policy, threshold, participates }, i) => {
+    if (!participates || threshold <= 0) return;
+    const imbalance = imbalanceOf(picture, valuesAfter(picture, steps, i));
+    if (imbalance === null) return;
+    worst = Math.max(worst ?? 0, imbalance / threshold);
+    if (imbalance > threshold + 1e-9) above.push(policy);
+  });
+  return { ratio: worst, above };
+}
+
+/** @param steps those that are chosen; `statusOf` says how far each is */
+export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
+  const width = Math.max(300, Math.min(innerWidth, 2600) - 64);
+  const names = width < NARROW ? 0 : NAMES;
+  const side = width < NARROW ? width * 0.3 : SIDE;
+  const { threshold, policy: policyName } = picture.policies[policy];
+  const before = valuesAfter(picture, [], policy);
+  const after = valuesAfter(picture, steps, policy);
+  const touched = [...new Set(steps.flatMap(({ from, to }) => [from, to]))].sort(
+    (a, b) => (before.get(b) ?? 0) - (before.get(a) ?? 0),
+  );
+  const all = picture.hosts.filter(counted).map(({ name }) => name);
+  const [bandBefore, bandAfter] = [before, after].map((values) =>
+    bandOf(
+      all.map((name) => values.get(name) ?? null),
+      threshold,
+    ),
+  );
+  const top = Math.max(1e-6, ...touched.map((name) => Math.max(before.get(name) ?? 0, after.get(name) ?? 0)));
+  const size = (value) => (Math.max(0, value ?? 0) / top) * side;
+  const left = names + 44 + side;
+  const right = width - 44 - side;
+  const row = new Map(touched.map((name, i) => [name, TOP + i * ROW]));
+  const height = TOP + touched.length * ROW;
+  const out = new Map();
+  const come = new Map();
+  const place = (map, name, thick) => {
+    const used = map.get(name) ?? 2;
+    map.set(name, used + thick);
+    return row.get(name) + Math.min(BAR - 2, used) + thick / 2;
+  };
+  const most = Math.max(1e-9, ...steps.map(({ weights }) => weights[policyName]?.source ?? 0));
+  const drawn = steps.map((step) => {
+    const thick = 1.5 + ((step.weights[policyName]?.source ?? 0) / most) * 6;
+    const [y1, y2] = [place(out, step.from, thick), place(come, step.to, thick)];
+    const [x1, x2] = [left + 4, right - 8];
+    const bend = (x2 - x1) * 0.45;
+    return svg`<g class="ribbon ${statusOf(step)}" data-step=${step.step}>
+      <path d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} stroke-width=${thick}></path>
+      <path class="head" d=${`M${x2} ${y2 - 5}l7 5l-7 5z`}></path>
+      ${names === 0 ? '' : svg`<text x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`}
+      <title>${`${step.step} ${step.serverName}: ${step.from} → ${step.to}`}</title></g>`;
+  });
+  const bars = touched.map((name) => {
+    const y = row.get(name);
+    const [b, a] = [before.get(name) ?? null, after.get(name) ?? null];
+    return svg`
+      ${names === 0 ? svg`<text x="0" y=${y + 20}>${name.slice(-7)}</text>` : svg`<a href=${link.host(aggregate, name)}><text class="name" x="8" y=${y + 20}>${name}</text></a>`}
+      <rect class=${sideOf(b, bandBefore)} x=${left - size(b)} y=${y} width=${size(b)} height=${BAR} rx="2"></rect>
+      <text class="dim" x=${left - size(b) - 5} y=${y + 19} text-anchor="end">${b === null ? '?' : b.toFixed(2)}</text>
+      <rect class=${sideOf(a, bandAfter)} x=${right} y=${y} width=${size(a)} height=${BAR} rx="2"></rect>
+      <text class="dim" x=${right + size(a) + 5} y=${y + 19}>${a === null ? '?' : a.toFixed(2)}</text>`;
+  });
+  const bandRect = (band, x) =>
+    band === null
+      ? ''
+      : svg`<rect class="band" x=${x(band)} width=${Math.min(side + 40, size(band.high)) - size(Math.max(0, band.low))} y=${TOP - 6} height=${height - TOP + 4}></rect>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the plan">
+    <svg class="ribbons" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`${steps.length} moves between ${touched.length} hosts; the table has the numbers`}>
+      ${bandRect(bandBefore, (band) => left - Math.min(side + 40, size(band.high)))}${bandRect(bandAfter, (band) => right + size(Math.max(0, band.low)))}
+      <text class="dim" x=${left} y="12" text-anchor="end">before: ${policyName}</text><text class="dim" x=${right} y="12">after</text>
+      ${bars}${drawn}</svg></div>`;
+}
