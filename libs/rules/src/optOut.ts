@@ -1,17 +1,63 @@
+/** The part of a server by which it may be opted out. */
+export interface OptOutFacts {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+  readonly name: string | null;
+  readonly projectId: string | null;
+  readonly flavor: { readonly name: string } | null;
+  /** Undefined: Nova does not show them (below microversion 2.98). */
+  readonly imageProperties: Readonly<Record<string, string>> | undefined;
+}
+
 /**
- * The name by which a server opts out of being moved; null: it takes part. A name counts as a metadata key with any value but
- * `false` (case and surrounding space do not matter), and as a tag.
+ * The entry of the option `opt_out` by which a server is opted out of being moved; null: it takes part. The first entry that applies is
+ * given.
  *
- * @param names the option `opt_out`; the first name that applies is given
+ * - `project:ID`, `flavor:NAME`: the servers of a project or of a flavor;
+ * - `name:PATTERN`: the servers of a name, where `*` stands for any text;
+ * - `image:KEY` or `image:KEY=VALUE`: the servers whose image has the property;
+ * - anything else is the name of a metadata key or of a tag, which tenants can set. A key counts with any value but `false` (case and
+ *   surrounding space do not matter), and so does an image's property.
  */
-export function optedOutBy(
-  server: { readonly metadata: Readonly<Record<string, string>>; readonly tags: readonly string[] },
-  names: readonly string[],
-): string | null {
-  for (const name of names) {
-    const value = Object.hasOwn(server.metadata, name) ? server.metadata[name] : undefined;
-    if (value !== undefined && value.trim().toLowerCase() !== 'false') return name;
-    if (server.tags.includes(name)) return name;
+export const optedOutBy = (server: OptOutFacts, entries: readonly string[]): string | null =>
+  entries.find((entry) => applies(entry, server)) ?? null;
+
+function applies(entry: string, server: OptOutFacts): boolean {
+  const [, kind, rest = ''] = /^(project|flavor|name|image):(.+)$/.exec(entry) ?? [];
+  switch (kind) {
+    case 'project':
+      return server.projectId === rest;
+    case 'flavor':
+      return server.flavor?.name === rest;
+    case 'name':
+      return server.name !== null && matches(rest, server.name);
+    case 'image': {
+      // What is not shown may be there.
+      if (server.imageProperties === undefined) return true;
+      const [key = '', value] = rest.split(/=(.*)/s);
+      const has = Object.hasOwn(server.imageProperties, key) ? server.imageProperties[key] : undefined;
+      return value === undefined ? isOn(has) : has === value;
+    }
+    default:
+      return (
+        isOn(Object.hasOwn(server.metadata, entry) ? server.metadata[entry] : undefined) || server.tags.includes(entry)
+      );
   }
-  return null;
+}
+
+const isOn = (value: string | undefined): boolean => value !== undefined && value.trim().toLowerCase() !== 'false';
+
+/** Whether a name matches a pattern in which `*` stands for any text. Linear in both: no pattern takes long. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  if (rest.length === 0) return name === pattern;
+  const last = rest.pop() ?? '';
+  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return at <= name.length - last.length;
 }

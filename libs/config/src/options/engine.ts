@@ -222,6 +222,6 @@ export const engine = {
   }),
   opt_out: list(['kronos:exclude'], {
     by: NOVA,
-    help: 'Kronos never moves a server whose metadata has one of these keys (with any value but false), or that has one of them as a tag.',
+    help: "Kronos never moves a server that one of these entries names. `project:ID`, `flavor:NAME`, `name:PATTERN` (`*`: any text), `image:KEY` and `image:KEY=VALUE` (a property of its image) name servers of the operator's choice. Every other entry is a metadata key (with any value but false) or a tag, which tenants can set: leave such entries out to switch the opt-outs of tenants off. Other tools' tags work too, such as `lcm.mirantis.com:no-drb`.",
   }),
 } as const;
