@@ -28,6 +28,7 @@ export const engineFields = {
   instanceQuarantineSeconds: 'engine.instance_quarantine_seconds',
   settleSeconds: 'engine.settle_seconds',
   evacuateDisabledHosts: 'engine.evacuate_disabled_hosts',
+  evacuationThresholds: 'engine.evacuation_thresholds',
   evacuationIgnoresCooldown: 'engine.evacuation_ignores_cooldown',
   enforceHardAffinity: 'engine.enforce_hard_affinity',
   enforceSoftAffinity: 'engine.enforce_soft_affinity',

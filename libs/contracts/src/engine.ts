@@ -38,6 +38,8 @@ export const engineOptionsSchema = z.object({
   /** A snapshot must have been observed at least this long after the aggregate's last move ended. */
   settleSeconds: z.number().min(0),
   evacuateDisabledHosts: z.boolean(),
+  /** prefer: an evacuation or repair may push a policy past its threshold where nothing else helps. require: it may not. */
+  evacuationThresholds: z.enum(['prefer', 'require']).optional(),
   evacuationIgnoresCooldown: z.boolean(),
   enforceHardAffinity: z.boolean(),
   enforceSoftAffinity: z.boolean(),
@@ -108,6 +110,7 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   instanceQuarantineSeconds: 3600,
   settleSeconds: 120,
   evacuateDisabledHosts: false,
+  evacuationThresholds: 'prefer',
   evacuationIgnoresCooldown: false,
   enforceHardAffinity: false,
   enforceSoftAffinity: false,

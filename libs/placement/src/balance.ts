@@ -1,6 +1,6 @@
 import type { Reason } from '@kronos/contracts';
 import { noWaits, type Waits, waitLimit } from '@kronos/rules';
-import { allWithin, imbalances } from './cluster/measure.ts';
+import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { pack } from './passes/pack.ts';
 import type { CarryOut } from './passes/search/runs.ts';
@@ -65,7 +65,10 @@ function quietReason({ observed, mode, draft, before, options }: State): ReasonC
     const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
     return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);
   });
-  return due ? null : 'not-sustained';
+  // What had to be done first caused an imbalance: there is nothing to wait for.
+  const caused =
+    draft.moves.length > 0 && worsened(cluster, imbalances(cluster, cluster.score), imbalances(cluster, draft.score));
+  return due || caused ? null : 'not-sustained';
 }
 
 /** Undoes the moves of the draft after the first `kept` when the forecast speaks against them. Returns the reason. */

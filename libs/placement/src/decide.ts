@@ -81,7 +81,7 @@ function passGates(state: State): Passed {
 }
 
 function evacuation({ gates, draft, window, options, evacuates }: State): Passed {
-  if (evacuates) evacuate(draft);
+  if (evacuates) evacuate(draft, options);
   const [shut] = gates;
   if (shut !== undefined) return { end: shut.reason };
   // Evacuations that may be released now do not wait for other moves.

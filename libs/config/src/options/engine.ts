@@ -173,6 +173,10 @@ export const engine = {
     by: PLANNING,
     help: 'Release evacuation steps at any time, also in blackouts and for servers with their own windows.',
   }),
+  evacuation_thresholds: choice(['prefer', 'require'], 'prefer', {
+    by: PLANNING,
+    help: 'prefer: where no destination keeps every policy within its threshold, a step of an evacuation or a repair exceeds it as little as possible, with a warning. require: such a step is not made.',
+  }),
   evacuation_ignores_cooldown: bool(false, {
     by: PLANNING,
     help: "Evacuation steps ignore the aggregate's cooldown. All other conditions apply.",

@@ -3,14 +3,11 @@ import {
   completeEngineOptions,
   type EngineOptions,
   MAX_PROPOSED_STEPS,
-  type PolicyImbalance,
   type ProposalDecision,
-  type Reason,
   type Snapshot,
 } from '@kronos/contracts';
-import { isWorse, migrationWindow } from '@kronos/rules';
-import { float, int } from '../base/array.ts';
-import { imbalances } from '../cluster/measure.ts';
+import { migrationWindow } from '@kronos/rules';
+import { int } from '../base/array.ts';
 import { gatesShut } from '../gate.ts';
 import { Draft } from '../passes/draft.ts';
 import { complete } from '../plan/plan.ts';
@@ -61,27 +58,12 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   const completed = complete(planId, draft, [], { ...options, alternates: 0 });
   if (completed.steps.length < moves.length) return quiet('order-impossible', refusals);
 
-  const before = imbalances(cluster, cluster.score);
-  const worse = cluster.policies.flatMap(({ name, threshold }, p): PolicyChange[] =>
-    isWorse(float(completed.after, p), float(before, p), threshold)
-      ? [{ policy: name, threshold, before: float(before, p), after: float(completed.after, p) }]
-      : [],
-  );
   const window = migrationWindow(options, now);
   const steps = withinWindows(completed.steps, window, observed, options);
   return proposalDecision('planned', plannedReason(`${steps.length} moves make room for ${after} new VMs`, window), {
     steps,
     refusals,
     capacity,
-    warnings: [...draft.warnings, ...worse.map(worsens)],
+    warnings: draft.warnings,
   });
 }
-
-type PolicyChange = Pick<PolicyImbalance, 'policy' | 'threshold'> & { readonly before: number; readonly after: number };
-
-/** Warns about policies above their thresholds. The load of the moved VMs is known, the load of the new VMs is not. */
-const worsens = ({ policy, threshold, before, after }: PolicyChange): Reason => ({
-  code: 'past-threshold',
-  text: `the moves bring the imbalance of policy ${policy} from ${before.toFixed(3)} to ${after.toFixed(3)}, above its threshold of ${threshold}`,
-  detail: { policy, threshold, before, after },
-});

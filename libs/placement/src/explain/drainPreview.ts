@@ -41,15 +41,11 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
       : host,
   );
   const draining = [...new Set([...(memory.draining ?? []), ...names])];
-  const observed = observe(
-    { ...snapshot, hosts },
-    { ...memory, draining },
-    completeEngineOptions(options),
-    decisionMs(snapshot, memory),
-  );
+  const complete = completeEngineOptions(options);
+  const observed = observe({ ...snapshot, hosts }, { ...memory, draining }, complete, decisionMs(snapshot, memory));
   const { cluster } = observed;
   const draft = new Draft(cluster, cluster.V);
-  evacuate(draft);
+  evacuate(draft, complete);
   evacuationEnds(draft);
   const stuck = new Map(draft.stuck.map((one) => [one.serverId, one]));
   return {

@@ -72,6 +72,7 @@ export type PlanClusterOptions = {
     | 'packHeadroomHosts'
     | 'packReachCycles'
     | 'evacuateDisabledHosts'
+    | 'evacuationThresholds'
     | 'enforceHardAffinity'
     | 'enforceSoftAffinity'
     | 'restrictToAz'
@@ -124,7 +125,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
   let found: Spread = { end: 'done', course: null, proven: false };
-  if (settings.evacuateDisabledHosts) evacuate(draft);
+  if (settings.evacuateDisabledHosts) evacuate(draft, settings);
   enforceAffinity(draft, settings);
   if (draft.budget > 0)
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);

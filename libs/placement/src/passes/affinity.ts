@@ -5,112 +5,318 @@ import type { Group } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import type { Draft } from './draft.ts';
+import { Draft } from './draft.ts';
+import { type Placing, place } from './placing.ts';
 import { type Target, Targets } from './targets.ts';
+
+type AffinityOptions = Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity' | 'evacuationThresholds'>;
 
 /**
  * Affinity enforcer: repairs server groups whose members share a host against their rule, or are on several hosts against it. It moves
- * the fewest VMs that the repair needs, by the evacuator's rule. Hard groups come first, then by id. A group without a legal repair is
- * recorded and not changed.
+ * the fewest VMs that the repair needs, by the evacuator's rule. If there is no room, other VMs move to make room. Hard groups come first,
+ * then by id. A repair can make room for another one, so groups without a legal repair are tried again after the others. Those that have
+ * none at the end are recorded and not changed.
  */
-export function enforceAffinity(
-  draft: Draft,
-  options: Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity'>,
-): void {
+export function enforceAffinity(draft: Draft, options: AffinityOptions): void {
   const { groups } = draft.cluster;
-  const wanted = groups.map((_, g) => g).filter((g) => enforced(groups[g], options));
-  const kept: Kept = { targets: null };
-  const hardFirst = [...wanted.filter((g) => groups[g]?.hard), ...wanted.filter((g) => !groups[g]?.hard)];
-  for (const g of hardFirst) {
-    const group = groups[g];
-    if (group === undefined) continue;
-    if (group.affine) gather(draft, g, group, kept);
-    else part(draft, g, group, kept);
+  const required = options.evacuationThresholds === 'require';
+  const isHard = (g: number): boolean => groups[g]?.hard === true;
+  const broken = groups
+    .map((_, g) => g)
+    .filter((g) => enforced(groups[g], options) && isBroken(draft, item(groups, g)));
+  const order = [...broken.filter(isHard), ...broken.filter((g) => !isHard(g))];
+  const mark = draft.moves.length;
+  const left = repairAll(draft, order, required);
+  const made = draft.moves.length - mark;
+  const { budget } = draft;
+  const better = budget === 0 ? null : together(draft, order, { mark, made, left: left.length, required });
+  if (better === null) for (const repair of left) repair.report();
+  else {
+    draft.rollback(mark);
+    for (const { vm, to, wanted, repairs } of better)
+      draft.apply(vm, to, 'affinity', wanted ? whyOf(groups, repairs) : 'makes-room', wanted ? repairs : NO_REPAIR);
   }
 }
 
-/** The targets for the present draft, kept from one group to the next; null when they must be computed again. */
-type Kept = { targets: Targets | null };
+const whyOf = (groups: readonly Group[], g: number): ReasonCode =>
+  groups[g]?.affine === true ? 'repairs-affinity' : 'repairs-anti-affinity';
 
-const enforced = (
-  group: Group | undefined,
-  options: Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity'>,
-): boolean => group !== undefined && (group.hard ? options.enforceHardAffinity : options.enforceSoftAffinity);
+/** Groups that are repaired together, the ways to repair them, and the work on all of these, at most. */
+const MOST_TOGETHER = 5;
+const MOST_WAYS = 400;
+const MOST_WORK = 1_500_000;
 
-/** Anti-affinity: moves members off hosts that hold too many of them. */
-function part(draft: Draft, g: number, group: Group, kept: Kept): void {
-  const { place } = draft;
+/** The VMs that leave their hosts in one way to repair a group, and where they go: null: anywhere. */
+type Way = { readonly g: number; readonly vms: readonly number[]; readonly host: number | null };
+
+/**
+ * One search for the repairs of all groups: it moves fewer VMs than the repairs one by one did, or repairs more groups. Null when it finds
+ * nothing better.
+ */
+function together(
+  draft: Draft,
+  broken: readonly number[],
+  than: { readonly mark: number; readonly made: number; readonly left: number; readonly required: boolean },
+): readonly (Placing['moves'][number] & { readonly repairs: number })[] | null {
+  const { cluster } = draft;
+  if (broken.length > MOST_TOGETHER) return null;
+  const start = new Draft(cluster, draft.budget + than.made);
+  for (const move of draft.moves.slice(0, than.mark)) start.apply(move.vm, move.to, move.phase, move.why, move.repairs);
+  const choices = broken.map((g) => waysOf(start, g, item(cluster.groups, g)));
+  const least = choices.reduce((sum, ways) => sum + Math.min(...ways.map(({ vms }) => vms.length)), 0);
+  const product = choices.reduce((n, ways) => n * ways.length, 1);
+  if (product === 0 || product > MOST_WAYS || (than.left === 0 && least === than.made)) return null;
+  let all: readonly (readonly Way[])[] = [[]];
+  for (const ways of choices) all = all.flatMap((some) => ways.map((way) => [...some, way]));
+  const sized = all
+    .map((ways) => ({ ways, vms: [...new Set(ways.flatMap(({ vms }) => vms))] }))
+    .filter(({ ways, vms }) => vms.length === ways.reduce((n, way) => n + way.vms.length, 0))
+    .sort((a, b) => a.vms.length - b.vms.length);
+  let most = than.left > 0 ? least + MOST_OTHERS + MOST_TOGETHER : than.made - 1;
+  let best: ReturnType<typeof together> = null;
+  for (const { ways, vms } of sized) {
+    if (vms.length > most || start.evaluated > MOST_WORK) break;
+    const repairs = new Map(
+      ways.flatMap(({ g, vms, host }) => (host === null ? [] : vms.map((vm) => [vm, g] as const))),
+    );
+    const groupOf = new Map(ways.flatMap(({ g, vms }) => vms.map((vm) => [vm, g] as const)));
+    const hosts = new Map(
+      ways.flatMap(({ vms, host }) => (host === null ? [] : vms.map((vm) => [vm, [host]] as const))),
+    );
+    const found = place(start, {
+      ...{ vms, hosts, repairs, residents: true, most: most - vms.length, stranded: 1, strict: true },
+      thresholds: than.required,
+      work: MOST_WORK / 10,
+    });
+    if (found === null || found.moves.length > start.budget) continue;
+    most = found.moves.length - 1;
+    best = found.moves.map((move) => ({ ...move, repairs: groupOf.get(move.vm) ?? NO_REPAIR }));
+  }
+  draft.evaluated += start.evaluated;
+  return best;
+}
+
+/** The ways to repair a group by moves of its own members. */
+function waysOf(draft: Draft, g: number, group: Group): readonly Way[] {
   const on = membersByHost(draft, group);
-  for (const [host, members] of [...on].sort(([a], [b]) => a - b)) {
-    let surplus = members.length - group.max;
-    while (surplus > 0) {
-      if (draft.budget === 0) {
-        warn(draft, group, 'budget-used', []);
-        return;
+  if (group.affine) {
+    return [...on.keys()]
+      .map((host) => ({ g, host, vms: group.members.filter((vm) => draft.place[vm] !== host) }))
+      .filter(({ vms }) => vms.every((vm) => draft.movable(vm)));
+  }
+  let ways: readonly (readonly number[])[] = [[]];
+  for (const members of on.values()) {
+    const movable = members.filter((vm) => draft.movable(vm));
+    const sets = subsets(movable, members.length - group.max);
+    ways = ways.flatMap((some) => sets.map((set) => [...some, ...set])).slice(0, MOST_WAYS);
+  }
+  return ways.map((vms) => ({ g, vms, host: null }));
+}
+
+/** All subsets of a size; only the empty one for sizes below 1. */
+function subsets(of: readonly number[], size: number): readonly (readonly number[])[] {
+  if (size <= 0) return [[]];
+  return of.flatMap((first, i) => subsets(of.slice(i + 1), size - 1).map((rest) => [first, ...rest]));
+}
+
+/** Makes the repairs in this order; returns those without a legal way. */
+function repairAll(draft: Draft, order: readonly number[], required: boolean): readonly Repair[] {
+  let waiting = order.map((g) => new Repair(draft, g, item(draft.cluster.groups, g), required));
+  for (const effort of ['alone', 'with-others'] as const)
+    for (let before = -1; before !== draft.moves.length; ) {
+      before = draft.moves.length;
+      waiting = waiting.filter((repair) => !repair.make(effort));
+    }
+  return waiting;
+}
+
+function isBroken(draft: Draft, group: Group): boolean {
+  const on = membersByHost(draft, group);
+  return group.affine ? on.size > 1 : [...on.values()].some((members) => members.length > group.max);
+}
+
+const enforced = (group: Group | undefined, options: AffinityOptions): boolean =>
+  group !== undefined && (group.hard ? options.enforceHardAffinity : options.enforceSoftAffinity);
+
+/** Other VMs that may move for one group. */
+const MOST_OTHERS = 4;
+
+/** The repair of one group. */
+class Repair {
+  readonly #draft: Draft;
+  readonly #g: number;
+  readonly #group: Group;
+  readonly #required: boolean;
+  /** VMs that had to move and could not, with the reasons. */
+  #obstacles: { readonly vm: number; readonly code: ReasonCode }[] = [];
+  #outOfBudget = false;
+
+  constructor(draft: Draft, g: number, group: Group, required: boolean) {
+    this.#draft = draft;
+    this.#g = g;
+    this.#group = group;
+    this.#required = required;
+  }
+
+  /** Makes the repair as far as the budget allows. False when no legal one was found. */
+  make(effort: 'alone' | 'with-others'): boolean {
+    this.#obstacles = [];
+    if (this.#outOfBudget) return true;
+    return this.#group.affine ? this.#gather(effort) : this.#part(effort);
+  }
+
+  report(): void {
+    const { affine, members } = this.#group;
+    if (this.#outOfBudget) return;
+    const servers = affine ? members : [...new Set(this.#obstacles.map(({ vm }) => vm))];
+    warn(this.#draft, this.#group, 'repair-impossible', servers);
+    for (const { vm, code } of affine ? this.#obstacles.slice(0, 1) : this.#obstacles)
+      stuck(this.#draft, vm, code, this.#group);
+  }
+
+  /** Anti-affinity: moves members off hosts that hold too many of them. */
+  #part(effort: 'alone' | 'with-others'): boolean {
+    const on = membersByHost(this.#draft, this.#group);
+    let whole = true;
+    for (const [host, members] of [...on].sort(([a], [b]) => a - b)) {
+      let surplus = members.length - this.#group.max;
+      while (surplus > 0) {
+        if (this.#spent()) return true;
+        const still = members.filter((vm) => this.#draft.place[vm] === host);
+        if (!this.#leave(still, effort)) {
+          whole = false;
+          this.#blame(still);
+          break;
+        }
+        surplus--;
       }
-      kept.targets ??= new Targets(draft, { strict: true });
-      const targets = kept.targets;
+    }
+    return whole;
+  }
+
+  /** Moves one of these members to another host. */
+  #leave(members: readonly number[], effort: 'alone' | 'with-others'): boolean {
+    const draft = this.#draft;
+    const movable = members.filter((vm) => draft.movable(vm));
+    for (const past of this.#required ? [false] : [false, true]) {
+      const targets = new Targets(draft, { strict: true, past });
       let best: Target | null = null;
-      for (const vm of members) {
-        if (!draft.movable(vm) || place[vm] !== host) continue;
+      for (const vm of movable) {
         const target = targets.of(vm);
         if (target !== null && (best === null || target.combined < best.combined - EPSILON)) best = target;
       }
-      if (best === null) {
-        const still = members.filter((vm) => place[vm] === host);
-        warn(draft, group, 'repair-impossible', still);
-        for (const vm of still) stuck(draft, vm, reasonFor(draft, targets, vm, NO_REPAIR), group);
-        break;
-      }
-      draft.apply(best.vm, best.to, 'affinity', 'repairs-anti-affinity', g);
-      targets.moved(host, best.to);
-      surplus--;
+      if (best === null) continue;
+      draft.apply(best.vm, best.to, 'affinity', 'repairs-anti-affinity', this.#g);
+      return true;
+    }
+    if (effort === 'alone') return false;
+    let least: Placing | null = null;
+    for (const vm of movable) {
+      const found = this.#withOthers([vm], null, (least?.moves.length ?? MOST_OTHERS + 2) - 2);
+      if (found !== null && (least === null || found.moves.length < least.moves.length)) least = found;
+    }
+    return least !== null && this.#apply(least, 'repairs-anti-affinity');
+  }
+
+  /** Affinity: moves all members to the legal host that already has most of them. */
+  #gather(effort: 'alone' | 'with-others'): boolean {
+    const draft = this.#draft;
+    const group = this.#group;
+    const { alsoOn, vmRefusal } = draft.cluster;
+    const on = membersByHost(draft, group);
+    if (on.size < 2) return true;
+    const underway = group.members.find((vm) => alsoOn.has(vm));
+    if (underway !== undefined) {
+      // The outcome of a member's running migration is unknown.
+      this.#obstacles.push({ vm: underway, code: codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']) });
+      return false;
+    }
+    const hosts = [...on.keys()].sort((a, b) => (on.get(b)?.length ?? 0) - (on.get(a)?.length ?? 0) || a - b);
+    const limits = this.#required ? [true] : [true, false];
+    for (const thresholds of limits) {
+      const best = this.#bestGathering(hosts, thresholds);
+      if (best !== null) return this.#moveAll(best);
+    }
+    if (effort === 'alone') return false;
+    let least: Placing | null = null;
+    for (const host of hosts) {
+      const vms = group.members.filter((vm) => draft.place[vm] !== host);
+      const known: number = least?.moves.length ?? vms.length + MOST_OTHERS + 1;
+      const most = known - vms.length - 1;
+      const found: Placing | null =
+        most < 0 || !vms.every((vm) => draft.movable(vm)) ? null : this.#withOthers(vms, host, most);
+      if (found !== null && (least === null || found.moves.length < least.moves.length)) least = found;
+    }
+    return least !== null && this.#apply(least, 'repairs-affinity');
+  }
+
+  #withOthers(vms: readonly number[], host: number | null, most: number): Placing | null {
+    if (most < 0) return null;
+    const wanted = { vms, residents: true, most, stranded: 1, strict: true, thresholds: this.#required };
+    return place(this.#draft, {
+      ...wanted,
+      ...(host === null
+        ? {}
+        : { hosts: new Map(vms.map((vm) => [vm, [host]])), repairs: new Map(vms.map((vm) => [vm, this.#g])) }),
+    });
+  }
+
+  #apply({ moves }: Placing, why: ReasonCode): boolean {
+    for (const { vm, to, wanted } of moves) {
+      if (this.#spent()) return true;
+      this.#draft.apply(vm, to, 'affinity', wanted ? why : 'makes-room', wanted ? this.#g : NO_REPAIR);
+    }
+    return true;
+  }
+
+  #bestGathering(hosts: readonly number[], thresholds: boolean): Gathering | null {
+    let best: Gathering | null = null;
+    for (const host of hosts) {
+      const vms = this.#group.members.filter((vm) => this.#draft.place[vm] !== host);
+      if (best !== null && vms.length > best.vms.length) break;
+      const tried = tryGathering(this.#draft, this.#g, { host, vms, thresholds });
+      if (tried.ok) {
+        if (best === null || tried.combined < best.combined - EPSILON) best = { host, vms, combined: tried.combined };
+      } else this.#obstacles.push({ vm: tried.vm, code: tried.code });
+    }
+    return best;
+  }
+
+  #moveAll({ host, vms }: Gathering): boolean {
+    for (const vm of vms) {
+      if (this.#spent()) return true;
+      this.#draft.apply(vm, host, 'affinity', 'repairs-affinity', this.#g);
+    }
+    return true;
+  }
+
+  /** True, with a warning, when no move is left of the budget. */
+  #spent(): boolean {
+    if (this.#draft.budget > 0) return false;
+    warn(this.#draft, this.#group, 'budget-used', []);
+    this.#outOfBudget = true;
+    return true;
+  }
+
+  #blame(members: readonly number[]): void {
+    const targets = new Targets(this.#draft, { strict: true });
+    for (const vm of members) {
+      const own = this.#draft.refusalOf(vm);
+      this.#obstacles.push({ vm, code: own !== 0 ? codeOfNumber(own) : targets.whyNot(vm).code });
     }
   }
 }
 
-/** Affinity: moves all members to the legal host that already has most of them. */
-function gather(draft: Draft, g: number, group: Group, kept: Kept): void {
-  const on = membersByHost(draft, group);
-  if (on.size < 2) return;
-  const { alsoOn, vmRefusal } = draft.cluster;
-  const underway = group.members.find((vm) => alsoOn.has(vm));
-  if (underway !== undefined) {
-    // The outcome of a member's running migration is unknown.
-    warn(draft, group, 'repair-impossible', group.members);
-    stuck(draft, underway, codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']), group);
-    return;
-  }
-  const hosts = [...on.keys()].sort((a, b) => (on.get(b)?.length ?? 0) - (on.get(a)?.length ?? 0) || a - b);
-  let best: { host: number; vms: readonly number[]; combined: number } | null = null;
-  let firstObstacle: { vm: number; code: ReasonCode } | null = null;
-  for (const host of hosts) {
-    const vms = group.members.filter((vm) => draft.place[vm] !== host);
-    if (best !== null && vms.length > best.vms.length) break;
-    const tried = tryGathering(draft, g, host, vms);
-    if (tried.ok) {
-      if (best === null || tried.combined < best.combined - EPSILON) best = { host, vms, combined: tried.combined };
-    } else firstObstacle ??= tried;
-  }
-  if (best === null) {
-    warn(draft, group, 'repair-impossible', group.members);
-    if (firstObstacle !== null) stuck(draft, firstObstacle.vm, firstObstacle.code, group);
-    return;
-  }
-  for (const vm of best.vms) {
-    if (draft.budget === 0) {
-      warn(draft, group, 'budget-used', []);
-      return;
-    }
-    draft.apply(vm, best.host, 'affinity', 'repairs-affinity', g);
-    kept.targets = null;
-  }
-}
+type Gathering = { readonly host: number; readonly vms: readonly number[]; readonly combined: number };
 
 type Tried = { ok: true; combined: number } | { ok: false; vm: number; code: ReasonCode };
 
-/** Can all these VMs go to the host, one after the other, without breaking a rule or raising a policy above its threshold? */
-function tryGathering(draft: Draft, g: number, host: number, vms: readonly number[]): Tried {
+/** Can all these VMs go to the host, one after the other, without breaking a rule or, with `thresholds`, raising a policy above its threshold? */
+function tryGathering(
+  draft: Draft,
+  g: number,
+  { host, vms, thresholds }: { readonly host: number; readonly vms: readonly number[]; readonly thresholds: boolean },
+): Tried {
   const { cluster } = draft;
   const checker = new Checker(draft.place, draft.room, { strict: true });
   const mark = draft.moves.length;
@@ -126,7 +332,7 @@ function tryGathering(draft: Draft, g: number, host: number, vms: readonly numbe
     draft.evaluated++;
     draft.apply(vm, host, 'affinity', 'repairs-affinity', g);
     const after = imbalances(cluster, draft.score);
-    if (worsened(cluster, before, after)) return failed(vm, codeNumber['past-threshold']);
+    if (thresholds && worsened(cluster, before, after)) return failed(vm, codeNumber['past-threshold']);
     before = after;
   }
   draft.rollback(mark);
@@ -142,11 +348,6 @@ function membersByHost(draft: Draft, group: Group): Map<number, number[]> {
     else list.push(vm);
   }
   return on;
-}
-
-function reasonFor(draft: Draft, targets: Targets, vm: number, repairs: number): ReasonCode {
-  const own = draft.refusalOf(vm);
-  return own !== 0 ? codeOfNumber(own) : targets.whyNot(vm, repairs).code;
 }
 
 function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-used', vms: readonly number[]): void {

@@ -1,54 +1,77 @@
-import { clause, type Decision } from '@kronos/contracts';
+import { clause, type Decision, type EngineOptions } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import type { Draft } from './draft.ts';
-import { movesOf, packing } from './packing.ts';
+import { type Placing, place, type Wanted } from './placing.ts';
 import { type Target, Targets } from './targets.ts';
 
 /**
  * Evacuator: moves VMs off hosts that are disabled and up. Among all (VM, destination) pairs that are legal and push no policy past its
  * threshold, it takes the pair with the lowest combined imbalance (ties: the largest VM, then the least loaded host), applies it and
- * repeats. If this strands VMs that a packing of all VMs can place, it uses the packing instead, as far as the budget allows. The next
- * cycles make the rest of the packing.
+ * repeats. If this strands VMs, it looks for a packing of all VMs. If the thresholds still strand VMs and are only preferred, each of
+ * these goes where it exceeds them least. If there is no room, other VMs move to make room. The plan is the part of all this that the
+ * budget allows. The next cycles make the rest.
  */
-export function evacuate(draft: Draft): void {
-  const { cluster, place, budget } = draft;
-  const waiting: number[] = [];
-  for (let vm = 0; vm < cluster.V; vm++)
-    if (cluster.leaving[int(place, vm)] === 1 && draft.evacuable(vm)) waiting.push(vm);
-  if (waiting.length === 0) return;
-  // With an unlimited budget, which shows the effect of the first moves on the later ones.
+export function evacuate(draft: Draft, options: Pick<EngineOptions, 'evacuationThresholds'>): void {
+  const { cluster, place: at, budget } = draft;
+  const vms: number[] = [];
+  for (let vm = 0; vm < cluster.V; vm++) if (cluster.leaving[int(at, vm)] === 1 && draft.evacuable(vm)) vms.push(vm);
+  if (vms.length === 0) return;
   const mark = draft.moves.length;
-  const before = imbalances(cluster, draft.score);
-  draft.budget = waiting.length;
-  const stranded = leaveOneByOne(draft, waiting);
-  const oneByOne = draft.moves.slice(mark);
-  const make = (moves: readonly { vm: number; to: number }[]): void => {
+  const make = (moves: Placing['moves']): void => {
     draft.rollback(mark);
-    for (const { vm, to } of moves.slice(0, budget)) draft.apply(vm, to, 'evacuate', 'leaves-disabled-host');
-    draft.budget = budget - (draft.moves.length - mark);
+    draft.budget = budget;
+    for (const { vm, to, wanted } of moves.slice(0, budget))
+      draft.apply(vm, to, 'evacuate', wanted ? 'leaves-disabled-host' : 'makes-room');
   };
-  if (stranded > 0) {
-    draft.rollback(mark);
-    const better = packing(draft, waiting, stranded);
-    if (better !== null) {
-      make(movesOf(better));
-      // The whole packing pushes no policy past its threshold; a part of it might.
-      if (!worsened(cluster, before, imbalances(cluster, draft.score))) return;
-    }
-  }
-  make(oneByOne);
+  const before = imbalances(cluster, draft.score);
+  // Without a limit to the budget, which shows the effect of the first moves on the later ones.
+  const required = options.evacuationThresholds === 'require';
+  const { oneByOne, best } = ways(draft, vms, required);
+  make(best);
+  // The whole packing pushes no policy past its threshold. A part of it might.
+  if (required && best.length > budget && worsened(cluster, before, imbalances(cluster, draft.score))) make(oneByOne);
 }
 
-/** Applies the best pair until none is left; returns the number of VMs without a host. */
-function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
+/** The moves one by one, and those that strand the fewest VMs. */
+function ways(
+  draft: Draft,
+  vms: readonly number[],
+  required: boolean,
+): { readonly oneByOne: Placing['moves']; readonly best: Placing['moves'] } {
+  const mark = draft.moves.length;
+  const left = leaveOneByOne(draft, vms, new Targets(draft));
+  const oneByOne = wantedMoves(draft, mark);
+  let best = oneByOne;
+  let stranded = left.length;
+  const offer = (wanted: Omit<Wanted, 'vms' | 'stranded'>): void => {
+    if (stranded === 0) return;
+    draft.rollback(mark);
+    const found = place(draft, { vms, stranded, ...wanted });
+    if (found !== null) [best, stranded] = [found.moves, found.stranded];
+  };
+  offer({ residents: false, thresholds: true });
+  if (!required && stranded > 0) {
+    draft.rollback(mark);
+    for (const { vm, to } of oneByOne) draft.apply(vm, to, 'evacuate', 'leaves-disabled-host');
+    const still = leaveOneByOne(draft, left, new Targets(draft, { past: true }));
+    if (still.length < stranded) [best, stranded] = [wantedMoves(draft, mark), still.length];
+  }
+  offer({ residents: true, thresholds: required });
+  return { oneByOne, best };
+}
+
+const wantedMoves = (draft: Draft, mark: number): Placing['moves'] =>
+  draft.moves.slice(mark).map(({ vm, to }) => ({ vm, to, wanted: true }));
+
+/** Applies the best pair until none is left; returns the VMs without a host. */
+function leaveOneByOne(draft: Draft, vms: readonly number[], targets: Targets): readonly number[] {
   const { cluster } = draft;
   let waiting = [...vms];
   const ram = (vm: number): number => float(cluster.ramMb, vm);
   waiting.sort((a, b) => ram(b) - ram(a) || a - b);
-  const targets = new Targets(draft);
   while (waiting.length > 0) {
     let best: Target | null = null;
     const enough = targets.least + EPSILON;
@@ -66,7 +89,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
     waiting = waiting.filter((vm) => vm !== taken.vm);
     targets.moved(from, taken.to);
   }
-  return waiting.length;
+  return waiting;
 }
 
 /** Reasons that end by themselves: a VM is not stuck with one of them, nor while a host refuses it for one. */

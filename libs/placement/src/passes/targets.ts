@@ -9,6 +9,9 @@ import { breachGrowth } from '../cluster/softRules.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
 import type { Draft } from './draft.ts';
 
+/** Outweighs every imbalance. */
+const EXCESS = 1e6;
+
 /** The best destination of a VM, and the imbalance after the move. */
 export type Target = {
   readonly vm: number;
@@ -25,6 +28,7 @@ export type Target = {
 export class Targets {
   readonly #draft: Draft;
   readonly #checker: Checker;
+  readonly #past: boolean;
   readonly #extremes: Extremes;
   readonly #imbalance: Float64Array;
   /** Destinations, least loaded first. */
@@ -32,10 +36,17 @@ export class Targets {
   /** The sole lowest hosts of the policies: only an arrival there can gain more than the departure does. */
   #cold: number[] = [];
 
-  /** @param strict soft groups that may be broken at a penalty must not be. */
-  constructor(draft: Draft, { strict = false }: { readonly strict?: boolean } = {}) {
+  /**
+   * @param strict soft groups that may be broken at a penalty must not be.
+   * @param past policies may be pushed past their thresholds, as little as possible.
+   */
+  constructor(
+    draft: Draft,
+    { strict = false, past = false }: { readonly strict?: boolean; readonly past?: boolean } = {},
+  ) {
     const { cluster } = draft;
     this.#draft = draft;
+    this.#past = past;
     this.#checker = new Checker(draft.place, draft.room, { strict });
     this.#extremes = new Extremes(cluster, draft.score);
     this.#imbalance = new Float64Array(cluster.P);
@@ -123,7 +134,10 @@ export class Targets {
     return best;
   }
 
-  /** Combined imbalance after the move, with the penalty for soft rules that it breaks; null when it pushes a policy past its threshold. */
+  /**
+   * Combined imbalance after the move, with the penalty for soft rules that it breaks. When it pushes a policy past its threshold: null, or
+   * a value above all others that grows with the excess.
+   */
   #combinedAfter(vm: number, to: number): number | null {
     const { cluster, place } = this.#draft;
     const from = int(place, vm);
@@ -131,7 +145,10 @@ export class Targets {
     for (let p = 0; p < cluster.P; p++) {
       const { weight, threshold } = item(cluster.policies, p);
       const after = this.#extremes.after(vm, from, to, p);
-      if (isWorse(after, float(this.#imbalance, p), threshold)) return null;
+      if (isWorse(after, float(this.#imbalance, p), threshold)) {
+        if (!this.#past) return null;
+        combined += EXCESS * (after - threshold);
+      }
       combined += weight * after;
     }
     return combined + Math.max(0, breachGrowth(cluster, place, vm, to)) * cluster.softPenalty;

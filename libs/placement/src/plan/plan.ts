@@ -1,4 +1,4 @@
-import type { EngineOptions, Step } from '@kronos/contracts';
+import type { EngineOptions, Reason, Step } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -9,7 +9,7 @@ import type { Draft, Move } from '../passes/draft.ts';
 import { arrange } from '../passes/order.ts';
 import { type Drain, staysBelow } from '../passes/pack.ts';
 import { bound } from '../passes/search/bound.ts';
-import { reasonMeanings } from '../reasons.ts';
+import { type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { toSteps } from './steps.ts';
 
 /** A finished draft: its steps, and the imbalance after them. */
@@ -58,12 +58,30 @@ export function complete(
       detail: { group: group.id, policy: group.policy, servers, penalty: breaches * cluster.softPenalty },
     });
   }
+  const after = imbalances(cluster, score);
+  draft.warnings.push(...pastThresholds(cluster, after));
   return {
     steps,
     moves: arrangement.order.flatMap((i) => moves[i] ?? []),
     place,
-    after: imbalances(cluster, score),
+    after,
   };
+}
+
+/** Warns about policies that end worse than they began and above their thresholds. */
+export function pastThresholds(cluster: Cluster, after: Float64Array): Reason[] {
+  const before = imbalances(cluster, cluster.score);
+  return cluster.policies.flatMap(({ name, threshold }, p): Reason[] => {
+    const [was, is] = [float(before, p), float(after, p)];
+    if (!isWorse(is, was, threshold)) return [];
+    return [
+      {
+        code: 'past-threshold' satisfies ReasonCode,
+        text: `the moves bring the imbalance of policy ${name} from ${was.toFixed(3)} to ${is.toFixed(3)}, above its threshold of ${threshold}`,
+        detail: { policy: name, threshold, before: was, after: is },
+      },
+    ];
+  });
 }
 
 /** By VM: the reduction of the combined imbalance by its move, with all other moves done. */

@@ -1,0 +1,180 @@
+import type { ClusterFile } from '@kronos/placement';
+import * as highsModule from 'highs';
+
+/** The loader: the package's types describe its CommonJS build, but its ES module runs. */
+const load = highsModule.default as unknown as typeof highsModule.default.default;
+
+let solver: ReturnType<typeof load> | null = null;
+let solved = 0;
+
+export type Program = {
+  readonly objective: readonly string[];
+  readonly rows: readonly string[];
+  readonly binary: readonly string[];
+};
+
+/** Maximises with HiGHS: the value of each binary variable that is 1, or null when nothing is proven in the time. */
+export async function maximise(
+  { objective, rows, binary }: Program,
+  seconds = 20,
+): Promise<ReadonlySet<string> | null> {
+  if (solver === null || solved++ % 200 === 0) solver = load();
+  const highs = await solver;
+  const text = [
+    'Maximize',
+    ` obj: ${objective.join(' ')}`,
+    'Subject To',
+    ...rows.map((row, i) => ` r${i}: ${row}`),
+    'Binary',
+    ` ${binary.join(' ')}`,
+    'End',
+    '',
+  ].join('\n');
+  const { Status, Columns } = highs.solve(text, {
+    time_limit: seconds,
+    mip_rel_gap: 0,
+    mip_abs_gap: 0.5,
+    output_flag: false,
+  });
+  if (Status !== 'Optimal') return null;
+  return new Set(
+    binary.filter((name) => {
+      const column = Columns[name];
+      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
+    }),
+  );
+}
+
+/** Whether moves have an order in which each fits: VM and destination by number. */
+export function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
+  const at = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const memory = file.hosts.map((host) => host.memFreeMb ?? Number.POSITIVE_INFINITY);
+  const cpus = file.hosts.map((host) => host.vcpusFree ?? Number.POSITIVE_INFINITY);
+  const apart = (file.groups ?? []).filter((group) => group.policy === 'anti-affinity');
+  let left = [...moves];
+  while (left.length > 0) {
+    const next = left.find(([v, to]) => {
+      const vm = file.vms[v];
+      if (vm === undefined || (vm.memMb ?? 0) > (memory[to] ?? 0) || (vm.vcpus ?? 0) > (cpus[to] ?? 0)) return false;
+      return apart.every(
+        (group) =>
+          !group.vms.includes(vm.id) ||
+          group.vms.filter((id) => at[file.vms.findIndex((one) => one.id === id)] === to).length <
+            (group.maxServerPerHost ?? 1),
+      );
+    });
+    if (next === undefined) return false;
+    const [v, to] = next;
+    const vm = file.vms[v];
+    const from = at[v] ?? 0;
+    memory[to] = (memory[to] ?? 0) - (vm?.memMb ?? 0);
+    memory[from] = (memory[from] ?? 0) + (vm?.memMb ?? 0);
+    cpus[to] = (cpus[to] ?? 0) - (vm?.vcpus ?? 0);
+    cpus[from] = (cpus[from] ?? 0) + (vm?.vcpus ?? 0);
+    at[v] = to;
+    left = left.filter((move) => move !== next);
+  }
+  return true;
+}
+
+/** The best evacuation: VMs that leave, and all moves, the VMs that make room included. Null: not proven in the time. */
+export async function bestEvacuation(
+  file: ClusterFile,
+): Promise<{ readonly left: number; readonly moves: number } | null> {
+  const { hosts, vms, groups = [] } = file;
+  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const open = hosts.flatMap((host, h) => (host.status === 'disabled' ? [] : [h]));
+  const x = (v: number, h: number): string => `x${v}_${h}`;
+  const leaves = (v: number): boolean => hosts[home[v] ?? 0]?.status === 'disabled';
+  const places = vms.map((_, v) => [...new Set([home[v] ?? 0, ...open])]);
+  const rows = vms.map((_, v) => `${(places[v] ?? []).map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
+  for (const h of open) {
+    const here = vms.flatMap((vm, v) => (home[v] === h ? [vm] : []));
+    for (const [need, free] of [
+      [(v: number) => vms[v]?.memMb ?? 0, hosts[h]?.memFreeMb],
+      [(v: number) => vms[v]?.vcpus ?? 0, hosts[h]?.vcpusFree],
+    ] as const) {
+      if (free === undefined) continue;
+      const used = here.reduce((sum, vm) => sum + need(vms.indexOf(vm)), 0);
+      rows.push(`${vms.map((_, v) => `+ ${need(v)} ${x(v, h)}`).join(' ')} <= ${free + used}`);
+    }
+    for (const group of groups)
+      if (group.policy === 'anti-affinity')
+        rows.push(`${vms.flatMap((vm, v) => (group.vms.includes(vm.id) ? [`+ ${x(v, h)}`] : [])).join(' ')} <= 1`);
+  }
+  const objective = vms.flatMap((_, v) =>
+    (places[v] ?? []).filter((h) => h !== home[v]).map((h) => `+ ${leaves(v) ? 999 : -1} ${x(v, h)}`),
+  );
+  const binary = vms.flatMap((_, v) => (places[v] ?? []).map((h) => x(v, h)));
+  for (let cut = 0; cut < 30; cut++) {
+    const found = await maximise({ objective, rows, binary });
+    if (found === null) return null;
+    const moves = vms.flatMap((_, v) =>
+      (places[v] ?? []).filter((h) => h !== home[v] && found.has(x(v, h))).map((h) => [v, h] as const),
+    );
+    if (hasOrder(file, moves)) return { left: moves.filter(([v]) => leaves(v)).length, moves: moves.length };
+    rows.push(`${[...found].map((name) => `+ ${name}`).join(' ')} <= ${found.size - 1}`);
+  }
+  return null;
+}
+
+/** The best repair: groups that are whole at the end, and all moves. Null: not proven in the time. */
+export async function bestRepair(
+  file: ClusterFile,
+): Promise<{ readonly whole: number; readonly moves: number } | null> {
+  const { hosts, vms, groups = [] } = file;
+  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const x = (v: number, h: number): string => `x${v}_${h}`;
+  const all = hosts.map((_, h) => h);
+  const rows = vms.map((_, v) => `${all.map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
+  for (const h of all) {
+    const used = vms.reduce((sum, vm, v) => sum + (home[v] === h ? (vm.memMb ?? 0) : 0), 0);
+    rows.push(
+      `${vms.map((vm, v) => `+ ${vm.memMb ?? 0} ${x(v, h)}`).join(' ')} <= ${used + (hosts[h]?.memFreeMb ?? 0)}`,
+    );
+  }
+  const binary = vms.flatMap((_, v) => all.map((h) => x(v, h)));
+  const objective = vms.flatMap((_, v) => all.filter((h) => h !== home[v]).map((h) => `- 1 ${x(v, h)}`));
+  for (const [g, group] of groups.entries()) {
+    const members = group.vms.map((id) => vms.findIndex((vm) => vm.id === id));
+    binary.push(`y${g}`);
+    objective.push(`+ 999 y${g}`);
+    const count = (h: number): number => members.filter((v) => home[v] === h).length;
+    if (group.policy === 'anti-affinity')
+      for (const h of all) {
+        const sum = members.map((v) => `+ ${x(v, h)}`).join(' ');
+        const most = Math.max(1, count(h));
+        rows.push(`${sum} + ${most - 1} y${g} <= ${most}`);
+        // A host that holds one may take none.
+        if (count(h) >= 1)
+          for (const v of members) if (home[v] !== h) rows.push(`${x(v, h)} + ${sum} <= ${most + (most > 1 ? 0 : 1)}`);
+      }
+    else {
+      const own = all.filter((h) => count(h) > 0);
+      for (const h of own) binary.push(`z${g}_${h}`);
+      rows.push(`${own.map((h) => `+ z${g}_${h}`).join(' ')} - y${g} = 0`);
+      for (const v of members)
+        for (const h of all)
+          if (h !== home[v]) rows.push(own.includes(h) ? `${x(v, h)} - z${g}_${h} = 0` : `${x(v, h)} = 0`);
+    }
+  }
+  for (let cut = 0; cut < 30; cut++) {
+    const found = await maximise({ objective, rows, binary });
+    if (found === null) return null;
+    const moves = vms.flatMap((_, v) =>
+      all.filter((h) => h !== home[v] && found.has(x(v, h))).map((h) => [v, h] as const),
+    );
+    if (hasOrder(file, moves))
+      return { whole: groups.filter((_, g) => found.has(`y${g}`)).length, moves: moves.length };
+    rows.push(`${[...found].map((name) => `+ ${name}`).join(' ')} <= ${found.size - 1}`);
+  }
+  return null;
+}
+
+/** The groups that are whole when the VMs are at these hosts: `at` by VM id. */
+export function wholeGroups({ groups = [] }: ClusterFile, at: ReadonlyMap<string, string>): number {
+  return groups.filter(({ policy, vms }) => {
+    const hosts = new Set(vms.map((id) => at.get(id)));
+    return policy === 'affinity' ? hosts.size === 1 : hosts.size === vms.length;
+  }).length;
+}
