@@ -81,6 +81,7 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
     judgeServer(server, ['active', 'paused'], exempt, options) ??
     judgePower(server) ??
     judgeSource(task, facts) ??
+    judgeEvacuation(task, facts, options) ??
     judgeDestination(task, facts);
   if (refused !== null) return refused;
 
@@ -151,9 +152,18 @@ export function judgeSource(task: Task, { services }: Services): Verdict | null 
     return refuse('NovaClientError', 'source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
-  if (task.phase === 'evacuate' && evacuationIsOver(source))
-    return no(cancelled('reason-gone', `nova-compute on ${task.from} is enabled again: its servers stay`));
   return null;
+}
+
+/** A resident that makes room for an evacuation leaves an enabled host: the step that waits for it is judged by itself. */
+function judgeEvacuation(
+  task: Task,
+  { services }: Services,
+  { awaited }: Pick<CheckOptions, 'awaited'>,
+): Verdict | null {
+  const source = serviceOf(services, task.from);
+  if (task.phase !== 'evacuate' || awaited || source === null || !evacuationIsOver(source)) return null;
+  return no(cancelled('reason-gone', `nova-compute on ${task.from} is enabled again: its servers stay`));
 }
 
 export function judgeDestination(task: Task, { services }: Services): Verdict | null {

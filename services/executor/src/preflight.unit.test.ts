@@ -97,6 +97,10 @@ describe('the services', () => {
     expect(judge({}, { phase: 'evacuate' })).toBe('reason-gone Cancelled none');
   });
 
+  it('a resident that makes room for an evacuation leaves a host that is enabled', () => {
+    expect(judge({}, { phase: 'evacuate' }, { awaited: true })).toBe('nothing against it');
+  });
+
   it('two services of one name are no certain knowledge', () => {
     expect(judge({ services: [service('h1'), service('h2'), service('h2')] })).toContain('destination-unknown');
   });

@@ -12,7 +12,8 @@ export function goneReason(plan: Pick<PlanFacts, 'proposed'>, snapshot: Snapshot
   for (const step of proposed) {
     const { phase, serverName, from } = step;
     const source = snapshot.hosts.find(({ name }) => name === from);
-    if (phase === 'evacuate' && source !== undefined && evacuationIsOver(source.service))
+    // A step that others wait for may move a resident off an enabled host to make room: the others show whether their reason holds.
+    if (phase === 'evacuate' && !awaited.has(step.taskId) && source !== undefined && evacuationIsOver(source.service))
       return gone(`${from} is enabled again: its VMs stay`, step);
     if (phase === 'affinity' && !awaited.has(step.taskId) && repairsNothing(step, snapshot))
       return gone(`the server groups of ${serverName} hold their rules again`, step);

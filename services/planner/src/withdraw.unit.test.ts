@@ -47,6 +47,19 @@ describe('a plan that waits for approval', () => {
     expect(goneReason(waiting({ phase: 'affinity', groups: unknown }), cloud(false))).toBeNull();
   });
 
+  it('refuses: while a resident makes room for the evacuation of another host', () => {
+    const log = testLog();
+    log.configured();
+    const id = log.proposed([
+      { serverId: 'vm2', from: 'h2', to: 'h3', phase: 'evacuate' },
+      { serverId: 'vm1', from: 'h1', to: 'h2', phase: 'evacuate', dependsOn: [1] },
+    ]);
+    const plan = log.state().plans.get(id);
+    if (plan === undefined) throw new Error('the plan does not wait');
+    expect(goneReason(plan, cloud(true, { vm2: 'h2' }))).toBeNull();
+    expect(goneReason(plan, cloud(false, { vm2: 'h2' }))).toMatchObject({ text: 'h1 is enabled again: its VMs stay' });
+  });
+
   it('does nothing: a plan of another phase rests on none of these facts', () => {
     expect(goneReason(waiting({ phase: 'spread', groups: GROUPS }), cloud(false, { vm2: 'h3' }))).toBeNull();
   });
