@@ -225,6 +225,7 @@ describe('the console shows', () => {
   });
 
   it('a plan that waits: without a step, its hosts after it are others at once; the VM of a step says where it would go', async () => {
+    log.about('idle').configured({ approval: 'manual' });
     const waiting = log.about('idle').decided('proposed', [
       { serverId: 'uuid-1', from: 'host-1', to: 'host-4' },
       { serverId: 'uuid-2', from: 'host-1', to: 'host-5', dependsOn: [1] },

@@ -109,7 +109,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const bandRect = (band, x) =>
     band === null
       ? ''
-      : svg`<rect class="band" x=${x(band)} width=${Math.min(side + 40, size(band.high)) - size(Math.max(0, band.low))} y=${TOP - 6} height=${height - TOP + 4}></rect>`;
+      : svg`<rect class="band" x=${x(band)} width=${Math.max(0, Math.min(side + 40, size(band.high)) - size(Math.max(0, band.low)))} y=${TOP - 6} height=${height - TOP + 4}></rect>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the plan">
     <svg class="ribbons" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`${steps.length} moves between ${touched.length} hosts; the table has the numbers`}>
       ${bandRect(bandBefore, (band) => left - Math.min(side + 40, size(band.high)))}${bandRect(bandAfter, (band) => right + size(Math.max(0, band.low)))}
