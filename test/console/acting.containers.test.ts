@@ -236,7 +236,7 @@ describe('a person', () => {
   it('drains hosts in turn: reads where the VMs go, confirms each drain, and ends it after the maintenance', async () => {
     await open(view());
     await logIn();
-    await page.getByRole('link', { name: 'Drain several hosts in turn' }).click();
+    await page.getByRole('link', { name: 'Rolling maintenance' }).click();
     const hosts = region('Hosts');
     await hosts.getByLabel('Order').selectOption('rolling');
     for (const name of [HOST, 'host-2']) await hosts.getByRole('checkbox', { name, exact: true }).check();
