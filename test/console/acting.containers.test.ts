@@ -284,7 +284,7 @@ describe('a person', () => {
     await dialog().getByText('at most 3 moves').waitFor();
     await dialog().getByText('flavor old.small becomes new.small').waitFor();
     expect(await confirm('Plan moves to another cell')).toContain('requested a plan between cells to idle');
-    await region('What happened').getByText('requested a plan between cells').waitFor();
+    await region('What happened').getByText('asked for a plan between cells').waitFor();
     await open('#/aggregates/far');
     await button('Pause').waitFor();
     expect(await button('Plan moves to another cell').count()).toBe(0);
