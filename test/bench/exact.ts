@@ -7,17 +7,14 @@ const load = highsModule.default as unknown as typeof highsModule.default.defaul
 let solver: ReturnType<typeof load> | null = null;
 let solved = 0;
 
-export type Program = {
+type Program = {
   readonly objective: readonly string[];
   readonly rows: readonly string[];
   readonly binary: readonly string[];
 };
 
 /** Maximises with HiGHS: the value of each binary variable that is 1, or null when nothing is proven in the time. */
-export async function maximise(
-  { objective, rows, binary }: Program,
-  seconds = 20,
-): Promise<ReadonlySet<string> | null> {
+async function maximise({ objective, rows, binary }: Program, seconds = 20): Promise<ReadonlySet<string> | null> {
   if (solver === null || solved++ % 200 === 0) solver = load();
   const highs = await solver;
   const text = [
@@ -46,7 +43,7 @@ export async function maximise(
 }
 
 /** Whether moves have an order in which each fits: VM and destination by number. */
-export function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
+function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
   const at = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
   const memory = file.hosts.map((host) => host.memFreeMb ?? Number.POSITIVE_INFINITY);
   const cpus = file.hosts.map((host) => host.vcpusFree ?? Number.POSITIVE_INFINITY);

@@ -15,7 +15,7 @@ export type Segment = {
 };
 
 /** A migration of any kind, while it was under way. */
-export type UnderWay = {
+type UnderWay = {
   readonly migration: Migration;
   readonly fromMs: number;
   readonly untilMs: number;

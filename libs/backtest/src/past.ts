@@ -38,7 +38,7 @@ export type NovaHistory = {
 };
 
 /** What is not known at a time: how many of each. */
-export type Unknown = Reconstructed['unknown'];
+type Unknown = Reconstructed['unknown'];
 
 /** The cloud at one time. */
 export type CloudThen = {

@@ -10,7 +10,7 @@ import { BacktestDirectory, NothingToTest } from './errors.ts';
 import { paceOf } from './pace.ts';
 import { type ReadNovaInput, readNova } from './readNova.ts';
 import { windowReader } from './readSeries.ts';
-import { type Parameters, readParameters, SOURCES, sourcesIn, windowsOf, writeParameters } from './sources.ts';
+import { type Parameters, readParameters, sourcesIn, windowsOf, writeParameters } from './sources.ts';
 import { queriesOf } from './steps.ts';
 
 export type ReadInput = {
@@ -99,5 +99,3 @@ export async function readPast(input: ReadInput): Promise<Parameters> {
     }
   return parameters;
 }
-
-export { SOURCES };

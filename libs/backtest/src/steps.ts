@@ -223,7 +223,7 @@ function unknownIn(snapshot: Snapshot, then: CloudThen, down: ReadonlySet<string
  * Hosts that were down: no value of their own, and none of a VM on them, while others have values. Nova keeps no history of its
  * services. Null: nothing tells.
  */
-export function hostsDown(lists: CloudLists, answers: MatchedAnswers): ReadonlySet<string> | null {
+function hostsDown(lists: CloudLists, answers: MatchedAnswers): ReadonlySet<string> | null {
   const alive = new Set(answers.hosts.flatMap(({ matched: one }) => [...one.instant.keys()]));
   if (alive.size === 0 || !lists.services.ok || !lists.servers.ok) return null;
   const vms = new Set(answers.vms.flatMap(({ matched: one }) => [...one.instant.keys()]));

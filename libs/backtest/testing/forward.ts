@@ -1,7 +1,7 @@
 /** The life of a server, forwards: what happens to it, what is true at each time, and what Nova keeps of it. */
 import type { Flavor, InstanceAction, Migration, Server } from '@kronos/openstack';
 
-export const flavor = (name: string, ramMb: number): Flavor => ({
+const flavor = (name: string, ramMb: number): Flavor => ({
   name,
   vcpus: 2,
   ramMb,
@@ -21,7 +21,7 @@ export type Deed =
   | { readonly deed: 'wait' };
 
 /** The truth at a time; null: the server does not exist. */
-export type Truth = {
+type Truth = {
   readonly host: string;
   readonly status: string;
   readonly flavor: Flavor;

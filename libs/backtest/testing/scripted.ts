@@ -20,7 +20,7 @@ export const STEP_MS = 300_000;
 /** Something that happens this long after the start. */
 export type Scene = { readonly atMs: number; readonly act: ActInput | ((cloud: Clients) => Promise<void>) };
 
-export type Clients = {
+type Clients = {
   readonly sim: Sim;
   readonly nova: Nova;
   readonly placement: Placement;

@@ -9,7 +9,7 @@ export type ServiceName = (typeof serviceNames)[number];
 export const REPORTED_REASON = 500;
 
 /** A part of what a readiness check needs, and why it fails. */
-export const failingPartSchema = z.object({
+const failingPartSchema = z.object({
   /** Code of an error (`KRONOS_HTTP_TIMEOUT`), or of a state (`call-in-progress`, `storage-full`). */
   code: z.string(),
   /** The API, list, query, stream or aggregate. */

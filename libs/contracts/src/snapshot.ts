@@ -53,7 +53,6 @@ const serverCellSchema = z.object({
   /** Size of its huge pages; null: ordinary memory. */
   pageSizeKb: z.int().min(1).nullable(),
 });
-export type ServerCell = z.infer<typeof serverCellSchema>;
 
 const hostObservationSchema = z.object({
   /** Nova's service host: the identity of a host. */
@@ -161,7 +160,7 @@ const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERRO
 export type Health = z.infer<typeof healthSchema>;
 
 /** Why an answer is not HEALTHY, or gives fewer values than it has series. */
-export const answerCauses = [
+const answerCauses = [
   /** Prometheus does not answer. */
   'unreachable',
   /** Prometheus refuses the credentials. */

@@ -189,7 +189,12 @@ function changed({ snapshot, state }, { policies, away }, core) {
   return core.decideInput(state, { ...snapshot, hosts, policies: own });
 }
 
-/** @param page what the page's own program has checked and loaded */
+/**
+ * Called by boot.js, which loads this part of the file once its digest is checked.
+ *
+ * @public
+ * @param page what the page's own program has checked and loaded
+ */
 export async function show(page) {
   const { core, manifest, signature, parts, state } = page;
   const files = JSON.parse(parts.recording);

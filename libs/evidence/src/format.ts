@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { EvidenceInvalid } from './errors.ts';
 
 /** The parts, in the order of the page. `core` and `view` are programs; `files` and `snapshots` are the recording. */
-export const PARTS = ['recording', 'snapshots', 'core', 'view'] as const;
-export type PartName = (typeof PARTS)[number];
+const PARTS = ['recording', 'snapshots', 'core', 'view'] as const;
+type PartName = (typeof PARTS)[number];
 
 const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 const manifestSchema = z.strictObject({

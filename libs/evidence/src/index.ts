@@ -1,5 +1,5 @@
 export * from './errors.ts';
-export { type Evidence, type Manifest, readEvidence } from './format.ts';
-export { type Made, MOST_BYTES, makeEvidence } from './make.ts';
+export { readEvidence } from './format.ts';
+export { makeEvidence } from './make.ts';
 export { snapshotsIn, withRecordingOf } from './open.ts';
-export { isSigned, publicKeyIn } from './sign.ts';
+export { publicKeyIn } from './sign.ts';

@@ -22,7 +22,7 @@ import { patchOf } from './patch.ts';
 import { signed } from './sign.ts';
 
 /** Bytes of a file. */
-export const MOST_BYTES = 3_000_000;
+const MOST_BYTES = 3_000_000;
 
 export type MakeInput = {
   readonly history: History;

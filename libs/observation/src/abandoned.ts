@@ -5,7 +5,7 @@ import type { Migration, Server } from '@kronos/openstack';
  * Time without a change after which a row that contradicts its server counts no more. Longer than Nova ever takes to make its records
  * consistent, and longer than the interval at which a compute notes the progress of a migration.
  */
-export const ABANDONED_AFTER_MS = 300_000;
+const ABANDONED_AFTER_MS = 300_000;
 
 /** The statuses in which a compute works on a live migration: meanwhile its server has the task state `migrating`. */
 const AT_WORK: ReadonlySet<string> = new Set(['queued', 'preparing', 'running', 'running (post-copy)']);

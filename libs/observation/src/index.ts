@@ -1,6 +1,6 @@
 export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
-export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions, ProviderCapacity } from './cloud.ts';
+export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { createLimiter } from './limit.ts';

@@ -537,6 +537,8 @@ describe('migrations', () => {
         sourceNode: 'cmp1.example',
         destCompute: null,
         destNode: null,
+        oldTypeId: null,
+        newTypeId: null,
         createdAt: '2026-01-01T00:00:00.000Z',
         updatedAt: null,
       },

@@ -306,7 +306,7 @@ export type AttemptFailure = {
 };
 
 /** A destination that Nova refused for a server. */
-export type RefusalFact = {
+type RefusalFact = {
   readonly sequence: number;
   readonly atMs: number;
   readonly serverId: string;

@@ -23,7 +23,7 @@ export type CalibratedHost = {
 };
 
 /** Why predictions of a policy are off by more than its threshold. */
-export type CalibrationCause = 'wrong-label' | 'host-sizes' | 'load-depends-on-host';
+type CalibrationCause = 'wrong-label' | 'host-sizes' | 'load-depends-on-host';
 
 export type Calibration = {
   readonly hosts: readonly CalibratedHost[];

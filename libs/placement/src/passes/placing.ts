@@ -113,7 +113,8 @@ class Attempt {
     this.#residents = Array.from({ length: cluster.H }, () => []);
     if (wanted.residents)
       for (let vm = 0; vm < cluster.V; vm++)
-        if (this.#isWanted[vm] === 0 && draft.movable(vm) && !isAffine(draft, vm)) this.#residents[int(this.#place, vm)]?.push(vm);
+        if (this.#isWanted[vm] === 0 && draft.movable(vm) && !isAffine(draft, vm))
+          this.#residents[int(this.#place, vm)]?.push(vm);
   }
 
   run(behind: number, extra: number): Placing['moves'] | null {

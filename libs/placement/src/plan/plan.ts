@@ -69,7 +69,7 @@ export function complete(
 }
 
 /** Warns about policies that end worse than they began and above their thresholds. */
-export function pastThresholds(cluster: Cluster, after: Float64Array): Reason[] {
+function pastThresholds(cluster: Cluster, after: Float64Array): Reason[] {
   const before = imbalances(cluster, cluster.score);
   return cluster.policies.flatMap(({ name, threshold }, p): Reason[] => {
     const [was, is] = [float(before, p), float(after, p)];

@@ -17,7 +17,6 @@ const standings = {
   unknown: ['dim', 'Nothing decided yet'],
 };
 export const standingOf = (name) => standings[name];
-export const standing = (name) => html`<span class=${standings[name][0]}>${standings[name][1]}</span>`;
 
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>

@@ -15,7 +15,7 @@ const NAMES = 190;
 const NARROW = 700;
 
 /** Values of every host after these steps, by the index of the policy. */
-export function valuesAfter(picture, steps, policy) {
+function valuesAfter(picture, steps, policy) {
   const name = picture.policies[policy].policy;
   const values = new Map(picture.hosts.map(({ name: host, values: of }) => [host, of[policy]]));
   const add = (host, by) => {

@@ -24,7 +24,7 @@ export const sideOf = (value, band) =>
         : 'even';
 
 /** One sentence, for those who do not see the picture. */
-export function sentenceOf(policy, values, threshold) {
+function sentenceOf(policy, values, threshold) {
   const band = bandOf(values, threshold);
   if (band === null) return `${policy}: no host has a value`;
   const sides = values.map((value) => sideOf(value, band));
