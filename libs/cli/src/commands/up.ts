@@ -236,7 +236,8 @@ const statusOf = (url: string): Promise<number> =>
 async function stopAll(run: Run, config: Config): Promise<void> {
   if (run.keepers.size === 0) return;
   run.shell.terminal.out('Stopping ...\n');
-  const stopping = (names: readonly string[]) => Promise.all(names.map((name) => run.keepers.get(name)?.stop()));
+  const stopping = (names: readonly string[]) =>
+    Promise.all(names.flatMap((name) => run.keepers.get(name)?.stop() ?? []));
   await stopping(['scorer', 'planner', 'executor']);
   await archived(run, config).catch(() => {});
   await stopping(['ledger']);

@@ -1,0 +1,122 @@
+#!/usr/bin/env node
+// The form of the code: how large it is, and which functions are longer, more branched or wider than the limits of
+// scripts/lint/form.json.
+//   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages
+//   node scripts/form.mjs --check    fails for a function over a limit that scripts/lint/formExceptions.json does not list, and
+//                                    for an exception that no function needs any more
+//   node scripts/form.mjs --record   writes the exceptions of today; new ones need a reason
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const LIST = join(root, 'scripts/lint/formExceptions.json');
+/** The reason of exceptions that were there before the limits. */
+const OLD = 'older than the limits: shorten it with the next change';
+
+const SOURCE = /\.(ts|js|mjs)$/;
+const TEST = /\.test\.ts$/;
+
+/** Paths of all source files below a directory, relative to the root. */
+function* sources(directory) {
+  for (const entry of readdirSync(join(root, directory), { withFileTypes: true })) {
+    if (entry.name === 'node_modules') continue;
+    const path = `${directory}/${entry.name}`;
+    if (entry.isDirectory()) yield* sources(path);
+    else if (SOURCE.test(entry.name)) yield path;
+  }
+}
+
+const packages = ['libs', 'services', 'tools'].flatMap((parent) => {
+  try {
+    return readdirSync(join(root, parent)).map((name) => `${parent}/${name}`);
+  } catch {
+    return [];
+  }
+});
+
+const kindOf = (path) => (TEST.test(path) ? 'tests' : /\/testing\//.test(path) ? 'testing' : 'source');
+const linesOf = (path) => readFileSync(join(root, path), 'utf8').split('\n').length - 1;
+
+/** Lines of one place by kind. */
+function sizeOf(directory) {
+  const lines = { source: 0, tests: 0, testing: 0 };
+  for (const path of sources(directory)) lines[kindOf(path)] += linesOf(path);
+  return lines;
+}
+
+/** The packages that the sources of a package import. */
+function arrowsOf(directory) {
+  const own = JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8')).name;
+  const to = new Set();
+  for (const path of sources(directory)) {
+    if (kindOf(path) !== 'source') continue;
+    for (const [, name] of readFileSync(join(root, path), 'utf8').matchAll(/from '(@kronos\/[a-z-]+)/g))
+      if (name !== own) to.add(name);
+  }
+  return [...to].sort();
+}
+
+/** Functions over a limit as `path: function: rule` with the value. Tests are lists of cases, and are left out. */
+function overLimits() {
+  const oxlint = join(root, 'node_modules/.bin/oxlint');
+  const args = ['-c', 'scripts/lint/form.json', '-f', 'json', 'libs', 'services', 'scripts', 'test'];
+  const { stdout, error } = spawnSync(oxlint, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 });
+  if (error) throw error;
+  const found = new Map();
+  for (const { message, code, filename } of JSON.parse(stdout).diagnostics) {
+    const path = relative(root, join(root, filename));
+    if (TEST.test(path)) continue;
+    const name = /[`']([^`']+)[`']/.exec(message)?.[1] ?? 'a function without a name';
+    const value = Number(/\((\d+)\)/.exec(message)?.[1] ?? /complexity of (\d+)/.exec(message)?.[1]);
+    const key = `${path}: ${name}: ${/\((.*)\)/.exec(code)?.[1] ?? code}`;
+    found.set(key, Math.max(found.get(key) ?? 0, value));
+  }
+  return found;
+}
+
+const listed = () => JSON.parse(readFileSync(LIST, 'utf8'));
+
+function check() {
+  const exceptions = listed();
+  const found = overLimits();
+  const problems = [];
+  for (const [key, value] of found) {
+    const most = exceptions[key]?.most;
+    if (most === undefined)
+      problems.push(`${key}: ${value}: split it, or list it in scripts/lint/formExceptions.json with the reason`);
+    else if (value > most) problems.push(`${key}: ${value}, and its exception allows ${most}: split it`);
+  }
+  for (const key of Object.keys(exceptions))
+    if (!found.has(key))
+      problems.push(`${key}: no exception is needed any more: delete it (node scripts/form.mjs --record)`);
+  for (const problem of problems) console.error(problem);
+  return problems.length === 0;
+}
+
+function record() {
+  const before = listed();
+  const found = [...overLimits()].sort(([a], [b]) => (a < b ? -1 : 1));
+  const after = Object.fromEntries(found.map(([key, most]) => [key, { most, why: before[key]?.why ?? OLD }]));
+  writeFileSync(LIST, `${JSON.stringify(after, null, 2)}\n`);
+}
+
+function figures() {
+  const over = {};
+  for (const key of overLimits().keys()) {
+    const rule = key.split(': ').at(-1);
+    over[rule] = (over[rule] ?? 0) + 1;
+  }
+  const lines = Object.fromEntries([...packages, 'test', 'scripts'].map((directory) => [directory, sizeOf(directory)]));
+  const total = { source: 0, tests: 0, testing: 0 };
+  for (const size of Object.values(lines)) for (const kind of Object.keys(total)) total[kind] += size[kind];
+  const arrows = Object.fromEntries(packages.map((directory) => [directory, arrowsOf(directory)]));
+  const npmScripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts).length;
+  return { total, over, npmScripts, lines, arrows };
+}
+
+const [mode] = process.argv.slice(2);
+if (mode === '--check') process.exitCode = check() ? 0 : 1;
+else if (mode === '--record') record();
+else console.log(JSON.stringify(figures(), null, 2));
