@@ -409,7 +409,8 @@ onEachServer('append', { concurrent: true }, (bench) => {
   test('a restore: an outage longer than the request timeout loses nothing', async () => {
     const { server, log } = await bench.provisioned();
     const proxy = bench.closing.add(await startProxy(server.port));
-    const writer = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    // Long enough for the requests before the outage, also on a busy machine.
+    const writer = await bench.connect(proxy, { requestTimeoutMs: 2_000 });
     const asked = () => proxy.sentSince(0).split('$JS.API.STREAM.INFO.KRONOS_LOG').length - 1;
     // Stored, and without an answer; then nobody answers the question which of them are stored.
     proxy.muteAt('kronos.results.');

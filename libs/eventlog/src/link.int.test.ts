@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import { connect, nkeys, TimeoutError } from '@nats-io/transport-node';
@@ -206,8 +207,21 @@ onEachServer('the connection', { concurrent: true }, (bench) => {
 
   test.runIf(hasOpenssl)('TLS with an authority of our own, and only with it', async () => {
     const at = (name: string) => join(dir, `${bench.found.version}-${name}`);
-    execFileSync('openssl', [
-      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
+    // Beside the event loop: a connection of another test must not wait for it.
+    await promisify(execFile)('openssl', [
+      ...[
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:prime256v1',
+        '-nodes',
+        '-days',
+        '2',
+        '-subj',
+        '/CN=localhost',
+      ],
       ...['-addext', 'subjectAltName=DNS:localhost', '-keyout', at('key.pem'), '-out', at('cert.pem')],
     ]);
     const config = `tls { cert_file: "${at('cert.pem')}", key_file: "${at('key.pem')}" }`;
