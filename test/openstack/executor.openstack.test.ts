@@ -337,7 +337,9 @@ describe('the executor on a real OpenStack', () => {
       data: {
         errorType: 'MigrationFailed',
         reason: { code: 'no-valid-host', text: expect.stringContaining('No valid host was found') },
-        hostAtFault: 'cmp5',
+        // A rule of the scheduler charges no host.
+        cause: 'scheduler',
+        hostAtFault: null,
         nova: { status: 'error' },
         retryPending: true,
       },
