@@ -77,10 +77,10 @@ describe('the scorer on a real OpenStack with a real Prometheus', () => {
       ['cmp2', 'up', 'enabled'],
       ['cmp3', 'up', 'enabled'],
     ]);
-    expect(snapshot.hosts.map((one) => one.inventory?.VCPU)).toMatchObject([
-      { capacity: 256, used: 4, minUnit: 1, maxUnit: 64, stepSize: 1 },
-      { capacity: 256, used: 2, minUnit: 1, maxUnit: 64, stepSize: 1 },
-      { capacity: 256, used: 0, minUnit: 1, maxUnit: 64, stepSize: 1 },
+    expect(snapshot.hosts.map((one) => one.inventory?.VCPU)).toEqual([
+      { capacity: 256, total: 64, used: 4, minUnit: 1, maxUnit: 64, stepSize: 1 },
+      { capacity: 256, total: 64, used: 2, minUnit: 1, maxUnit: 64, stepSize: 1 },
+      { capacity: 256, total: 64, used: 0, minUnit: 1, maxUnit: 64, stepSize: 1 },
     ]);
     expect(snapshot.servers.map((one) => one.id)).toEqual([...ids].sort());
     for (const one of snapshot.servers) {
