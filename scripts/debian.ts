@@ -235,7 +235,7 @@ Priority: optional
 Description: balance the hosts of an OpenStack cloud
  Kronos keeps the hosts of an OpenStack cloud balanced, or gathers its virtual
  machines on few hosts, by live migration. It explains every move, waits for an
- approval if it is told to, and can replay each decision.
+ approval where you ask for it, and can replay each decision.
  .
  The package has the command kronos, the four services as systemd units, and
  their Node.js.

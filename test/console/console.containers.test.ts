@@ -169,7 +169,7 @@ describe('the console shows', () => {
     await page.mouse.move(box.x + box.width - 8, y);
     await page.mouse.down();
     await page.mouse.move(box.x + 4, y, { steps: 4 });
-    // The page follows before the thumb is let go.
+    // The page follows before the thumb is released.
     await region('Hosts at that moment').waitFor();
     expect(await thumb.inputValue()).toBe('0');
     const read = page.waitForResponse((response) => response.url().includes('/imbalance'));

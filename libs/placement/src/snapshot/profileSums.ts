@@ -12,7 +12,7 @@ const FAR = 0.1;
 /** How near a ratio must be to a factor to name it. */
 const NEAR = 0.15;
 
-/** Factors between units that people mix up: the weights are so many times too small (or large). */
+/** Factors between units that people mix up: the weights are too small (or large) by one of them. */
 const FACTORS = [100, 1000, 1024, 1e6, 2 ** 20, 1e9, 2 ** 30] as const;
 
 type Input = ScoreInput & Pick<Snapshot, 'servers' | 'vmReadings'>;
