@@ -100,6 +100,36 @@ describe.each(servers)('a reader up to the end of a stream, on nats-server $vers
 
   const services = { families: ['services'], since: 'all', end: true } as const;
 
+  it('up to the end hands over each subject, also one whose message is replaced while the reading begins', async () => {
+    for (const instance of ['x', 'y']) await report(instance);
+    const link = await Link.open({ servers: [server.url], name: 'reader' });
+    const { consumers } = link.jsm;
+    const add = consumers.add.bind(consumers);
+    consumers.add = async (...args) => {
+      // The end is known, and nothing is read yet.
+      await report('x');
+      return add(...args);
+    };
+    const seen = new Set<string>();
+    const { promise: ended, resolve, reject } = Promise.withResolvers<readonly string[]>();
+    const reader = new OrderedReader(link, {
+      stream: streamNames.services,
+      start: { at: 'sequence', sequence: 1 },
+      contiguous: false,
+      onMessage: ({ subject }) => seen.add(subject),
+      onCaughtUp: () => resolve([...seen]),
+      onFailure: reject,
+    });
+    try {
+      const read = await ended;
+      const { state } = await link.jsm.streams.info(streamNames.services, { subjects_filter: '>' });
+      expect(read.toSorted()).toEqual(Object.keys(state.subjects ?? {}).sort());
+    } finally {
+      await reader.stop();
+      await link.close();
+    }
+  });
+
   it('of a command ends with an error that names the stream, when the server sends nothing', async () => {
     await report('a');
     const proxy = await startProxy(server.port);

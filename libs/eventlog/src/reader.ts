@@ -81,8 +81,9 @@ export type ReaderOptions = {
   /** The reader has, at this moment, everything that the stream has. */
   readonly onLevel?: () => void;
   /**
-   * The reader has everything that the stream had when the reading began. The server's count of pending messages alone does not
-   * say so: nats-server 2.9 counts a message twice that is stored while the consumer is made.
+   * The reader has everything that the stream had when the reading began; of a stream that keeps one message per subject, the
+   * newest of each subject. The server's count of pending messages alone does not say so: nats-server 2.9 counts a message twice
+   * that is stored while the consumer is made.
    */
   readonly onCaughtUp?: () => void;
   /** The reader has ended and will bring nothing more. */
@@ -92,6 +93,21 @@ export type ReaderOptions = {
 };
 
 type Ending = 'lost' | 'stopped' | 'gap';
+
+/** What a reader up to the end must have handed over: the last sequence, and one message of each of these subjects. */
+type Goal = { readonly sequence: number; readonly unread: Set<string> };
+
+/**
+ * The end of the stream as it is now. Where the stream keeps one message per subject, a newer message removes one that the reader
+ * has yet to reach, and comes after the last sequence of now: its subject is unread until then.
+ */
+async function goalOf(link: Link, { stream, filter }: ReaderOptions): Promise<Goal> {
+  const info = await link.ask(() => link.jsm.streams.info(stream));
+  if (info.config.max_msgs_per_subject !== 1) return { sequence: info.state.last_seq, unread: new Set() };
+  const bySubject = { subjects_filter: filter ?? '>' };
+  const { state } = await link.ask(() => link.jsm.streams.info(stream, bySubject));
+  return { sequence: state.last_seq, unread: new Set(Object.keys(state.subjects ?? {})) };
+}
 
 /**
  * An ordered reader of a stream: an ephemeral pull consumer without acks, created again from the next message whenever there
@@ -108,8 +124,8 @@ export class OrderedReader {
   /** The last consumer that was made, until it is deleted. */
   #consumer: string | null = null;
   #stopped = false;
-  /** The last sequence of the stream when the reading began; null: not asked yet. */
-  #end: number | null = null;
+  /** What the stream had when the reading began; null: not asked yet. */
+  #goal: Goal | null = null;
   /** Attempts since the last one that brought a message. */
   #failures = 0;
   /** When it last got something, or was level, ms of the monotonic clock; null once it was level. */
@@ -193,8 +209,7 @@ export class OrderedReader {
         this.#serial++;
         // One whose connection was lost could not be deleted then.
         this.#forget();
-        if (this.#options.onCaughtUp !== undefined)
-          this.#end ??= (await this.#link.ask(() => this.#link.jsm.streams.info(this.#options.stream))).state.last_seq;
+        if (this.#options.onCaughtUp !== undefined) this.#goal ??= await goalOf(this.#link, this.#options);
         const config = this.#config();
         this.#consumer = config.name;
         const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, config));
@@ -216,15 +231,7 @@ export class OrderedReader {
         if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
         this.#trouble = null;
         if (info.num_pending === 0) this.#level();
-        const session = new Session(this.#link, this.#options, info.name, this.#last, {
-          moved: (sequence) => {
-            this.#last = sequence;
-          },
-          handedOver: (sequence) => {
-            if (this.#end !== null && sequence >= this.#end) this.#options.onCaughtUp?.();
-          },
-          level: () => this.#level(),
-        });
+        const session = new Session(this.#link, this.#options, info.name, this.#last, this.#hooks());
         this.#session = session;
         const ending = await session.ended;
         this.#session = null;
@@ -292,6 +299,20 @@ export class OrderedReader {
     return this.#stopped;
   }
 
+  #hooks(): SessionHooks {
+    return {
+      moved: (sequence) => {
+        this.#last = sequence;
+      },
+      handedOver: (sequence, subject) => {
+        this.#goal?.unread.delete(subject);
+        if (this.#goal !== null && sequence >= this.#goal.sequence && this.#goal.unread.size === 0)
+          this.#options.onCaughtUp?.();
+      },
+      level: () => this.#level(),
+    };
+  }
+
   #level(): void {
     this.#waitsSince = null;
     this.#options.onLevel?.();
@@ -309,7 +330,7 @@ export class OrderedReader {
 /** Callbacks from a session to its reader. */
 type SessionHooks = {
   readonly moved: (sequence: number) => void;
-  readonly handedOver: (sequence: number) => void;
+  readonly handedOver: (sequence: number, subject: string) => void;
   readonly level: () => void;
 };
 
@@ -440,7 +461,7 @@ class Session {
       sequence,
       storedAt: info.storedAt,
     });
-    this.#hooks.handedOver(sequence);
+    this.#hooks.handedOver(sequence, message.subject);
     if (info.pending === 0) this.#hooks.level();
     this.pullMore();
   }
