@@ -25,13 +25,14 @@ export type Target = { readonly job: string; readonly address: string; readonly 
 /**
  * A Prometheus of its own that scrapes the targets every second.
  *
- * @param past a file in the format of OpenMetrics, with what it has scraped before
+ * @param more `past`: a file in the format of OpenMetrics, with what it has scraped before; `remoteRead`: the URL of a store that
+ * every query reads, too.
  */
 export async function startPrometheus(
   program: string,
   targets: readonly Target[],
-  more: readonly string[] = [],
-  past: string | null = null,
+  args: readonly string[] = [],
+  more: { readonly past?: string; readonly remoteRead?: string } = {},
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-prometheus-'));
   const [port = 0] = await freePorts(1);
@@ -45,10 +46,17 @@ export async function startPrometheus(
       })),
   }));
   const file = join(directory, 'prometheus.yml');
-  writeFileSync(file, JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: jobs }));
-  if (past !== null) {
+  const remote = more.remoteRead === undefined ? {} : { remote_read: [{ url: more.remoteRead, read_recent: true }] };
+  writeFileSync(file, JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: jobs, ...remote }));
+  if (more.past !== undefined) {
     const promtool = await findPrometheus('promtool');
-    execFileSync(promtool ?? 'promtool', ['tsdb', 'create-blocks-from', 'openmetrics', past, join(directory, 'data')]);
+    execFileSync(promtool ?? 'promtool', [
+      'tsdb',
+      'create-blocks-from',
+      'openmetrics',
+      more.past,
+      join(directory, 'data'),
+    ]);
   }
   const child: ChildProcess = spawn(
     program,
@@ -56,7 +64,7 @@ export async function startPrometheus(
       `--config.file=${file}`,
       `--storage.tsdb.path=${join(directory, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
-      ...more,
+      ...args,
     ],
     { stdio: 'ignore' },
   );

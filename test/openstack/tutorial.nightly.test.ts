@@ -156,7 +156,7 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
     endKernels = systemClock.every(250, () => {
       for (const kernel of written) kernel.write();
     });
-    metrics = await startPrometheus(prometheus ?? '', targets, [], past);
+    metrics = await startPrometheus(prometheus ?? '', targets, [], { past });
     const counted = async (metric: string, series: number): Promise<boolean> => {
       const answer = await fetch(`${metrics.url}/api/v1/query?query=${encodeURIComponent(`count(${metric})`)}`);
       const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };

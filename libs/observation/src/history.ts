@@ -6,6 +6,7 @@ import {
   MAX_FORECAST_POINTS,
   MAX_FORECAST_VALUES,
   type Policy,
+  some,
   type VmHistory,
 } from '@kronos/contracts';
 import { matchVms, type Prometheus, type RangeSeries, type VmNames } from '@kronos/prometheus';
@@ -97,7 +98,9 @@ export class HistoryReader {
             missing.map((time) =>
               limit(async () => {
                 const range = { startMs: time - days * DAY_MS, endMs: time - DAY_MS, stepMs: DAY_MS };
-                const { series } = await prometheus.range(one.query, range, { signal: either });
+                const { series, warnings } = await prometheus.range(one.query, range, { signal: either });
+                // A point of a partial answer would be kept for days.
+                if (warnings.length > 0) throw new Error(`the answer may be partial: ${some(warnings, 3)}`);
                 kept.set(time, slotOf(series, one.label, time, days));
               }),
             ),

@@ -19,6 +19,7 @@ function prometheusOf(
 ) {
   const asked: { startMs: number; endMs: number; stepMs: number }[] = [];
   let down = false;
+  let warnings: string[] = [];
   const range: Prometheus['range'] = async (_, { startMs, endMs, stepMs }) => {
     asked.push({ startMs, endMs, stepMs });
     if (down) throw new Error('connection refused');
@@ -28,13 +29,16 @@ function prometheusOf(
         if (ms >= sinceMs) samples.push({ timeMs: ms, value: value(vm, ms) });
       return { labels: { uuid: vm }, samples };
     });
-    return { series: [...series, ...more], warnings: [], infos: [] };
+    return { series: [...series, ...more], warnings, infos: [] };
   };
   const refuse = () => Promise.reject(new Error('only ranges are asked'));
   return {
     asked,
     fail: (fails: boolean) => {
       down = fails;
+    },
+    warn: (...texts: string[]) => {
+      warnings = texts;
     },
     prometheus: {
       range,
@@ -115,6 +119,20 @@ describe('the history that forecasts are made of', () => {
       { text: '0 of 13 points of the former days are read: connection refused', days: [] },
     ]);
     fail(false);
+    expect(forecastOf(await whole(reader), policies, servers, names).readings).toMatchObject([{ text: '' }]);
+  });
+
+  it('keeps no point of an answer that may be partial, and reads it again once the store is back', async () => {
+    const { prometheus, warn } = prometheusOf(() => 0.1);
+    warn('No StoreAPIs matched for this query');
+    const reader = readerOf(prometheus);
+    expect(forecastOf(await whole(reader), policies, servers, names).readings).toMatchObject([
+      {
+        text: '0 of 13 points of the former days are read: the answer may be partial: No StoreAPIs matched for this query',
+        days: [],
+      },
+    ]);
+    warn();
     expect(forecastOf(await whole(reader), policies, servers, names).readings).toMatchObject([{ text: '' }]);
   });
 

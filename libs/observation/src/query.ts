@@ -55,7 +55,14 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
       range: range.status === 'fulfilled' ? range.value.series : null,
       timestamps: !plain ? undefined : timestamps.status === 'fulfilled' ? (timestamps.value?.samples ?? null) : null,
       failure: failed === undefined ? null : await failureOf(failed.reason),
-      warnings: instant.status === 'fulfilled' ? instant.value.warnings : [],
+      // The age of the values is judged by all three.
+      warnings: [
+        ...new Set(
+          [instant, range, timestamps].flatMap((one) =>
+            one.status === 'fulfilled' ? (one.value?.warnings ?? []) : [],
+          ),
+        ),
+      ],
     };
   };
 

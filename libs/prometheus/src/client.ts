@@ -96,6 +96,8 @@ const envelopeSchema = z.object({
   error: z.string().optional(),
   warnings: z.array(z.string()).nullish(),
   infos: z.array(z.string()).nullish(),
+  /** VictoriaMetrics' cluster: some storage nodes did not answer. Source: its documentation, "Cluster availability". */
+  isPartial: z.boolean().nullish(),
   data: z.unknown().optional(),
 });
 const querySchema = z.object({ resultType: z.string(), result: z.unknown().optional() });
@@ -108,6 +110,7 @@ const histogramSchema = z.tuple(
   z.unknown(),
 );
 const HISTOGRAMS = 'it gives histograms; compute one value of each, such as histogram_avg(rate(...[5m]))';
+const PARTIAL = 'the answer is partial (isPartial): a storage node did not answer';
 /** Why a result of another type cannot be used. */
 const resultTypes: Readonly<Record<string, string>> = {
   matrix: 'it gives the values of a time range (a matrix); put it into a function, such as rate() or avg_over_time()',
@@ -162,7 +165,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       const issue = result.error.issues[0];
       throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
     }
-    return { result: result.data, warnings: envelope.warnings ?? [], infos: envelope.infos ?? [] };
+    return { result: result.data, ...remarksOf(envelope) };
   }
 
   /** The latest time that was asked for: where a query cannot state a time, it means now. */
@@ -221,6 +224,11 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     close,
   };
 }
+
+const remarksOf = ({ warnings, infos, isPartial }: z.infer<typeof envelopeSchema>): Remarks => ({
+  warnings: [...(warnings ?? []), ...(isPartial === true ? [PARTIAL] : [])],
+  infos: infos ?? [],
+});
 
 /** A sample value as Prometheus writes it: a decimal, `NaN`, `+Inf`, `-Inf`; undefined for anything else. */
 export function parseValue(text: string): number | undefined {

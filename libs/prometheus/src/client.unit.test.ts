@@ -78,6 +78,24 @@ const failure = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
+describe('a partial answer', () => {
+  it('of VictoriaMetrics (isPartial) is a warning, of values and of ranges; a whole one is none', async () => {
+    const answerOf = ({ path }: Seen, isPartial: boolean): Answer => ({
+      body: {
+        status: 'success',
+        isPartial,
+        data: { resultType: path.endsWith('query_range') ? 'matrix' : 'vector', result: [] },
+      },
+    });
+    const range = { startMs: 0, endMs: 1000, stepMs: 1000 };
+    const partial = await play((seen) => answerOf(seen, true));
+    expect((await partial.prometheus.instant('up')).warnings).toEqual([expect.stringContaining('isPartial')]);
+    expect((await partial.prometheus.range('up', range)).warnings).toEqual([expect.stringContaining('isPartial')]);
+    const whole = await play((seen) => answerOf(seen, false));
+    expect((await whole.prometheus.instant('up')).warnings).toEqual([]);
+  });
+});
+
 describe('instant', () => {
   it('posts the query as a form and reads the samples, NaN and Inf among them', async () => {
     const { prometheus, seen } = await play(
