@@ -13,6 +13,7 @@ export * from './names.ts';
 export * from './plans.ts';
 export * from './policy.ts';
 export * from './profileWords.ts';
+export * from './queries.ts';
 export * from './sentence.ts';
 export * from './services.ts';
 export * from './snapshot.ts';

@@ -1,4 +1,5 @@
 import type { Policy } from './policy.ts';
+import { hostQueryOf, hostReadingOf, vmQueryOf, vmReadingOf } from './queries.ts';
 import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken, type VmReading } from './snapshot.ts';
 
 type Summary = Omit<SnapshotTaken['data'], 'body'>;
@@ -42,13 +43,8 @@ function profileSumOf({ profileSums = [] }: Snapshot, policy: string) {
 
 function matched(snapshot: Snapshot, policy: Policy | undefined) {
   if (policy === undefined) return {};
-  const hosts = snapshot.hostReadings.find((r) => r.query === policy.imbalanceQuery && r.label === policy.hostLabel);
-  const servers = snapshot.vmReadings.find(
-    (r) =>
-      r.query === policy.vmProfileQuery &&
-      r.label === policy.vmProfileLabel &&
-      r.labelType === policy.vmProfileLabelType,
-  );
+  const hosts = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
+  const servers = vmReadingOf(snapshot.vmReadings, vmQueryOf(policy, 'vm_profile'));
   return {
     ...(hosts === undefined ? {} : { matchedHosts: Object.keys(hosts.values).length }),
     ...(servers === undefined ? {} : { matchedServers: Object.keys(servers.values).length }),

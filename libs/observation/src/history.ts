@@ -8,6 +8,8 @@ import {
   type Policy,
   some,
   type VmHistory,
+  type VmQuery,
+  vmQueryOf,
 } from '@kronos/contracts';
 import { matchVms, type Prometheus, type RangeSeries, type VmNames } from '@kronos/prometheus';
 import { createLimiter } from './limit.ts';
@@ -16,8 +18,6 @@ import { createLimiter } from './limit.ts';
 const LEAST_STEP_MS = 300_000;
 /** Range queries of one query of a policy in one cycle. */
 const QUERIES_PER_CYCLE = 2;
-
-type VmQuery = Pick<VmHistory, 'query' | 'label' | 'labelType'>;
 
 /** One point of the day on each former day. */
 type Slot = {
@@ -49,15 +49,12 @@ export type ReadHistory = {
   })[];
 };
 
-const queryOf = ({ vmProfileQuery, vmProfileLabel, vmProfileLabelType }: Policy): VmQuery => ({
-  query: vmProfileQuery,
-  label: vmProfileLabel,
-  labelType: vmProfileLabelType,
-});
 const keyOf = ({ query, label, labelType }: VmQuery): string => JSON.stringify([query, label, labelType]);
-/** The policies whose VMs Prometheus knows. */
-const asked = (policies: readonly Policy[]): Policy[] =>
-  policies.filter(({ enabled, allocation, mode }) => enabled && allocation === undefined && mode === 'spread');
+/** The queries of the policies whose VMs Prometheus knows. */
+const queried = (policies: readonly Policy[]): VmQuery[] =>
+  policies
+    .filter(({ enabled, allocation, mode }) => enabled && allocation === undefined && mode === 'spread')
+    .map((policy) => vmQueryOf(policy, 'vm_profile'));
 
 export class HistoryReader {
   readonly #settings: HistorySettings;
@@ -81,7 +78,7 @@ export class HistoryReader {
    */
   async read(policies: readonly Policy[], nowMs: number, signal: AbortSignal): Promise<ReadHistory> {
     const { prometheus, clock, days, concurrency, deadlineMs } = this.#settings;
-    const queries = [...new Map(asked(policies).map((policy) => [keyOf(queryOf(policy)), queryOf(policy)])).values()];
+    const queries = [...new Map(queried(policies).map((query) => [keyOf(query), query])).values()];
     const firstMs = Math.floor(nowMs / this.#stepMs) * this.#stepMs;
     const times = Array.from({ length: this.#points }, (_, k) => firstMs + k * this.#stepMs);
     const limit = createLimiter(concurrency);
@@ -155,7 +152,7 @@ export function forecastOf(
   servers: readonly { readonly id: string }[],
   names: readonly VmNames[],
 ): Forecast {
-  const wanted = new Set(asked(policies).map((policy) => keyOf(queryOf(policy))));
+  const wanted = new Set(queried(policies).map(keyOf));
   const ids = new Set(servers.map(({ id }) => id));
   let left = MAX_FORECAST_VALUES;
   const readings = history.queries.flatMap((one): VmHistory[] => {

@@ -5,7 +5,7 @@ export { CapacityReader, type Part } from './collect.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
-export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse, questionsOf } from './readings.ts';
+export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { cellOf, hostsOf } from './topology.ts';

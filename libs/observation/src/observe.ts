@@ -1,6 +1,6 @@
 /** One observation of the cloud, shared by the snapshots that are taken from it. */
 import type { Clock } from '@kronos/clock';
-import type { Policy, ServerListing } from '@kronos/contracts';
+import type { Policy, QueryUse, ServerListing } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
@@ -9,14 +9,7 @@ import { hostNamesOf, vmNamesOf } from './assemble.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { collectFates, collectLists, type Part } from './collect.ts';
 import { askAll } from './query.ts';
-import {
-  type Answer,
-  type MatchedAnswers,
-  matchAnswers,
-  type QueryUse,
-  type Question,
-  questionsOf,
-} from './readings.ts';
+import { type Answer, type MatchedAnswers, matchAnswers, type Question, questionsOf } from './readings.ts';
 import { everyServer, type ServerSource } from './serverSource.ts';
 import { indexServers, type ServerIndex } from './servers.ts';
 

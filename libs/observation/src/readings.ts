@@ -3,12 +3,19 @@ import {
   type AnswerCause,
   byText,
   type HostObservation,
+  type HostQuery,
   type HostReading,
+  hostReadingOf,
   type Policy,
+  type QueryUse,
+  queriesOf,
   type Reason,
   type ServerObservation,
   some,
+  type VmQuery,
+  type VmQueryUse,
   type VmReading,
+  vmReadingOf,
 } from '@kronos/contracts';
 import {
   type AnswerHealth,
@@ -21,9 +28,6 @@ import {
   type VmNames,
 } from '@kronos/prometheus';
 import { type NoteCode, note } from './reasons.ts';
-
-/** The purposes of a policy's queries. */
-export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size' | 'move_cost';
 
 /** One query of a cycle: asked once, whichever policies and aggregates it serves. */
 export interface Question {
@@ -49,25 +53,6 @@ export interface Answer {
   readonly warnings: readonly string[];
 }
 
-interface HostSpec {
-  readonly query: string;
-  readonly label: string;
-}
-interface VmSpec extends HostSpec {
-  readonly labelType: Policy['vmProfileLabelType'];
-}
-
-const usesOf = (policy: Policy): { readonly use: QueryUse; readonly query: string }[] => {
-  const uses: { use: QueryUse; query: string }[] = [
-    { use: 'imbalance', query: policy.imbalanceQuery },
-    { use: 'vm_profile', query: policy.vmProfileQuery },
-  ];
-  if (policy.capacityQuery !== null) uses.push({ use: 'capacity', query: policy.capacityQuery });
-  if (policy.hostSizeQuery !== null) uses.push({ use: 'host_size', query: policy.hostSizeQuery });
-  if (policy.moveCostQuery !== undefined) uses.push({ use: 'move_cost', query: policy.moveCostQuery });
-  return uses;
-};
-
 /** The enabled policies that ask Prometheus. */
 const asked = (policies: readonly Policy[]): Policy[] =>
   policies.filter(({ enabled, allocation }) => enabled && allocation === undefined);
@@ -76,7 +61,7 @@ const asked = (policies: readonly Policy[]): Policy[] =>
 export function questionsOf(policies: readonly Policy[]): Question[] {
   const found = new Map<string, { policy: string; use: QueryUse }[]>();
   for (const policy of asked(policies)) {
-    for (const { use, query } of usesOf(policy)) {
+    for (const { use, query } of queriesOf(policy)) {
       const uses = found.get(query) ?? [];
       uses.push({ policy: policy.name, use });
       found.set(query, uses);
@@ -104,9 +89,9 @@ export interface MatchedAnswers {
   readonly stalenessMs: number;
   /** Every host of the cloud. */
   readonly cloud: readonly HostNames[];
-  readonly hosts: readonly (HostSpec & { readonly matched: Matched })[];
-  readonly vms: readonly (VmSpec & { readonly matched: Matched })[];
-  readonly moveCosts: readonly (VmSpec & { readonly matched: Matched })[];
+  readonly hosts: readonly (HostQuery & { readonly matched: Matched })[];
+  readonly vms: readonly (VmQuery & { readonly matched: Matched })[];
+  readonly moveCosts: readonly (VmQuery & { readonly matched: Matched })[];
 }
 
 /**
@@ -121,59 +106,45 @@ export function matchAnswers(input: {
   readonly vms: readonly VmNames[];
 }): MatchedAnswers {
   const answers = new Map(input.answers.map((answer) => [answer.query, answer]));
-  const hosts = new Map<string, HostSpec & { matched: Matched }>();
-  const vms = new Map<string, VmSpec & { matched: Matched }>();
-  const moveCosts = new Map<string, VmSpec & { matched: Matched }>();
+  const hosts: (HostQuery & { matched: Matched })[] = [];
+  const ofVms: Record<VmQueryUse, (VmQuery & { matched: Matched })[]> = { vm_profile: [], move_cost: [] };
   for (const policy of asked(input.policies)) {
-    for (const { use, query } of usesOf(policy)) {
+    for (const one of queriesOf(policy)) {
+      const { query, label } = one;
       const answer = answers.get(query);
       if (answer === undefined) throw new RangeError(`the query ${JSON.stringify(query)} was not asked`);
-      if (use === 'vm_profile' || use === 'move_cost') {
-        const found = use === 'vm_profile' ? vms : moveCosts;
-        const spec = { query, label: policy.vmProfileLabel, labelType: policy.vmProfileLabelType };
-        const key = JSON.stringify(spec);
-        if (found.has(key)) continue;
-        const matched = match(answer, spec.label, (labels) => matchVms(labels, input.vms, spec.labelType));
-        found.set(key, { ...spec, matched });
+      if (one.of === 'host') {
+        if (hostReadingOf(hosts, one) !== undefined) continue;
+        hosts.push({ query, label, matched: match(answer, label, (labels) => matchHosts(labels, input.hosts)) });
       } else {
-        const spec = { query, label: policy.hostLabel };
-        const key = JSON.stringify(spec);
-        if (hosts.has(key)) continue;
-        const matched = match(answer, spec.label, (labels) => matchHosts(labels, input.hosts));
-        hosts.set(key, { ...spec, matched });
+        const { use, labelType } = one;
+        if (vmReadingOf(ofVms[use], one) !== undefined) continue;
+        const matched = match(answer, label, (labels) => matchVms(labels, input.vms, labelType));
+        ofVms[use].push({ query, label, labelType, matched });
       }
     }
   }
   return {
     stalenessMs: input.stalenessMs,
     cloud: input.hosts,
-    hosts: [...hosts.values()],
-    vms: [...vms.values()],
-    moveCosts: [...moveCosts.values()],
+    hosts,
+    vms: ofVms.vm_profile,
+    moveCosts: ofVms.move_cost,
   };
 }
 
 /** The answers that these policies ask for, of all that were asked for the cloud. */
 export function answersOf(answers: MatchedAnswers, policies: readonly Policy[]): MatchedAnswers {
-  const hosts = new Set<string>();
-  const vms = new Set<string>();
-  const moveCosts = new Set<string>();
-  for (const policy of asked(policies)) {
-    for (const { use, query } of usesOf(policy)) {
-      const ofVms = JSON.stringify([query, policy.vmProfileLabel, policy.vmProfileLabelType]);
-      if (use === 'vm_profile') vms.add(ofVms);
-      else if (use === 'move_cost') moveCosts.add(ofVms);
-      else hosts.add(JSON.stringify([query, policy.hostLabel]));
-    }
-  }
-  const isIn = (set: ReadonlySet<string>, { query, label, labelType }: VmSpec): boolean =>
-    set.has(JSON.stringify([query, label, labelType]));
+  const wanted = asked(policies).flatMap(queriesOf);
+  const ofHosts = wanted.flatMap((one) => (one.of === 'host' ? [one] : []));
+  const ofVms = (use: VmQueryUse) => wanted.flatMap((one) => (one.of === 'vm' && one.use === use ? [one] : []));
+  const [vms, moveCosts] = [ofVms('vm_profile'), ofVms('move_cost')];
   return {
     stalenessMs: answers.stalenessMs,
     cloud: answers.cloud,
-    hosts: answers.hosts.filter(({ query, label }) => hosts.has(JSON.stringify([query, label]))),
-    vms: answers.vms.filter((one) => isIn(vms, one)),
-    moveCosts: answers.moveCosts.filter((one) => isIn(moveCosts, one)),
+    hosts: answers.hosts.filter((one) => hostReadingOf(ofHosts, one) !== undefined),
+    vms: answers.vms.filter((one) => vmReadingOf(vms, one) !== undefined),
+    moveCosts: answers.moveCosts.filter((one) => vmReadingOf(moveCosts, one) !== undefined),
   };
 }
 
@@ -248,7 +219,7 @@ export function readingsFor(
     return { query, label, ...verdict, values: { ...judged.values }, missing: [...judged.missing], unmatchedLabels };
   });
   const read = (spec: MatchedAnswers['vms'][number], rule: VmRule): VmReading => {
-    const { reading, notes: found } = vmReadingOf(answers, spec, rule, servers);
+    const { reading, notes: found } = judgedVmReading(answers, spec, rule, servers);
     notes.push(...found);
     return reading;
   };
@@ -274,7 +245,7 @@ const RATE: VmRule = {
 };
 
 /** The reading of one query about VMs, and what about it hinders nothing. */
-function vmReadingOf(
+function judgedVmReading(
   answers: MatchedAnswers,
   { query, label, labelType, matched }: MatchedAnswers['vms'][number],
   rule: VmRule,

@@ -1,5 +1,5 @@
 /** Forecasts the hosts' values within the horizon, from the values of their VMs at this time of former days. */
-import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
+import { type CompleteEngineOptions, type Reason, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 import { durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
@@ -55,11 +55,11 @@ export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past 
   const asked = policies.map((model) => {
     const policy = judged.find((one) => one.policy.name === model.name)?.policy;
     if (policy === undefined || policy.allocation !== undefined) return null;
-    const { vmProfileQuery, vmProfileLabel, vmProfileLabelType } = policy;
     return (
-      forecast.readings.find(
-        (one) => one.query === vmProfileQuery && one.label === vmProfileLabel && one.labelType === vmProfileLabelType,
-      ) ?? { text: `the snapshot holds no history of the VMs for policy ${model.name}`, days: [] }
+      vmReadingOf(forecast.readings, vmQueryOf(policy, 'vm_profile')) ?? {
+        text: `the snapshot holds no history of the VMs for policy ${model.name}`,
+        days: [],
+      }
     );
   });
   const missing = asked.find((reading) => reading !== null && reading.days.length === 0);

@@ -1,5 +1,5 @@
 /** How good predictions were: the load of hosts after the moves of a plan, as predicted and as measured. */
-import { type Snapshot, timeMs, timeOf } from '@kronos/contracts';
+import { hostQueryOf, hostReadingOf, type Snapshot, timeMs, timeOf } from '@kronos/contracts';
 import type { FoundDecision } from './find.ts';
 import { type History, isOfCycle, loadSnapshot } from './history.ts';
 import { lay } from './overlay.ts';
@@ -45,9 +45,7 @@ type Values = Readonly<Record<string, number>>;
 
 /** The values of hosts that a policy balances; null where the answer is not whole. */
 function valuesOf(snapshot: Snapshot, policy: Snapshot['policies'][number]): Values | null {
-  const reading = snapshot.hostReadings.find(
-    ({ query, label }) => query === policy.imbalanceQuery && label === policy.hostLabel,
-  );
+  const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
   return reading === undefined || reading.health !== 'HEALTHY' ? null : reading.values;
 }
 

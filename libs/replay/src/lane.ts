@@ -7,9 +7,8 @@ import type {
   Policy,
   Snapshot,
   StoredEvent,
-  VmReading,
 } from '@kronos/contracts';
-import { messageId, timeMs } from '@kronos/contracts';
+import { hostReadingOf, messageId, policyQueries, queriesOf, readingOf, timeMs, vmReadingOf } from '@kronos/contracts';
 import { configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
 import { allocationReadings, isCounted, plannerVersion, score } from '@kronos/placement';
 import {
@@ -236,12 +235,16 @@ function carryOut(
 /** With the readings of allocation policies, which any snapshot has the figures for. */
 function withAllocations(snapshot: Snapshot, policies: readonly Policy[]): Snapshot {
   const { hostReadings, vmReadings } = allocationReadings({ ...snapshot, policies });
-  const has = (readings: readonly { readonly query: string }[], query: string): boolean =>
-    readings.some((one) => one.query === query);
   return {
     ...snapshot,
-    hostReadings: [...snapshot.hostReadings, ...hostReadings.filter(({ query }) => !has(snapshot.hostReadings, query))],
-    vmReadings: [...snapshot.vmReadings, ...vmReadings.filter(({ query }) => !has(snapshot.vmReadings, query))],
+    hostReadings: [
+      ...snapshot.hostReadings,
+      ...hostReadings.filter((one) => hostReadingOf(snapshot.hostReadings, one) === undefined),
+    ],
+    vmReadings: [
+      ...snapshot.vmReadings,
+      ...vmReadings.filter((one) => vmReadingOf(snapshot.vmReadings, one) === undefined),
+    ],
   };
 }
 
@@ -250,23 +253,10 @@ function withPolicies(recorded: Snapshot, policies: readonly Policy[] | null): S
   if (policies === null) return recorded;
   const snapshot = withAllocations(recorded, policies);
   for (const policy of policies.filter((p) => p.enabled)) {
-    const hostQueries = [policy.imbalanceQuery, policy.capacityQuery, policy.hostSizeQuery];
-    for (const query of hostQueries)
-      if (query !== null && !snapshot.hostReadings.some((r) => r.query === query && r.label === policy.hostLabel))
-        throw new PolicyNotRecorded(policy.name, query, snapshot.id, [
-          ...new Set(snapshot.hostReadings.map((r) => r.query)),
-        ]);
-    const ofVms: [string | undefined, readonly VmReading[]][] = [
-      [policy.vmProfileQuery, snapshot.vmReadings],
-      [policy.moveCostQuery, snapshot.moveCostReadings ?? []],
-    ];
-    for (const [query, readings] of ofVms) {
-      if (query === undefined) continue;
-      const recorded = readings.some(
-        (r) => r.query === query && r.label === policy.vmProfileLabel && r.labelType === policy.vmProfileLabelType,
-      );
-      if (!recorded)
-        throw new PolicyNotRecorded(policy.name, query, snapshot.id, [...new Set(readings.map((r) => r.query))]);
+    for (const { use, query } of queriesOf(policy)) {
+      if (readingOf(snapshot, policy, use) !== undefined) continue;
+      const recordedQueries = (snapshot[policyQueries[use].readings] ?? []).map((reading) => reading.query);
+      throw new PolicyNotRecorded(policy.name, query, snapshot.id, [...new Set(recordedQueries)]);
     }
   }
   return { ...snapshot, policies: [...policies] };

@@ -2,6 +2,7 @@
  * Every name of Kronos' telemetry: spans, attributes, metrics. No other file defines names, so a dashboard can be written
  * from this file.
  */
+import { queryUses } from '@kronos/contracts';
 
 /** Span names: few, and without ids. */
 export const spans = {
@@ -272,7 +273,7 @@ export const metricSpecs = {
     help: 'Answers of Prometheus by health.',
     labels: {
       policy: POLICY,
-      query: ['imbalance', 'vm_profile', 'capacity', 'host_size', 'move_cost'],
+      query: queryUses,
       health: ['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR'],
     },
   },
@@ -281,7 +282,7 @@ export const metricSpecs = {
     name: 'kronos_prometheus_query_duration_seconds',
     unit: 's',
     help: 'Time of one query, retries included.',
-    labels: { query: ['imbalance', 'vm_profile', 'capacity', 'host_size', 'move_cost'] },
+    labels: { query: queryUses },
     buckets: SHORT,
   },
   unmatchedLabels: {

@@ -1,6 +1,6 @@
 /** The metrics and log lines of a snapshot. */
-import { type Snapshot, summaryOf, type VmReading } from '@kronos/contracts';
-import type { Duration, KeepServers, Part, QueryUse } from '@kronos/observation';
+import { queryUses, readingOf, type Snapshot, summaryOf } from '@kronos/contracts';
+import type { Duration, KeepServers, Part } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
 const partLabels = {
@@ -84,23 +84,15 @@ export function measure(metrics: Instruments, snapshot: Snapshot, options: { rea
     aggregate,
     kind: 'vm_ambiguous',
   });
+  countAnswers(metrics, snapshot);
+}
+
+function countAnswers(metrics: Instruments, snapshot: Snapshot): void {
   for (const policy of snapshot.policies.filter((one) => one.enabled)) {
-    const host = (use: QueryUse, query: string | null): void => {
-      const reading = snapshot.hostReadings.find((one) => one.query === query && one.label === policy.hostLabel);
+    for (const use of queryUses) {
+      const reading = readingOf(snapshot, policy, use);
       if (reading !== undefined) metrics.answers.add(1, { policy: policy.name, query: use, health: reading.health });
-    };
-    host('imbalance', policy.imbalanceQuery);
-    host('capacity', policy.capacityQuery);
-    host('host_size', policy.hostSizeQuery);
-    const vm = (use: QueryUse, readings: readonly VmReading[], query: string | undefined): void => {
-      const reading = readings.find(
-        (one) =>
-          one.query === query && one.label === policy.vmProfileLabel && one.labelType === policy.vmProfileLabelType,
-      );
-      if (reading !== undefined) metrics.answers.add(1, { policy: policy.name, query: use, health: reading.health });
-    };
-    vm('vm_profile', snapshot.vmReadings, policy.vmProfileQuery);
-    vm('move_cost', snapshot.moveCostReadings ?? [], policy.moveCostQuery);
+    }
   }
 }
 

@@ -2,11 +2,20 @@
 import {
   count,
   type HostReading,
+  hostQueryOf,
+  hostReadingOf,
   type Policy,
+  type PolicyQuery,
+  type QueryUse,
+  queriesOf,
   type Reason,
+  readingOf,
   type Snapshot,
   some,
+  type VmQueryUse,
   type VmReading,
+  vmQueryOf,
+  vmReadingOf,
 } from '@kronos/contracts';
 import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
@@ -27,7 +36,10 @@ export type QueryInput = {
   readonly vms: readonly VmNames[];
 };
 
-type HostField = 'imbalance_query' | 'capacity_query' | 'host_size_query';
+/** The name of a query in the policy file. */
+const fieldOf = (use: QueryUse): string => `${use}_query`;
+
+type OfKind<Kind> = Extract<PolicyQuery, { readonly of: Kind }>;
 
 /** The metrics whose types `judgeQueries` asks for. */
 export const metricsToType = (answers: MatchedAnswers): string[] => [
@@ -45,12 +57,10 @@ export function judgeQueries(input: QueryInput): Finding[] {
     .filter((policy) => policy.enabled)
     .flatMap((policy) => {
       if (policy.allocation !== undefined) return [allocation(input, policy)];
+      const asked = queriesOf(policy);
       return [
-        hostQuery(input, policy, 'imbalance_query', policy.imbalanceQuery),
-        ...(policy.capacityQuery === null ? [] : [hostQuery(input, policy, 'capacity_query', policy.capacityQuery)]),
-        ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
-        vmQuery(input, policy, profileQuery(policy)),
-        ...(policy.moveCostQuery === undefined ? [] : [vmQuery(input, policy, costQuery(policy.moveCostQuery))]),
+        ...asked.flatMap((one) => (one.of === 'host' ? [hostQuery(input, policy, one)] : [])),
+        ...asked.flatMap((one) => (one.of === 'vm' ? [vmQuery(input, policy, one)] : [])),
       ];
     })
     .map((one) => ({ ...one, what: `${one.what}${suffix}` }));
@@ -62,18 +72,18 @@ function allocation(input: QueryInput, policy: Policy): Finding {
   if (input.snapshots.length === 0)
     return finding('skipped', 'allocation', what, 'needs Nova, which could not be read');
   const readings = input.snapshots.flatMap((snapshot) =>
-    [policy.imbalanceQuery, ...(policy.hostSizeQuery === null ? [] : [policy.hostSizeQuery])].map((query) => ({
-      aggregate: snapshot.aggregate,
-      reading: found(snapshot.hostReadings, (one) => one.query === query),
-    })),
+    (['imbalance', 'host_size'] as const).flatMap((use) => {
+      const asked = hostQueryOf(policy, use);
+      return asked === null
+        ? []
+        : [{ use, aggregate: snapshot.aggregate, reading: given(hostReadingOf(snapshot.hostReadings, asked)) }];
+    }),
   );
-  const values = readings.flatMap(({ reading }) =>
-    reading.query === policy.imbalanceQuery ? Object.values(reading.values) : [],
-  );
+  const values = readings.flatMap(({ use, reading }) => (use === 'imbalance' ? Object.values(reading.values) : []));
   const servers = input.snapshots.flatMap((snapshot) => snapshot.servers);
   const weighed = servers.filter(({ id }) =>
     input.snapshots.some(({ vmReadings }) => {
-      const reading = vmReadings.find((one) => one.query === policy.vmProfileQuery);
+      const reading = vmReadingOf(vmReadings, vmQueryOf(policy, 'vm_profile'));
       return (reading?.values[id] ?? 0) > 0;
     }),
   ).length;
@@ -99,13 +109,14 @@ function allocation(input: QueryInput, policy: Policy): Finding {
 
 const share = (value: number): string => String(Number(value.toFixed(3)));
 
-function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: string): Finding {
-  const what = `policy ${policy.name} ${field}`;
-  const { matched } = found(input.answers.hosts, (one) => one.query === query && one.label === policy.hostLabel);
+function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Finding {
+  const { query, use } = asked;
+  const what = `policy ${policy.name} ${fieldOf(use)}`;
+  const { matched } = given(hostReadingOf(input.answers.hosts, asked));
   const samples = matched.answer.instant ?? [];
   const readings = input.snapshots.map((snapshot) => ({
     aggregate: snapshot.aggregate,
-    reading: found(snapshot.hostReadings, (one) => one.query === query && one.label === policy.hostLabel),
+    reading: given(hostReadingOf(snapshot.hostReadings, asked)),
   }));
   const named = new Set(matched.byLabel.values());
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
@@ -147,7 +158,7 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
     return end('failed', 'host-series-duplicate', twinsRemedy(series, policy.hostLabel, 'host'));
   }
   const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
-  if (field !== 'host_size_query' && outside.length > 0) {
+  if (use !== 'host_size' && outside.length > 0) {
     lines.push(`${outside.length} values are outside [0,1]: the scorer skips the policy`);
     return end('failed', 'host-range', rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
   }
@@ -162,13 +173,10 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
   return end('ok', 'host-query');
 }
 
-/** A query with one value per VM. */
-type VmQuery = {
-  readonly field: 'vm_profile_query' | 'move_cost_query';
+/** The demands on the values of a query about VMs. */
+type VmRule = {
   readonly wanted: 'share' | 'rate';
-  readonly query: string;
   readonly answers: (answers: MatchedAnswers) => MatchedAnswers['vms'];
-  readonly readings: (snapshot: Snapshot) => readonly VmReading[];
   /** The range of its values, and what to do about others. */
   readonly most: number;
   readonly range: string;
@@ -178,51 +186,46 @@ type VmQuery = {
   readonly bad: 'failed' | 'warning';
 };
 
-const profileQuery = (policy: Policy): VmQuery => {
-  const skips = policy.vmProfileFallback === 'skip';
-  return {
-    field: 'vm_profile_query',
-    wanted: 'share',
-    query: policy.vmProfileQuery,
-    answers: ({ vms }) => vms,
-    readings: ({ vmReadings }) => vmReadings,
-    most: 1,
-    range: 'outside [0,1]',
-    rangeRemedy,
-    without: skips
-      ? 'vm_profile_fallback is skip, so a VM without a value never moves'
-      : `VMs without a value use the fallback ${policy.vmProfileFallback}`,
-    // Without data the fallback applies; with `skip` no VM can move.
-    bad: skips ? 'failed' : 'warning',
-  };
+const vmRules: Record<VmQueryUse, (policy: Policy) => VmRule> = {
+  vm_profile: ({ vmProfileFallback }) => {
+    const skips = vmProfileFallback === 'skip';
+    return {
+      wanted: 'share',
+      answers: ({ vms }) => vms,
+      most: 1,
+      range: 'outside [0,1]',
+      rangeRemedy,
+      without: skips
+        ? 'vm_profile_fallback is skip, so a VM without a value never moves'
+        : `VMs without a value use the fallback ${vmProfileFallback}`,
+      // Without data the fallback applies; with `skip` no VM can move.
+      bad: skips ? 'failed' : 'warning',
+    };
+  },
+  move_cost: () => ({
+    wanted: 'rate',
+    answers: ({ moveCosts }) => moveCosts,
+    most: Number.MAX_VALUE,
+    range: 'below 0',
+    rangeRemedy: () => 'Give bytes per second: for a counter of bytes, its rate().',
+    without:
+      'a VM without a value counts as the VM that writes most; without any value the memory of each VM counts once',
+    bad: 'warning',
+  }),
 };
 
-const costQuery = (query: string): VmQuery => ({
-  field: 'move_cost_query',
-  wanted: 'rate',
-  query,
-  answers: ({ moveCosts }) => moveCosts,
-  readings: ({ moveCostReadings = [] }) => moveCostReadings,
-  most: Number.MAX_VALUE,
-  range: 'below 0',
-  rangeRemedy: () => 'Give bytes per second: for a counter of bytes, its rate().',
-  without:
-    'a VM without a value counts as the VM that writes most; without any value the memory of each VM counts once',
-  bad: 'warning',
-});
-
-function vmQuery(input: QueryInput, policy: Policy, asked: VmQuery): Finding {
-  const { query, bad, without: fallback } = asked;
-  const what = `policy ${policy.name} ${asked.field}`;
-  const isIt = (one: { query: string; label: string; labelType: string }): boolean =>
-    one.query === query && one.label === policy.vmProfileLabel && one.labelType === policy.vmProfileLabelType;
-  const { matched } = found(asked.answers(input.answers), isIt);
+function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Finding {
+  const { query, use } = asked;
+  const rule = vmRules[use](policy);
+  const { bad, without: fallback } = rule;
+  const what = `policy ${policy.name} ${fieldOf(use)}`;
+  const { matched } = given(vmReadingOf(rule.answers(input.answers), asked));
   const samples = matched.answer.instant ?? [];
   const named = new Set(matched.byLabel.values());
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
   const servers = new Set(input.snapshots.flatMap((snapshot) => snapshot.servers.map((server) => server.id)));
   const usable = new Set(
-    input.snapshots.flatMap((snapshot) => Object.keys(found(asked.readings(snapshot), isIt).values)),
+    input.snapshots.flatMap((snapshot) => Object.keys(given(readingOf(snapshot, policy, use)).values)),
   );
   const detail = {
     series: samples.length,
@@ -243,7 +246,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: VmQuery): Finding {
     return end(failure.code === 'query-refused' ? 'failed' : bad, failure.code, failure.remedy);
   }
   const range = matched.answer.range ?? [];
-  const type = wrongType(query, samples, range, input.types, asked.wanted);
+  const type = wrongType(query, samples, range, input.types, rule.wanted);
   if (type !== null) {
     lines.push(type.text);
     return end('failed', 'vm-type', type.remedy);
@@ -264,11 +267,11 @@ function vmQuery(input: QueryInput, policy: Policy, asked: VmQuery): Finding {
         : `Set vm_profile_label: ${best.label} and vm_profile_label_type: ${best.type} (${best.matched} VMs match).`;
     return end('failed', 'vm-label', remedy);
   }
-  const outside = values.filter((value) => value < 0 || value > asked.most).length;
+  const outside = values.filter((value) => value < 0 || value > rule.most).length;
   if (outside > 0) {
-    lines.push(`${outside} of ${samples.length} values are ${asked.range} and count as missing`, fallback);
+    lines.push(`${outside} of ${samples.length} values are ${rule.range} and count as missing`, fallback);
     const state = usable.size === 0 ? 'failed' : 'warning';
-    return end(state, 'vm-range', asked.rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
+    return end(state, 'vm-range', rule.rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
   }
   const twins = [...matched.instant].filter(([, series]) => series.length > 1);
   if (twins.length > 0) {
@@ -360,8 +363,7 @@ const short = (value: number): string => String(Number(value.toPrecision(4)));
 const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : some(names, 8));
 
 /** Every query of an enabled policy was asked and is in every snapshot. */
-function found<T>(items: readonly T[], is: (item: T) => boolean): T {
-  const item = items.find(is);
-  if (item === undefined) throw new RangeError('a query of a policy was not run');
-  return item;
+function given<T>(answer: T | undefined): T {
+  if (answer === undefined) throw new RangeError('a query of a policy was not run');
+  return answer;
 }

@@ -1,4 +1,13 @@
-import { byText, clause, completeEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
+import {
+  byText,
+  clause,
+  completeEngineOptions,
+  hostQueryOf,
+  hostQueryUses,
+  hostReadingOf,
+  type Policy,
+  type Snapshot,
+} from '@kronos/contracts';
 import { checkMove } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
 import { meaningOf, type ReasonCode } from '../reasons.ts';
@@ -85,12 +94,8 @@ function withoutMetrics(snapshot: Snapshot): Advice[] {
   const missing = new Map<string, string[]>();
   for (const policy of enabled(snapshot)) {
     if (policy.allocation !== undefined) continue;
-    const queries = [policy.imbalanceQuery, policy.capacityQuery, policy.hostSizeQuery];
-    const hosts = new Set(
-      snapshot.hostReadings
-        .filter((one) => one.label === policy.hostLabel && queries.includes(one.query))
-        .flatMap((one) => one.missing),
-    );
+    const readings = hostQueryUses.map((use) => hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, use)));
+    const hosts = new Set(readings.flatMap((one) => one?.missing ?? []));
     for (const host of hosts) missing.set(host, [...(missing.get(host) ?? []), policy.name]);
   }
   const alike = Map.groupBy([...missing.keys()].sort(byText), (host) => (missing.get(host) ?? []).join(', '));
@@ -183,10 +188,9 @@ const ratioSetting = (name: string, ratio: number): string =>
 
 /** The load that hosts would have if everything that Placement offers were allocated, against the ratio. */
 function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSettings['ratios']): Advice[] {
-  const values = snapshot.hostReadings.find(
-    (one) => one.query === policy.imbalanceQuery && one.label === policy.hostLabel && one.health === 'HEALTHY',
-  )?.values;
-  if (values === undefined) return [];
+  const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
+  if (reading?.health !== 'HEALTHY') return [];
+  const { values } = reading;
   let [load, allocated, ratio, hosts] = [0, 0, 0, 0];
   for (const host of snapshot.hosts) {
     const value = values[host.name];

@@ -1,5 +1,11 @@
 /** The amount that a live migration copies: memory several times while the server writes to it, and local disk once. */
-import type { CompleteEngineOptions, ServerObservation, Snapshot } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  type ServerObservation,
+  type Snapshot,
+  vmQueryOf,
+  vmReadingOf,
+} from '@kronos/contracts';
 import { own } from './filter.ts';
 import type { Memory } from './memory.ts';
 
@@ -23,12 +29,9 @@ export function copyGibOf(
 ): (server: Costed) => number {
   const carried = copyBytesPerSecond ?? moveRateMib * MIB;
   const readings = policies.flatMap((policy) => {
-    if (!policy.enabled || policy.moveCostQuery === undefined) return [];
-    const { moveCostQuery, vmProfileLabel, vmProfileLabelType } = policy;
-    const reading = moveCostReadings.find(
-      (one) => one.query === moveCostQuery && one.label === vmProfileLabel && one.labelType === vmProfileLabelType,
-    );
-    const values = reading?.values ?? {};
+    const asked = vmQueryOf(policy, 'move_cost');
+    if (!policy.enabled || asked === null) return [];
+    const values = vmReadingOf(moveCostReadings, asked)?.values ?? {};
     return [{ values, most: Math.max(0, ...Object.values(values)) }];
   });
   // Without queries nothing is looked up for each server.

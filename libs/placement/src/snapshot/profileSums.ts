@@ -1,5 +1,12 @@
 /** Whether the weights of VMs add up to the values of their hosts. Pure. */
-import { byText, type HostObservation, type ProfileSum, type Snapshot } from '@kronos/contracts';
+import {
+  byText,
+  type HostObservation,
+  type ProfileSum,
+  type Snapshot,
+  vmQueryOf,
+  vmReadingOf,
+} from '@kronos/contracts';
 import { judgePolicies, type ScoreInput } from './scoring.ts';
 
 /** Below this, a host's value is noise, and a ratio to it says nothing. */
@@ -24,12 +31,7 @@ type Input = ScoreInput & Pick<Snapshot, 'servers' | 'vmReadings'>;
 export function profileSums(input: Input): ProfileSum[] {
   return judgePolicies(input).flatMap(({ policy, reason, values }): ProfileSum[] => {
     if (reason !== null || policy.allocation !== undefined) return [];
-    const reading = input.vmReadings.find(
-      (one) =>
-        one.query === policy.vmProfileQuery &&
-        one.label === policy.vmProfileLabel &&
-        one.labelType === policy.vmProfileLabelType,
-    );
+    const reading = vmReadingOf(input.vmReadings, vmQueryOf(policy, 'vm_profile'));
     if (reading === undefined) return [];
     const sums = hostSums(input.servers, reading.values);
     const compared = [...sums]

@@ -1,4 +1,4 @@
-import type { ServerObservation, VmReading } from '@kronos/contracts';
+import { type ServerObservation, type VmReading, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 import type { JudgedPolicy } from './scoring.ts';
 
 /**
@@ -12,12 +12,7 @@ export function profile(
   readings: readonly VmReading[],
 ): (number | null)[] {
   const { policy, values } = judged;
-  const reading = readings.find(
-    (r) =>
-      r.query === policy.vmProfileQuery &&
-      r.label === policy.vmProfileLabel &&
-      r.labelType === policy.vmProfileLabelType,
-  );
+  const reading = vmReadingOf(readings, vmQueryOf(policy, 'vm_profile'));
   const usable = reading !== undefined && reading.health !== 'UNREACHABLE' && reading.health !== 'ERROR';
   const samples = usable ? reading.values : {};
   const vcpus = new Map<string, number>();

@@ -3,7 +3,9 @@ import {
   type EngineOptions,
   type Health,
   type HostObservation,
+  type HostQuery,
   type HostReading,
+  hostReadingOf,
   type Policy,
   type PolicyScores,
   type Reason,
@@ -47,13 +49,9 @@ const unhealthy: Record<Exclude<Health, 'HEALTHY'>, ReasonCode> = {
 
 type Answer = { readonly values: ReadonlyMap<string, number> } | { readonly reason: Reason };
 
-function answerOf(
-  query: string,
-  label: string,
-  hosts: readonly HostObservation[],
-  readings: readonly HostReading[],
-): Answer {
-  const reading = readings.find((r) => r.query === query && r.label === label);
+function answerOf(asked: HostQuery, hosts: readonly HostObservation[], readings: readonly HostReading[]): Answer {
+  const { query } = asked;
+  const reading = hostReadingOf(readings, asked);
   if (reading === undefined)
     return { reason: { code: 'policy-not-read', text: `the snapshot holds no answer to ${query}`, detail: { query } } };
   if (reading.health !== 'HEALTHY') {
@@ -125,7 +123,7 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
         assumed: null,
         capacities: none,
       });
-      const ask = (query: string): Answer => answerOf(query, policy.hostLabel, hosts, input.hostReadings);
+      const ask = (query: string): Answer => answerOf({ query, label: policy.hostLabel }, hosts, input.hostReadings);
       const scores = ask(policy.imbalanceQuery);
       if ('reason' in scores) return skipped(scores.reason);
       const range = outOfRange(scores.values, policy.imbalanceQuery);

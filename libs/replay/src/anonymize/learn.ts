@@ -1,19 +1,11 @@
 /** Which names snapshots and events hold, and what each of them names. */
-import type { Snapshot, StoredEvent } from '@kronos/contracts';
+import { queriesOf, type Snapshot, type StoredEvent } from '@kronos/contracts';
 import type { Names } from './names.ts';
 import { replacedSpecs } from './specs.ts';
 
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
-  for (const policy of snapshot.policies)
-    for (const query of [
-      policy.imbalanceQuery,
-      policy.vmProfileQuery,
-      policy.capacityQuery,
-      policy.hostSizeQuery,
-      policy.moveCostQuery,
-    ])
-      names.learn('query', query);
+  for (const policy of snapshot.policies) for (const { query } of queriesOf(policy)) names.learn('query', query);
   for (const host of snapshot.hosts) {
     names.learn('host', host.name);
     names.learn('hypervisor', host.hypervisorHostname);

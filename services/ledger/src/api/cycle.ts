@@ -1,4 +1,4 @@
-import { byText, type HostObservation, type Snapshot, type Step } from '@kronos/contracts';
+import { byText, type HostObservation, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 import type { Answer } from './schemas.ts';
 
 /** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
@@ -66,9 +66,7 @@ const placeOf = ({ name, id }: { readonly name: string; readonly id: string }): 
 export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilter): Answer<'vms'> {
   const { aggregate, policies, vmReadings } = snapshot;
   const scored = policies.filter(({ name }) => snapshot.scores.policies.some(({ policy }) => policy === name));
-  const readings = scored.map(({ vmProfileQuery, vmProfileLabel }) =>
-    vmReadings.find(({ query, label }) => query === vmProfileQuery && label === vmProfileLabel),
-  );
+  const readings = scored.map((policy) => vmReadingOf(vmReadings, vmQueryOf(policy, 'vm_profile')));
   const wanted = snapshot.servers
     .filter((server) => (host === null || server.host === host) && (id === null || server.id === id))
     .map((server) => ({ server, place: placeOf(server) }))
@@ -102,7 +100,7 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
 function readingsOf({ policies, vmReadings, scores }: Snapshot) {
   return scores.policies.map(({ policy }) => {
     const own = policies.find(({ name }) => name === policy);
-    return vmReadings.find(({ query, label }) => query === own?.vmProfileQuery && label === own.vmProfileLabel);
+    return own === undefined ? undefined : vmReadingOf(vmReadings, vmQueryOf(own, 'vm_profile'));
   });
 }
 
