@@ -133,6 +133,14 @@ const courseSchema = z.object({
 });
 export type Course = z.infer<typeof courseSchema>;
 
+/** VMs of a disabled host that wait for something that ends by itself: how many, and the name of one of them. */
+const evacuationWaitSchema = z.object({
+  code: z.string(),
+  text: z.string(),
+  count: z.int().min(1),
+  serverName: z.string(),
+});
+
 /** The outcome of a decision, before it is written: what the pure core returns. */
 export const decisionSchema = z.object({
   /** Planned: there is a plan. Quiet: nothing needs doing, or nothing helps. Gated: a gate ended the cycle before planning. */
@@ -146,7 +154,15 @@ export const decisionSchema = z.object({
   /** Evacuations and repairs that cannot be done, and why. */
   stuck: z.array(stuckSchema),
   /** The end of evacuation per disabled host: `done` (no VM left), `stuck` or `running`. */
-  evacuations: z.array(z.object({ host: z.string(), state: z.enum(['done', 'stuck', 'running']), left: z.int() })),
+  evacuations: z.array(
+    z.object({
+      host: z.string(),
+      state: z.enum(['done', 'stuck', 'running']),
+      left: z.int(),
+      /** What VMs wait for before a plan can move them, by reason code. Absent: none waits. */
+      waits: z.array(evacuationWaitSchema).optional(),
+    }),
+  ),
   /** Absent: the budget reaches the targets in this cycle, there is nothing to balance, or no course was found. */
   course: courseSchema.optional(),
 });

@@ -10,8 +10,7 @@ import {
   some,
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { optedOutBy, serverWindows } from '@kronos/rules';
-import { isAbandoned } from './abandoned.ts';
+import { isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { note, problem, unread } from './reasons.ts';
 

@@ -129,7 +129,9 @@ describe("a VM's own window", () => {
       'evacuate',
     ]);
     const waits = decide(input({}, { own, leaving: true }));
-    expect(waits.evacuations).toEqual([{ host: 'c', state: 'running', left: 1 }]);
+    expect(waits.evacuations).toMatchObject([
+      { host: 'c', state: 'running', left: 1, waits: [{ code: 'vm-outside-window', serverName: 'v3' }] },
+    ]);
   });
 
   it('does nothing: open without end', () => {

@@ -16,7 +16,7 @@ import {
 } from './state.ts';
 
 /** Raised whenever the same events fold to another state, or the form of the state changes. */
-export const FOLD_VERSION = 3;
+export const FOLD_VERSION = 4;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
 const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas, ...custodySchemas]

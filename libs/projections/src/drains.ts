@@ -2,8 +2,15 @@
 import type { HostEvent, LogEventOf } from '@kronos/contracts';
 import type { DrainRuleFacts } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
-import type { Draft, Facts } from './draft.ts';
-import { type AggregateState, type DrainFacts, type FinishedDrain, MAX_DRAINS, RECENT_DRAINS } from './state.ts';
+import { append, type Draft, type Facts } from './draft.ts';
+import {
+  type AggregateState,
+  DEPARTURES_KEPT,
+  type DrainFacts,
+  type FinishedDrain,
+  MAX_DRAINS,
+  RECENT_DRAINS,
+} from './state.ts';
 
 /** A command of a person about a drain. One that changes nothing is without effect. */
 export function drainAsked(
@@ -83,7 +90,7 @@ export function drainsSeen(
   snapshotMs: number,
 ): void {
   if (f.drains.size === 0) return;
-  for (const { host, state, left } of evacuations) {
+  for (const { host, state, left, waits = [] } of evacuations) {
     const drain = f.drains.get(host);
     // A look from before the host stopped taking servers shows no progress of its drain.
     if (drain === undefined || drain.disabled === null || snapshotMs < drain.disabled.atMs) continue;
@@ -94,10 +101,26 @@ export function drainsSeen(
     );
     const kept = blocked.slice(0, STUCK_KEPT);
     const before = drain.progress;
-    const cycles = before !== null && before.state === state && before.left === left ? before.cycles + 1 : 1;
-    put(draft, f, { ...drain, progress: { snapshotId, atMs: snapshotMs, state, cycles, left, stuck: kept } });
+    const same = before !== null && before.state === state && before.left === left;
+    const [cycles, sinceMs] = same ? [before.cycles + 1, before.sinceMs] : [1, snapshotMs];
+    // A VM that left after the snapshot was taken is still counted in it.
+    const departures = (before?.departures ?? []).filter((departedMs) => departedMs > snapshotMs);
+    const progress = { snapshotId, atMs: snapshotMs, state, cycles, sinceMs, left, departures, waits, stuck: kept };
+    put(draft, f, { ...drain, progress });
   }
 }
+
+/** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
+export function departed(draft: Draft, f: Facts, host: string, atMs: number): void {
+  const drain = f.drains.get(host);
+  if (drain === undefined || drain.progress === null || atMs <= drain.progress.atMs) return;
+  const departures = append(drain.progress.departures, atMs, DEPARTURES_KEPT);
+  put(draft, f, { ...drain, progress: { ...drain.progress, departures } });
+}
+
+/** VMs on the host of a drain: as the last decision saw it, less those that left since; null: none has looked. */
+export const drainLeft = ({ progress }: Pick<DrainFacts, 'progress'>): number | null =>
+  progress === null ? null : Math.max(0, progress.left - progress.departures.length);
 
 /** Servers that are named one by one as stuck on a host. */
 const STUCK_KEPT = 100;

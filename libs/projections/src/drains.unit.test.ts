@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type TestLog, testLog } from '../testing/index.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
-import { drainingHosts } from './drains.ts';
+import { drainingHosts, drainLeft } from './drains.ts';
 import { fold } from './evolve.ts';
 import { MAX_DRAINS, RECENT_DRAINS } from './state.ts';
 
@@ -102,6 +102,38 @@ describe('a drain', () => {
     // A cycle that a gate ended says nothing.
     log.pass(60).decided('none', [], { outcome: 'gated' });
     expect(drainOf(log)?.progress?.state).toBe('stuck');
+  });
+
+  it('counts the VMs that left after the look', () => {
+    const log = testLog();
+    log.configured();
+    const id = drain(log);
+    log.hostDisabled(id, 'h1');
+    const evacuations = [{ host: 'h1', state: 'running' as const, left: 3 }];
+    const plan = log.pass(60).decided(
+      'released',
+      [
+        { serverId: 'a', from: 'h1', to: 'h2' },
+        { serverId: 'b', from: 'h1', to: 'h2' },
+        { serverId: 'c', from: 'h3', to: 'h2' },
+      ],
+      { evacuations },
+    );
+    const left = () => drainLeft(log.state().drains.get('h1') ?? { progress: null });
+    for (const [step, expected] of [
+      [1, 2],
+      [3, 2],
+      [2, 1],
+    ]) {
+      log.pass(10).started({ task: `${plan}-s${step}` });
+      log.completed({ task: `${plan}-s${step}` });
+      expect(left()).toBe(expected);
+    }
+    // A snapshot of before the second departure has counted that VM.
+    log.decided('none', [], { evacuations: [{ host: 'h1', state: 'running', left: 2 }], snapshotMs: log.nowMs - 5000 });
+    expect(left()).toBe(1);
+    log.pass(60).decided('none', [], { evacuations: [{ host: 'h1', state: 'running', left: 1 }] });
+    expect(left()).toBe(1);
   });
 
   it('is not changed by events of another drain, by a second command, or by one that names no drain', () => {

@@ -3,6 +3,7 @@ import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contrac
 import { hostFailed } from './breaker.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
+import { departed } from './drains.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
@@ -35,6 +36,7 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event, atMs);
   arrived(draft, f, task.step.serverId, host);
+  if (host !== task.step.from) departed(draft, f, task.step.from, atMs);
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
 }
 

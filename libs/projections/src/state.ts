@@ -388,8 +388,19 @@ export type DrainFacts = {
     readonly state: 'done' | 'stuck' | 'running';
     /** Decisions in a row that saw this state and as many VMs. */
     readonly cycles: number;
+    /** Time of the first of them. */
+    readonly sinceMs: number;
     /** VMs on the host. */
     readonly left: number;
+    /** Times at which VMs left it after that look, at most {@link DEPARTURES_KEPT}. */
+    readonly departures: readonly number[];
+    /** What VMs wait for that are not stuck, by reason code, with the name of one of them. */
+    readonly waits: readonly {
+      readonly code: string;
+      readonly text: string;
+      readonly count: number;
+      readonly serverName: string;
+    }[];
     readonly stuck: readonly { readonly serverId: string; readonly serverName: string; readonly reason: Reason }[];
   } | null;
   /** Nova had no server on the host. */
@@ -431,6 +442,8 @@ export const RECENT_PLANS = 50;
 export const RECENT_DAMAGED = 256;
 /** Drains of an aggregate at one time; further ones are without effect. */
 export const MAX_DRAINS = 1000;
+/** Departures of a drain that are kept: more than any plan of one cycle has moves. */
+export const DEPARTURES_KEPT = 500;
 /** Plans between cells of one aggregate that wait for approval. */
 export const MAX_CELL_PLANS = 20;
 /** Finished drains kept for people, per aggregate. */

@@ -1,3 +1,4 @@
+export * from './abandoned.ts';
 export * from './approval.ts';
 export * from './breaker.ts';
 export * from './caps.ts';

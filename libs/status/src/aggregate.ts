@@ -15,6 +15,7 @@ import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
 import { worstRatio } from './ratio.ts';
 import { when } from './times.ts';
+import { lateWaits, type Wait, type Waiting, waitWords } from './waits.ts';
 
 export type AggregateStatus = {
   readonly aggregate: string;
@@ -38,10 +39,19 @@ export type AggregateStatus = {
   /** See `worstRatio`. */
   readonly ratio: number | null;
   readonly moves: readonly MoveStatus[];
+  /** Waits that are longer than expected. */
+  readonly waits: readonly LateWait[];
   /** Hosts that are being emptied, or are empty and wait for their end. */
   readonly drains: readonly DrainStatus[];
   readonly quarantined: number;
   readonly brokenHosts: readonly { readonly host: string; readonly untilMs: number }[];
+};
+
+type LateWait = Pick<Wait, 'code' | 'of' | 'sinceMs'> & {
+  /** What waits. */
+  readonly about: Waiting;
+  readonly text: string;
+  readonly remedy: string;
 };
 
 type MoveStatus = {
@@ -83,6 +93,13 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
     })),
     ratio: worstRatio(decided?.before.policies ?? []),
     moves,
+    waits: lateWaits(state, nowMs).map(({ about, wait: { code, of, sinceMs, ...wait } }) => ({
+      about,
+      code,
+      of,
+      sinceMs,
+      ...waitWords(aggregate, about, { code, of, sinceMs, ...wait }),
+    })),
     drains: [...state.drains.values()].map(drainStatus),
     quarantined: quarantineTable(state, nowMs, options).length,
     brokenHosts: brokenHosts(state, nowMs, options),

@@ -23,6 +23,8 @@ export type Place = {
   readonly reason?: string;
   /** Sequence on KRONOS_LOG. */
   readonly event?: string;
+  /** Code and name of a thing that is waited for. */
+  readonly wait?: string;
 };
 
 export type Cause = {
@@ -49,6 +51,7 @@ const work = [
   'move-long',
   'resize-late',
   'abort-unanswered',
+  'wait-long',
 ] as const;
 
 /** The work that writes to the event log. */
@@ -510,6 +513,13 @@ export const causes = {
     remedy: 'Remove the cause in the text, or end the drain: `kronos undrain HOST`.',
     section: 'drain-blocked',
     apart: ['host'],
+    explains: [],
+  },
+  'wait-long': {
+    severity: 'alarm',
+    remedy: 'Look at what it waits for: `kronos status`.',
+    section: 'wait-long',
+    apart: ['wait'],
     explains: [],
   },
   'event-skipped': {

@@ -1,5 +1,5 @@
 import { clause, count } from '@kronos/contracts';
-import type { DrainFacts } from '@kronos/projections';
+import { type DrainFacts, drainLeft } from '@kronos/projections';
 import { drainStuck } from '@kronos/rules';
 
 /** The progress of a host's drain. */
@@ -22,13 +22,8 @@ export function drainStatus(drain: DrainFacts): DrainStatus {
   return { host, ...stateOf(drain), by: asked.by, sinceMs: asked.atMs, comment: asked.comment };
 }
 
-function stateOf({
-  undrainAsked,
-  drained,
-  disabled,
-  failure,
-  progress,
-}: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
+function stateOf(drain: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
+  const { undrainAsked, drained, disabled, failure, progress } = drain;
   if (undrainAsked !== null)
     return {
       state: 'ending',
@@ -41,8 +36,15 @@ function stateOf({
       text: failure === null ? 'its service is being disabled' : `its service is not disabled: ${failure.text}`,
     };
   if (progress === null) return { state: 'leaving', text: 'disabled; its VMs are moving away' };
-  const left = count(progress.left, 'VM');
-  if (progress.state !== 'stuck') return { state: 'leaving', text: `disabled; ${left} on it` };
+  const left = count(drainLeft(drain) ?? 0, 'VM');
+  if (progress.state !== 'stuck') {
+    const waits = progress.waits.map(
+      ({ text, count: waiting, serverName }) =>
+        `${serverName}${waiting > 1 ? ` and ${waiting - 1} more` : ''} (${clause(text)})`,
+    );
+    const what = waits.length === 0 ? '' : `, which wait: ${waits.join('; ')}`;
+    return { state: 'leaving', text: `disabled; ${left} on it${what}` };
+  }
   const stuck = drainStuck(progress);
   const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${clause(reason.text)})`);
   const who = named.length === 0 ? '' : `: ${named.join('; ')}`;

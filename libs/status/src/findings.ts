@@ -15,6 +15,7 @@ import type { Finding } from './finding.ts';
 import { serviceFindings } from './serviceFindings.ts';
 import { snapshotFindings } from './snapshotFindings.ts';
 import { span, when } from './times.ts';
+import { lateWaits, type WaitCode, waitWords } from './waits.ts';
 
 /** Time that a snapshot or a decision may take beyond its interval. */
 const GRACE_MS = 2000;
@@ -114,6 +115,7 @@ function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
     ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)),
     ...decisions(input, nowMs),
     ...moves(input, nowMs),
+    ...waits(input, nowMs),
   ];
 }
 
@@ -181,6 +183,27 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
     found.push({ code: 'decision-warning', place: { aggregate, reason: code, ...server }, about: aggregate, text });
   }
   return found;
+}
+
+/** Waits that have a finding of their own. */
+const FOUND_ELSEWHERE: ReadonlySet<WaitCode> = new Set(['executor', 'planner', 'service']);
+
+function waits({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
+  return lateWaits(state, nowMs).flatMap(({ about, wait }): Finding[] => {
+    const { code, sinceMs } = wait;
+    if (FOUND_ELSEWHERE.has(code) || (code === 'migration' && nowMs - sinceMs > LONG_RUNNING_MS)) return [];
+    const { text, remedy } = waitWords(aggregate, about, wait);
+    const { kind, id } = about;
+    return [
+      {
+        code: 'wait-long',
+        place: { aggregate, wait: `${code} ${wait.of}`, ...(kind === 'drain' ? { host: id } : { [kind]: id }) },
+        about: kind === 'drain' ? id : aggregate,
+        text: `${kind === 'drain' ? `the drain of ${id}` : `${kind} ${id}`} waits for ${text} since ${when(sinceMs, nowMs)}, longer than expected`,
+        remedy,
+      },
+    ];
+  });
 }
 
 function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {

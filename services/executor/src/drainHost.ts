@@ -3,7 +3,7 @@ import { type Actor, type HostAct, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogPosition } from '@kronos/eventlog';
 import { type ComputeService, HttpError, type Nova } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
-import { HOST_ACT_WINDOW_MS, hostActBlocked, nextDrainAct } from '@kronos/rules';
+import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
 import type { Clock } from './clock.ts';
 import {
@@ -19,12 +19,16 @@ import {
   type ServiceUpdate,
   watchStep,
 } from './drainStep.ts';
+import { serverOrGone } from './preflight.ts';
 import { actWithin, type LogReader } from './run.ts';
 
 export interface HostDeps {
   readonly log: Pick<EventLog, 'append'>;
   readonly reader: LogReader;
-  readonly nova: Pick<Nova, 'listServices' | 'listServers' | 'listUnfinishedMigrations' | 'updateService'>;
+  readonly nova: Pick<
+    Nova,
+    'getServer' | 'listServices' | 'listServers' | 'listUnfinishedMigrations' | 'updateService'
+  >;
   /** `[executor] dry_run`: nothing is asked of Nova but reads. */
   readonly dryRun: boolean;
   readonly by: Actor;
@@ -133,16 +137,9 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
       await write(at, aggregate, step.event);
       return;
     }
-    if (!(await isEmpty(host))) return;
+    if (!(await isEmpty(host, nova, clock.now(), signal))) return;
     logger.info({ aggregate, host }, 'a host is drained');
     await write(at, aggregate, hostDrained(drain));
-  }
-
-  async function isEmpty(host: string): Promise<boolean> {
-    // In this order: a server that arrives meanwhile shows in the first answer or in the second.
-    const migrations = await nova.listUnfinishedMigrations({ signal });
-    if (migrations.some((one) => one.destCompute === host || one.sourceCompute === host)) return false;
-    return (await nova.listServers({ host }, { signal })).length === 0;
   }
 
   async function serviceOf(host: string): Promise<ComputeService | null> {
@@ -186,4 +183,18 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
       }
     }
   };
+}
+
+/** Whether Nova has no server on a host, and none that can still arrive. */
+async function isEmpty(host: string, nova: HostDeps['nova'], nowMs: number, signal: AbortSignal): Promise<boolean> {
+  // In this order: a server that arrives meanwhile shows in the first answer or in the second.
+  const migrations = await nova.listUnfinishedMigrations({ signal });
+  if ((await nova.listServers({ host }, { signal })).length > 0) return false;
+  for (const row of migrations) {
+    if (row.destCompute !== host && row.sourceCompute !== host) continue;
+    // A row that Nova has abandoned brings no server: it would hold the drain for ever.
+    const server = await serverOrGone(nova, row.serverId, signal);
+    if (server !== 'gone' && !isAbandoned(row, server, nowMs)) return false;
+  }
+  return true;
 }

@@ -357,7 +357,11 @@ export interface CheckedCloud {
   readonly providerOf: (host: string, signal: AbortSignal) => Promise<string | null>;
 }
 
-export async function serverOrGone(nova: Nova, serverId: string, signal: AbortSignal): Promise<Server | 'gone'> {
+export async function serverOrGone(
+  nova: Pick<Nova, 'getServer'>,
+  serverId: string,
+  signal: AbortSignal,
+): Promise<Server | 'gone'> {
   try {
     const server = await nova.getServer(serverId, { signal });
     return server.status === 'DELETED' || server.status === 'SOFT_DELETED' ? 'gone' : server;

@@ -128,6 +128,8 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
     );
   for (const { host, text, by, sinceMs } of status.drains)
     lines.push(row('drain', `${host}: ${text} (requested by ${by} at ${when(sinceMs, nowMs)})`));
+  for (const { about, text, sinceMs } of status.waits)
+    lines.push(row('waits', `${about.kind} ${about.id}: for ${text}, since ${when(sinceMs, nowMs)}`));
   if (status.quarantined > 0)
     lines.push(row('quarantine', `${count(status.quarantined, 'VM')}: kronos quarantine list`));
   if (brokenHosts.length > 0) lines.push(row('broken hosts', brokenHosts.map(({ host }) => host).join(', ')));

@@ -88,7 +88,9 @@ describe('the preview of a drain', () => {
       { serverId: 'v1', reason: { code: 'host-broken' } },
       { serverId: 'v2', reason: { code: 'host-broken' } },
     ]);
-    expect(decide(decideInput(sketch(broken))).evacuations).toEqual([{ host: 'a', state: 'running', left: 3 }]);
+    expect(decide(decideInput(sketch(broken))).evacuations).toMatchObject([
+      { host: 'a', state: 'running', left: 3, waits: [{ code: 'host-broken', count: 2, serverName: 'v1' }] },
+    ]);
     expect(moves(sketch(broken))).toEqual([]);
     expect(moves(sketch(given({ c: failed })))).toEqual([['v1', 'a', 'b']]);
   });

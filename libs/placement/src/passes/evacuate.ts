@@ -1,4 +1,4 @@
-import { clause, type Decision, type EngineOptions } from '@kronos/contracts';
+import { byText, clause, type Decision, type EngineOptions, type Stuck } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
@@ -104,56 +104,80 @@ const passing: ReadonlySet<ReasonCode> = new Set([
 
 /** Progress of the evacuation of each disabled host. Adds the VMs that cannot leave, with reasons, to `draft.stuck`. */
 export function evacuationEnds(draft: Draft): Decision['evacuations'] {
-  const { cluster, moved, budget } = draft;
+  const { cluster } = draft;
   const left = new Int32Array(cluster.H);
   const running = new Uint8Array(cluster.H);
-  let targets: Targets | null = null;
+  const waits = new Map<number, Waits>();
+  const why = whyNot(draft);
+  const wait = (host: number, vm: number, code: ReasonCode | null): void => {
+    running[host] = 1;
+    if (code === null) return;
+    const of = waits.get(host) ?? new Map();
+    waits.set(host, of.set(code, [...(of.get(code) ?? []), vm]));
+  };
   for (let vm = 0; vm < cluster.V; vm++) {
     const host = int(cluster.vmHost, vm);
     for (const other of cluster.alsoOn.get(vm) ?? [])
       if (cluster.leaving[other] === 1 && cluster.leaving[host] === 0) {
         left[other] = int(left, other) + 1;
-        running[other] = 1;
+        wait(other, vm, 'vm-in-flight');
       }
     if (cluster.leaving[host] !== 1) continue;
     left[host] = int(left, host) + 1;
-    if (moved[vm] === 1) {
-      running[host] = 1;
-      continue;
-    }
-    const refusal = int(cluster.vmRefusal, vm);
-    let code: ReasonCode;
-    let counts: Record<string, number> = {};
-    if (refusal !== 0) {
-      code = codeOfNumber(refusal);
-      if (passing.has(code)) {
-        running[host] = 1;
-        continue;
-      }
-    } else {
-      targets ??= new Targets(draft);
-      if (budget === 0 && targets.of(vm) !== null) {
-        running[host] = 1;
-        continue;
-      }
-      ({ code, counts } = targets.whyNot(vm));
-      if (Object.keys(counts).some((reason) => passing.has(reason as ReasonCode))) {
-        running[host] = 1;
-        continue;
-      }
-    }
-    const text =
-      refusal === 0 && code !== 'no-destination'
-        ? `No host takes it: ${clause(reasonMeanings[code])}.`
-        : reasonMeanings[code];
-    draft.addStuck(vm, 'evacuate', { code, text, detail: { refusals: counts } });
+    const found = why(vm);
+    if (found.stuck) draft.addStuck(vm, 'evacuate', found.reason);
+    else wait(host, vm, found.code);
   }
   const ends: Decision['evacuations'] = [];
   for (let h = 0; h < cluster.H; h++) {
     if (cluster.leaving[h] !== 1) continue;
     const count = int(left, h);
     const state = count === 0 ? 'done' : running[h] === 1 ? 'running' : 'stuck';
-    ends.push({ host: item(cluster.hostNames, h), state, left: count });
+    const of = waitsOf(draft, waits.get(h));
+    ends.push({ host: item(cluster.hostNames, h), state, left: count, ...(of.length === 0 ? {} : { waits: of }) });
   }
   return ends;
+}
+
+/** The VMs that wait, by what they wait for. */
+type Waits = Map<ReasonCode, number[]>;
+
+type WaitsOfHost = NonNullable<Decision['evacuations'][number]['waits']>;
+
+const waitsOf = ({ cluster }: Draft, waits: Waits | undefined): WaitsOfHost =>
+  [...(waits ?? [])]
+    .sort(([a], [b]) => byText(a, b))
+    .map(([code, vms]) => ({
+      code,
+      text: reasonMeanings[code],
+      count: vms.length,
+      serverName: item(cluster.vmNames, vms[0] ?? 0),
+    }));
+
+type WhyNot =
+  | { readonly stuck: true; readonly reason: Stuck['reason'] }
+  /** It leaves with this plan or the next ones (`code` null), or waits for something that ends by itself. */
+  | { readonly stuck: false; readonly code: ReasonCode | null };
+
+/** Why a VM of a disabled host is still there after the passes. */
+function whyNot(draft: Draft): (vm: number) => WhyNot {
+  const { cluster, moved, budget } = draft;
+  let targets: Targets | null = null;
+  return (vm) => {
+    if (moved[vm] === 1) return { stuck: false, code: null };
+    const refusal = int(cluster.vmRefusal, vm);
+    if (refusal !== 0) {
+      const code = codeOfNumber(refusal);
+      if (passing.has(code)) return { stuck: false, code };
+      return { stuck: true, reason: { code, text: reasonMeanings[code], detail: { refusals: {} } } };
+    }
+    targets ??= new Targets(draft);
+    if (budget === 0 && targets.of(vm) !== null) return { stuck: false, code: null };
+    const { code, counts } = targets.whyNot(vm);
+    const ends = Object.keys(counts).find((reason) => passing.has(reason as ReasonCode));
+    if (ends !== undefined) return { stuck: false, code: ends as ReasonCode };
+    const text =
+      code === 'no-destination' ? reasonMeanings[code] : `No host takes it: ${clause(reasonMeanings[code])}.`;
+    return { stuck: true, reason: { code, text, detail: { refusals: counts } } };
+  };
 }

@@ -1,5 +1,4 @@
 /** Rows of Nova's migrations that nobody works on any more. Pure. */
-import type { Migration, Server } from '@kronos/openstack';
 
 /**
  * Time without a change after which a row that contradicts its server counts no more. Longer than Nova ever takes to make its records
@@ -10,13 +9,22 @@ const ABANDONED_AFTER_MS = 300_000;
 /** The statuses in which a compute works on a live migration: meanwhile its server has the task state `migrating`. */
 const AT_WORK: ReadonlySet<string> = new Set(['queued', 'preparing', 'running', 'running (post-copy)']);
 
+/** A row of Nova's migrations. Times as ISO 8601. */
+type Row = {
+  readonly type: string;
+  readonly status: string;
+  readonly createdAt: string;
+  readonly updatedAt: string | null;
+};
+type Seen = { readonly cellDown: boolean; readonly host: string | null; readonly taskState: string | null };
+
 /**
  * Whether Nova has abandoned the migration: its server is idle on a known host, and the row has not changed for long. A restarted
  * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start).
  *
  * @param server as it was read beside the row; undefined: it was not
  */
-export function isAbandoned(row: Migration, server: Server | undefined, nowMs: number): boolean {
+export function isAbandoned(row: Row, server: Seen | undefined, nowMs: number): boolean {
   if (row.type !== 'live-migration' || !AT_WORK.has(row.status)) return false;
   if (server === undefined || server.cellDown || server.host === null || server.taskState !== null) return false;
   const changedMs = Date.parse(row.updatedAt ?? row.createdAt);
