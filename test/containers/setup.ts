@@ -20,7 +20,7 @@ const MINUTE = 60_000;
 /** With this status `engine` and `build` say that it cannot be done here, and not that it failed. */
 const CANNOT = 3;
 /** After this long the tests are given up, whatever they wait for. */
-const LIMIT_MINUTES = Number(process.env.KRONOS_CONTAINERS_MINUTES ?? 17);
+const LIMIT_MINUTES = Number(process.env.KRONOS_CONTAINERS_MINUTES ?? 35);
 
 function run(command: string, args: readonly string[], minutes: number): { status: number | null; output: string } {
   const done = spawnSync(command, args, {

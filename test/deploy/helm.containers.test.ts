@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { nightly } from '../nightly.ts';
 
 const run = promisify(execFile);
 const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
@@ -13,7 +14,7 @@ const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kro
 /** The oldest version that the chart allows. It refuses fields that newer versions have added. */
 const OLDEST = 'v1.29.6';
 /** Every night also one in between, and the newest. A check of all three takes minutes. */
-const KUBERNETES = process.env.KRONOS_NIGHTLY === '1' ? [OLDEST, 'v1.34.2', 'v1.36.3'] : [OLDEST];
+const KUBERNETES = nightly ? [OLDEST, 'v1.34.2', 'v1.36.3'] : [OLDEST];
 /** The operator whose PodMonitor and PrometheusRule the chart contains. */
 const OPERATOR = 'v0.85.0';
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];

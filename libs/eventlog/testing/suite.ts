@@ -1,6 +1,7 @@
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, describe, test } from 'vitest';
+import { nightly } from '../../../test/nightly.ts';
 import { connectEventLog } from '../src/index.ts';
 import { availableServers, type FoundServer } from '../src/local/find.ts';
 import { bareConnection, type NatsServer, type ServerOptions, startNatsServer } from '../src/local/server.ts';
@@ -49,7 +50,7 @@ export function onEachServer(
   { concurrent, olderAtNight = false }: { readonly concurrent: boolean; readonly olderAtNight?: boolean },
   suite: (bench: Bench) => void,
 ): void {
-  const servers = olderAtNight && process.env.KRONOS_NIGHTLY !== '1' ? found.servers.slice(-1) : found.servers;
+  const servers = olderAtNight && !nightly ? found.servers.slice(-1) : found.servers;
   if (found.missing !== null) test.skip(`${name} on the newest nats-server, which is not there: ${found.missing}`);
   describe.each(servers.map((server) => [server.version, server] as const))(
     `${name} on nats-server %s`,
