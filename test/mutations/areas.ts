@@ -19,6 +19,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
   },
   executor: {
     files: [
+      'libs/facts/src/groups.ts',
+      'libs/facts/src/units.ts',
       'services/executor/src/board.ts',
       'services/executor/src/cellPreflight.ts',
       'services/executor/src/cellTask.ts',
@@ -35,6 +37,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ],
     tests: [
       [
+        'libs/facts/src/units.unit',
         'services/executor/src/board.unit',
         'services/executor/src/cellPreflight.unit',
         'services/executor/src/cellTask.unit',

@@ -437,9 +437,9 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'pre-flight does not look at the group',
-    file: PREFLIGHT,
-    find: 'if (there.length >= most)',
-    replace: 'if (there.length >= most + 1000)',
+    file: 'libs/facts/src/groups.ts',
+    find: "return there < most ? 'allowed' : 'apart';",
+    replace: "return there < most + 1000 ? 'allowed' : 'apart';",
   },
   // ---- the planner
   {

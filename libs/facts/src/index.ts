@@ -1,6 +1,11 @@
+export { type Device, deviceOfClaim, deviceOfSpec } from './devices.ts';
+export { groupIsWhole, groupVerdict } from './groups.ts';
+export { isServing, isUp } from './hosts.ts';
 export { causeOfText } from './novaRefusals.ts';
 export { consequencesOf, type Party } from './parties.ts';
 export { livePowerState, powerStateName } from './powerState.ts';
-export { evacuationIsOver, groupIsWhole } from './reasonGone.ts';
+export { evacuationIsOver } from './reasonGone.ts';
 export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
 export { type Fault, type TaskReasonCode, taskReasonOf, taskReasons } from './taskReasons.ts';
+export { traitsFit, traitsOf } from './traits.ts';
+export { isGrantable, providerFits } from './units.ts';

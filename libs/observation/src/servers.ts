@@ -1,7 +1,6 @@
 /** Which servers count on which hosts. Pure. */
 import {
   byText,
-  type GroupPolicy,
   groupPolicySchema,
   type Reason,
   type RunningMigration,
@@ -354,13 +353,9 @@ function groupsOf(groups: readonly NovaGroup[], ids: ReadonlySet<string>, proble
       id: group.id,
       name: group.name,
       policy: policy.data,
-      maxServerPerHost: maxPerHost(policy.data, group.maxServersPerHost),
+      maxServerPerHost: group.maxServersPerHost,
       members: [...group.memberIds].sort(byText),
     });
   }
   return seen.sort((a, b) => byText(a.id, b.id));
 }
-
-/** Only the hard anti-affinity policy may have the rule (Nova's API refuses it for the others). */
-const maxPerHost = (policy: GroupPolicy, rule: number | null): number =>
-  policy === 'anti-affinity' && rule !== null && rule >= 1 ? rule : 1;

@@ -64,7 +64,7 @@ export const group = (
   id,
   name: `name-of-${id}`,
   policy,
-  maxServersPerHost: null,
+  maxServersPerHost: 1,
   memberIds,
   projectId: 'project',
   ...more,

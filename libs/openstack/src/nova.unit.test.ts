@@ -472,11 +472,15 @@ describe('listServerGroups', () => {
       [GROUPS]: byOffset(() => [
         group('g1', { policy: 'anti-affinity', rules: { max_server_per_host: '3' } }),
         { id: 'g2', name: 'g2', policies: ['soft-affinity'], metadata: {}, members: [] },
+        group('g3', { policy: 'anti-affinity' }),
+        group('g4', { policy: 'soft-anti-affinity', rules: { max_server_per_host: '3' } }),
       ]),
     });
     expect(await nova.listServerGroups()).toEqual([
       { id: 'g1', name: 'g1', policy: 'anti-affinity', maxServersPerHost: 3, memberIds: ['a'], projectId: 'p' },
-      { id: 'g2', name: 'g2', policy: 'soft-affinity', maxServersPerHost: null, memberIds: [], projectId: null },
+      { id: 'g2', name: 'g2', policy: 'soft-affinity', maxServersPerHost: 1, memberIds: [], projectId: null },
+      { id: 'g3', name: 'g3', policy: 'anti-affinity', maxServersPerHost: 1, memberIds: ['a'], projectId: 'p' },
+      { id: 'g4', name: 'g4', policy: 'soft-anti-affinity', maxServersPerHost: 1, memberIds: ['a'], projectId: 'p' },
     ]);
   });
 

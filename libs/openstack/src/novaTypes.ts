@@ -119,8 +119,8 @@ export interface ServerGroup {
   readonly name: string;
   /** `affinity`, `anti-affinity`, `soft-affinity`, `soft-anti-affinity`, or a word that a later Nova adds; null when the group has none. */
   readonly policy: string | null;
-  /** `rules.max_server_per_host` of an anti-affinity group; null means Nova's default of 1. */
-  readonly maxServersPerHost: number | null;
+  /** The most members that the policy allows on one host: `rules.max_server_per_host` of an anti-affinity group, else Nova's default of 1. */
+  readonly maxServersPerHost: number;
   /** Ids of servers that are not deleted. */
   readonly memberIds: readonly string[];
   readonly projectId: string | null;

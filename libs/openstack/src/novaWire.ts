@@ -400,16 +400,18 @@ export const serverGroupsSchema = z.object({
         members: z.array(z.string()),
         project_id: optionalText,
       })
-      .transform(
-        (raw): ServerGroup => ({
+      .transform((raw): ServerGroup => {
+        const policy = raw.policy ?? raw.policies?.[0] ?? null;
+        return {
           id: raw.id,
           name: raw.name,
-          policy: raw.policy ?? raw.policies?.[0] ?? null,
-          maxServersPerHost: raw.rules?.max_server_per_host ?? null,
+          policy,
+          // Nova's API refuses the rule for the other policies.
+          maxServersPerHost: policy === 'anti-affinity' ? (raw.rules?.max_server_per_host ?? 1) : 1,
           memberIds: raw.members,
           projectId: raw.project_id,
-        }),
-      ),
+        };
+      }),
   ),
 });
 

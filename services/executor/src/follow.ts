@@ -1,4 +1,5 @@
 /** The executor's reads of Nova while an attempt is under way. */
+import { isUp } from '@kronos/facts';
 import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
@@ -85,7 +86,7 @@ export async function explain(
   const liveness = (host: string): Liveness => {
     const service = services.find((each) => each.host === host);
     if (service === undefined) return 'unknown';
-    return service.state === 'up' && !service.forcedDown ? 'up' : 'down';
+    return isUp(service) ? 'up' : 'down';
   };
   return {
     story: found === undefined ? null : { text: found.text, event: found.event ?? null, host: found.host ?? null },

@@ -1,13 +1,21 @@
 /** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
 import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
-import { evacuationIsOver, groupIsWhole, livePowerState, powerStateName, type TaskReasonCode } from '@kronos/facts';
+import {
+  evacuationIsOver,
+  groupIsWhole,
+  groupVerdict,
+  isUp,
+  livePowerState,
+  powerStateName,
+  providerFits,
+  type TaskReasonCode,
+  traitsOf,
+} from '@kronos/facts';
 import {
   type Aggregate,
   atLeast,
   type ComputeService,
-  type Flavor,
   flavorResources,
-  type Inventory,
   MicroversionUnsupported,
   type Migration,
   NotFound,
@@ -148,7 +156,7 @@ type Services = Pick<HostFacts, 'services'>;
 /** A move between cells leaves a source that was disabled as well: its phase is no evacuation. */
 export function judgeSource(task: Task, { services }: Services): Verdict | null {
   const source = serviceOf(services, task.from);
-  if (source === null || source.state !== 'up' || source.forcedDown)
+  if (source === null || !isUp(source))
     return refuse('NovaClientError', 'source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
@@ -170,7 +178,7 @@ export function judgeDestination(task: Task, { services }: Services): Verdict | 
   const destination = serviceOf(services, task.destination);
   if (destination === null)
     return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
-  if (destination.state !== 'up' || destination.forcedDown)
+  if (!isUp(destination))
     return destinationRefused(task, 'destination-down', `nova-compute on ${task.destination} is not up`);
   if (destination.status !== 'enabled')
     return destinationRefused(task, 'destination-disabled', `nova-compute on ${task.destination} is disabled`);
@@ -222,39 +230,18 @@ export function judgeRoom(
     member.hosts.some((host) => task.aggregate === UNASSIGNED || inAggregate.has(host));
   for (const { group, others } of room.groups) {
     if (options.softRules === 'penalty' && group.policy?.startsWith('soft-') === true) continue;
-    const there = others.filter((member) => member.hosts.includes(task.destination));
+    if (group.policy === null) continue;
     const placed = others.filter((member) => member.hosts.length > 0 && visible(member));
-    const name = `server group ${group.name}`;
-    switch (group.policy) {
-      case null:
-        break;
-      case 'anti-affinity':
-      case 'soft-anti-affinity': {
-        const most = group.policy === 'anti-affinity' ? (group.maxServersPerHost ?? 1) : 1;
-        if (there.length >= most)
-          return destinationRefused(
-            task,
-            'group-apart',
-            `${there.length} members of ${name} are on ${task.destination}`,
-          );
-        break;
-      }
-      case 'affinity':
-      case 'soft-affinity': {
-        if (group.policy === 'affinity' && placed.every((member) => member.hosts.includes(task.from)))
-          return refuse(
-            'PreFlightError',
-            'group-immovable',
-            `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
-          );
-        const together = task.phase === 'affinity' ? there.length > 0 : there.length === placed.length;
-        if (!together || (group.policy === 'affinity' && there.length === 0))
-          return destinationRefused(task, 'group-together', `not all members of ${name} are on ${task.destination}`);
-        break;
-      }
-      default:
-        return refuse('PreFlightError', 'group-policy', `${name} has the unknown policy ${group.policy}`);
-    }
+    const there = countOn(task.destination, others);
+    const counts = { there, placed: placed.length, onSource: countOn(task.from, placed) };
+    const rule = { policy: group.policy, most: group.maxServersPerHost };
+    const refused = groupRefused(
+      task,
+      group,
+      groupVerdict(rule, counts, { gathers: task.phase === 'affinity' }),
+      there,
+    );
+    if (refused !== null) return refused;
   }
   if (!room.fits) {
     const text = `Placement has no room on ${task.destination}`;
@@ -263,13 +250,41 @@ export function judgeRoom(
   return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
 }
 
+const countOn = (host: string, members: readonly MemberFacts[]): number =>
+  members.filter(({ hosts }) => hosts.includes(host)).length;
+
+function groupRefused(
+  task: Task,
+  { name: named, policy }: GroupFacts['group'],
+  verdict: ReturnType<typeof groupVerdict>,
+  there: number,
+): Verdict | null {
+  const name = `server group ${named}`;
+  switch (verdict) {
+    case 'allowed':
+      return null;
+    case 'apart':
+      return destinationRefused(task, 'group-apart', `${there} members of ${name} are on ${task.destination}`);
+    case 'together':
+      return destinationRefused(task, 'group-together', `not all members of ${name} are on ${task.destination}`);
+    case 'immovable':
+      return refuse(
+        'PreFlightError',
+        'group-immovable',
+        `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
+      );
+    case 'unknown':
+      return refuse('PreFlightError', 'group-policy', `${name} has the unknown policy ${policy}`);
+  }
+}
+
 /** Whether a repair has nothing to repair any more. A member that makes room for another step repairs nothing itself. */
 function repairsNothing(task: Task, groups: readonly GroupFacts[], awaited: boolean): boolean {
   if (task.phase !== 'affinity' || task.parking || awaited || groups.length === 0) return false;
   return groups.every(({ group: { policy, maxServersPerHost }, others }) => {
     if (policy === null) return false;
     const placed = others.filter(({ hosts }) => hosts.length > 0);
-    return groupIsWhole({ policy, most: maxServersPerHost ?? 1 }, task.from, placed);
+    return groupIsWhole({ policy, most: maxServersPerHost }, task.from, placed);
   });
 }
 
@@ -293,31 +308,6 @@ export const destinationRefused = (
 function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
   const found = services.filter((service) => service.host === host);
   return found.length === 1 ? (found[0] ?? null) : null;
-}
-
-/** Traits that a flavor demands (`trait:X=required`) and forbids. */
-export function flavorTraits(flavor: Pick<Flavor, 'extraSpecs'>): { required: string[]; forbidden: string[] } {
-  const named = (wanted: string) =>
-    Object.entries(flavor.extraSpecs)
-      .filter(([key, value]) => /^trait\d*:/.test(key) && value === wanted)
-      .map(([key]) => key.slice(key.indexOf(':') + 1));
-  return { required: named('required'), forbidden: named('forbidden') };
-}
-
-/** Whether resources fit into a provider, as Placement itself would judge it (for Placement below 1.31). */
-export function fitsIn(
-  resources: Readonly<Record<string, number>>,
-  inventories: Readonly<Record<string, Inventory>>,
-  usages: Readonly<Record<string, number>>,
-): boolean {
-  return Object.entries(resources).every(([name, amount]) => {
-    if (amount === 0) return true;
-    const inventory = inventories[name];
-    if (inventory === undefined) return false;
-    const { capacity, minUnit, maxUnit, stepSize } = inventory;
-    const unit = amount >= minUnit && amount <= maxUnit && amount % stepSize === 0;
-    return unit && amount + (usages[name] ?? 0) <= capacity;
-  });
 }
 
 /** Reads the cloud and judges. @throws the errors of the clients */
@@ -392,10 +382,11 @@ export async function hasRoom(
 ): Promise<boolean> {
   const provider = await providerOf(task.destination, signal);
   if (provider === null) return false;
-  const traits = server.flavor === null ? { required: [], forbidden: [] } : flavorTraits(server.flavor);
+  const { flavor } = server;
+  const traits = (wanted: 'required' | 'forbidden') => (flavor === null ? [] : traitsOf(flavor, wanted));
   try {
     const found = await placement.allocationCandidates(
-      { resources, inTree: provider, ...traits, limit: 1 },
+      { resources, inTree: provider, required: traits('required'), forbidden: traits('forbidden'), limit: 1 },
       { signal },
     );
     return found.allocationRequestCount > 0;
@@ -406,7 +397,7 @@ export async function hasRoom(
     placement.getInventories(provider, { signal }),
     placement.getUsages(provider, { signal }),
   ]);
-  return fitsIn(resources, inventories, usages);
+  return providerFits(resources, inventories, usages);
 }
 
 /** The groups that the plan knew and those that Nova names (from 2.71 on; below, the plan's are all that is known). */

@@ -1,5 +1,5 @@
 import { UNASSIGNED } from '@kronos/contracts';
-import type { ComputeService, Inventory } from '@kronos/openstack';
+import type { ComputeService } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
 import {
   sampleAggregate as aggregate,
@@ -9,16 +9,7 @@ import {
   sampleService as service,
   wordsOf as words,
 } from '../testing/sample.ts';
-import {
-  type CheckOptions,
-  fitsIn,
-  flavorTraits,
-  type GroupFacts,
-  type HostFacts,
-  judgeHosts,
-  judgeRoom,
-  newestId,
-} from './preflight.ts';
+import { type CheckOptions, type GroupFacts, type HostFacts, judgeHosts, judgeRoom, newestId } from './preflight.ts';
 import type { Task } from './taskStages.ts';
 
 const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
@@ -167,8 +158,8 @@ describe('aggregate and zone', () => {
 
 describe('server groups', () => {
   const member = (id: string, ...hosts: string[]) => ({ id, hosts });
-  const group = (policy: string | null, others: GroupFacts['others'], max: number | null = null): GroupFacts => ({
-    group: { id: 'g', name: 'g', policy, maxServersPerHost: max },
+  const group = (policy: string | null, others: GroupFacts['others'], most = 1): GroupFacts => ({
+    group: { id: 'g', name: 'g', policy, maxServersPerHost: most },
     others,
   });
   const room = (
@@ -254,40 +245,5 @@ describe('room on the destination', () => {
       forced: false,
     });
     expect(newestId([])).toBe(0);
-  });
-
-  const inventory = (changes: Partial<Inventory> = {}): Inventory => ({
-    total: 100,
-    reserved: 0,
-    allocationRatio: 1,
-    minUnit: 1,
-    maxUnit: 50,
-    stepSize: 5,
-    capacity: 100,
-    ...changes,
-  });
-  it.each<[string, number, Partial<Inventory>, number, boolean]>([
-    ['fits', 10, {}, 90, true],
-    ['does not fit', 10, {}, 91, false],
-    ['larger than one may be', 55, {}, 0, false],
-    ['smaller than one may be', 5, { minUnit: 10 }, 0, false],
-    ['out of step', 12, {}, 0, false],
-    ['nothing is asked', 0, { capacity: 0 }, 0, true],
-  ])('counts for itself where Placement is too old: %s', (_, amount, changes, used, expected) => {
-    expect(fitsIn({ VCPU: amount }, { VCPU: inventory(changes) }, { VCPU: used })).toBe(expected);
-  });
-
-  it('does not fit into a provider without that class', () => {
-    expect(fitsIn({ PCPU: 1 }, { VCPU: inventory() }, {})).toBe(false);
-  });
-
-  it('asks for the traits of the flavor', () => {
-    const extraSpecs = {
-      'trait:HW_A': 'required',
-      'trait1:HW_B': 'required',
-      'trait:HW_C': 'forbidden',
-      other: 'required',
-    };
-    expect(flavorTraits({ extraSpecs })).toEqual({ required: ['HW_A', 'HW_B'], forbidden: ['HW_C'] });
   });
 });

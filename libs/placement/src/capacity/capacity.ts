@@ -5,10 +5,10 @@ import {
   type ServerObservation,
   type Shape,
 } from '@kronos/contracts';
+import { traitsFit, traitsOf } from '@kronos/facts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
-import { traitsFit, traitsOf } from '../cluster/traits.ts';
 import type { DecideInput } from '../decide.ts';
 import { decisionMs } from '../snapshot/memory.ts';
 import { observe } from '../snapshot/observe.ts';

@@ -1,5 +1,5 @@
 import type { CellFlavor, CellsAsked, HostObservation, ServerObservation } from '@kronos/contracts';
-import { traitsFit, traitsOf } from '../cluster/traits.ts';
+import { traitsFit, traitsOf } from '@kronos/facts';
 import { type Ground, own } from '../snapshot/filter.ts';
 
 /** A host and the metadata of the Nova aggregates that it is in. */

@@ -1,4 +1,6 @@
 import type { CellFacts, HostObservation, ServerObservation } from '@kronos/contracts';
+import { type Device, deviceOfSpec } from '@kronos/facts';
+import type { ReasonCode } from '../reasons.ts';
 import { type Ground, unsettled, withheld } from '../snapshot/filter.ts';
 
 /** Properties of the cells and of the image store that Nova's API does not show. */
@@ -25,14 +27,23 @@ export function unmovableCold(server: ServerObservation, host: HostObservation, 
   );
 }
 
+/** Null: the device keeps no server that Nova stops first. */
+const DEVICE: Readonly<Record<Device, ReasonCode | null>> = {
+  vtpm: 'cell-vtpm',
+  'encrypted-memory': null,
+  accelerator: 'cell-accelerator',
+  'pci-device': 'cell-pci-device',
+  vgpu: null,
+};
+
 const UNKNOWN: Ground = { code: 'cell-facts-unknown', detail: {} };
 
 function kind(server: ServerObservation): Ground | null {
   for (const key of Object.keys(server.extraSpecs).sort()) {
-    const detail = { extraSpec: `${key}=${server.extraSpecs[key] ?? ''}` };
-    if (key === 'accel:device_profile') return { code: 'cell-accelerator', detail };
-    if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return { code: 'cell-vtpm', detail };
-    if (key === 'pci_passthrough:alias') return { code: 'cell-pci-device', detail };
+    const value = server.extraSpecs[key] ?? '';
+    const device = deviceOfSpec(key, value);
+    const code = device === null ? null : DEVICE[device];
+    if (code !== null) return { code, detail: { extraSpec: `${key}=${value}` } };
   }
   return null;
 }

@@ -9,11 +9,11 @@ import type {
   ServerObservation,
   Snapshot,
 } from '@kronos/contracts';
+import { traitsOf } from '@kronos/facts';
 import { entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type Cluster, type HostPart, type VmPart } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
-import { traitsOf } from '../cluster/traits.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Ground, own, remembered } from '../snapshot/filter.ts';
 import type { Memory } from '../snapshot/memory.ts';

@@ -1,9 +1,9 @@
 import { byText, type GroupPolicy } from '@kronos/contracts';
+import { traitsFit } from '@kronos/facts';
 import { byte, entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import { onGrid } from './grid.ts';
-import { traitsFit } from './traits.ts';
 
 /**
  * The cluster that the passes work on: a structure of arrays. Hosts and VMs have indexes in the order of their names and ids, so the

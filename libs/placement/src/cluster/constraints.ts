@@ -1,3 +1,4 @@
+import { isGrantable } from '@kronos/facts';
 import { float, int } from '../base/array.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
 import type { Cluster, Group } from './cluster.ts';
@@ -169,7 +170,7 @@ export class Checker {
 
 /** True when the host takes this amount at once, by min_unit, max_unit and step_size. */
 export function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
-  return amount >= float(units.min, i) && amount <= float(units.max, i) && amount % float(units.step, i) === 0;
+  return isGrantable(amount, float(units.min, i), float(units.max, i), float(units.step, i));
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { GroupPolicy } from '@kronos/contracts';
+import { groupVerdict } from '@kronos/facts';
 import { describe, expect, it } from 'vitest';
 import { type ClusterFile, clusterOf, type PlanClusterOptions } from '../file/clusterFile.ts';
 import { arrange } from '../passes/order.ts';
@@ -120,5 +121,54 @@ describe('the room on a host', () => {
         departuresFree ? null : 'capacity',
       ]);
     }
+  });
+});
+
+describe('every small group', () => {
+  const hosts = ['a', 'b', 'c'];
+  /** Where up to three other members are. */
+  const places = [1, 2, 3].flatMap((count) =>
+    Array.from({ length: hosts.length ** count }, (_, one) =>
+      Array.from({ length: count }, (_, i) => hosts[Math.floor(one / hosts.length ** i) % hosts.length] ?? ''),
+    ),
+  );
+  const codes = {
+    apart: 'anti-affinity',
+    together: 'affinity',
+    immovable: 'affinity-gathered',
+    allowed: null,
+  } as const;
+
+  it.each([
+    ['affinity', 1],
+    ['soft-affinity', 1],
+    ['anti-affinity', 1],
+    ['anti-affinity', 2],
+    ['soft-anti-affinity', 1],
+  ] as const)('of %s with at most %d members on a host is judged as before a start', (policy, most) => {
+    const seen = new Set<string>();
+    for (const others of places) {
+      const at = ['a', ...others];
+      const of = clusterOf(
+        {
+          policies: ['cpu'],
+          weights: [1],
+          hosts: hosts.map((id) => ({ id, memFreeMb: 9999 })),
+          vms: at.map((host, i) => ({ id: `v${i}`, host, w: [0.1], memMb: 1 })),
+          groups: [{ id: 'g', policy, maxServerPerHost: most, vms: at.map((_, i) => `v${i}`) }],
+        },
+        { maxMigrations: 5 },
+      );
+      const on = (host: string) => others.filter((one) => one === host).length;
+      for (const [h, to] of hosts.entries()) {
+        if (to === 'a') continue;
+        const counts = { there: on(to), placed: others.length, onSource: on('a') };
+        const verdict = groupVerdict({ policy, most }, counts, { gathers: false });
+        seen.add(verdict);
+        if (verdict === 'unknown') throw new Error(`${policy} is known`);
+        expect([...at, to, refusal(of, 0, h)]).toEqual([...at, to, codes[verdict]]);
+      }
+    }
+    expect(seen.size).toBeGreaterThan(1);
   });
 });

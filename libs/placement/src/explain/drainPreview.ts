@@ -1,4 +1,5 @@
 import { completeEngineOptions, type Reason } from '@kronos/contracts';
+import { isUp } from '@kronos/facts';
 import { float, int, item } from '../base/array.ts';
 import type { DecideInput } from '../decide.ts';
 import { Draft } from '../passes/draft.ts';
@@ -72,7 +73,7 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
         const server = serverOf(vm);
         const one = stuck.get(server.serverId);
         if (one !== undefined) blocked.push({ ...server, reason: one.reason });
-        else waiting.push({ ...server, reason: refusalOf(vm, service.state === 'up' && !service.forcedDown) });
+        else waiting.push({ ...server, reason: refusalOf(vm, isUp(service)) });
       }
       const disabled = service.status === 'enabled' ? null : { reason: service.disabledReason };
       return [{ host: name, disabled, moves, waiting, stuck: blocked }];

@@ -1,5 +1,5 @@
 import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
-import { livePowerState, powerStateName } from '@kronos/facts';
+import { type Device, deviceOfClaim, deviceOfSpec, isUp, livePowerState, powerStateName } from '@kronos/facts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
 import type { Memory } from './memory.ts';
@@ -48,10 +48,10 @@ function unpowered({ powerState }: ServerObservation): Ground | null {
 
 /** The reason that a VM cannot be moved now in any way: its host is not working, or another action is running. */
 export function unsettled(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
-  const { state, status, forcedDown } = host.service;
+  const { state, status } = host.service;
   if (state === 'unknown' || status === 'unknown')
     return { code: 'vm-source-unknown', detail: { host: host.name, state, status } };
-  if (state === 'down' || forcedDown) return { code: 'vm-source-down', detail: { host: host.name } };
+  if (!isUp(host.service)) return { code: 'vm-source-down', detail: { host: host.name } };
   if (migrating || server.alsoOn.length > 0) return { code: 'vm-migrating', detail: { host: host.name } };
   return server.taskState === null ? null : { code: 'vm-busy', detail: { taskState: server.taskState } };
 }
@@ -62,38 +62,32 @@ export function withheld(server: ServerObservation): Ground | null {
   return server.optedOutBy === null ? null : { code: 'vm-opted-out', detail: { by: server.optedOutBy } };
 }
 
+const DEVICE: Readonly<Record<Device, ReasonCode>> = {
+  vtpm: 'vm-vtpm',
+  'encrypted-memory': 'vm-encrypted-memory',
+  accelerator: 'vm-accelerator',
+  'pci-device': 'vm-pci-device',
+  vgpu: 'vm-vgpu',
+};
+
 /** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). */
 function unmovableKind({ extraSpecs, resources }: ServerObservation): Ground | null {
-  const spec = firstRefused(extraSpecs, refusalOfSpec);
-  if (spec !== null) return { code: spec.code, detail: { extraSpec: `${spec.name}=${extraSpecs[spec.name] ?? ''}` } };
-  const claim = firstRefused(resources, refusalOfClaim);
-  return claim === null ? null : { code: claim.code, detail: { resourceClass: claim.name } };
+  const spec = firstDevice(extraSpecs, deviceOfSpec);
+  if (spec !== null)
+    return { code: DEVICE[spec.device], detail: { extraSpec: `${spec.name}=${extraSpecs[spec.name] ?? ''}` } };
+  const claim = firstDevice(resources, deviceOfClaim);
+  return claim === null ? null : { code: DEVICE[claim.device], detail: { resourceClass: claim.name } };
 }
 
-function refusalOfSpec(key: string, value: string): ReasonCode | null {
-  if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return 'vm-vtpm';
-  if (key === 'hw:mem_encryption' && !/^(false|0|no|off|)$/i.test(value)) return 'vm-encrypted-memory';
-  if (key === 'accel:device_profile') return 'vm-accelerator';
-  if (key === 'pci_passthrough:alias') return 'vm-pci-device';
-  return key.endsWith(':VGPU') && /^resources\d*:VGPU$/.test(key) && value !== '0' ? 'vm-vgpu' : null;
-}
-
-function refusalOfClaim(name: string, amount: number): ReasonCode | null {
-  if (amount <= 0) return null;
-  if (name === 'VGPU') return 'vm-vgpu';
-  if (name === 'FPGA') return 'vm-accelerator';
-  return name === 'PCI_DEVICE' || name === 'SRIOV_NET_VF' || name.startsWith('CUSTOM_PCI_') ? 'vm-pci-device' : null;
-}
-
-/** Of the names that are refused, the first in their order. Most servers have none: nothing is sorted for them. */
-function firstRefused<V>(
+/** Of the names that ask for a device, the first in their order. Most servers have none: nothing is sorted for them. */
+function firstDevice<V>(
   values: Readonly<Record<string, V>>,
-  refusal: (name: string, value: V) => ReasonCode | null,
-): { readonly name: string; readonly code: ReasonCode } | null {
-  let first: { readonly name: string; readonly code: ReasonCode } | null = null;
+  deviceOf: (name: string, value: V) => Device | null,
+): { readonly name: string; readonly device: Device } | null {
+  let first: { readonly name: string; readonly device: Device } | null = null;
   for (const name of Object.keys(values)) {
-    const code = refusal(name, values[name] as V);
-    if (code !== null && (first === null || name < first.name)) first = { name, code };
+    const device = deviceOf(name, values[name] as V);
+    if (device !== null && (first === null || name < first.name)) first = { name, device };
   }
   return first;
 }

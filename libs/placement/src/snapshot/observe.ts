@@ -6,10 +6,10 @@ import type {
   ServerObservation,
   Snapshot,
 } from '@kronos/contracts';
+import { isUp, traitsOf } from '@kronos/facts';
 import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from '../cluster/cluster.ts';
-import { traitsOf } from '../cluster/traits.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
@@ -152,7 +152,6 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const hostParts = [...hosts.values()].map((host): HostPart => {
     const ground = hostGround(host, memory, options, now);
     if (ground !== null) hostGrounds.set(host.name, ground);
-    const { state, status, forcedDown } = host.service;
     return {
       name: host.name,
       zone: host.availabilityZone,
@@ -166,9 +165,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       counted: isCounted(host),
       refusal: ground?.code ?? null,
       leaving:
-        state === 'up' &&
-        status === 'disabled' &&
-        !forcedDown &&
+        isUp(host.service) &&
+        host.service.status === 'disabled' &&
         (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
       inventory: inventoryOf(host),
     };

@@ -11,6 +11,7 @@ import {
   type Reason,
   type Snapshot,
 } from '@kronos/contracts';
+import { isServing } from '@kronos/facts';
 import { isAbove } from '@kronos/rules';
 import { LARGEST } from '../cluster/grid.ts';
 import type { ReasonCode } from '../reasons.ts';
@@ -22,8 +23,8 @@ export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> &
 };
 
 /** True when the host's service allows it to be a destination. Only such hosts take part in an imbalance. */
-export const isCounted = (host: HostObservation): boolean =>
-  host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
+export const isCounted = ({ service }: { readonly service: Parameters<typeof isServing>[0] }): boolean =>
+  isServing(service);
 
 /** One enabled policy with the host values that it judges by. */
 export type JudgedPolicy = {

@@ -1,5 +1,5 @@
 /** The names of hosts and VMs, to be searched. Pure. */
-import { byText, type HostObservation } from '@kronos/contracts';
+import { byText } from '@kronos/contracts';
 import { isCounted } from '@kronos/placement';
 import { z } from 'zod';
 
@@ -51,7 +51,7 @@ export const namesOf = ({ time, hosts, servers, scores }: z.infer<typeof namedSc
     values: bars(
       hosts.flatMap((host) => {
         const raw = of[host.name]?.raw ?? null;
-        return raw === null || !isCounted(host as HostObservation) ? [] : [raw];
+        return raw === null || !isCounted(host) ? [] : [raw];
       }),
     ),
   })),

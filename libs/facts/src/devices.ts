@@ -1,0 +1,22 @@
+/** Devices and features that tie a server to its host, by its flavor's extra specs and by the resource classes that it claims. */
+
+export type Device = 'vtpm' | 'encrypted-memory' | 'accelerator' | 'pci-device' | 'vgpu';
+
+/** The device that an extra spec asks for; null: none. */
+export function deviceOfSpec(key: string, value: string): Device | null {
+  if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return 'vtpm';
+  if (key === 'hw:mem_encryption' && !/^(false|0|no|off|)$/i.test(value)) return 'encrypted-memory';
+  if (key === 'accel:device_profile') return 'accelerator';
+  if (key === 'pci_passthrough:alias') return 'pci-device';
+  return key.endsWith(':VGPU') && /^resources\d*:VGPU$/.test(key) && value !== '0' ? 'vgpu' : null;
+}
+
+/** The device that a claim of this resource class is of; null: none. */
+export function deviceOfClaim(resourceClass: string, amount: number): Device | null {
+  if (amount <= 0) return null;
+  if (resourceClass === 'VGPU') return 'vgpu';
+  if (resourceClass === 'FPGA') return 'accelerator';
+  const isPci =
+    resourceClass === 'PCI_DEVICE' || resourceClass === 'SRIOV_NET_VF' || resourceClass.startsWith('CUSTOM_PCI_');
+  return isPci ? 'pci-device' : null;
+}

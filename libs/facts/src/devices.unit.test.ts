@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { deviceOfClaim, deviceOfSpec } from './devices.ts';
+
+it.each([
+  ['hw:tpm_version', '2.0', 'vtpm'],
+  ['hw:tpm_secret_security', 'host', null],
+  ['hw:mem_encryption', 'True', 'encrypted-memory'],
+  ['hw:mem_encryption', 'false', null],
+  ['accel:device_profile', 'fpga', 'accelerator'],
+  ['pci_passthrough:alias', 'nic:1', 'pci-device'],
+  ['resources:VGPU', '1', 'vgpu'],
+  ['resources1:VGPU', '2', 'vgpu'],
+  ['resources:VGPU', '0', null],
+  ['hw:cpu_policy', 'dedicated', null],
+])('an extra spec %s of %s asks for the device %s', (key, value, device) => {
+  expect(deviceOfSpec(key, value)).toBe(device);
+});
+
+it.each([
+  ['VGPU', 1, 'vgpu'],
+  ['FPGA', 1, 'accelerator'],
+  ['PCI_DEVICE', 1, 'pci-device'],
+  ['SRIOV_NET_VF', 2, 'pci-device'],
+  ['CUSTOM_PCI_8086_1572', 1, 'pci-device'],
+  ['VGPU', 0, null],
+  ['VCPU', 4, null],
+])('a claim of %s, %d of them, is of the device %s', (resourceClass, amount, device) => {
+  expect(deviceOfClaim(resourceClass, amount)).toBe(device);
+});
