@@ -67,7 +67,7 @@ describe('an empty message on the log', () => {
       by: { service: 'planner', instance: 'p', version: '0' },
       logger: createLogger({ service: 'planner', version: '0', level: 'silent' }),
       tracer: trace.getTracer('test'),
-      meters: { decided() {}, notDecided() {}, dispatched() {} },
+      meters: { decided() {}, compared() {}, notDecided() {}, dispatched() {} },
       clock: systemClock,
       clockProblem: () => null,
     });

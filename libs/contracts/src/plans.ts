@@ -66,6 +66,17 @@ export const stepSchema = z.object({
 });
 export type Step = z.infer<typeof stepSchema>;
 
+/** What a host has, by policy name; only policies with a whole answer. */
+const hostLoadSchema = z.object({
+  host: z.string(),
+  values: z.record(z.string(), z.number()),
+  /** The sum of the values of its VMs: what of the host changes by itself. */
+  vms: z.record(z.string(), z.number()),
+  /** Of it, those that moves brought which are compared. */
+  arrived: z.record(z.string(), z.number()),
+});
+export type HostLoad = z.infer<typeof hostLoadSchema>;
+
 /** The state of one policy before or after a plan. */
 const policyImbalanceSchema = z.object({
   policy: z.string(),
@@ -200,6 +211,11 @@ export const cycleDecidedSchema = message(
     novaRefusals: z
       .array(z.object({ serverId: z.string(), host: z.string(), shape: z.string(), mark: z.string() }))
       .optional(),
+    /**
+     * Values of hosts by policy, in the snapshot: of the hosts that the plan moves VMs between, and of those whose moves wait, or ended and
+     * were not compared yet; none while a VM leaves or enters it. What was predicted is compared with them.
+     */
+    loads: z.array(hostLoadSchema).optional(),
     /** The reference to the explanation when it is too large for the event. */
     details: objectRefSchema.nullable(),
   }),

@@ -3,6 +3,7 @@ import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, ty
 import { type DecideInput, decide } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence, newRefusals } from '@kronos/projections';
+import { loadsOf } from './loads.ts';
 import { decideInput } from './memory.ts';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
@@ -25,6 +26,8 @@ export type Cycle = {
   readonly absence: CycleDecided['data']['absence'];
   /** The event's field about new refusals of Nova; undefined: none. */
   readonly novaRefusals: CycleDecided['data']['novaRefusals'];
+  /** The event's field about loads of hosts; undefined: none is to be compared. */
+  readonly loads: CycleDecided['data']['loads'];
 };
 
 /** Decides one snapshot. The same input gives the same bytes, in the planner and in a replay. */
@@ -64,6 +67,7 @@ export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory
     decision,
     absence: absenceOf(input.state, input.snapshot, decision),
     novaRefusals: refusalsOf(input.state, input.snapshot, decision),
+    loads: loadsOf(input.state, input.snapshot, decision, input.options),
     digests: {
       policies: digest(input.snapshot.policies),
       state: digest(memory),

@@ -43,6 +43,7 @@ export type DecidedContext = {
   readonly digests: CycleDecided['data']['digests'];
   readonly absence?: CycleDecided['data']['absence'] | undefined;
   readonly novaRefusals?: CycleDecided['data']['novaRefusals'] | undefined;
+  readonly loads?: CycleDecided['data']['loads'] | undefined;
   readonly details: ObjectRef | null;
   readonly by: Actor;
   readonly nowMs: number;
@@ -50,7 +51,8 @@ export type DecidedContext = {
 
 /** The one event of a decided snapshot. */
 export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
-  const { snapshot, basis, plannerVersion, options, digests, absence, novaRefusals, details, by, nowMs } = context;
+  const { snapshot, basis, plannerVersion, options, digests, absence, novaRefusals, loads, details, by, nowMs } =
+    context;
   return {
     type: 'cycle.decided',
     version: 1,
@@ -71,6 +73,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
       digests,
       ...(absence === undefined ? {} : { absence }),
       ...(novaRefusals === undefined ? {} : { novaRefusals }),
+      ...(loads === undefined ? {} : { loads }),
       details,
     },
   };

@@ -2,6 +2,7 @@ export * from './cycle.ts';
 export { type Decider, decideHere, decider, defaultSearchThreads } from './decider.ts';
 export * from './drains.ts';
 export * from './events.ts';
+export { hostValues } from './loads.ts';
 export * from './memory.ts';
 export { answerOrders, orderThread } from './orderThread.ts';
 export * from './proposals.ts';

@@ -3,6 +3,7 @@ import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
 import { afterDecision, type Judged } from '@kronos/rules';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
+import { loadsSeen } from './calibration.ts';
 import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
@@ -48,6 +49,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
   f.sustained = sustained;
   if (d.plan !== null && (d.release === 'released' || d.release === 'proposed'))
     begin(draft, f, d.plan, d.release, atMs);
+  loadsSeen(draft, f, d, snapshotMs);
 }
 
 /** The imbalance by a decision: whether there is one, and until when the decision waits. */

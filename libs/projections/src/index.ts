@@ -1,5 +1,6 @@
 export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
+export { comparisons, hostsToMeasure, type Predicted, type PredictionsOff, predictionsOff } from './calibration.ts';
 export { lateResizes, openCellPlans, proposedCellPlans } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { optionsOf, type Standing, standing } from './configuration.ts';
@@ -41,6 +42,7 @@ export {
   type LogState,
   MAX_DRAINS,
   type PlanFacts,
+  type PolicyCalibration,
   RECENT_DRAINS,
   type SettleAct,
   type TaskFacts,

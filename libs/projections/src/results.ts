@@ -1,6 +1,7 @@
 /** Results of attempts: how each ends its attempt or its task, and what else follows from it. */
 import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contracts';
 import { hostFailed } from './breaker.ts';
+import { moveCounted } from './calibration.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
 import { departed } from './drains.ts';
@@ -37,6 +38,7 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   moveEnded(draft, f, task, event, atMs);
   arrived(draft, f, task.step.serverId, host);
   if (host !== task.step.from) departed(draft, f, task.step.from, atMs);
+  moveCounted(draft, f, task, { ...event.data, endedMs: atMs });
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
 }
 

@@ -12,7 +12,7 @@ import {
   type ServerBefore,
   type Step,
 } from '@kronos/contracts';
-import { type CooldownFacts, noWaits, type Waits } from '@kronos/rules';
+import { type Comparison, type CooldownFacts, noWaits, type Waits } from '@kronos/rules';
 
 /**
  * The folded event log: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -98,6 +98,36 @@ export type AggregateFacts = ControlFacts & {
   readonly copyRates: readonly number[];
   /** The waits of the forecast and their results. */
   readonly waits: Waits;
+  /** Host -> what its moves should bring, until it was measured. At most two for each move that a plan has or had a while ago. */
+  readonly watched: ReadonlyMap<string, WatchedHost>;
+  /** Policy -> how well loads were predicted. Only policies of the last decision. */
+  readonly calibration: ReadonlyMap<string, PolicyCalibration>;
+};
+
+/** A host that moves change, and what they change by policy. */
+export type WatchedHost = {
+  /** Values in the last snapshot before the first of the moves. */
+  readonly before: Readonly<Record<string, number>>;
+  /** The sum of its VMs then, less those that left. */
+  readonly residents: Readonly<Record<string, number>>;
+  /** Uuids of those that arrived. */
+  readonly arrived: readonly string[];
+  /** What the completed moves should have brought, less what they should have taken. */
+  readonly change: Readonly<Record<string, number>>;
+  /** Plan of the last of them, and when it ended; null: none has completed. */
+  readonly planId: string | null;
+  readonly endedMs: number | null;
+  /** It was compared a minute after. */
+  readonly soon: boolean;
+};
+
+/** Comparisons of predicted and measured loads of a policy. */
+export type PolicyCalibration = {
+  /** One minute after moves, and ten minutes after: the number, and the sum of the differences. */
+  readonly soon: { readonly count: number; readonly error: number };
+  readonly later: { readonly count: number; readonly error: number };
+  /** The latest ones ten minutes after, oldest first, at most {@link COMPARISONS_KEPT}. */
+  readonly last: readonly Comparison[];
 };
 
 /** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
@@ -436,6 +466,9 @@ export type UnreadableFact = {
 /** Unreadable events that a custodian had passed by. */
 export type SkippedFact = Asked & { readonly events: readonly UnreadableFact[] };
 
+/** Comparisons of loads that are kept of a policy: a few moves of each host. */
+export const COMPARISONS_KEPT = 96;
+
 /** Finished plans kept for people, per aggregate. */
 export const RECENT_PLANS = 50;
 /** Servers in ERROR after a move that are kept per aggregate. */
@@ -507,6 +540,8 @@ export const initialAggregateFacts: AggregateFacts = {
   pairPaces: new Map(),
   copyRates: [],
   waits: noWaits,
+  watched: new Map(),
+  calibration: new Map(),
 };
 
 /** The state before the first event. */

@@ -1,5 +1,7 @@
 /** How good predictions were: the load of hosts after the moves of a plan, as predicted and as measured. */
-import { hostQueryOf, hostReadingOf, type Snapshot, timeMs, timeOf } from '@kronos/contracts';
+import { type Snapshot, timeMs, timeOf } from '@kronos/contracts';
+import { hostValues } from '@kronos/cycle';
+import { CALIBRATION_CAUSES, type CalibrationCause } from '@kronos/rules';
 import type { FoundDecision } from './find.ts';
 import { type History, isOfCycle, loadSnapshot } from './history.ts';
 import { lay } from './overlay.ts';
@@ -22,9 +24,6 @@ export type CalibratedHost = {
   readonly later: number | null;
 };
 
-/** Why predictions of a policy are off by more than its threshold. */
-type CalibrationCause = 'wrong-label' | 'host-sizes' | 'load-depends-on-host';
-
 export type Calibration = {
   readonly hosts: readonly CalibratedHost[];
   /** The policies whose predictions are off by more than their thresholds. */
@@ -40,14 +39,6 @@ export type Calibration = {
 
 /** A move that was completed. */
 export type DoneMove = { readonly serverId: string; readonly from: string; readonly to: string };
-
-type Values = Readonly<Record<string, number>>;
-
-/** The values of hosts that a policy balances; null where the answer is not whole. */
-function valuesOf(snapshot: Snapshot, policy: Snapshot['policies'][number]): Values | null {
-  const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
-  return reading === undefined || reading.health !== 'HEALTHY' ? null : reading.values;
-}
 
 /**
  * Predictions beside measurements. Pure.
@@ -66,13 +57,13 @@ export function calibrate(
   const touched = new Set(moves.flatMap(({ from, to }) => [from, to]));
   const at = (i: 0 | 1, policy: Snapshot['policies'][number], host: string): number | null => {
     const seen = measured[i];
-    const values = seen === null || disturbed[i].has(host) ? null : valuesOf(seen, policy);
+    const values = seen === null || disturbed[i].has(host) ? null : hostValues(seen, policy);
     return values?.[host] ?? null;
   };
   const hosts: CalibratedHost[] = [];
   for (const policy of snapshot.policies.filter(({ enabled }) => enabled)) {
-    const before = valuesOf(snapshot, policy);
-    const predicted = valuesOf(laid, policy);
+    const before = hostValues(snapshot, policy);
+    const predicted = hostValues(laid, policy);
     if (before === null || predicted === null) continue;
     for (const host of [...touched].sort()) {
       const [was, will] = [before[host], predicted[host]];
@@ -93,7 +84,7 @@ export function calibrate(
     const error = own.reduce((most, one) => Math.max(most, errorOf(one) ?? 0), 0);
     if (error <= threshold) return [];
     const cause = causeOf(own, destinations);
-    return [{ policy: name, threshold, error, cause, text: CAUSES[cause] }];
+    return [{ policy: name, threshold, error, cause, text: CALIBRATION_CAUSES[cause] }];
   });
   return { hosts, off };
 }
@@ -105,14 +96,6 @@ export function errorOf(host: CalibratedHost): number | null {
   const value = measuredOf(host);
   return value === null ? null : Math.abs(value - host.predicted);
 }
-
-const CAUSES: Readonly<Record<CalibrationCause, string>> = {
-  'wrong-label':
-    'the hosts did not change with the moves: the series of VMs may be of other VMs (vm_profile_label, vm_profile_label_type)',
-  'host-sizes':
-    'sources lost what was predicted and destinations gained another part: the sizes of hosts may be wrong (host_size_query)',
-  'load-depends-on-host': 'the load of the VMs may depend on their host, or changed at the same time by itself',
-};
 
 /** A change that is this part of the predicted one or less is none. */
 const NOTHING = 0.25;

@@ -137,7 +137,7 @@ function compare(
 ): Verdict {
   const options = state.configured?.options;
   if (options === undefined) return NO_OPTIONS;
-  const { decision, digests, absence } = runCycle({ snapshot, state, options });
+  const { decision, digests, absence, loads } = runCycle({ snapshot, state, options });
   const causes: string[] = [];
   if (data.release !== releaseOf(recorded, options)) causes.push(otherRelease(data, releaseOf(recorded, options)));
   if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
@@ -146,6 +146,10 @@ function compare(
     causes.push(...otherInputs(data.digests, { ...digests, decision: digest(recorded) }, hasDigest));
     const held = data.details === null ? recorded : withoutDetails(recorded);
     if (canonicalJson(held) !== canonicalJson(decisionOf(data))) causes.push(DISAGREE);
+    // Earlier versions state none.
+    const { loads: stated } = data;
+    if (causes.length === 0 && stated !== undefined && canonicalJson(stated) !== canonicalJson(loads ?? null))
+      causes.push('it states other loads of hosts');
   }
   return compared(recorded, decision, causes, data, anonymized);
 }

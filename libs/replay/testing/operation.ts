@@ -14,7 +14,7 @@ import {
 } from '@kronos/contracts';
 import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
 import { plannerVersion } from '@kronos/placement';
-import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
+import { type SketchHost, type SketchVm, snapshotOf } from '@kronos/placement/testing';
 import {
   type AggregateState,
   aggregateState,
@@ -50,6 +50,11 @@ export type OperationOptions = {
   readonly history?: boolean;
   /** Snapshots hold what the VMs write, which makes their moves cost more, by the rate of former moves. VMs are large. */
   readonly moveCosts?: boolean;
+  /**
+   * What Prometheus shows of a CPU load, as a factor: of a VM on this host (its number), or of the host beside what its VMs show (`vm` null).
+   * Default: 1.
+   */
+  readonly shown?: (of: { readonly host: number; readonly vm: string | null; readonly cycle: number }) => number;
   /** Options of the planners beside these. */
   readonly engine?: Partial<EngineOptions>;
 };
@@ -219,7 +224,6 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   }
 
   function observe(lane: Lane, cycle: number): Snapshot {
-    const time = new Date(nowMs).toISOString();
     const moving = new Map(
       [...state(lane).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
     );
@@ -230,7 +234,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         vm.id,
         {
           host: vm.host,
-          w: { cpu: load(vm, cycle, vm.cpu), memory: vm.memory },
+          w: { cpu: shownCpu(lane, cycle, vm, options.shown), memory: vm.memory },
           ...(options.history === true || options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
           set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
         },
@@ -238,7 +242,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     });
     const members = (from: number, n: number) => lane.vms.slice(from, from + n).map((vm) => vm.id);
     const snapshot = snapshotOf({
-      time,
+      time: iso(nowMs),
       policies: {
         cpu: {
           threshold: 0.09,
@@ -248,7 +252,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         },
         memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
       },
-      hosts: Object.fromEntries(lane.hosts.map((name) => [name, {}])),
+      hosts: Object.fromEntries(lane.hosts.map((name) => [name, shownHost(lane, cycle, name, options.shown)])),
       vms: Object.fromEntries(vms),
       groups: {
         apart: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
@@ -325,6 +329,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         options: lane.options,
         digests: { ...cycle.digests, snapshot: storedDigest(snapshot), decision: digest(decision) },
         absence: cycle.absence,
+        loads: cycle.loads,
         details: null,
         by: planner,
         nowMs,
@@ -500,6 +505,17 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
 /** Load of a VM: a wave over the day, so that balance does not last. */
 const load = (vm: Vm, cycle: number, base: number): number =>
   Math.round(base * (0.4 + 1.2 * Math.sin((Math.PI * (cycle / 60 + vm.phase)) / 8) ** 2) * 10_000) / 10_000;
+
+function shownCpu(lane: Lane, cycle: number, vm: Vm, shown: OperationOptions['shown']): number {
+  const host = lane.hosts.indexOf(vm.host);
+  return load(vm, cycle, vm.cpu) * (shown?.({ host, vm: vm.id, cycle }) ?? 1);
+}
+
+function shownHost(lane: Lane, cycle: number, name: string, shown: OperationOptions['shown']): SketchHost {
+  if (shown === undefined) return {};
+  const sum = lane.vms.reduce((cpu, vm) => (vm.host === name ? cpu + shownCpu(lane, cycle, vm, shown) : cpu), 0);
+  return { score: { cpu: sum * shown({ host: lane.hosts.indexOf(name), vm: null, cycle }) } };
+}
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 

@@ -413,6 +413,13 @@ export const causes = {
   },
 
   // Decisions and moves.
+  'predictions-off': {
+    severity: 'alarm',
+    remedy: 'Compare the plans of the aggregate with `kronos explain plan PLAN`: predicted beside measured.',
+    section: 'predictions-off',
+    apart: ['aggregate', 'policy', 'reason'],
+    explains: [],
+  },
   'snapshot-undecided': {
     severity: 'alarm',
     remedy: 'Look at the log of the planner.',

@@ -5,6 +5,8 @@ import {
   lateResizes,
   notAfterMs,
   optionsOf,
+  type PredictionsOff,
+  predictionsOff,
   remedyOf,
   skipText,
   undispatched,
@@ -114,6 +116,7 @@ function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
     ...observation(input, nowMs),
     ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)),
     ...decisions(input, nowMs),
+    ...predictions(input),
     ...moves(input, nowMs),
     ...waits(input, nowMs),
   ];
@@ -203,6 +206,33 @@ function waits({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
         remedy,
       },
     ];
+  });
+}
+
+const PREDICTION_REMEDIES: Readonly<Record<PredictionsOff['cause'], string>> = {
+  'wrong-label':
+    'Correct vm_profile_label or vm_profile_label_type; `kronos config check` shows the labels that the series have.',
+  'host-sizes':
+    'Correct host_size_query, or set it: the size of a host times its speed; `kronos explain plan` shows the hosts.',
+  'load-depends-on-host':
+    'Make vm_profile_query the share of its own host that a VM uses; `kronos explain plan` shows the hosts and the measured values.',
+};
+
+/** Policies whose loads did not follow the predictions. */
+function predictions({ aggregate, state }: AggregateInput): Finding[] {
+  return predictionsOff(state).map((off): Finding => {
+    const [worst] = off.hosts;
+    const where =
+      worst === undefined
+        ? `the values of hosts differ by ${off.error.toFixed(3)} in the median`
+        : `${worst.host} ${worst.gains ? 'gains' : 'loses'} ${worst.part.toFixed(2)} times what was predicted`;
+    return {
+      code: 'predictions-off',
+      place: { aggregate, policy: off.policy, reason: off.cause },
+      about: `policy ${off.policy} in ${aggregate}`,
+      text: `ten minutes after moves, ${where} (${off.comparisons} comparisons): ${off.text}`,
+      remedy: PREDICTION_REMEDIES[off.cause],
+    };
   });
 }
 

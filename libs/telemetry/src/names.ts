@@ -369,6 +369,14 @@ export const metricSpecs = {
     labels: { aggregate: AGGREGATE },
     buckets: SHORT,
   },
+  predictionError: {
+    kind: 'histogram',
+    name: 'kronos_prediction_error',
+    unit: '1',
+    help: 'Difference between the measured and the predicted value of a host, one and ten minutes after the moves that change it.',
+    labels: { aggregate: AGGREGATE, policy: POLICY, after: ['1m', '10m'] },
+    buckets: [0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5],
+  },
   stepsPlanned: {
     kind: 'counter',
     name: 'kronos_steps_planned_total',

@@ -8,6 +8,7 @@ import {
   type PlanWithdrawn,
   type Snapshot,
   subject,
+  timeMs,
 } from '@kronos/contracts';
 import {
   decidedEvent,
@@ -20,7 +21,7 @@ import {
 } from '@kronos/cycle';
 import { AppendConflict, AppendWithdrawn, type LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, waitingPlan, wasProposed } from '@kronos/projections';
+import { type AggregateState, aggregateState, comparisons, waitingPlan, wasProposed } from '@kronos/projections';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import type { DeliveredSnapshot, Permission } from './permission.ts';
@@ -125,15 +126,14 @@ export function decisions(
         if (may === 'no') return null;
         if (may === 'soon') continue;
         if (await withdrawn(at, delivered, snapshot)) continue;
-        const { decision, digests, absence, novaRefusals, decideMs } = await timed(() =>
+        const { decision, digests, decideMs, ...fields } = await timed(() =>
           deps.decider.cycle({ snapshot, state: at.state, options }),
         );
         const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
         const event = decidedEvent(kept, {
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
           snapshot,
-          absence,
-          novaRefusals,
+          ...fields,
           details,
         });
         try {
@@ -145,6 +145,7 @@ export function decisions(
           continue;
         }
         meters.decided(aggregate, decision, event.data.release, decideMs);
+        meters.compared(aggregate, comparisons(at.state, event.data, timeMs(snapshot.time)));
         logger.info(
           {
             aggregate,

@@ -1,4 +1,5 @@
 import type { Decision } from '@kronos/contracts';
+import type { Predicted } from '@kronos/projections';
 import type { Instruments } from '@kronos/telemetry';
 
 /** The counters of the planner. */
@@ -9,10 +10,12 @@ export type PlannerMeters = {
     release: 'released' | 'proposed' | 'dryRun' | 'none',
     ms: number,
   ) => void;
+  readonly compared: (aggregate: string, comparisons: readonly Predicted[]) => void;
   readonly notDecided: (aggregate: string, reason: string) => void;
   readonly dispatched: (aggregate: string, tasks: number) => void;
 };
 
+const AFTER = { soon: '1m', later: '10m' } as const;
 const phases = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack'] as const;
 
 export function plannerMeters(metrics: Instruments): PlannerMeters {
@@ -30,6 +33,10 @@ export function plannerMeters(metrics: Instruments): PlannerMeters {
       if (decision.plan === null || release === 'none') return;
       metrics.releases.add(1, { aggregate, release });
       metrics.candidates.add(decision.plan.candidatesEvaluated, { aggregate });
+    },
+    compared(aggregate, comparisons) {
+      for (const { policy, after, measured, predicted } of comparisons)
+        metrics.predictionError.record(Math.abs(measured - predicted), { aggregate, policy, after: AFTER[after] });
     },
     notDecided: (aggregate, reason) => metrics.snapshotsNotDecided.add(1, { aggregate, reason }),
     dispatched: (aggregate, tasks) => metrics.tasksDispatched.add(tasks, { aggregate }),

@@ -136,6 +136,7 @@ describe('planners on a real nats-server', () => {
       tracer: trace.getTracer('test'),
       meters: {
         decided() {},
+        compared() {},
         notDecided(_, reason) {
           notDecided.push(reason);
           if (!expected.has(reason)) failed.reject(new Error(`${name} did not decide a snapshot: ${reason}`));

@@ -52,7 +52,7 @@ export async function report(
       const live = folding((name) => optionsOf(aggregateState(state, name)));
       const since = sinceMs === null ? 'all' : new Date(sinceMs);
       for await (const { message, problem, firstStoredAt } of log.tail({
-        families: ['plans', 'results'],
+        families: ['plans', 'results', 'controls'],
         aggregates,
         since,
         end: true,

@@ -9,6 +9,7 @@ import {
   moveEnd,
   snapshotTimeMs,
 } from '@kronos/contracts';
+import { PredictionCount, type PredictionFigures } from './predictions.ts';
 
 /** One policy over the time that was observed. */
 type PolicyFigures = {
@@ -64,6 +65,7 @@ export type AggregateFigures = {
     readonly expected: number;
     readonly measured: number;
   } | null;
+  readonly predictions: PredictionFigures;
   /** VMs that broke the rule of a server group, of those rules that Kronos repairs. */
   readonly breaches: { readonly servers: number; readonly repairable: number };
   readonly evacuations: { readonly servers: number; readonly stuck: number };
@@ -154,6 +156,7 @@ export type ReportOptions = {
 export class ReportFold {
   readonly #aggregates = new Map<string, Aggregate>();
   readonly #options: ReportOptions;
+  readonly #predictions = new PredictionCount();
 
   constructor(options: ReportOptions) {
     this.#options = options;
@@ -161,6 +164,7 @@ export class ReportFold {
 
   /** @param storedAtMs the server's timestamp of the event: it bounds the times that the event states */
   add(event: LogEvent, storedAtMs: number): void {
+    this.#predictions.add(event, storedAtMs);
     const atMs = eventTimeMs(event.time, storedAtMs);
     if (event.type === 'planner.configured') this.#of(event.aggregate).options = event.data.options;
     else if (event.type === 'cycle.decided')
@@ -183,7 +187,7 @@ export class ReportFold {
       .map((of) => {
         if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;
-        return result(of);
+        return { ...result(of), predictions: this.#predictions.figures(of.name) };
       });
   }
 
@@ -365,7 +369,7 @@ function measured(of: Aggregate, { data }: CycleDecided, timeMs: number): void {
   }
 }
 
-function result(of: Aggregate): AggregateFigures {
+function result(of: Aggregate): Omit<AggregateFigures, 'predictions'> {
   const { plans, before, expected, measured: then } = of.effect;
   return {
     aggregate: of.name,

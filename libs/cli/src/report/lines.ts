@@ -2,6 +2,7 @@
 import { count, figure } from '../terminal.ts';
 import { span } from '../times.ts';
 import type { AggregateFigures } from './figures.ts';
+import type { ErrorFigures } from './predictions.ts';
 
 export type Line = { readonly label: string; readonly text: string };
 
@@ -93,6 +94,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       'Effect',
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
+  lines.push(...predictionLines(of.predictions));
   if (breaches.servers > 0)
     say(
       'Group rules',
@@ -103,6 +105,21 @@ export function linesOf(of: AggregateFigures): Line[] {
   if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
   return lines;
 }
+
+function predictionLines({ soon, later, off }: AggregateFigures['predictions']): Line[] {
+  const compared = [
+    ...(later === null ? [] : [`${errorText(later)} ten minutes after moves`]),
+    ...(soon === null ? [] : [`${errorText(soon)} one minute after`]),
+  ];
+  const texts = [
+    ...(compared.length === 0 ? [] : [`values of hosts differ from the predicted ones by ${compared.join('; ')}`]),
+    ...off.map(({ policy, text, comparisons }) => `${policy} is off (${count(comparisons, 'comparison')}): ${text}`),
+  ];
+  return texts.map((text) => ({ label: 'Predictions', text }));
+}
+
+const errorText = ({ comparisons, median, ninth, highest }: ErrorFigures): string =>
+  `${figure(median)} (median of ${comparisons}; nine of ten at most ${figure(ninth)}, highest ${figure(highest)})`;
 
 /** Notes on the meaning of the figures, and on their limits. */
 export const notesOf = (aggregates: readonly AggregateFigures[]): string[] => [

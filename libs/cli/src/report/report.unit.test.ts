@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type CycleDecided, defaultEngineOptions, type LogEvent } from '@kronos/contracts';
 import { readRecording } from '@kronos/replay';
+import { operate } from '@kronos/replay/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Terminal } from '../terminal.ts';
 import { type AggregateFigures, type ReportCycle, ReportFold } from './figures.ts';
@@ -54,6 +55,30 @@ describe('the report on a recorded history', () => {
     expect(gpu.dryRun).toBeNull();
     expect(gpu.refusals).toMatchObject({ 'vm-quarantined': 95, capacity: 3 });
     expect(Object.values(gpu.refusals)).toEqual(Object.values(gpu.refusals).sort((a, b) => b - a));
+  });
+
+  it('says how far measured loads of hosts are from the predicted ones', () => {
+    const { events } = operate({
+      seed: 11,
+      cycles: 120,
+      aggregates: ['gpu'],
+      planner: 'greedy',
+      failures: 0,
+      commands: 0,
+    });
+    const log = events.flatMap(({ event }) => (event.type === 'unreadable' ? [] : [event]));
+    const gpu = figuresFor('gpu', log);
+    const { soon, later, off } = gpu.predictions;
+    expect(soon?.comparisons).toBeGreaterThan(0);
+    expect(later?.comparisons).toBeGreaterThan(0);
+    expect(later?.median).toBeLessThanOrEqual(later?.ninth ?? 0);
+    expect(later?.ninth).toBeLessThanOrEqual(later?.highest ?? 0);
+    expect(off).toEqual([]);
+    expect(renderReport(plain, [gpu])).toMatch(
+      /Predictions +values of hosts differ from the predicted ones by [\d.]+ \(median of \d+; /,
+    );
+    // Older logs state no loads.
+    expect(figuresFor('gpu', recorded).predictions).toEqual({ soon: null, later: null, off: [] });
   });
 
   it('takes the time between decisions as observed, and gives the effect of the released plans', () => {
