@@ -59,6 +59,8 @@ export const stepSchema = z.object({
   diskGb: z.number(),
   /** The share that the move adds to its destination and takes from its source, by policy name. */
   weights: z.record(z.string(), z.object({ source: z.number(), destination: z.number() })),
+  /** The share that the move adds to each alternate, by policy name. Absent: the same as to `to`, because the hosts are alike. */
+  alternateWeights: z.array(z.record(z.string(), z.number())).optional(),
   /** Why this VM and this destination; absent when kept in the plan's details. */
   why: reasonSchema.optional(),
   /** Exactly in phase `cell`. */
@@ -89,6 +91,14 @@ const policyImbalanceSchema = z.object({
 });
 export type PolicyImbalance = z.infer<typeof policyImbalanceSchema>;
 
+/** What the hosts carried when a plan was made: an executor judges by it whether a move to an alternate still helps. */
+const planLoadsSchema = z.object({
+  policies: z.array(z.object({ policy: z.string(), weight: z.number(), threshold: z.number() })),
+  /** Values of the hosts that take part in the imbalance, in the order of the policies, to 6 digits. */
+  hosts: z.array(z.object({ host: z.string(), values: z.array(z.number()) })),
+});
+export type PlanLoads = z.infer<typeof planLoadsSchema>;
+
 const planSchema = z.object({
   /** The id of the snapshot it was decided on. */
   id: z.string(),
@@ -101,6 +111,8 @@ const planSchema = z.object({
   /** Reduction reached / reduction that the bound leaves possible, 0..1; null where there is nothing to reduce. */
   shareOfPossible: z.number().nullable(),
   candidatesEvaluated: z.int().min(0),
+  /** Absent: no step that balances has an alternate. */
+  loads: planLoadsSchema.optional(),
   /** The end of the search: nothing more was found, or more moves (more work) might have found more. */
   endedBy: z.enum(['done', 'budget', 'work']).optional(),
   /**

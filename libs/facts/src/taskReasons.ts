@@ -108,7 +108,7 @@ export const taskReasons = {
   quarantined: row('operator', 'none', 'The VM was quarantined since the plan.'),
   'window-closed': row('operator', 'none', 'The window of the move closed before it started.'),
   'reason-gone': row('operator', 'none', 'The reason for the move is gone.'),
-  'no-longer-useful': row('kronos', 'none', 'No further destination serves the purpose of the move.'),
+  'no-longer-useful': row('kronos', 'destination', 'A move to the alternate would not lower the imbalance any more.'),
   expired: row('kronos', 'none', 'The plan is too old to start the move.'),
   'no-options': row('kronos', 'none', 'The log names no options for the plan.'),
   'dependency-failed': row('kronos', 'none', 'A move that the task depends on failed.'),

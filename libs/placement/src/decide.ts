@@ -17,6 +17,7 @@ import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import type { Drain } from './passes/pack.ts';
 import { type CarryOut, inTurn } from './passes/search/runs.ts';
 import { type Completed, complete, quality } from './plan/plan.ts';
+import { loadsOf } from './plan/steps.ts';
 import type { Memory } from './snapshot/memory.ts';
 import type { Observed } from './snapshot/observe.ts';
 import { begin, imbalanceOf, type Pass, type Passed, reasonOf, type State } from './state.ts';
@@ -154,6 +155,7 @@ function planOf(state: State, { after }: Completed, steps: Step[]): NonNullable<
       ? quality(observed.cluster, budget, before.combined, reached.combined)
       : { lowerBound: null, shareOfPossible: null };
   const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
+  const loads = loadsOf(observed.cluster, steps);
   const windowed = isLimited(state, steps) && (!window.open || until !== null);
   return {
     id: snapshot.id,
@@ -164,6 +166,7 @@ function planOf(state: State, { after }: Completed, steps: Step[]): NonNullable<
     lowerBound,
     shareOfPossible,
     candidatesEvaluated: draft.evaluated,
+    ...(loads === null ? {} : { loads }),
     ...(endedBy === null ? {} : { endedBy }),
     ...(windowed ? { window: { open: window.open, until } } : {}),
   };

@@ -100,7 +100,7 @@ function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean
 function begin(
   draft: Draft,
   f: Facts,
-  { id, steps, window }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
+  { id, steps, window, loads }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
   how: 'released' | 'proposed',
   atMs: number,
 ): void {
@@ -114,6 +114,7 @@ function begin(
     approvalTtlSeconds: options === undefined ? null : waitsSeconds(options.approvalTtlSeconds, window, atMs),
     planTtlSeconds: options?.planTtlSeconds ?? null,
     proposed,
+    ...(loads === undefined ? {} : { loads }),
   });
   if (how === 'proposed') {
     f.waiting = plan.id;

@@ -45,6 +45,7 @@ export {
   type PolicyCalibration,
   RECENT_DRAINS,
   type SettleAct,
+  type StepFacts,
   type TaskFacts,
   type UnreadableFact,
   type VmFailure,

@@ -18,7 +18,15 @@ import { putTask, tasksReleased } from './tasks.ts';
 export const newPlan = (
   plan: Pick<
     PlanFacts,
-    'id' | 'sequence' | 'decidedAtMs' | 'approvalTtlSeconds' | 'planTtlSeconds' | 'proposed' | 'cells' | 'capacity'
+    | 'id'
+    | 'sequence'
+    | 'decidedAtMs'
+    | 'approvalTtlSeconds'
+    | 'planTtlSeconds'
+    | 'proposed'
+    | 'loads'
+    | 'cells'
+    | 'capacity'
   >,
 ): PlanFacts => ({
   ...plan,
@@ -180,10 +188,10 @@ function reached(
   return steps.filter((step) => found.has(step));
 }
 
+type MayLack = 'startBefore' | 'alternateWeights' | 'cell';
+
 /** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
-export const withoutWhy = (
-  s: Required<Omit<StepFacts, 'startBefore' | 'cell'>> & Pick<StepFacts, 'startBefore' | 'cell'>,
-): StepFacts => ({
+export const withoutWhy = (s: Required<Omit<StepFacts, MayLack>> & Pick<StepFacts, MayLack>): StepFacts => ({
   step: s.step,
   taskId: s.taskId,
   phase: s.phase,
@@ -201,5 +209,6 @@ export const withoutWhy = (
   ramMb: s.ramMb,
   diskGb: s.diskGb,
   weights: s.weights,
+  ...(s.alternateWeights === undefined ? {} : { alternateWeights: s.alternateWeights }),
   ...(s.cell === undefined ? {} : { cell: s.cell }),
 });

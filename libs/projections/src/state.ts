@@ -6,6 +6,7 @@ import {
   MAX_BREAKER_SECONDS,
   MAX_COOLDOWN_SECONDS,
   MAX_GROWN_COOLDOWN_SECONDS,
+  type PlanLoads,
   type PolicyImbalance,
   type Reason,
   type Remedy,
@@ -198,6 +199,8 @@ export type PlanFacts = {
   readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
+  /** What its hosts carried. Absent: none of its steps needs it, or it was made before 0.2. */
+  readonly loads?: PlanLoads;
   /** Of a plan between cells: where its servers go, and the command that asked for it. Absent: of a cycle. */
   readonly cells?: { readonly to: string; readonly commandId: string };
   /** Of a plan that makes room: the command that asked for it. Absent: of a cycle, or between cells. */

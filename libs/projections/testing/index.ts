@@ -17,6 +17,7 @@ import {
   type LogEventType,
   messageId,
   type Phase,
+  type PlanLoads,
   type PolicyImbalance,
   type Reason,
   type Step,
@@ -165,6 +166,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
         readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
         readonly window?: { readonly open: boolean; readonly until: string | null };
+        readonly loads?: PlanLoads;
         readonly novaRefusals?: LogEventOf<'cycle.decided'>['data']['novaRefusals'];
       } = {},
     ): string {
@@ -195,6 +197,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
                   lowerBound: 0.05,
                   shareOfPossible: 0.8,
                   candidatesEvaluated: 1234,
+                  ...testLoads(planSteps, more),
                   ...(more.window === undefined ? {} : { window: { ...more.window } }),
                 },
           refusals: { 'host-full': 3 },
@@ -486,6 +489,17 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
 }
 
 /** A step with everything a plan states. */
+/** Sources carry much, and all other hosts little. */
+const testLoads = (steps: readonly Step[], { loads }: { readonly loads?: PlanLoads }): { loads: PlanLoads } => ({
+  loads: loads ?? {
+    policies: [{ policy: 'cpu', weight: 1, threshold: 0.2 }],
+    hosts: Object.entries({
+      ...Object.fromEntries(steps.flatMap(({ to, alternates }) => [to, ...alternates].map((host) => [host, 0.1]))),
+      ...Object.fromEntries(steps.map(({ from }) => [from, 0.9])),
+    }).map(([host, value]) => ({ host, values: [value] })),
+  },
+});
+
 export function testStep(planId: string, number: number, input: StepInput): Step {
   return {
     step: number,

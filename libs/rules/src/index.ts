@@ -10,4 +10,5 @@ export * from './optOut.ts';
 export * from './pace.ts';
 export * from './quarantine.ts';
 export * from './threshold.ts';
+export * from './usefulness.ts';
 export * from './window.ts';

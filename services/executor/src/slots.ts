@@ -11,6 +11,7 @@ import {
   taskStatus,
 } from '@kronos/projections';
 import { gibOfMove } from '@kronos/rules';
+import { uselessness } from './alternates.ts';
 import { cancelled, type Failure, failureFor } from './failure.ts';
 import type { AttemptLog, Task, Word } from './taskStages.ts';
 
@@ -61,18 +62,27 @@ export function judgeStart(
     case 'started':
     case 'over':
       return { kind: 'overtaken' };
-    case 'start': {
-      const options = state.configured?.options;
-      const until = options === undefined ? null : hostBroken(state, task.destination, nowMs, options);
-      if (until === null) return { kind: 'start' };
-      const text = `${task.destination} is out as a destination after failures that were its fault`;
-      const detail = { until: new Date(until).toISOString() };
-      return {
-        kind: 'end',
-        failure: failureFor('host-broken', { errorType: 'PreFlightError', text, detail }),
-      };
-    }
+    case 'start':
+      return judgeDestination(state, task, known, nowMs);
   }
+}
+
+/** What stands against the destination of an attempt by the log alone: its use, and the host breaker. */
+function judgeDestination(
+  state: AggregateState,
+  { destination }: Task,
+  known: TaskFacts | undefined,
+  nowMs: number,
+): Start {
+  const end = (failure: Failure): Start => ({ kind: 'end', failure });
+  const useless = known === undefined ? null : uselessness(state, known);
+  if (useless !== null) return end(failureFor('no-longer-useful', { errorType: 'Cancelled', text: useless }));
+  const options = state.configured?.options;
+  const until = options === undefined ? null : hostBroken(state, destination, nowMs, options);
+  if (until === null) return { kind: 'start' };
+  const text = `${destination} is out as a destination after failures that were its fault`;
+  const detail = { until: new Date(until).toISOString() };
+  return end(failureFor('host-broken', { errorType: 'PreFlightError', text, detail }));
 }
 
 const wait = (code: string, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });

@@ -1,6 +1,6 @@
-import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
+import { type EngineOptions, type PlanLoads, type Reason, type Step, taskId } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { float, item } from '../base/array.ts';
+import { byte, float, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
@@ -31,6 +31,7 @@ export function toSteps(
     cluster.policies.forEach((policy, p) => {
       weights[policy.name] = { source: shareOn(cluster, vm, from, p), destination: shareOn(cluster, vm, to, p) };
     });
+    const further = alternates.of(move);
     return [
       {
         step: n + 1,
@@ -41,7 +42,7 @@ export function toSteps(
         serverName: item(cluster.vmNames, vm),
         from: item(cluster.hostNames, from),
         to: item(cluster.hostNames, to),
-        alternates: alternates.of(move).map((h) => item(cluster.hostNames, h)),
+        alternates: further.map((h) => item(cluster.hostNames, h)),
         dependsOn: (arrangement.dependsOn[i] ?? []).map((other) => taskId(planId, number.get(other) ?? 0)),
         delaySeconds: n * options.staggerSeconds,
         groups: (cluster.vmGroups[vm] ?? []).flatMap((g) => {
@@ -52,10 +53,30 @@ export function toSteps(
         ramMb: float(cluster.ramMb, vm),
         diskGb: float(cluster.diskGb, vm),
         weights,
+        ...(cluster.alike || further.length === 0
+          ? {}
+          : { alternateWeights: further.map((h) => sharesOn(cluster, vm, h)) }),
         why: why(cluster, move, gains.get(vm) ?? 0, awaited.has(i)),
       },
     ];
   });
+}
+
+const sharesOn = (cluster: Cluster, vm: number, host: number): Record<string, number> =>
+  Object.fromEntries(cluster.policies.map(({ name }, p) => [name, shareOn(cluster, vm, host, p)]));
+
+/** What the hosts carry in the start state; null: no step needs it, because none that balances has an alternate. */
+export function loadsOf(cluster: Cluster, steps: readonly Step[]): PlanLoads | null {
+  if (cluster.P === 0 || !steps.some(({ phase, alternates }) => phase === 'spread' && alternates.length > 0))
+    return null;
+  const values = (h: number): number[] =>
+    cluster.policies.map((_, p) => Math.round(float(cluster.score, h * cluster.P + p) * 1e6) / 1e6);
+  return {
+    policies: cluster.policies.map(({ name, weight, threshold }) => ({ policy: name, weight, threshold })),
+    hosts: cluster.hostNames.flatMap((host, h) =>
+      byte(cluster.counted, h) === 1 ? [{ host, values: values(h) }] : [],
+    ),
+  };
 }
 
 /** The reasons for the VM and for the destination. `gain`: the increase of the final combined imbalance without the move. */
