@@ -64,6 +64,8 @@ export type Giving = Omit<Asking, 'nowMs'> & {
   readonly onSkew: (problem: string) => void;
   /** Append only if no other command for the same aggregate came in between; otherwise call `ask` again. */
   readonly onUnchanged?: boolean;
+  /** The names of servers, for the text of the outcome. */
+  readonly nameOf?: ((serverId: string) => string | null) | undefined;
 };
 
 /** How often another command may come in between. */
@@ -80,7 +82,7 @@ export async function giveCommand(
   log: Pick<EventLog, 'append' | 'readClock'>,
   view: Pick<LogView<LogState>, 'at' | 'refresh' | 'upTo'>,
   following: Following,
-  { now, maxSkewMs, onSkew, onUnchanged = false, ...asking }: Giving,
+  { now, maxSkewMs, onSkew, onUnchanged = false, nameOf, ...asking }: Giving,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
   const beforeMs = now();
@@ -98,7 +100,7 @@ export async function giveCommand(
     sequence,
     by: asking.person,
     time: event.time,
-    ...outcomeOf(event, eventTimeMs(event.time, storedAt), before, after),
+    ...outcomeOf(event, eventTimeMs(event.time, storedAt), { before, after, nameOf }),
   };
 
   async function appendAsked() {
@@ -130,5 +132,5 @@ export async function giveCommand(
 export function foresee(event: Control, state: LogState): Outcome {
   const storedAt = Date.parse(event.time);
   const after = fold([{ sequence: state.sequence + 1, storedAt, event }], state);
-  return outcomeOf(event, eventTimeMs(event.time, storedAt), state, after);
+  return outcomeOf(event, eventTimeMs(event.time, storedAt), { before: state, after });
 }

@@ -1,4 +1,4 @@
-export { type Following, followCommands, foresee, giveCommand, type Told } from './act.ts';
+export { type Following, followCommands, foresee, type Giving, giveCommand, type Told } from './act.ts';
 export {
   aggregateOfDrain,
   aggregateOfTask,

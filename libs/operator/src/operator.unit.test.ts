@@ -17,7 +17,10 @@ const moves = [
 /** The outcome of the last event of a log. */
 function outcome(log: ReturnType<typeof testLog>): Outcome {
   const last = log.events.at(-1) as StoredEvent;
-  return outcomeOf(last.event as Control, timeOf(last), fold(log.events.slice(0, -1)), fold(log.events));
+  return outcomeOf(last.event as Control, timeOf(last), {
+    before: fold(log.events.slice(0, -1)),
+    after: fold(log.events),
+  });
 }
 
 describe('what a command did, by the log', () => {
@@ -29,13 +32,13 @@ describe('what a command did, by the log', () => {
     const given = log.approved(plan) as Control;
     const before = fold(log.events.slice(0, -1));
     const slow = { ...given, time: new Date(Date.parse(given.time) - 500_000).toISOString() };
-    expect(outcomeOf(slow, Date.parse(given.time), before, before)).toMatchObject({
+    expect(outcomeOf(slow, Date.parse(given.time), { before, after: before })).toMatchObject({
       effect: 'refused',
       text: expect.stringContaining('expired'),
     });
     const left = log.quarantined('vm-1', 3600) as Control;
     const at = Date.parse(left.time);
-    expect(outcomeOf({ ...left, time: '2099-01-01T00:00:00Z' }, at, before, before).text).toBe(
+    expect(outcomeOf({ ...left, time: '2099-01-01T00:00:00Z' }, at, { before, after: before }).text).toBe(
       `vm-1 is quarantined until ${when(at + 3_600_000, at)}`,
     );
   });
@@ -151,6 +154,16 @@ describe('what a command did, by the log', () => {
     log.unquarantined('vm-1');
     expect(outcome(log).effect).toBe('unchanged');
   });
+  it('names the server of a quarantine where its name is known', () => {
+    const log = testLog();
+    const before = log.fold();
+    log.quarantined('vm-1', -1);
+    const after = log.fold();
+    const event = log.events.at(-1)?.event as Control;
+    const text = (name: string | null) => outcomeOf(event, 0, { before, after, nameOf: () => name }).text;
+    expect(text('web-1')).toBe('web-1 (vm-1) is quarantined until it is released');
+    expect(text(null)).toBe('vm-1 is quarantined until it is released');
+  });
 });
 
 describe('a task that is closed', () => {
@@ -176,7 +189,7 @@ describe('a task that is closed', () => {
     const close = (person: string) => {
       const before = log.fold();
       const event = log.closed(`${plan}-s1`, person);
-      return outcomeOf(event as Control, Date.parse(event.time), before, log.fold());
+      return outcomeOf(event as Control, Date.parse(event.time), { before, after: log.fold() });
     };
     expect(close('ada')).toMatchObject({ effect: 'done', text: expect.stringContaining('is being closed') });
     expect(close('grace')).toMatchObject({ effect: 'unchanged' });

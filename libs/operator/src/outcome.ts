@@ -22,12 +22,25 @@ const done = (text: string): Outcome => ({ effect: 'done', text });
 const unchanged = (text: string): Outcome => ({ effect: 'unchanged', text });
 const refused = (text: string): Outcome => ({ effect: 'refused', text });
 
+type CommandStates = {
+  readonly before: LogState;
+  readonly after: LogState;
+  /** The name of a server; null, or absent: its uuid alone is shown. */
+  readonly nameOf?: ((serverId: string) => string | null) | undefined;
+};
+
+/** `web-1 (2c1f...)`. */
+const named = (serverId: string, nameOf: CommandStates['nameOf']): string => {
+  const name = nameOf?.(serverId) ?? null;
+  return name === null ? serverId : `${name} (${serverId})`;
+};
+
 /**
  * The outcome of a command, from the states just before and just after it.
  *
  * @param at when it was given, as folds take it (`eventTimeMs`), ms since the epoch
  */
-export function outcomeOf(event: Control, at: number, before: LogState, after: LogState): Outcome {
+export function outcomeOf(event: Control, at: number, { before, after, nameOf }: CommandStates): Outcome {
   switch (event.type) {
     case 'aggregate.paused':
     case 'aggregate.resumed':
@@ -37,9 +50,9 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'plan.rejected':
       return rejectionOutcome(event, at, before, after);
     case 'instance.quarantined':
-      return quarantineOutcome(event, at);
+      return quarantineOutcome(event, at, nameOf);
     case 'instance.unquarantined':
-      return releaseOutcome(event, before);
+      return releaseOutcome(event, before, nameOf);
     case 'migration.cancelled':
     case 'migration.aborted':
     case 'migration.closed':
@@ -118,13 +131,13 @@ function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' 
     const { outcome, endedAtMs, releasedAtMs } = finished;
     if (releasedAtMs !== null) return `too late: the plan was released at ${when(releasedAtMs, at)} and is done`;
     const words = {
-      done: 'done',
-      rejected: 'rejected',
+      done: 'was done',
+      rejected: 'was rejected',
       expired: 'expired',
-      superseded: 'replaced by a newer plan',
-      withdrawn: 'withdrawn, because its reason was gone',
+      superseded: 'was replaced by a newer plan',
+      withdrawn: 'was withdrawn, because its reason was gone,',
     };
-    return `too late: the plan was ${words[outcome]} at ${when(endedAtMs, at)}`.replace('was expired', 'expired');
+    return `too late: the plan ${words[outcome]} at ${when(endedAtMs, at)}`;
   }
   if (plan.release !== null) {
     const { approval, atMs } = plan.release;
@@ -169,19 +182,28 @@ function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before
   return done(`rejected: ${count(gone, 'step')}${dependents}; ${count(is.proposed.length, 'step')} still waiting`);
 }
 
-function quarantineOutcome(event: LogEventOf<'instance.quarantined'>, at: number): Outcome {
+function quarantineOutcome(
+  event: LogEventOf<'instance.quarantined'>,
+  at: number,
+  nameOf: CommandStates['nameOf'],
+): Outcome {
   const { serverId, seconds } = event.data;
   return done(
-    `${serverId} is quarantined ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
+    `${named(serverId, nameOf)} is quarantined ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
   );
 }
 
-function releaseOutcome(event: LogEventOf<'instance.unquarantined'>, before: LogState): Outcome {
+function releaseOutcome(
+  event: LogEventOf<'instance.unquarantined'>,
+  before: LogState,
+  nameOf: CommandStates['nameOf'],
+): Outcome {
   const { serverId } = event.data;
   const was =
     before.all.operatorQuarantines.has(serverId) ||
     [...before.aggregates.values()].some((f) => f.operatorQuarantines.has(serverId) || f.vmFailures.has(serverId));
-  return was ? done(`${serverId} is released from quarantine`) : unchanged(`${serverId} was not in quarantine`);
+  const server = named(serverId, nameOf);
+  return was ? done(`${server} is released from quarantine`) : unchanged(`${server} was not in quarantine`);
 }
 
 function drainOutcome(

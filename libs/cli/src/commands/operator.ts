@@ -6,6 +6,7 @@ import {
   choosePlan,
   control,
   followCommands,
+  type Giving,
   giveCommand,
   requireClosable,
   type Told,
@@ -26,7 +27,7 @@ import { renderPlan } from './plan.ts';
 export async function give(
   shell: Shell,
   { config, log }: Session,
-  options: OperatorOptions,
+  options: OperatorOptions & Pick<Giving, 'nameOf'>,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
   const giving = {
@@ -34,6 +35,7 @@ export async function give(
     person: shell.person,
     version: kronosVersion,
     comment: options.comment ?? null,
+    nameOf: options.nameOf,
     now: shell.now,
     maxSkewMs: config.engine.maxClockSkew * 1000,
     onSkew: (problem: string) => shell.terminal.err(`kronos: ${problem}; folds use the server's time of the command\n`),

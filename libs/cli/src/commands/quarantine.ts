@@ -43,38 +43,31 @@ export async function quarantineAdd(shell: Shell, vm: string, options: Quarantin
   const seconds = options.for === undefined ? -1 : parseDuration('--for', options.for);
   await withSession(shell, options, async (session) => {
     const { aggregate, serverId, serverName } = await locate(session, vm, options.aggregate);
-    const told = await give(shell, session, options, (_, asking) =>
+    const told = await give(shell, session, { ...options, nameOf: () => serverName }, (_, asking) =>
       control('instance.quarantined', aggregate, { serverId, seconds }, asking),
     );
-    await tell(shell, options, [withName(told, serverId, serverName)]);
+    const answers: (Told & Located)[] = [{ ...told, serverId, serverName }];
+    await tell(shell, options, answers);
   });
 }
 
 /** kronos quarantine release. */
 export async function quarantineRelease(shell: Shell, vms: readonly string[], options: OperatorOptions): Promise<void> {
   await withSession(shell, options, async (session) => {
-    const told: Told[] = [];
+    const told: (Told & Located)[] = [];
     for (const vm of vms) {
       const { serverId, serverName } = await locateToRelease(session, vm);
       // A release reaches the quarantine wherever it was set: nobody has to know the aggregate.
-      const one = await give(shell, session, options, (_, asking) =>
+      const one = await give(shell, session, { ...options, nameOf: () => serverName }, (_, asking) =>
         control('instance.unquarantined', ALL, { serverId }, asking),
       );
-      told.push(withName(one, serverId, serverName));
+      told.push({ ...one, serverId, serverName });
     }
     await tell(shell, options, told);
   });
 }
 
 type Located = { readonly serverId: string; readonly serverName: string | null };
-
-/** An answer that names the server beside its uuid. */
-const withName = (told: Told, serverId: string, serverName: string | null): Told & Located => ({
-  ...told,
-  text: serverName === null ? told.text : told.text.replace(serverId, `${serverName} (${serverId})`),
-  serverId,
-  serverName,
-});
 
 /** A uuid is released also where no snapshot has the server any more. @throws UsageError */
 async function locateToRelease(session: Session, vm: string): Promise<Located> {
