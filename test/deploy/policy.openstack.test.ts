@@ -181,6 +181,8 @@ describe('credentials of Kronos on a real OpenStack', () => {
     const { isAdmin, passed } = await apis.rights();
     expect(isAdmin).toBe(true);
     expect(passed).toEqual([
+      'compute:server:topology:host:index',
+      'compute:server:topology:index',
       'os_compute_api:os-aggregates:index',
       'os_compute_api:os-extended-server-attributes',
       'os_compute_api:os-hypervisors:list-detail',
@@ -208,6 +210,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
         hypervisors: hypervisors.map(({ id, hypervisorHostname, service }) => ({ id, hypervisorHostname, service })),
         servers: await nova.listServers(),
         server: await nova.getServer(servers[0] ?? ''),
+        topology: await nova.getServerTopology(servers[0] ?? ''),
         groups: await nova.listServerGroups(),
         migrations: await nova.listUnfinishedMigrations(),
         candidates: await placement.allocationCandidates({ resources: { VCPU: 1, MEMORY_MB: 64 } }),

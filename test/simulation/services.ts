@@ -97,6 +97,7 @@ export function startService(
       // Another thread would take real time to answer, and no seed says how much.
       config: { ...site.config, engine: { ...site.config.engine, searchThreads: 1 } },
       policiesOf: () => site.policies,
+      hostCells: null,
       log,
       tracer,
       metrics: metrics.instruments,

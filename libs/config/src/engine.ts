@@ -33,6 +33,8 @@ export const engineFields = {
   enforceHardAffinity: 'engine.enforce_hard_affinity',
   enforceSoftAffinity: 'engine.enforce_soft_affinity',
   restrictToAz: 'engine.restrict_to_az',
+  moveUnknownTopology: 'engine.move_unknown_topology',
+  cpuCompatibility: 'nova.cpu_compatibility',
   requireAllPolicies: 'engine.require_all_policies',
   packHeadroomHosts: 'engine.pack_headroom_hosts',
   packReachCycles: 'engine.pack_reach_cycles',
@@ -54,7 +56,7 @@ export const engineFields = {
 export function engineOptions(common: Config, aggregate: string): EngineOptions {
   const config = aggregateConfig(common, aggregate);
   const fields = Object.entries(engineFields).map(([field, path]) => {
-    const [section, option] = path.split('.') as ['engine' | 'executor', string];
+    const [section, option] = path.split('.') as ['engine' | 'executor' | 'nova', string];
     return [field, recorded(path, Reflect.get(config[section], camel(option)))];
   });
   return engineOptionsSchema.parse(Object.fromEntries(fields));

@@ -3,6 +3,7 @@ import { UNASSIGNED } from '@kronos/contracts/names';
 import { type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import { ConfigError, type Problem } from './errors.ts';
+import { type HostCells, parseHostCells } from './hostCells.ts';
 import type { Reader } from './option.ts';
 import { type Config, sections } from './options.ts';
 import { aggregateKey } from './overrides.ts';
@@ -17,6 +18,8 @@ export interface Loaded {
   readonly config: Config;
   /** The policies of an aggregate. None for those who do not read them, and with `balance = false`. */
   readonly policiesOf: (aggregate: string) => readonly Policy[];
+  /** The NUMA cells of the hosts, from the file of `[nova] host_topology`; null: from the exporter. */
+  readonly hostCells: readonly HostCells[] | null;
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
 }
@@ -31,6 +34,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const problems = [...found];
   const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
   const policiesOf = (aggregate: string): readonly Policy[] => policies.get(aggregate) ?? [];
+  const hostCells = loadHostCells(config, input, sources, problems);
   const reported = found.some(({ option }) => option === '[prometheus] url' || option === 'OS_PROMETHEUS__URL');
   if (!reported && needsPrometheus(config, input.role, policiesOf))
     problems.push({
@@ -42,7 +46,28 @@ export function loadConfig(input: LoadInput): Loaded {
         'Set it, or balance by allocations (source: allocation in policies.yaml), or set [engine] balance = false.',
     });
   if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
-  return { config, policiesOf, sources };
+  return { config, policiesOf, hostCells, sources };
+}
+
+/** Who does not read the file has no cells: they use those of the snapshots. */
+function loadHostCells(
+  config: Config,
+  input: LoadInput,
+  sources: ReadonlyMap<string, Source>,
+  problems: Problem[],
+): readonly HostCells[] | null {
+  const file = config.nova.hostTopology;
+  if (file === 'auto' || (input.role !== 'check' && input.role !== 'scorer')) return null;
+  let text: string;
+  try {
+    text = readerOf(input)(file);
+  } catch (error) {
+    problems.push(unreadable(file, sources.get('nova.host_topology') ?? null, error));
+    return null;
+  }
+  const parsed = parseHostCells({ file, text });
+  problems.push(...parsed.problems);
+  return parsed.hosts;
 }
 
 /** By aggregate. A file that several aggregates use is read once, and is the same list for all of them. */

@@ -44,6 +44,10 @@ export const engineOptionsSchema = z.object({
   enforceHardAffinity: z.boolean(),
   enforceSoftAffinity: z.boolean(),
   restrictToAz: z.boolean(),
+  /** Servers that need NUMA cells may go where the cells, or their needs, are unknown. */
+  moveUnknownTopology: z.boolean().optional(),
+  /** traits: a host takes a server only if its `HW_CPU_*` traits include those of the server's host. ignore: they do not matter. */
+  cpuCompatibility: z.enum(['traits', 'ignore']).optional(),
   requireAllPolicies: z.boolean(),
   packHeadroomHosts: z.int().min(0),
   packReachCycles: z.int().min(1),
@@ -115,6 +119,8 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   enforceHardAffinity: false,
   enforceSoftAffinity: false,
   restrictToAz: false,
+  moveUnknownTopology: false,
+  cpuCompatibility: 'traits',
   requireAllPolicies: false,
   packHeadroomHosts: 0,
   packReachCycles: 3,

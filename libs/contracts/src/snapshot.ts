@@ -30,7 +30,7 @@ const serverListingSchema = z.object({
 export type ServerListing = z.infer<typeof serverListingSchema>;
 
 /** A NUMA cell of a host: what servers may use of it, used or not. */
-const hostCellSchema = z.object({
+export const hostCellSchema = z.object({
   /** Its number on the host. */
   id: z.int().min(0),
   /** CPUs that servers may pin (`[compute] cpu_dedicated_set`). */
@@ -42,6 +42,7 @@ const hostCellSchema = z.object({
   /** Pages of each size above the smallest: huge pages. */
   pages: z.array(z.object({ sizeKb: z.int().min(1), total: z.int().min(0) })),
 });
+export type HostCell = z.infer<typeof hostCellSchema>;
 
 /** A NUMA cell of a server, as Nova placed it (`GET /servers/{id}/topology`, 2.78). */
 const serverCellSchema = z.object({
@@ -53,6 +54,7 @@ const serverCellSchema = z.object({
   /** Size of its huge pages; null: ordinary memory. */
   pageSizeKb: z.int().min(1).nullable(),
 });
+export type ServerCell = z.infer<typeof serverCellSchema>;
 
 const hostObservationSchema = z.object({
   /** Nova's service host: the identity of a host. */
@@ -117,6 +119,8 @@ const serverObservationSchema = z.object({
     .object({ cells: z.array(serverCellSchema) })
     .nullable()
     .optional(),
+  /** Its image asks for a CPU model or for traits of CPUs. Absent: it does not, Nova shows no image properties, or of Kronos 0.1. */
+  imageAsksCpu: z.boolean().optional(),
   bootFromVolume: z.boolean(),
   availabilityZone: z.string().nullable(),
   /** The AZ it asked for at boot (2.96); null when not pinned, undefined when the cloud cannot tell. */

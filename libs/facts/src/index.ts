@@ -7,5 +7,5 @@ export { livePowerState, powerStateName } from './powerState.ts';
 export { evacuationIsOver } from './reasonGone.ts';
 export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
 export { type Fault, type TaskReasonCode, taskReasonOf, taskReasons } from './taskReasons.ts';
-export { traitsFit, traitsOf } from './traits.ts';
+export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';
 export { isGrantable, providerFits } from './units.ts';

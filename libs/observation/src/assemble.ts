@@ -11,6 +11,7 @@ import { allocationReadings, profileSums, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
 import { forecastOf, type ReadHistory } from './history.ts';
+import type { CellsSeen } from './hostCells.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
 import { note } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
@@ -35,6 +36,8 @@ export interface AssembleInput {
   /** By service host: where the list of its servers came from. */
   readonly listings: ReadonlyMap<string, ServerListing>;
   readonly capacity: Capacity;
+  /** NUMA cells. Absent: not read, as in a past that is rebuilt. */
+  readonly cells?: CellsSeen;
   readonly answers: MatchedAnswers;
   readonly known: readonly KnownServer[];
   readonly fates: ReadonlyMap<string, Fate>;
@@ -49,10 +52,12 @@ export function assemble(input: AssembleInput): Snapshot {
   const hosts = topology.hosts.map((host): HostObservation => {
     const provider = capacity.providers.get(host.hypervisorId);
     const listing = input.listings.get(host.name);
+    const cells = input.cells?.hosts.get(host.name);
     return {
       ...host,
       inventory: provider === undefined ? null : { ...provider.inventory },
       traits: provider === undefined || provider.traits === null ? null : [...provider.traits],
+      ...(cells === undefined ? {} : { topology: cells === null ? null : { cells: [...cells] } }),
       ...(listing === undefined ? {} : { listing }),
     };
   });
@@ -64,6 +69,7 @@ export function assemble(input: AssembleInput): Snapshot {
     optOut: input.options.optOut,
     known: input.known,
     fates: input.fates,
+    cells: input.cells?.servers,
   });
   const readings = readingsFor(answersOf(input.answers, input.policies), hosts, seen.servers);
   const policies = [...input.policies];
@@ -88,7 +94,13 @@ export function assemble(input: AssembleInput): Snapshot {
       ? {}
       : { forecast: forecastOf(input.history, policies, seen.servers, vmNamesOf(input.index)) }),
     problems: [...topology.problems, ...seen.problems],
-    notes: [...topology.notes, ...capacityNotes(hosts, capacity), ...seen.notes, ...readings.notes],
+    notes: [
+      ...topology.notes,
+      ...capacityNotes(hosts, capacity),
+      ...(input.cells?.notes ?? []),
+      ...seen.notes,
+      ...readings.notes,
+    ],
     scores: score(scored),
     ...(sums.length === 0 ? {} : { profileSums: sums }),
   };

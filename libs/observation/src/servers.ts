@@ -4,13 +4,15 @@ import {
   groupPolicySchema,
   type Reason,
   type RunningMigration,
+  type ServerCell,
   type ServerGroup,
   type ServerObservation,
   some,
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
+import { asksForCpu, isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
+import type { CellsSeen } from './hostCells.ts';
 import { note, problem, unread } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
@@ -101,6 +103,8 @@ export interface ServersInput {
   readonly known: readonly KnownServer[];
   /** The results of targeted reads of known servers that the list lacks. */
   readonly fates: ReadonlyMap<string, Fate>;
+  /** NUMA cells by id, of the servers that need some. */
+  readonly cells?: CellsSeen['servers'] | undefined;
 }
 
 /** The servers, groups and running migrations of one aggregate, and what about them forbids planning. */
@@ -163,7 +167,7 @@ export function serversOf(input: ServersInput): ServersSeen {
   const abandoned = index.abandoned.filter(({ serverId }) => ids.has(serverId)).sort((a, b) => a.id - b.id);
   if (abandoned.length > 0) notes.push(abandonedNote(abandoned, index));
   return {
-    servers: here.map((one) => observeServer(seenFrom(one, hosts), input.optOut)),
+    servers: here.map((one) => observeServer(seenFrom(one, hosts), input)),
     migrations: index.migrations
       .filter((one) => ids.has(one.serverId))
       .map(observeMigration)
@@ -285,8 +289,12 @@ function seenFrom(placed: PlacedServer, hosts: ReadonlySet<string>): PlacedServe
   return { ...placed, host: here, alsoOn: others };
 }
 
-function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerObservation {
+function observeServer(
+  placed: PlacedServer,
+  { optOut, cells }: Pick<ServersInput, 'optOut' | 'cells'>,
+): ServerObservation {
   const { server, host, alsoOn } = placed;
+
   const { flavor } = server;
   const windows = serverWindows(server);
   return {
@@ -315,11 +323,22 @@ function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerO
           }),
     flavor: flavor?.name ?? null,
     extraSpecs: { ...flavor?.extraSpecs },
+    ...hardwareOf(server, cells?.get(server.id)),
     bootFromVolume: server.bootFromVolume,
     availabilityZone: server.availabilityZone,
     ...(server.pinnedAvailabilityZone === undefined ? {} : { pinnedAvailabilityZone: server.pinnedAvailabilityZone }),
     optedOutBy: optedOutBy(server, optOut),
     ...(windows.length === 0 ? {} : { windows }),
+  };
+}
+
+function hardwareOf(
+  { imageProperties }: Server,
+  cells: readonly ServerCell[] | null | undefined,
+): Pick<ServerObservation, 'topology' | 'imageAsksCpu'> {
+  return {
+    ...(cells === undefined ? {} : { topology: cells === null ? null : { cells: [...cells] } }),
+    ...(asksForCpu(imageProperties ?? {}) ? { imageAsksCpu: true } : {}),
   };
 }
 

@@ -5,7 +5,7 @@ import type { CloudLists, ObserveOptions } from './cloud.ts';
 import { note, problem, unread } from './reasons.ts';
 
 /** A host without what Placement says about it. */
-type HostFacts = Omit<HostObservation, 'inventory' | 'traits'>;
+export type HostFacts = Omit<HostObservation, 'inventory' | 'traits' | 'topology'>;
 
 export interface Topology {
   /** Hosts that count, by name. */
@@ -188,14 +188,18 @@ function zoneOf(
   return null;
 }
 
-/** The cell of a host by the first pattern that fits; `*` in a pattern stands for any characters. */
-export function cellOf(cells: ObserveOptions['cells'], host: string): string | null {
-  for (const { cell, hosts } of cells) {
-    const pattern = hosts
+/** The cell of a host by the first pattern that fits. */
+export const cellOf = (cells: ObserveOptions['cells'], host: string): string | null =>
+  cells.find(({ hosts }) => fitsPattern(hosts, host))?.cell ?? null;
+
+/** Whether a name fits one of these patterns; `*` stands for any characters, a comma separates patterns. */
+export function fitsPattern(patterns: string, name: string): boolean {
+  return patterns.split(',').some((one) => {
+    const pattern = one
+      .trim()
       .split('*')
       .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`))
       .join('.*');
-    if (new RegExp(`^${pattern}$`, 's').test(host)) return cell;
-  }
-  return null;
+    return new RegExp(`^${pattern}$`, 's').test(name);
+  });
 }

@@ -363,6 +363,33 @@ describe('getServer', () => {
   });
 });
 
+describe('getServerTopology', () => {
+  const path = 'GET /v2.1/servers/s1/topology';
+  const node = (more: object) => ({ memory_mb: 1024, siblings: [], vcpu_set: [0, 1, 2], ...more });
+  const topology = async (body: object) => {
+    cloud.on({ [path]: () => ({ body }) });
+    return nova.getServerTopology('s1');
+  };
+
+  it('counts the CPUs of each cell, and those that are pinned', async () => {
+    const nodes = [node({ host_node: 1, cpu_pinning: { 0: 4, 1: 5 } }), node({ host_node: 0, cpu_pinning: {} })];
+    expect(await topology({ nodes, pagesize_kb: 2048 })).toEqual({
+      nodes: [
+        { hostNode: 1, vcpus: 3, pinned: 2, memoryMb: 1024 },
+        { hostNode: 0, vcpus: 3, pinned: 0, memoryMb: 1024 },
+      ],
+      pageSizeKb: 2048,
+    });
+  });
+
+  it('does not know what Nova hides, and shows no cells where there are none', async () => {
+    expect((await topology({ nodes: [node({})], pagesize_kb: null })).nodes).toEqual([
+      { hostNode: null, vcpus: 3, pinned: null, memoryMb: 1024 },
+    ]);
+    expect(await topology({ nodes: [], pagesize_kb: null })).toEqual({ nodes: [], pageSizeKb: null });
+  });
+});
+
 describe('listServices', () => {
   it('asks for nova-compute, and reads those of a cell that is down as unknown', async () => {
     cloud.on({

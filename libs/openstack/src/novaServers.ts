@@ -1,8 +1,14 @@
 import { HttpError } from './errors.ts';
 import { atLeast } from './microversion.ts';
 import type { CallOptions, NovaTransport } from './novaTransport.ts';
-import type { Server } from './novaTypes.ts';
-import { hypervisorServersSchema, oneServerSchema, serverIdsSchema, serversSchema } from './novaWire.ts';
+import type { Server, ServerTopology } from './novaTypes.ts';
+import {
+  hypervisorServersSchema,
+  oneServerSchema,
+  serverIdsSchema,
+  serversSchema,
+  serverTopologySchema,
+} from './novaWire.ts';
 
 interface ServerFilter {
   /** Service host. */
@@ -26,6 +32,8 @@ export interface NovaServers {
   listServerIdsByHost(options?: CallOptions): Promise<Map<string, Set<string>>>;
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
+  /** @throws NotFound, Forbidden, MicroversionUnsupported (before 2.78) */
+  getServerTopology(serverId: string, options?: CallOptions): Promise<ServerTopology>;
 }
 
 export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaServers {
@@ -74,6 +82,11 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
     async getServer(serverId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}`;
       return (await get('getServer', oneServerSchema, path, '/servers/{id}', {}, signal)).server;
+    },
+
+    async getServerTopology(serverId, { signal } = {}) {
+      const path = `servers/${encodeURIComponent(serverId)}/topology`;
+      return get('getServerTopology', serverTopologySchema, path, '/servers/{id}/topology', {}, signal);
     },
   };
 

@@ -30,6 +30,7 @@ export const NOVA_CALLS = {
   /** Below the pinned zone. */
   listServersUnpinned: { lowest: '2.47', highest: '2.95' },
   getServer: { lowest: '2.47', highest: '2.100' },
+  getServerTopology: { lowest: '2.78', highest: '2.96' },
   /** 2.61 extra_specs. */
   listFlavors: { lowest: '2.61', highest: '2.96' },
   /** 2.13 project_id; 2.64 policy and rules. */

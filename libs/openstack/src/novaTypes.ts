@@ -25,6 +25,23 @@ export interface ComputeService {
   readonly updatedAt: string | null;
 }
 
+/** A NUMA cell of a server. */
+export interface ServerNode {
+  /** The cell of its host; null where the user may not see it. */
+  readonly hostNode: number | null;
+  readonly vcpus: number;
+  /** How many of these are pinned; null where the user may not see it. */
+  readonly pinned: number | null;
+  readonly memoryMb: number;
+}
+
+/** The NUMA cells of a server, none where it has none. */
+export interface ServerTopology {
+  readonly nodes: readonly ServerNode[];
+  /** Size of its pages in KiB; null: ordinary memory. */
+  readonly pageSizeKb: number | null;
+}
+
 export interface Hypervisor {
   /** UUID; also the id of its Placement resource provider. */
   readonly id: string;

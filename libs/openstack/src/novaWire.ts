@@ -11,6 +11,7 @@ import type {
   Server,
   ServerGroup,
   ServerMigration,
+  ServerTopology,
 } from './novaTypes.ts';
 
 /** Nova writes times in UTC, with or without a `Z`. */
@@ -387,6 +388,32 @@ export const serverIdsSchema = z.object({
 });
 export const serversSchema = z.object({ servers: z.array(serverSchema), servers_links: linksSchema });
 export const oneServerSchema = z.object({ server: serverSchema });
+
+/** Nova leaves out `host_node` and `cpu_pinning` for those who may not see the host. */
+export const serverTopologySchema = z
+  .object({
+    nodes: z.array(
+      z.object({
+        host_node: z.int().nullish(),
+        vcpu_set: z.array(z.int()).nullish(),
+        memory_mb: z.number(),
+        cpu_pinning: z.record(z.string(), z.int()).nullish(),
+      }),
+    ),
+    pagesize_kb: z.int().nullish(),
+  })
+  .transform(
+    ({ nodes, pagesize_kb }): ServerTopology => ({
+      nodes: nodes.map(({ host_node, vcpu_set, memory_mb, cpu_pinning }) => ({
+        hostNode: host_node ?? null,
+        // Pinned CPUs of a mixed server may be missing in vcpu_set: Nova keeps them apart.
+        vcpus: new Set([...(vcpu_set ?? []), ...Object.keys(cpu_pinning ?? {}).map(Number)]).size,
+        pinned: cpu_pinning === undefined ? null : Object.keys(cpu_pinning ?? {}).length,
+        memoryMb: memory_mb,
+      })),
+      pageSizeKb: pagesize_kb ?? null,
+    }),
+  );
 
 export const serverGroupsSchema = z.object({
   server_groups: z.array(

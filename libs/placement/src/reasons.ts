@@ -108,6 +108,10 @@ export const reasonMeanings = {
   'refused-before':
     'Nova refused the host for a VM of this shape, and neither its VMs, its hypervisor version nor its traits have changed since.',
   capacity: 'The host has too little free capacity.',
+  'numa-fit': "The host's NUMA cells have too few free CPUs, memory or huge pages for the VM.",
+  'numa-unknown': "The host's NUMA cells, or those that the VM needs, are unknown.",
+  'cpu-traits':
+    "The host's CPUs lack a trait that those of the VM's host have, or the traits of one of the two are unknown.",
   'unit-limit': "The amount does not fit the host's min_unit, max_unit or step_size.",
   'anti-affinity': 'The host holds as many members of the anti-affinity group as it may.',
   affinity: 'Not every other member of the affinity group is on the host.',

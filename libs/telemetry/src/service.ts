@@ -19,6 +19,7 @@ export interface ServiceContext {
   readonly config: Config;
   /** The policies of an aggregate; none in the rules-only mode and for services that do not read them. */
   readonly policiesOf: Loaded['policiesOf'];
+  readonly hostCells: Loaded['hostCells'];
   readonly log: Logger;
   readonly tracer: Tracer;
   readonly metrics: Instruments;
@@ -104,6 +105,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
       instance,
       config: loaded.config,
       policiesOf: loaded.policiesOf,
+      hostCells: loaded.hostCells,
       log,
       tracer: telemetry.tracer,
       metrics: telemetry.metrics.instruments,

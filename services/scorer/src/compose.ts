@@ -4,6 +4,8 @@ import {
   assemble,
   type Capacity,
   CapacityReader,
+  CellReader,
+  exporterLabels,
   hostsOf,
   type KnownServer,
   type Observation,
@@ -29,11 +31,17 @@ export type Compose = {
   readonly capacities: () => ReadonlyMap<string, Capacity>;
 };
 
+function cellReaderOf(deps: Pick<ScorerDeps, 'nova' | 'prometheus' | 'settings' | 'clock'>): CellReader {
+  const { scope, concurrency, hostCells: file, policiesOf } = deps.settings;
+  return new CellReader({ ...deps, file, labels: exporterLabels(scope.flatMap(policiesOf)), concurrency });
+}
+
 export function createCompose(
-  deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'settings' | 'clock' | 'metrics'>,
+  deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'prometheus' | 'settings' | 'clock' | 'metrics'>,
 ): Compose {
   const { settings, clock, metrics } = deps;
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
+  const cellReader = cellReaderOf(deps);
   const forecasts = forecastsOf(settings);
   const capacities = new Map<string, Capacity>();
 
@@ -53,6 +61,7 @@ export function createCompose(
       part: 'capacity',
       outcome: capacity.failures.size === 0 ? 'read' : 'failed',
     });
+    const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
     return assemble({
       identity: {
         id: request.id,
@@ -72,6 +81,7 @@ export function createCompose(
       index: observation.index,
       listings: observation.listings,
       capacity,
+      cells,
       answers: observation.answers,
       known,
       fates: observation.fates,

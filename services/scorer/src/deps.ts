@@ -3,7 +3,7 @@ import type { Clock } from '@kronos/clock';
 import type { CallInProgress } from '@kronos/connect';
 import type { Actor, Policy } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import type { CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
+import type { CellReaderDeps, CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
 import type { Neutron, Nova, Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import type { Instruments, Logger } from '@kronos/telemetry';
@@ -49,6 +49,8 @@ export interface ScorerSettings {
   /** Calls to OpenStack, and queries of Prometheus, at a time. */
   readonly concurrency: number;
   readonly observe: ObserveOptions;
+  /** NUMA cells of hosts, from a file; null: from the exporter. */
+  readonly hostCells: CellReaderDeps['file'];
   /** Metrics of each host, too. */
   readonly hostMetrics: boolean;
   readonly cells: CellsSettings;

@@ -26,7 +26,7 @@ export const scorerService = ({
 }: Outside = realOutside): ServiceDefinition => ({
   name: 'scorer',
   version,
-  async start({ config, policiesOf, log: logger, metrics, http, instance, tracer, stopping }) {
+  async start({ config, policiesOf, hostCells, log: logger, metrics, http, instance, tracer, stopping }) {
     const {
       engine,
       nova,
@@ -70,17 +70,10 @@ export const scorerService = ({
       return own.balance && own.forecast;
     };
     const horizons = scope.filter(forecasts).map((name) => aggregateConfig(config, name).engine.forecastHorizon);
-    const history =
-      prometheus === null || horizons.length === 0
-        ? null
-        : new HistoryReader({
-            prometheus,
-            clock,
-            horizonMs: Math.max(...horizons) * 1000,
-            days: engine.forecastDays,
-            concurrency: CONCURRENCY,
-            deadlineMs: Math.max(intervalMs, timeout * 1000),
-          });
+    const horizonMs = Math.max(...horizons) * 1000;
+    const deadlineMs = Math.max(intervalMs, timeout * 1000);
+    const reading = { clock, horizonMs, days: engine.forecastDays, concurrency: CONCURRENCY, deadlineMs };
+    const history = prometheus === null || horizons.length === 0 ? null : new HistoryReader({ ...reading, prometheus });
     const seen = new Seen();
     const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, logger, metrics });
     if (feed !== null) {
@@ -116,6 +109,7 @@ export const scorerService = ({
         hostMetrics: config.telemetry.hostMetrics,
         cells: cellsSettings(config),
         observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
+        hostCells,
       },
       by,
       clock,

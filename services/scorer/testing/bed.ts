@@ -109,6 +109,8 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
   });
 }
 
+const { nova, engine } = defaultConfig;
+
 export async function openStand(options: StandOptions): Promise<Stand> {
   const { scope, urls, clock = { now: Date.now } } = options;
   const nats = await startNatsServer();
@@ -135,11 +137,8 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     queryDeadlineMs: 5_000,
     concurrency: 8,
     hostMetrics: true,
-    observe: {
-      hypervisorTypes: defaultConfig.nova.hypervisorTypes,
-      optOut: defaultConfig.engine.optOut,
-      cells: [],
-    },
+    observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: [] },
+    hostCells: null,
     cells: { ...cellsSettings, map: {} },
   };
   const stand: Stand = {

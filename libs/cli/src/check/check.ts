@@ -19,7 +19,9 @@ import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
   CapacityReader,
+  CellReader,
   createLimiter,
+  exporterLabels,
   hostNamesOf,
   hostsOf,
   type Observation,
@@ -43,21 +45,21 @@ export async function check(
   env: Readonly<Record<string, string | undefined>>,
   report: Report,
 ): Promise<void> {
-  let config: Config;
-  let policiesOf: Loaded['policiesOf'];
+  let loaded: Loaded;
   try {
-    ({ config, policiesOf } = loadConfig({ file, env, role: 'check' }));
+    loaded = loadConfig({ file, env, role: 'check' });
   } catch (error) {
     if (error instanceof ConfigError)
       for (const problem of error.problems) report(finding('failed', 'files', 'files', renderProblem(problem)));
     else report(failed('files', 'files', error));
     return;
   }
+  const { config, policiesOf } = loaded;
   const sets = policySets(config, policiesOf);
   for (const set of sets) report(files(set));
   for (const one of overrides(config)) report(one);
   const nats = checkNats(config);
-  const cloud = checkObservation(config, sets, policiesOf, env);
+  const cloud = checkObservation(loaded, sets, env);
   for (const one of await nats) report(one);
   const { findings, snapshots } = await cloud;
   for (const one of findings) report(one);
@@ -162,11 +164,11 @@ async function checkStreams(config: Config, log: EventLog): Promise<Finding> {
 
 /** Keystone, Nova, Placement and Prometheus: one observation, judged. */
 async function checkObservation(
-  config: Config,
+  loaded: Loaded,
   sets: readonly PolicySet[],
-  policiesOf: Loaded['policiesOf'],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<{ readonly findings: readonly Finding[]; readonly snapshots: readonly Snapshot[] }> {
+  const { config } = loaded;
   const findings: Finding[] = [];
   const policies = sets.flatMap((set) => set.policies);
   await using opened = new AsyncDisposableStack();
@@ -185,9 +187,10 @@ async function checkObservation(
   const { prometheus, finding: answer } = await reachPrometheus(config, policies, env);
   if (prometheus !== null) opened.defer(() => prometheus.close());
 
+  const usable = answer?.state === 'ok' ? prometheus : null;
   const observation = await observe({
     nova: cloud?.nova ?? null,
-    prometheus: answer?.state === 'ok' ? prometheus : null,
+    prometheus: usable,
     policies,
     stalenessMs: config.prometheus.stalenessThreshold * 1000,
     queryDeadlineMs: config.prometheus.timeout * 1000,
@@ -198,8 +201,8 @@ async function checkObservation(
   });
   if (cloud !== null) findings.push(...(await novaFindings(cloud, observation)));
   if (answer !== null) findings.push(answer);
-  const snapshots = cloud === null ? [] : await snapshotsOf(config, policiesOf, cloud, observation);
-  const types = await declaredTypes(answer?.state === 'ok' ? prometheus : null, observation);
+  const snapshots = cloud === null ? [] : await snapshotsOf(loaded, cloud, observation, usable);
+  const types = await declaredTypes(usable, observation);
   // Allocation policies need no answer.
   const asked = answer?.state === 'ok' || (answer === null && sets.some(({ file }) => file !== null));
   if (asked)
@@ -288,20 +291,29 @@ async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Findi
 
 /** The snapshots that the scorer would publish now. */
 async function snapshotsOf(
-  config: Config,
-  policiesOf: Loaded['policiesOf'],
+  { config, policiesOf, hostCells }: Loaded,
   cloud: Cloud,
   observation: Observation,
+  prometheus: Prometheus | null,
 ): Promise<Snapshot[]> {
   const { engine, nova } = config;
   const scope = scopeOf(config);
   const options = { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells };
   const reader = new CapacityReader(cloud.placement, CONCURRENCY, systemClock);
+  const cellReader = new CellReader({
+    nova: cloud.nova,
+    prometheus,
+    file: hostCells,
+    labels: exporterLabels(scope.flatMap(policiesOf)),
+    concurrency: CONCURRENCY,
+    clock: systemClock,
+  });
   const { signal } = new AbortController();
   return await Promise.all(
     scope.map(async (aggregate) => {
       const topology = hostsOf(observation.lists, aggregate, scope, options);
       const capacity = await reader.read(topology, signal);
+      const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
       return assemble({
         listings: observation.listings,
         identity: {
@@ -320,6 +332,7 @@ async function snapshotsOf(
         lists: observation.lists,
         index: observation.index,
         capacity,
+        cells,
         answers: observation.answers,
         known: [],
         fates: observation.fates,

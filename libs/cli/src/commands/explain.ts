@@ -448,18 +448,19 @@ function stepText(terminal: Terminal, explained: Explained, number: number): str
 }
 
 function destinationsText(terminal: Terminal, title: string, destinations: readonly DestinationVerdict[]): string {
-  const rows = destinations
-    .slice(0, SHOWN)
-    .map((d): Cell[] => [
-      d.host,
-      figure(d.combined),
-      figure(d.gain),
-      d.refusal !== null
-        ? { text: d.novaSaid === undefined ? meaningOf(d.refusal) : `Nova refused it: ${d.novaSaid}`, style: 'red' }
-        : d.worsens.length > 0
-          ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
-          : { text: 'legal', style: 'green' },
-    ]);
+  const rows = destinations.slice(0, SHOWN).map((d): Cell[] => [
+    d.host,
+    figure(d.combined),
+    figure(d.gain),
+    d.refusal !== null
+      ? {
+          text: d.lacks ?? (d.novaSaid === undefined ? meaningOf(d.refusal) : `Nova refused it: ${d.novaSaid}`),
+          style: 'red',
+        }
+      : d.worsens.length > 0
+        ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
+        : { text: 'legal', style: 'green' },
+  ]);
   const more = destinations.length > SHOWN ? `${destinations.length - SHOWN} more: --json lists all of them.\n` : '';
   return `${table(
     terminal,

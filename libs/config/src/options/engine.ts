@@ -190,6 +190,10 @@ export const engine = {
     help: 'Repair violated server groups with the policies soft-affinity and soft-anti-affinity.',
   }),
   restrict_to_az: bool(false, { by: PLANNING, help: 'Keep each VM in its availability zone.' }),
+  move_unknown_topology: bool(false, {
+    by: PLANNING,
+    help: 'Move VMs with pinned CPUs, NUMA cells or huge pages also where the NUMA cells of the hosts are unknown. Nova refuses what does not fit.',
+  }),
   require_all_policies: bool(false, {
     by: PLANNING,
     help: 'Plan nothing in a cycle in which a policy is skipped because its data are missing.',

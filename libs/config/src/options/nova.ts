@@ -10,10 +10,12 @@ import {
   optionalPath,
   optionalText,
   optionalUrl,
+  PLANNING,
   SCORER,
   seconds,
   secret,
   secretFile,
+  text,
 } from '../option.ts';
 
 /** The options of the section `[nova]`. */
@@ -94,5 +96,13 @@ export const nova = {
   cells: make<readonly CellPattern[]>('cells', [], 'a comma list of CELL:HOSTS, * for any characters', parseCells, {
     by: SCORER,
     help: 'Cell of each host, e.g. cell1:cmp1*, cell2:cmp2*; the first match counts. No live migration leaves a cell. Not needed in a cloud with one cell.',
+  }),
+  host_topology: text('auto', {
+    by: SCORER,
+    help: "NUMA cells of the hosts. auto: from the exporter's NUMA metrics (node_exporter --collector.meminfo_numa). Else the path of a YAML file; see docs/real-clouds.md. They are read only where VMs need cells.",
+  }),
+  cpu_compatibility: choice(['traits', 'ignore'], 'traits', {
+    by: PLANNING,
+    help: "traits: a host takes a VM only if its CPUs have the HW_CPU_* traits of those of the VM's host. ignore: do not compare CPUs; for a cloud whose guests all see one common CPU model.",
   }),
 } as const;

@@ -1,9 +1,11 @@
 import { byText, type GroupPolicy } from '@kronos/contracts';
-import { traitsFit } from '@kronos/facts';
+import { cpuFits, cpuTraits, traitsFit } from '@kronos/facts';
+import type { CellNeeds } from '@kronos/rules';
 import { byte, entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import { onGrid } from './grid.ts';
+import { type CellModel, type CellPart, cellModel } from './hostCells.ts';
 
 /**
  * The cluster that the passes work on: a structure of arrays. Hosts and VMs have indexes in the order of their names and ids, so the
@@ -42,6 +44,8 @@ export type Cluster = {
   readonly capacity: Float64Array;
   /** min_unit, max_unit and step_size; null when no host sets any that could refuse something. */
   readonly units: { readonly min: Float64Array; readonly max: Float64Array; readonly step: Float64Array } | null;
+  /** NUMA cells; null when no VM needs any. */
+  readonly numa: CellModel | null;
 
   readonly vmIds: readonly string[];
   readonly vmNames: readonly string[];
@@ -137,29 +141,30 @@ type Compatibility = {
   readonly traits: readonly string[] | null;
 };
 
-export type HostPart = Compatibility & {
-  readonly name: string;
-  /** By policy, in the order of `policies`. */
-  readonly score: readonly number[];
-  readonly size: readonly number[];
-  readonly fullness: readonly number[];
-  readonly counted: boolean;
-  readonly refusal: ReasonCode | null;
-  readonly leaving: boolean;
-  /** By resource class; null: unknown. */
-  readonly inventory: Readonly<
-    Record<
-      string,
-      {
-        readonly capacity: number;
-        readonly used: number;
-        readonly minUnit: number | null;
-        readonly maxUnit: number | null;
-        readonly stepSize: number | null;
-      }
-    >
-  > | null;
-};
+export type HostPart = Compatibility &
+  CellPart & {
+    readonly name: string;
+    /** By policy, in the order of `policies`. */
+    readonly score: readonly number[];
+    readonly size: readonly number[];
+    readonly fullness: readonly number[];
+    readonly counted: boolean;
+    readonly refusal: ReasonCode | null;
+    readonly leaving: boolean;
+    /** By resource class; null: unknown. */
+    readonly inventory: Readonly<
+      Record<
+        string,
+        {
+          readonly capacity: number;
+          readonly used: number;
+          readonly minUnit: number | null;
+          readonly maxUnit: number | null;
+          readonly stepSize: number | null;
+        }
+      >
+    > | null;
+  };
 
 export type VmPart = {
   readonly id: string;
@@ -176,6 +181,10 @@ export type VmPart = {
   readonly forbiddenTraits: readonly string[];
   /** Names of the hosts that Nova refused for servers of its shape, sorted. Absent: none. */
   readonly refusedBy?: readonly string[];
+  /** NUMA cells that it needs. Absent: none. */
+  readonly cells?: CellNeeds;
+  /** Its flavor or image asks for a CPU, so it does not depend on the one of its host. */
+  readonly anyCpu?: boolean;
   readonly ramMb: number;
   readonly diskGb: number;
   readonly vcpus: number;
@@ -199,6 +208,10 @@ export type ClusterParts = {
   readonly restrictToAz: boolean;
   /** Null: soft groups are as strict as hard ones. */
   readonly softPenalty: number | null;
+  /** VMs may go where NUMA cells are unknown. Absent: they may not. */
+  readonly allowUnknownCells?: boolean;
+  /** The traits of CPUs of a VM's host do not matter. Absent: they do. */
+  readonly anyCpu?: boolean;
 };
 
 const noGroups: readonly number[] = [];
@@ -283,11 +296,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
         const other = hostIndex.get(name);
         if (other !== undefined && other !== host) others.add(other);
       }
-      if (others.size > 0)
-        alsoOn.set(
-          v,
-          [...others].sort((a, b) => a - b),
-        );
+      if (others.size > 0) alsoOn.set(v, ascending(others));
     }
   });
 
@@ -331,6 +340,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     free,
     capacity,
     units: unitsMatter ? { min, max, step } : null,
+    numa: cellModel(hosts, vms, { vmHost, alsoOn }, parts.allowUnknownCells === true),
     vmIds: vms.map((vm) => vm.id),
     vmNames: vms.map((vm) => vm.name),
     vmHost,
@@ -345,7 +355,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     vmRefusal,
     alsoOn,
     vmResources: vms.map((vm) => vm.resources),
-    ...compatibility(hosts, vms, vmHost, parts.restrictToAz),
+    ...compatibility(hosts, vms, vmHost, parts),
     groups,
     softPenalty: parts.softPenalty ?? 0,
     vmGroups,
@@ -353,6 +363,8 @@ export function buildCluster(parts: ClusterParts): Cluster {
     vmIndex,
   };
 }
+
+const ascending = (numbers: Iterable<number>): number[] => [...numbers].sort((a, b) => a - b);
 
 function refusalNumber(host: HostPart): number {
   if (host.refusal !== null) return codeNumber[host.refusal];
@@ -364,8 +376,9 @@ function compatibility(
   hosts: readonly HostPart[],
   vms: readonly VmPart[],
   vmHost: Int32Array,
-  restrictToAz: boolean,
+  { restrictToAz, anyCpu }: Pick<ClusterParts, 'restrictToAz' | 'anyCpu'>,
 ): Pick<Cluster, 'vmKind' | 'vmKey' | 'hostSource' | 'sources' | 'hostClass' | 'classes' | 'keyLegal'> {
+  const cpus = anyCpu === true ? null : cpusOf(hosts);
   const asked = new Set<string>();
   for (const vm of vms) for (const trait of [...vm.requiredTraits, ...vm.forbiddenTraits]) asked.add(trait);
   const refusing = new Set(vms.flatMap((vm) => vm.refusedBy ?? []));
@@ -382,7 +395,7 @@ function compatibility(
   const classOf = new Map<string, number>();
   const classHosts: HostPart[] = [];
   const hostClass = Int32Array.from(hosts, (host, h) => {
-    const kind = [host.zone, host.cell, host.hypervisorType, host.hypervisorVersion];
+    const kind = [host.zone, host.cell, host.hypervisorType, host.hypervisorVersion, ...(cpus?.get(host.name) ?? [])];
     const s = number(sourceOf, JSON.stringify(kind));
     hostSource[h] = s;
     sourceHosts[s] ??= host;
@@ -401,13 +414,15 @@ function compatibility(
   const plain = new Map<string | null | undefined, number>();
   const vmKind = new Int32Array(vms.length);
   vms.forEach((vm, v) => {
-    const isPlain = vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0 && vm.refusedBy === undefined;
+    const free = cpus !== null && vm.anyCpu === true;
+    const isPlain =
+      vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0 && vm.refusedBy === undefined && !free;
     let k = isPlain ? plain.get(vm.pin) : undefined;
     if (k === undefined) {
       const pin = vm.pin === undefined ? 0 : [vm.pin];
       const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
       const refused = vm.refusedBy === undefined ? [] : [vm.refusedBy];
-      k = number(kindOf, JSON.stringify([pin, traits, ...refused]));
+      k = number(kindOf, JSON.stringify([pin, traits, ...refused, ...(free ? [true] : [])]));
       kindVms[k] ??= vm;
       if (isPlain) plain.set(vm.pin, k);
     }
@@ -418,13 +433,25 @@ function compatibility(
   kindVms.forEach((vm, k) => {
     sourceHosts.forEach((source, s) => {
       classHosts.forEach((host, c) => {
-        const refusal = incompatible(vm, source, host, restrictToAz);
+        const refusal =
+          incompatible(vm, source, host, restrictToAz) ??
+          (cpus === null || vm.anyCpu === true || cpuFits(source.traits, host.traits) ? null : 'cpu-traits');
         keyLegal[(k * sources + s) * classes + c] = refusal === null ? 0 : codeNumber[refusal];
       });
     });
   });
   const vmKey = keysAt(vmKind, hostSource, sources, vmHost);
   return { vmKind, vmKey, hostSource, sources, hostClass, classes, keyLegal };
+}
+
+/**
+ * The traits of each host's CPUs; null when they are the same everywhere, or known nowhere: then they decide nothing. One text in a
+ * list; an empty one where they are unknown.
+ */
+function cpusOf(hosts: readonly HostPart[]): ReadonlyMap<string, readonly string[]> | null {
+  const texts = hosts.map((host) => (host.traits === null ? '?' : cpuTraits(host.traits).join()));
+  if (new Set(texts).size <= 1) return null;
+  return new Map(hosts.map((host, i) => [host.name, [item(texts, i)]]));
 }
 
 /** The compatibility keys of VMs that are on these hosts. */

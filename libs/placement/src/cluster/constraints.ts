@@ -2,6 +2,7 @@ import { isGrantable } from '@kronos/facts';
 import { float, int } from '../base/array.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
 import type { Cluster, Group } from './cluster.ts';
+import { cellRefusal, shiftArrived } from './hostCells.ts';
 
 /** A VM or a destination that is refused, and why. */
 export type Refusal = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
@@ -17,11 +18,15 @@ export class Room {
   readonly free: Float64Array;
   /** Members by host, for each group. */
   readonly members: Map<number, number>[];
+  /** What VMs away from home take of every NUMA cell, by host; null when no VM needs cells. Departures free no cells. */
+  readonly arrived: Float64Array | null;
 
   constructor(cluster: Cluster, departuresFree: boolean, from?: Room) {
     this.cluster = cluster;
     this.departuresFree = departuresFree;
     this.free = Float64Array.from(from?.free ?? cluster.free);
+    const { numa, H } = cluster;
+    this.arrived = numa === null ? null : Float64Array.from(from?.arrived ?? new Float64Array(H * numa.width));
     this.members =
       from === undefined ? countMembers(cluster, cluster.vmHost) : from.members.map((counts) => new Map(counts));
   }
@@ -66,7 +71,9 @@ export class Room {
   }
 
   #shift(vm: number, host: number, sign: 1 | -1): void {
-    const { R, demand, vmGroups } = this.cluster;
+    const { R, demand, vmGroups, numa, vmHost } = this.cluster;
+    if (numa !== null && this.arrived !== null && vmHost[vm] !== host)
+      shiftArrived(numa, vm, this.arrived, { host, sign });
     for (let r = 0; r < R; r++)
       this.free[host * R + r] = float(this.free, host * R + r) - sign * float(demand, vm * R + r);
     for (const g of vmGroups[vm] ?? []) {
@@ -123,6 +130,11 @@ export class Checker {
     if (legal !== 0) return legal;
     const short = this.#shortage(vm, host);
     if (short !== 0) return short;
+    const { arrived } = this.#room;
+    if (cluster.numa !== null && arrived !== null) {
+      const cells = cellRefusal(cluster.numa, vm, host, arrived);
+      if (cells !== 0) return cells;
+    }
     const groups = cluster.vmGroups[vm];
     return groups === undefined || groups.length === 0 ? 0 : this.#groupRefusal(groups, vm, host, repairs);
   }

@@ -1,6 +1,7 @@
 import { float, int } from '../base/array.ts';
 import { type Cluster, keysAt, shareOn } from './cluster.ts';
 import { onGrid } from './grid.ts';
+import { cellsAt } from './hostCells.ts';
 import { valuesAfter } from './measure.ts';
 
 /** The cluster that the next observation would show with the VMs at `place`: the start of a second run. */
@@ -30,6 +31,7 @@ export function outcomeOf(cluster: Cluster, place: Int32Array): Cluster {
     weight,
     load,
     free,
+    numa: cluster.numa === null ? null : cellsAt(cluster.numa, cluster.vmHost, place),
     vmKey: keysAt(vmKind, hostSource, sources, place),
   };
 }

@@ -4,6 +4,7 @@ import { float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
+import { cellRefusalText } from '../cluster/hostCells.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { type DecideInput, type Deliberation, deliberate } from '../decide.ts';
 import { staysBelow } from '../passes/pack.ts';
@@ -237,8 +238,13 @@ export class Explanation {
     };
   }
 
-  /** Nova's words, where the host is refused because of them. */
-  #saidOf(vm: number, host: number, refusal: number): Pick<DestinationVerdict, 'novaSaid'> {
+  /** More about a refusal than its code: Nova's words, or what the NUMA cells lack. */
+  #saidOf(vm: number, host: number, refusal: number): Pick<DestinationVerdict, 'novaSaid' | 'lacks'> {
+    const { numa } = this.#cluster;
+    if (numa !== null && (refusal === codeNumber['numa-fit'] || refusal === codeNumber['numa-unknown'])) {
+      const lacks = cellRefusalText(numa, vm, host, item(this.#cluster.hostNames, host));
+      return lacks === null ? {} : { lacks };
+    }
     if (refusal !== codeNumber['refused-before']) return {};
     const { vmIds, hostNames } = this.#cluster;
     const said = this.#it.observed.refused.get(item(vmIds, vm))?.get(item(hostNames, host));

@@ -81,6 +81,8 @@ export type DestinationVerdict = {
   readonly refusal: ReasonCode | null;
   /** Nova's words, with the refusal `refused-before`. */
   readonly novaSaid?: string;
+  /** What the host's NUMA cells lack, with the refusals `numa-fit` and `numa-unknown`. */
+  readonly lacks?: string;
   /** Combined imbalance with the VM on that host; null when nothing is scored. */
   readonly combined: number | null;
   /** Lowering of the combined imbalance; below 0 it would rise. */

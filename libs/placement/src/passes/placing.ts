@@ -231,8 +231,9 @@ class Attempt {
 
   /** VMs of one kind on one host replace each other. */
   #kindOf(vm: number): string {
-    const { R, demand, vmGroups, vmKey } = this.#draft.cluster;
-    return `${demand.subarray(vm * R, vm * R + R).join()} ${vmGroups[vm]?.join() ?? ''} ${int(vmKey, vm)}`;
+    const { R, demand, vmGroups, vmKey, numa } = this.#draft.cluster;
+    const cells = numa?.vms[vm]?.kind ?? '';
+    return `${demand.subarray(vm * R, vm * R + R).join()} ${vmGroups[vm]?.join() ?? ''} ${int(vmKey, vm)} ${cells}`;
   }
 
   #allowed(vm: number): readonly number[] {
@@ -269,7 +270,7 @@ class Attempt {
         if (amount > 0 && Number.isFinite(free)) left = Math.max(left, (free - amount) / amount);
       }
       const alike = `${this.#room.free.subarray(host * R, host * R + R).join()} ${int(cluster.hostClass, host)}`;
-      if (cluster.groups.length === 0 && P === 0 && !this.#wanted.residents) {
+      if (cluster.groups.length === 0 && P === 0 && cluster.numa === null && !this.#wanted.residents) {
         if (seen.has(alike)) continue;
         seen.add(alike);
       }

@@ -7,7 +7,7 @@ import type {
   Snapshot,
 } from '@kronos/contracts';
 import { isUp, traitsOf } from '@kronos/facts';
-import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
+import { asksForCpu, cellNeedsOf, hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from '../cluster/cluster.ts';
 import type { ReasonCode } from '../reasons.ts';
@@ -134,7 +134,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       pin: server.pinnedAvailabilityZone,
       requiredTraits: traitsOf(server, 'required'),
       forbiddenTraits: traitsOf(server, 'forbidden'),
-      ...refusedBy(server),
+      ...refusedBy(refused, server),
+      ...hardwareOf(server, at),
       ramMb: server.ramMb,
       diskGb: server.diskGb,
       vcpus: server.vcpus,
@@ -142,11 +143,6 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       evacuationOnly: evacuationOnly?.code ?? null,
     };
   });
-
-  function refusedBy(server: ServerObservation): Pick<VmPart, 'refusedBy'> {
-    const hostsOf = [...(refused.get(server.id)?.keys() ?? [])];
-    return hostsOf.length === 0 ? {} : { refusedBy: hostsOf.sort() };
-  }
 
   const hostGrounds = new Map<string, Ground>();
   const hostParts = [...hosts.values()].map((host): HostPart => {
@@ -169,6 +165,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
         host.service.status === 'disabled' &&
         (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
       inventory: inventoryOf(host),
+      ...hostCellsOf(host),
     };
   });
 
@@ -197,6 +194,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     groups: snapshot.serverGroups,
     restrictToAz: options.restrictToAz,
     softPenalty: options.softRules === 'penalty' ? options.softPenalty : null,
+    allowUnknownCells: options.moveUnknownTopology,
+    anyCpu: options.cpuCompatibility === 'ignore',
   });
   return {
     judged,
@@ -209,6 +208,30 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     notes: snapshot.notes,
     assumed,
   };
+}
+
+function refusedBy(refused: NovaWords, { id }: ServerObservation): Pick<VmPart, 'refusedBy'> {
+  const hosts = [...(refused.get(id)?.keys() ?? [])];
+  return hosts.length === 0 ? {} : { refusedBy: hosts.sort() };
+}
+
+/** What a server needs of NUMA cells and CPUs. On a host to which it is still moving, its cells are not known. */
+function hardwareOf(server: ServerObservation, at: string): Pick<VmPart, 'cells' | 'anyCpu'> {
+  const cpu = server.imageAsksCpu === true || asksForCpu(server.extraSpecs) ? { anyCpu: true } : {};
+  const needs = cellNeedsOf(server);
+  if (needs === null) return cpu;
+  if (needs === 'unknown' || at === server.host) return { ...cpu, cells: needs };
+  return { ...cpu, cells: needs.map((need) => ({ ...need, hostCell: null })) };
+}
+
+/** The cells of a host, with Nova's ratios at most: Placement's amounts without what is reserved. */
+function hostCellsOf({ topology, inventory }: HostObservation): Pick<HostPart, 'cells' | 'cellRatios'> {
+  if (topology === undefined) return {};
+  const ratio = (name: string): number => {
+    const item = inventory === null ? undefined : own(inventory, name);
+    return item?.total === undefined || item.total <= 0 ? 1 : item.capacity / item.total;
+  };
+  return { cells: topology?.cells ?? null, cellRatios: { cpu: ratio('VCPU'), memory: ratio('MEMORY_MB') } };
 }
 
 /** Whether Nova had made the claim of an unfinished move when the snapshot was observed. */

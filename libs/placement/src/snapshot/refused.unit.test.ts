@@ -15,6 +15,7 @@ const {
 } = decideInput({
   policies: { cpu: { threshold: 0.1 } },
   hosts: { a: {}, b: {}, c: {} },
+  options: { moveUnknownTopology: true },
   vms: {
     one: { host: 'a', w: { cpu: 0.1 }, ...large },
     other: { host: 'a', w: { cpu: 0.1 }, ...large },

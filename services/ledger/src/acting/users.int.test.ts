@@ -63,6 +63,7 @@ describe('the NATS users of a ledger', () => {
         instance: 'ledger-test',
         config,
         policiesOf: () => [],
+        hostCells: null,
         log: telemetry.log,
         tracer: telemetry.tracer,
         metrics: telemetry.metrics.instruments,

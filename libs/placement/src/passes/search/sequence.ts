@@ -92,6 +92,8 @@ function canPark(cluster: Cluster, move: Move, third: number): boolean {
   const { vmKind, hostSource, sources, hostClass, classes, keyLegal, R, demand, free, vmGroups, groups, units } =
     cluster;
   if (third === move.from || third === move.to) return false;
+  // Two hosts would have to keep NUMA cells for it.
+  if (cluster.numa?.vms[move.vm] !== undefined) return false;
   if ((vmGroups[move.vm] ?? []).some((g) => groups[g]?.affine)) return false;
   const legal = (from: number, to: number): boolean => {
     const key = int(vmKind, move.vm) * sources + int(hostSource, from);
