@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { coreScript } from '@kronos/browser-core';
 import { type HttpServer, send, sendTagged } from '@kronos/telemetry';
 
 const types: Readonly<Record<string, string>> = {
@@ -35,20 +36,26 @@ export async function addConsole(http: HttpServer): Promise<void> {
     ...own.filter((name) => extname(name) in types).map((name) => [name, new URL(name, directory).href] as const),
     ...Object.entries(libraries).map(([name, url]) => [`lib/${name}`, url] as const),
   ];
+  const serve = (path: string, type: string, content: () => Buffer) =>
+    http.route(path, (_, response, { pathname }) => {
+      response.setHeader('content-security-policy', POLICY);
+      response.setHeader('referrer-policy', 'no-referrer');
+      if (pathname === path) return sendTagged(response, type, content());
+      return send(response, 404, 'application/json; charset=utf-8', '{"error":"not found"}\n');
+    });
   for (const [name, url] of files) {
     const type = types[extname(name)] ?? '';
     // Packages refer to source maps that are not served.
     const text = (await readFile(new URL(url), 'utf8')).replace(/^\/\/# sourceMappingURL=.*$/m, '');
     // Bytes, not text: nothing in a file is a secret, and a password that is a common word must not change a script.
     const content = Buffer.from(text);
-    const serve = (path: string) =>
-      http.route(path, (_, response, { pathname }) => {
-        response.setHeader('content-security-policy', POLICY);
-        response.setHeader('referrer-policy', 'no-referrer');
-        if (pathname === path) return sendTagged(response, type, content);
-        return send(response, 404, 'application/json; charset=utf-8', '{"error":"not found"}\n');
-      });
-    serve(`/console/${name}`);
-    if (name === 'index.html') serve('/');
+    serve(`/console/${name}`, type, () => content);
+    if (name === 'index.html') serve('/', type, () => content);
   }
+  // Made when it is first asked for: few pages decide.
+  let core: Buffer | undefined;
+  serve('/console/core.js', types['.js'] ?? '', () => {
+    core ??= Buffer.from(coreScript());
+    return core;
+  });
 }

@@ -2,16 +2,20 @@ import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import {
   type Actor,
+  type CycleDecided,
   defaultEngineOptions,
   defaultStorageLimits,
   type Message,
   type Snapshot,
   type StoredEvent,
+  streamNames,
 } from '@kronos/contracts';
+import { decidedEvent, digest, runCycle } from '@kronos/cycle';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { appendAll, bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { score } from '@kronos/placement';
+import { plannerVersion, score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
+import { aggregateState, createFolder, optionsOf } from '@kronos/projections';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
 import type { Acting } from '../src/acting/deps.ts';
 import type { LedgerOptions } from '../src/input.ts';
@@ -69,6 +73,8 @@ export async function ledgerBed() {
       });
       return snapshot;
     },
+    /** Decides a snapshot as the planner does, by the options on the log. */
+    decided: (snapshot: Snapshot): Promise<CycleDecided> => decided(log, snapshot),
     /** Forgets every snapshot, as their age does. */
     async forgetSnapshots(): Promise<void> {
       const connection = await bareConnection(server.url);
@@ -103,6 +109,28 @@ export async function ledgerBed() {
       await server.stop();
     },
   };
+}
+
+/** The decision about a snapshot, by the state of the log, on the log. */
+async function decided(log: EventLog, snapshot: Snapshot): Promise<CycleDecided> {
+  const folder = createFolder();
+  for await (const stored of log.replay({ to: await log.lastSequence(streamNames.log) })) folder.apply(stored);
+  const state = aggregateState(folder.snapshot(), snapshot.aggregate);
+  const options = optionsOf(state);
+  const { decision, digests } = runCycle({ snapshot, state, options });
+  const planner: Actor = { service: 'planner', instance: 'planner-1', version: '0.0.0' };
+  const event = decidedEvent(decision, {
+    snapshot,
+    basis: folder.sequence,
+    plannerVersion,
+    options,
+    digests: { snapshot: digest(snapshot), ...digests },
+    details: null,
+    by: planner,
+    nowMs: Date.parse(snapshot.time) + 1,
+  });
+  await appendAll(log, [event]);
+  return event;
 }
 
 /** A ledger on that log. Its connection is the ledger's own: it is closed with it. */

@@ -70,6 +70,7 @@ describe('the OpenAPI document', () => {
       quarantine: '/quarantine',
       cooldowns: '/cooldowns?limit=5',
       moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5&vm=vm1`,
+      decision: `/aggregates/${encodeURIComponent(AGGREGATE)}/decision?snapshot=${encodeURIComponent(planId)}`,
       vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why?snapshot=${encodeURIComponent(planId)}`,
       hostDrain: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/drain`,
       drainRun: `/aggregates/${encodeURIComponent(AGGREGATE)}/drains?host=h1&host=h2&since=0&parallel=1&rolling=true`,

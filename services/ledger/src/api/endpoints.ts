@@ -71,6 +71,12 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
       'Why a VM moves or stays by the last decision, or by the one about a snapshot; it is made again as kronos explain vm does',
     query: { snapshot },
   },
+  decision: {
+    path: '/aggregates/{name}/decision',
+    summary:
+      'What the last decision was made of, or the one about a snapshot: a browser makes it again, with other options too',
+    query: { snapshot },
+  },
   hostDrain: {
     path: '/aggregates/{name}/hosts/{host}/drain',
     summary: 'What a drain of the host would do now, as kronos drain shows it. Nothing is drained',

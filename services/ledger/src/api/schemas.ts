@@ -578,6 +578,24 @@ export const answers = {
       .nullable()
       .describe('null: the decision does not know the VM'),
   }),
+  decision: z.strictObject({
+    aggregate: z.string(),
+    decision: z.strictObject({
+      sequence,
+      time,
+      snapshotId: z.string(),
+      outcome,
+      reason: reasonSchema,
+      plannerVersion: z.string(),
+      digest: z.string().describe('Of the recorded decision: `sha256:` and the hash of its canonical JSON'),
+    }),
+    steps: z.array(z.looseObject({})).describe('The steps of its plan, without their reasons; none without a plan'),
+    input: z
+      .strictObject({ snapshot: z.looseObject({}), memory: z.looseObject({}), options: engineOptionsSchema })
+      .nullable()
+      .describe('Snapshot, facts of the log and options; null: `missing` says why'),
+    missing: z.string().nullable(),
+  }),
   hostDrain: z.strictObject({
     aggregate: z.string(),
     snapshotTime: time,

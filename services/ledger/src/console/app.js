@@ -136,7 +136,7 @@ function draw() {
   };
   render(
     data !== null
-      ? route.page.show(data, { view, choose, go, late })
+      ? route.page.show(data, { view, choose, go, late, redraw: draw, query: route.query })
       : error !== null
         ? problem(error)
         : html`<p class="dim" data-state="loading">Reading the ledger …</p>`,
@@ -214,7 +214,7 @@ function navigate() {
   for (const a of document.querySelectorAll('nav a'))
     if (a.getAttribute('href') === `#${route?.path}`) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
-  if (!same) draw();
+  if (!same || (route.page.still && shown.data !== null)) draw();
   return refresh();
 }
 
@@ -264,7 +264,7 @@ function later() {
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    if (!document.hidden) void refresh();
+    if (!document.hidden && !(shown.route?.page.still && shown.data !== null)) void refresh();
   }, BURST_MS);
 }
 follow(

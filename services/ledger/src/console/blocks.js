@@ -5,6 +5,7 @@
 import { repeat } from './lib/directives/repeat.js';
 import { html, svg } from './lib/lit-html.js';
 import { figure, link, serviceText } from './parts.js';
+import { counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
 /** More blocks are neither told apart nor drawn ten times a second: then only hosts and moving VMs are drawn. */
@@ -24,13 +25,8 @@ export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
   const moving = byVm(steps);
   const index = new Map(hosts.map((host, i) => [host.name, i]));
   const share = (step, side) => step.weights[name]?.[side] ?? 0;
-  const values = hosts.map(({ values: of }) => of[policy]);
-  if (withPlan)
-    for (const step of steps) {
-      const [from, to] = [index.get(step.from), index.get(step.to)];
-      if (from !== undefined && values[from] !== null) values[from] -= share(step, 'source');
-      if (to !== undefined && values[to] !== null) values[to] += share(step, 'destination');
-    }
+  const after = valuesAfter({ hosts, policies }, withPlan ? steps : [], policy);
+  const values = hosts.map(({ name: host }) => after.get(host));
   const of = hosts.map(() => []);
   vms.ids.forEach((id, i) => {
     const step = moving.get(id);
@@ -44,7 +40,7 @@ export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
     .sort((a, b) => (before[b] ?? -1) - (before[a] ?? -1) || (hosts[a].name < hosts[b].name ? -1 : 1));
   // A host that is closed is in no imbalance.
   const band = bandOf(
-    values.filter((_, i) => enabled(hosts[i])),
+    values.filter((_, i) => counts(hosts[i])),
     threshold,
   );
   const drawn = order.map((i) => {
@@ -62,7 +58,7 @@ export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
       ...hosts[i],
       value,
       vms: own.length,
-      side: enabled(hosts[i]) ? sideOf(value, band) : 'closed-host',
+      side: counts(hosts[i]) ? sideOf(value, band) : 'closed-host',
       blocks,
     };
   });
@@ -87,8 +83,6 @@ function addGhosts(hosts, steps, share) {
       });
   }
 }
-
-const enabled = ({ service }) => service.status === 'enabled' && service.state === 'up' && !service.forcedDown;
 
 /** @param progress of VMs that move now: uuid to true */
 export function columns(shown, { aggregate, width, snapshot, running }) {
@@ -133,11 +127,11 @@ export function columns(shown, { aggregate, width, snapshot, running }) {
       const over = (host.ghosts ?? []).reduce((sum, { size }) => sum + Math.max(size, (5 / PLOT.columns) * top), 0);
       return svg`
         ${step > 30 ? svg`<text class="value" x=${middle} y=${y((host.value ?? 0) + over) - 6} text-anchor="middle">${host.value === null ? '?' : host.value.toFixed(2)}</text>` : ''}
-        ${enabled(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${PLOT.top} height=${PLOT.columns}><title>${serviceText(host.service)}</title></rect>`}
+        ${counts(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${PLOT.top} height=${PLOT.columns}><title>${serviceText(host.service)}</title></rect>`}
         ${
           step > 64
             ? svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
-              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${host.vms} VMs${enabled(host) ? '' : ' · closed'}</text>`
+              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${host.vms} VMs${counts(host) ? '' : ' · closed'}</text>`
             : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${host.vms} VMs`}</title></rect>`
         }`;
     })}

@@ -4,6 +4,7 @@
  */
 import { html, svg } from './lib/lit-html.js';
 import { link } from './parts.js';
+import { countedValues, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
 const ROW = 40;
@@ -13,45 +14,6 @@ const TOP = 24;
 const SIDE = 150;
 const NAMES = 190;
 const NARROW = 700;
-
-/** Values of every host after these steps, by the index of the policy. */
-function valuesAfter(picture, steps, policy) {
-  const name = picture.policies[policy].policy;
-  const values = new Map(picture.hosts.map(({ name: host, values: of }) => [host, of[policy]]));
-  const add = (host, by) => {
-    const value = values.get(host);
-    if (value !== null && value !== undefined) values.set(host, value + by);
-  };
-  for (const { from, to, weights } of steps) {
-    add(from, -(weights[name]?.source ?? 0));
-    add(to, weights[name]?.destination ?? 0);
-  }
-  return values;
-}
-
-const counted = ({ service }) => service.status === 'enabled' && service.state === 'up' && !service.forcedDown;
-
-/** The imbalance of a policy: the distance of its highest host from its lowest. */
-function imbalanceOf(picture, values) {
-  const known = picture.hosts
-    .filter(counted)
-    .flatMap(({ name }) => (values.get(name) == null ? [] : [values.get(name)]));
-  return known.length === 0 ? null : Math.max(...known) - Math.min(...known);
-}
-
-/** The worst policy's imbalance as a multiple of its threshold, and which policies are above theirs. */
-export function ratioAfter(picture, steps) {
-  let worst = null;
-  const above = [];
-  picture.policies.forEach(({ policy, threshold, participates }, i) => {
-    if (!participates || threshold <= 0) return;
-    const imbalance = imbalanceOf(picture, valuesAfter(picture, steps, i));
-    if (imbalance === null) return;
-    worst = Math.max(worst ?? 0, imbalance / threshold);
-    if (imbalance > threshold + 1e-9) above.push(policy);
-  });
-  return { ratio: worst, above };
-}
 
 /** @param steps those that are chosen; `statusOf` says how far each is */
 export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
@@ -64,13 +26,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const touched = [...new Set(steps.flatMap(({ from, to }) => [from, to]))].sort(
     (a, b) => (before.get(b) ?? 0) - (before.get(a) ?? 0),
   );
-  const all = picture.hosts.filter(counted).map(({ name }) => name);
-  const [bandBefore, bandAfter] = [before, after].map((values) =>
-    bandOf(
-      all.map((name) => values.get(name) ?? null),
-      threshold,
-    ),
-  );
+  const [bandBefore, bandAfter] = [before, after].map((values) => bandOf(countedValues(picture, values), threshold));
   const top = Math.max(1e-6, ...touched.map((name) => Math.max(before.get(name) ?? 0, after.get(name) ?? 0)));
   const size = (value) => (Math.max(0, value ?? 0) / top) * side;
   const left = names + 44 + side;

@@ -20,24 +20,12 @@ import {
   usesUtc,
   when,
 } from '../parts.js';
+import { ratioOf, worstPolicy } from '../ratio.js';
+import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
-/** Pictures of recorded moments: they never change. */
-const KEPT = 60;
-const kept = new Map();
-async function recorded(path) {
-  const known = kept.get(path);
-  if (known !== undefined) return known;
-  const answer = await tryRead(path);
-  if (answer.refused === undefined) kept.set(path, answer);
-  for (const oldest of kept.keys()) {
-    if (kept.size <= KEPT) break;
-    kept.delete(oldest);
-  }
-  return answer;
-}
 /** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
 let present = { name: null, readMs: 0, data: null };
 const PRESENT_MS = 5_000;
@@ -142,7 +130,7 @@ function happened({ recent, history }) {
 function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
   if (picture.refused !== undefined) return missing(picture.refused);
   const policies = picture.policies;
-  const policy = Math.min(chosen.policy < 0 ? worst(policies) : chosen.policy, policies.length - 1);
+  const policy = Math.min(chosen.policy < 0 ? worstPolicy(policies) : chosen.policy, policies.length - 1);
   const width = Math.max(280, Math.min(innerWidth, 3840) - 64);
   const shape = chosen.shape ?? (innerWidth < 700 || picture.hosts.length > 60 ? 'rows' : 'columns');
   const running = new Set(
@@ -158,10 +146,7 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
         policies.length > 1
           ? switches(
               'Policy',
-              policies.map((p, i) => [
-                i,
-                `${p.policy} ${ratioText(p.threshold > 0 && p.imbalance !== null ? p.imbalance / p.threshold : null)}`,
-              ]),
+              policies.map((p, i) => [i, `${p.policy} ${ratioText(ratioOf(p))}`]),
               policy,
               (value) => choose({ ...chosen, policy: value }),
             )
@@ -202,19 +187,30 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
     }`;
 }
 
-const worst = (policies) =>
-  policies.reduce(
-    (best, { imbalance, threshold }, i) =>
-      (imbalance ?? -1) / threshold > (policies[best].imbalance ?? -1) / policies[best].threshold ? i : best,
-    0,
-  );
-
 /** The table needs how many VMs each host has. */
 const tableOf = (picture) => {
   const vms = picture.hosts.map(() => 0);
   for (const host of picture.vms.hosts) vms[host]++;
   return { ...picture, hosts: picture.hosts.map((host, i) => ({ ...host, vms: vms[i] })) };
 };
+
+/** What it is, what it does and what a person can do. */
+function headline({ page, series, index, past, plan, snapshot }) {
+  const { name } = page;
+  const [kind, words] = standingOf(page.standing);
+  const moment = snapshot ?? page.lastDecision?.snapshotId;
+  return html`<section aria-label="State" class="headline plain-section"><h1>${name}</h1>
+        ${
+          past
+            ? html`<p class="chip amber" data-state="past">As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
+            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
+        }
+        <span class="dim push">${past ? '' : facts(page)}</span>
+        ${plan === null ? '' : html`<a class="button primary" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
+        ${past ? '' : aggregateCommands(page)}
+        <span class="links"><a href=${link.whatIf(name, at(moment))}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
+      </section>`;
+}
 
 /** One aggregate, now or at a recorded moment (`?snapshot=`). */
 export const aggregate = {
@@ -237,24 +233,13 @@ export const aggregate = {
     return { ...now, picture, steps: await stepsOf(plan), plan, index, past, snapshot };
   },
   show(data, { view, choose, go }) {
-    const { page, series, recent, history, moved, index, past, plan } = data;
+    const { page, series, recent, history, moved, index, past } = data;
     const { name } = page;
     const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
     const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, ...view };
     const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
-    const [kind, words] = standingOf(page.standing);
     return html`
-      <section aria-label="State" class="headline plain-section"><h1>${name}</h1>
-        ${
-          past
-            ? html`<p class="chip amber" data-state="past">As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
-            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
-        }
-        <span class="dim push">${past ? '' : facts(page)}</span>
-        ${plan === null ? '' : html`<a class="button primary" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
-        ${past ? '' : aggregateCommands(page)}
-        <span class="links"><a href=${link.whatIf(name)}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
-      </section>
+      ${headline(data)}
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',

@@ -20,7 +20,8 @@ import {
   table,
   when,
 } from '../parts.js';
-import { ratioAfter, ribbons } from '../ribbons.js';
+import { ratioAfter } from '../ratio.js';
+import { ribbons } from '../ribbons.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);

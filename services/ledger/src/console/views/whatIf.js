@@ -1,8 +1,28 @@
 import { read, readOrRefused } from '../api.js';
 import { drawLines, drawn } from '../chart.js';
+import { answerTo } from '../decider.js';
 import { ref } from '../lib/directives/ref.js';
-import { html } from '../lib/lit-html.js';
-import { clockTime, count, figure, link, missing, pending, section, table, usesUtc } from '../parts.js';
+import { html, nothing } from '../lib/lit-html.js';
+import {
+  at,
+  clockTime,
+  count,
+  duration,
+  figure,
+  link,
+  missing,
+  pending,
+  ratioText,
+  said,
+  section,
+  table,
+  usesUtc,
+} from '../parts.js';
+import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } from '../question.js';
+import { countedValues, ratioAfter, valuesAfter } from '../ratio.js';
+import { recorded } from '../recorded.js';
+import { skyline } from '../skyline.js';
+import { timeSlider } from '../timeSlider.js';
 
 const HOURS = [1, 3, 6, 12];
 const HOUR_MS = 3_600_000;
@@ -29,11 +49,11 @@ function form(name, query, go) {
     event.preventDefault();
     const { hours, sets } = Object.fromEntries(new FormData(event.target));
     const now = Date.now();
-    const wanted = new URLSearchParams({
-      since: new Date(now - hours * HOUR_MS).toISOString(),
-      until: new Date(now).toISOString(),
-      hours,
-    });
+    const wanted = new URLSearchParams(query);
+    wanted.set('since', new Date(now - hours * HOUR_MS).toISOString());
+    wanted.set('until', new Date(now).toISOString());
+    wanted.set('hours', hours);
+    wanted.delete('set');
     for (const set of sets.split(/\s+/).filter((text) => text !== '')) wanted.append('set', set);
     go(link.whatIf(name, `?${wanted}`));
   };
@@ -80,22 +100,176 @@ function outcome(late) {
     <p class="dim">Every plan is carried out at once, also where the real one was a dry run or waited for approval. Nothing was moved.</p>`;
 }
 
-/** Changed options over a recorded range, beside what happened. */
+/** The query with one field changed; null: without it. */
+function changedQuery(query, name, value) {
+  const next = new URLSearchParams(query);
+  if (value === null) next.delete(name);
+  else next.set(name, value);
+  return `?${next}`;
+}
+
+/** A number that people change; empty or as it was: it is not changed. `policy`: whose it is; the column names it. */
+function numberField([, label, step, least, most], present, { query, key, change, policy }) {
+  const shown = query.get(key) ?? '';
+  const input = html`<input type="number" step=${step} min=${least} max=${most ?? nothing} .value=${shown === '' ? String(present ?? '') : shown}
+    aria-label=${policy === undefined ? label : `${policy}: ${label}`} @change=${(event) => {
+      const { value } = event.target;
+      if (event.target.reportValidity()) change(key, value === '' || Number(value) === present ? null : value);
+    }}>`;
+  return html`<label class=${shown === '' ? '' : 'changed'}>${policy === undefined ? label : ''} ${input}</label>`;
+}
+
+function controls({ decision, input }, query, changes, change) {
+  const gated = decision.outcome === 'gated';
+  const { policies } = input.snapshot;
+  return html`<form @submit=${(event) => event.preventDefault()}>
+    <div class="scroll" tabindex="0" role="region" aria-label="Options of the policies"><table class="options">
+      <thead><tr><th scope="col">Policy</th>${POLICY_FIELDS.map(([, label]) => html`<th scope="col">${label}</th>`)}</tr></thead>
+      <tbody>${policies
+        .filter(({ enabled }) => enabled)
+        .map(
+          (policy) =>
+            html`<tr><th scope="row">${policy.name}</th>${POLICY_FIELDS.map((field) => {
+              const key = `policy.${policy.name}.${field[0]}`;
+              return html`<td>${numberField(field, policy[field[0]], { query, key, change, policy: policy.name })}</td>`;
+            })}</tr>`,
+        )}</tbody></table></div>
+    <div class="tools">${NUMBERS.map((field) => numberField(field, input.options[field[0]], { query, key: `option.${field[0]}`, change }))}</div>
+    <div class="tools">${SWITCHES.map(([name, label]) => {
+      const present = input.options[name];
+      const shown = changes.options[name] ?? present;
+      return html`<label class=${shown === present ? '' : 'changed'}><input type="checkbox" .checked=${shown}
+        @change=${(event) => change(`option.${name}`, event.target.checked === present ? null : String(event.target.checked))}> ${label}</label>`;
+    })}
+      <label class=${changes.anyway ? 'changed' : ''}><input type="checkbox" .checked=${changes.anyway}
+        @change=${(event) => change('anyway', event.target.checked === gated ? null : String(event.target.checked))}> Plan in spite of a pause, a cooldown or a plan that waits</label></div>
+  </form>`;
+}
+
+/** The hosts by value: now, with the plan of the options in force, and with that of the changed ones. */
+function skylines(picture, is, would) {
+  const width = Math.max(200, Math.min(560, (Math.min(innerWidth, 3840) - 130) / 3));
+  const small = innerWidth < 700;
+  const own = { width: small ? Math.max(240, innerWidth - 60) : width, height: 96 };
+  const all = [
+    ['Now', []],
+    ['With the options in force', is.steps],
+    ['With the changed options', would.steps],
+  ].map(([title, steps]) => ({ title, steps, left: ratioAfter(picture, steps) }));
+  return picture.policies.flatMap((policy, i) =>
+    policy.participates
+      ? [
+          html`<h3>${policy.policy}</h3><div class="compare">${all.map(
+            ({
+              title,
+              steps,
+              left,
+            }) => html`<figure><figcaption>${title} <strong class="ratio-now ${left.ratios[i] > 1 ? 'over-text' : ''}">${ratioText(left.ratios[i])}</strong></figcaption>
+              ${skyline({ policy: policy.policy, threshold: policy.threshold, values: countedValues(picture, valuesAfter(picture, steps, i)) }, own)}</figure>`,
+          )}</div>`,
+        ]
+      : [],
+  );
+}
+
+const stepsTable = (name, snapshot, steps) =>
+  table(
+    'Moves with the changed options',
+    [
+      ['Step', (s) => s.step, 'number'],
+      ['VM', (s) => html`<a href=${link.vm(name, s.serverId, snapshot)}>${s.serverName}</a>`],
+      ['From', (s) => html`<a href=${link.host(name, s.from, snapshot)}>${s.from}</a>`],
+      ['To', (s) => html`<a href=${link.host(name, s.to, snapshot)}>${s.to}</a>`],
+      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
+    ],
+    steps,
+    '',
+  );
+
+function origin({ whole, digest, would }, { decision }, changes) {
+  const searched = whole
+    ? `Decided in this browser in ${duration(would.ms)}.`
+    : 'From a short search; the whole search goes on …';
+  if (!whole || !changesNothing(changes) || changes.anyway || digest === null) return searched;
+  return digest === decision.digest
+    ? `${searched} It has the digest of the recorded decision.`
+    : `${searched} Its digest is not that of the recorded decision, which version ${decision.plannerVersion} of the planner made.`;
+}
+
+function momentAnswer(data, changes, { answer, error }) {
+  const { name, picture, made } = data;
+  if (error !== null) return html`<p class="bad" role="alert">The browser could not decide: ${error}.</p>`;
+  if (answer === null) return pending('The moment is decided again in this browser …');
+  const { is, would } = answer;
+  const ratio = (steps) => (picture.refused === undefined ? ratioAfter(picture, steps).ratio : null);
+  const same = changesNothing(changes);
+  const sentence = verdict(
+    { steps: is.steps, ratio: ratio(is.steps) },
+    { steps: would.steps, ratio: ratio(would.steps), reason: said(would.reason.text) },
+  );
+  return html`
+    <p class="verdict" role="status">${same ? html`<span class="dim">Nothing is changed.</span> ` : ''}${same && would.steps.length > 0 ? `${count(would.steps.length, 'move')}: ${ratioText(ratio([]))} of the threshold becomes ${ratioText(ratio(would.steps))}.` : sentence}
+      ${would.course === undefined ? '' : `${count(would.course.moves, 'move')} in ${count(would.course.cycles, 'cycle')} are left in all.`}</p>
+    ${picture.refused === undefined ? skylines(picture, is, would) : missing(picture.refused)}
+    ${would.steps.length === 0 ? '' : stepsTable(name, made.decision.snapshotId, would.steps)}
+    <p class="dim" data-state=${answer.whole ? 'whole' : 'short'}>${origin(answer, made, changes)} Multiples are of the thresholds in force. A changed threshold counts as if it had been so for long enough. Nothing is moved.</p>`;
+}
+
+/** The moment with other options. */
+function moment(data, query, { go, redraw }) {
+  const { name, series, picture, made, index } = data;
+  const goTo = (to) =>
+    go(link.whatIf(name, changedQuery(query, 'snapshot', to === null ? null : series.snapshotIds[to])));
+  const slider = timeSlider(series, index === series.times.length - 1 ? null : index, goTo);
+  if (made.refused !== undefined) return html`${section('Moment', slider)}${section('Plan', missing(made.refused))}`;
+  if (made.input === null)
+    return html`${section('Moment', slider)}${section('Plan', html`<p class="warn" data-state="gone">The decision cannot be made again: ${made.missing}.</p>`)}`;
+  const changes = changesIn(query, made.input, made.decision.outcome === 'gated');
+  const change = (field, value) => go(link.whatIf(name, changedQuery(query, field, value)));
+  const key = JSON.stringify([made.decision.sequence, changes]);
+  const answer = answerTo(key, { input: made.input, recorded: made.steps, changes }, redraw);
+  return html`${section('Moment', slider)}
+    ${section(
+      'Options',
+      html`${controls(made, query, changes, change)}
+        <p class="commands"><button type="button" ?disabled=${changesNothing(changes)} @click=${() => go(link.whatIf(name, at(made.decision.snapshotId)))}>Options in force</button></p>`,
+    )}
+    ${section('Plan', momentAnswer({ ...data, picture }, changes, answer))}`;
+}
+/** The moments that can be chosen, while other options are tried. */
+let stay = { name: null, readMs: 0, series: null };
+const STAY_MS = 60_000;
+
+/** Other options: for one moment, decided in the browser; and over a recorded range, beside what happened. */
 export const whatIf = {
   title: ({ name }) => `What if: ${name}`,
   concerns: () => false,
+  /** A newer cycle does not take away the moment that is asked about. */
+  still: true,
   async load({ name }, query) {
-    await read(`/aggregates/${encodeURIComponent(name)}`);
-    return { name, query };
+    const base = `/aggregates/${encodeURIComponent(name)}`;
+    if (stay.name !== name || Date.now() - stay.readMs > STAY_MS)
+      stay = { name, readMs: Date.now(), series: await read(`${base}/imbalance`) };
+    const { series } = stay;
+    const snapshot = query.get('snapshot') ?? series.snapshotIds.at(-1) ?? null;
+    const [made, picture] =
+      snapshot === null
+        ? [null, null]
+        : await Promise.all([recorded(`${base}/decision${at(snapshot)}`), recorded(`${base}/picture${at(snapshot)}`)]);
+    return { name, series, made, picture, index: series.snapshotIds.indexOf(snapshot) };
   },
   async late({ name }, { query }) {
     if (!query.has('since')) return null;
-    const asked = new URLSearchParams(query);
-    asked.delete('hours');
+    const asked = new URLSearchParams(query.getAll('set').map((set) => ['set', set]));
+    for (const field of ['since', 'until']) if (query.has(field)) asked.set(field, query.get(field));
     return await answerOf(`/aggregates/${encodeURIComponent(name)}/what-if?${asked}`);
   },
-  show: ({ name, query }, { go, late }) => html`
+  show: (data, { go, late, redraw, query }) => {
+    const { name, made } = data;
+    return html`
     <h1>What if: <a href=${link.aggregate(name)}>${name}</a></h1>
-    ${section('Question', form(name, query, go))}
-    ${query.has('since') ? section('Answer', outcome(late)) : ''}`,
+    ${made === null ? html`<p class="dim">Nothing was decided yet.</p>` : moment(data, query, { go, redraw })}
+    ${section('Recorded range', form(name, query, go))}
+    ${query.has('since') ? section('Answer', outcome(late)) : ''}`;
+  },
 };

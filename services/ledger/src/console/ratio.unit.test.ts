@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+
+const { ratioAfter, ratioOf, worstPolicy } = await import(new URL('./ratio.js', import.meta.url).href);
+
+const up = { state: 'up', status: 'enabled', forcedDown: false };
+const policy = (more: object) => ({
+  policy: 'cpu',
+  participates: true,
+  detected: true,
+  threshold: 0.2,
+  imbalance: 0.4,
+  ...more,
+});
+
+describe('a ratio of the console', () => {
+  it('is the imbalance as a multiple of the threshold', () => {
+    expect(ratioOf(policy({}))).toBe(2);
+    expect(ratioOf(policy({}), 0.1)).toBe(0.5);
+  });
+
+  it('is unknown of a policy that takes no part, has no value or no threshold', () => {
+    expect(ratioOf(policy({ participates: false }))).toBe(null);
+    expect(ratioOf(policy({ imbalance: null }))).toBe(null);
+    expect(ratioOf(policy({ threshold: 0 }))).toBe(null);
+  });
+
+  it('is at most 1 of a policy that sees its imbalance and does not act', () => {
+    const quiet = policy({ detected: false, imbalance: 1 });
+    expect(ratioOf(quiet)).toBe(1);
+    expect(ratioOf(quiet, 0.1)).toBe(0.5);
+    expect(worstPolicy([quiet, policy({ imbalance: 0.3 })])).toBe(1);
+  });
+
+  it('after a plan counts only hosts that can be destinations', () => {
+    const picture = {
+      policies: [policy({ imbalance: 0.5 })],
+      hosts: [
+        { name: 'a', service: up, values: [0.6] },
+        { name: 'b', service: up, values: [0.1] },
+        { name: 'c', service: { ...up, status: 'disabled' }, values: [0] },
+      ],
+    };
+    const step = { from: 'a', to: 'b', weights: { cpu: { source: 0.2, destination: 0.2 } } };
+    expect(ratioAfter(picture, [])).toEqual({ ratio: 2.5, ratios: [2.5], above: ['cpu'] });
+    const after = ratioAfter(picture, [step]);
+    expect([after.ratio.toFixed(6), after.above]).toEqual(['0.500000', []]);
+  });
+});
