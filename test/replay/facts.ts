@@ -3,8 +3,8 @@ import { toMemory } from '@kronos/cycle';
 import type { Memory } from '@kronos/placement';
 import { aggregateState, fold } from '@kronos/projections';
 
-/** The facts of a memory under the names that they had when the first history was written. */
-const asWritten = ({ lastRelease, lastRefusal, waitingPlan, ...memory }: Memory) => ({
+/** The facts of a memory that it had when the first history was written, under their names of then: it had no noise. */
+const asWritten = ({ lastRelease, lastRefusal, waitingPlan, noise: _, ...memory }: Memory) => ({
   ...memory,
   lastReleaseAt: lastRelease?.at ?? null,
   lastRejectionAt: lastRefusal?.at ?? null,

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 /** Eight hours: 480 cycles of three aggregates, with failures, people's commands and an upgrade of the planner after 2 hours. */
 const UPGRADE = 120;
 const CYCLES = 480;
-const day = operate({ seed: 20_260_105, cycles: CYCLES, upgradeAt: UPGRADE, failures: 0.2, commands: 0.05 });
+const day = operate({ seed: 20_260_105, cycles: CYCLES, upgradeAt: UPGRADE, failures: 0.2, commands: 0.08 });
 const count = (type: string): number => day.events.filter(({ event }) => event.type === type).length;
 
 describe('eight hours of simulated operation', () => {

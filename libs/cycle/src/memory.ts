@@ -10,6 +10,7 @@ import {
   optionsOf,
   quarantineFacts,
 } from '@kronos/projections';
+import { noiseOf } from '@kronos/rules';
 
 /** The topic of a decision: only memory about it is converted, so the cost does not grow with the history. */
 export type Seen = {
@@ -90,6 +91,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     ...(carried === null ? {} : { copyBytesPerSecond: carried }),
     ...(paces === null ? {} : { movePaces: paces }),
     ...(seen.forecast === undefined ? {} : waitsOf(state)),
+    ...noiseIn(state),
     sustained: state.sustained,
   };
 }
@@ -103,6 +105,16 @@ function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, '
     .sort((a, b) => a.sequence - b.sequence)
     .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, at: iso(atMs), text, shape, mark }));
   return refusals.length === 0 ? {} : { refusals };
+}
+
+/** Left out where none is known, so that the digest of a state without it is the same. */
+function noiseIn({ surprises }: AggregateState): Pick<Memory, 'noise'> {
+  const noise: Record<string, number> = {};
+  for (const [policy, differences] of Object.entries(surprises.known)) {
+    const known = noiseOf(differences);
+    if (known !== null && known > 0) noise[policy] = known;
+  }
+  return Object.keys(noise).length === 0 ? {} : { noise };
 }
 
 function waitsOf({ waits: { open, days } }: AggregateState): Pick<Memory, 'waits'> {

@@ -4,9 +4,9 @@ import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { pack } from './passes/pack.ts';
 import type { CarryOut } from './passes/search/runs.ts';
-import type { SearchEnd } from './passes/search/search.ts';
-import { type FoundCourse, spread } from './passes/spread.ts';
+import { type NoiseKnown, type Spread, spread } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { own } from './snapshot/filter.ts';
 import type { Memory } from './snapshot/memory.ts';
 import { type Passed, reasonOf, type State } from './state.ts';
 
@@ -24,13 +24,14 @@ export function balance(state: State, carryOut: CarryOut): Passed {
     return added(kept, 'no-drain');
   }
   const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
-  const { end, course, proven } = spread(draft, fullBudget, options, carryOut);
+  const found = spread(draft, fullBudget, { ...options, noise: noiseKnown(state) }, carryOut);
+  const { end, course } = found;
   state.endedBy = end;
   state.course = course;
   const against = options.forecast && draft.moves.length > kept ? foresee(state, kept, base) : null;
   if (against !== null) return { end: against };
   if (draft.moves.length > kept) return { moves: draft.moves.length - kept };
-  return { end: nothingFound(end, course, proven) };
+  return { end: nothingFound(found) };
 
   function added(before: number, nothing: ReasonCode): Passed {
     const moves = draft.moves.length - before;
@@ -39,7 +40,16 @@ export function balance(state: State, carryOut: CarryOut): Passed {
 }
 
 /** The reason that a search found no moves for this cycle. */
-function nothingFound(end: SearchEnd, course: FoundCourse | null, proven: boolean): Reason {
+function nothingFound({ end, course, proven, withheld }: Spread): Reason {
+  if (withheld !== null) {
+    const [gain, least] = [figure(withheld.gain), figure(withheld.least)];
+    const text = `${withheld.moves} moves would lower the combined imbalance by ${gain}; the noise of the last cycles explains up to ${least}`;
+    return {
+      code: 'within-noise',
+      text,
+      detail: { moves: withheld.moves, gain: withheld.gain, least: withheld.least },
+    };
+  }
   if (course !== null) {
     const text = `the smallest part of the course has ${course.needed} moves: set max_migrations_per_cycle to ${course.needed} or more`;
     return { code: 'budget-too-small', text, detail: { needed: course.needed } };
@@ -50,6 +60,19 @@ function nothingFound(end: SearchEnd, course: FoundCourse | null, proven: boolea
     ? 'The bound proves it for any number of moves.'
     : 'The search ended without one; that is no proof.';
   return { code, text: `${text} ${why}`, detail: { proven: proven ? 1 : 0 } };
+}
+
+const figure = (value: number): string => String(Number(value.toFixed(4)));
+
+/** Cycles in a row above a threshold that noise does not explain: if half of them are above by chance, one of 256 runs is. */
+const LASTING_CYCLES = 8;
+
+function noiseKnown({ observed, memory, before }: State): NoiseKnown {
+  let variance = 0;
+  for (const { name, weight } of observed.cluster.policies)
+    variance += (weight * (own(memory.noise ?? {}, name) ?? 0)) ** 2;
+  const lasting = before.policies.every((one) => !one.detected || one.sustainedCycles >= LASTING_CYCLES);
+  return { combined: Math.sqrt(variance), lasting };
 }
 
 /** The reason that there is nothing to balance; null when there is something. */

@@ -21,6 +21,8 @@ export const reasonMeanings = {
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',
+  'within-noise':
+    'The noise of the last cycles explains the gain of the moves that were found, and no moves reach the targets.',
   'budget-too-small': 'No part of the course fits the budget: its smallest exchange needs more moves.',
   'search-limit': 'The search reached search_work_limit before it found a better placement.',
   'expected-to-pass': 'On former days this imbalance ended by itself, and moves would not end it sooner.',

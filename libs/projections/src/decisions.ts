@@ -1,6 +1,6 @@
 /** Decisions of the planner, and their effect on plans. */
 import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
-import { afterDecision, type Judged } from '@kronos/rules';
+import { afterDecision, afterMeasurement, type Judged } from '@kronos/rules';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
 import { loadsSeen } from './calibration.ts';
@@ -44,12 +44,19 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
   drainsSeen(draft, f, d, snapshotMs);
   refusalsSeen(draft, f, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
+  f.surprises = surprisesAfter(f, d);
   const sustained: Record<string, number> = {};
   for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
   f.sustained = sustained;
   if (d.plan !== null && (d.release === 'released' || d.release === 'proposed'))
     begin(draft, f, d.plan, d.release, atMs);
   loadsSeen(draft, f, d, snapshotMs);
+}
+
+/** Moves of a plan that waits for a person are not expected yet. */
+function surprisesAfter(f: Facts, { before, plan, release }: LogEventOf<'cycle.decided'>['data']): Facts['surprises'] {
+  const after = release === 'released' && plan !== null ? plan.after.policies : null;
+  return afterMeasurement(f.surprises, before.policies, after);
 }
 
 /** The imbalance by a decision: whether there is one, and until when the decision waits. */

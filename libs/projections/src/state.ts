@@ -13,7 +13,7 @@ import {
   type ServerBefore,
   type Step,
 } from '@kronos/contracts';
-import { type Comparison, type CooldownFacts, noWaits, type Waits } from '@kronos/rules';
+import { type Comparison, type CooldownFacts, noSurprises, noWaits, type Surprises, type Waits } from '@kronos/rules';
 
 /**
  * The folded event log: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -99,6 +99,8 @@ export type AggregateFacts = ControlFacts & {
   readonly copyRates: readonly number[];
   /** The waits of the forecast and their results. */
   readonly waits: Waits;
+  /** How far the imbalances of the last cycles were from what was expected. */
+  readonly surprises: Surprises;
   /** Host -> what its moves should bring, until it was measured. At most two for each move that a plan has or had a while ago. */
   readonly watched: ReadonlyMap<string, WatchedHost>;
   /** Policy -> how well loads were predicted. Only policies of the last decision. */
@@ -543,6 +545,7 @@ export const initialAggregateFacts: AggregateFacts = {
   pairPaces: new Map(),
   copyRates: [],
   waits: noWaits,
+  surprises: noSurprises,
   watched: new Map(),
   calibration: new Map(),
 };

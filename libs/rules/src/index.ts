@@ -7,6 +7,7 @@ export * from './cooldown.ts';
 export * from './drain.ts';
 export * from './forecast.ts';
 export * from './hostCells.ts';
+export * from './noise.ts';
 export * from './optOut.ts';
 export * from './pace.ts';
 export * from './quarantine.ts';

@@ -124,7 +124,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
   const settings: CompleteEngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
-  let found: Spread = { end: 'done', course: null, proven: false };
+  let found: Spread = { end: 'done', course: null, proven: false, withheld: null };
   if (settings.evacuateDisabledHosts) evacuate(draft, settings);
   enforceAffinity(draft, settings);
   if (draft.budget > 0)

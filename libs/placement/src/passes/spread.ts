@@ -15,6 +15,17 @@ import { compare, judge, type Solution } from './search/solution.ts';
 
 type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'>;
 
+/** What is known about the noise of the last cycles. */
+export type NoiseKnown = {
+  /** Standard deviation of the noise of the combined imbalance; 0: none is known. */
+  readonly combined: number;
+  /** Every policy above its threshold has been so in each of the last cycles, which noise does not explain. */
+  readonly lasting: boolean;
+};
+
+/** A gain up to this many standard deviations of the noise may be noise: a plan takes the best of many placements. */
+const EXPLAINED = 3;
+
 /**
  * The imbalance planner in spread mode: adds its moves to the draft.
  *
@@ -24,14 +35,17 @@ type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' |
 export function spread(
   draft: Draft,
   fullBudget: number,
-  options: SpreadOptions & Pick<CompleteEngineOptions, 'planner'>,
+  options: SpreadOptions & Pick<CompleteEngineOptions, 'planner'> & { readonly noise?: NoiseKnown },
   carryOut: CarryOut,
 ): Spread {
   if (options.planner === 'greedy') {
     for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
-    return { end: draft.budget === 0 ? 'budget' : 'done', course: null, proven: false };
+    return { end: draft.budget === 0 ? 'budget' : 'done', course: null, proven: false, withheld: null };
   }
-  const { field, solution, end, course, proven } = settled(draft, fullBudget, options, carryOut);
+  const found = settled(draft, fullBudget, options, carryOut);
+  const { field, solution, end, course, proven } = found;
+  const withheld = withheldOf(found, options.noise);
+  if (withheld !== null) return { end, course: null, proven, withheld };
   const lowers = solution.combined < combinedOf(field.cluster, field.imbalance) - EPSILON;
   const why = course === null || lowers ? 'lowers-imbalance' : 'part-of-course';
   for (let v = 0; v < field.V; v++) {
@@ -41,7 +55,16 @@ export function spread(
     if (third !== undefined) draft.apply(v, third, 'spread', 'parks-vm', NO_REPAIR, true);
     draft.apply(v, to, 'spread', why);
   }
-  return { end, course: course === null ? null : courseOf(field, course), proven };
+  return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null };
+}
+
+/** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
+function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
+  if (noise === undefined || solution.moves === 0 || solution.reached || course?.solution.reached === true) return null;
+  if (solution.within && noise.lasting) return null;
+  const gain = combinedOf(field.cluster, field.imbalance) - solution.combined;
+  const least = EXPLAINED * noise.combined;
+  return gain > least ? null : { moves: solution.moves, gain, least };
 }
 
 /** What the imbalance planner found beside its moves. */
@@ -51,6 +74,8 @@ export type Spread = {
   readonly course: FoundCourse | null;
   /** The bound shows that no moves of any number gain `min_gain` or more. */
   readonly proven: boolean;
+  /** A plan that is not made, because its gain may be noise: the gain must exceed `least`. Null: there is none. */
+  readonly withheld: { readonly moves: number; readonly gain: number; readonly least: number } | null;
 };
 
 export type FoundCourse = Pick<Solution, 'moves' | 'cost' | 'combined'> & {

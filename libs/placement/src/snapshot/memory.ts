@@ -61,6 +61,11 @@ export type Memory = {
     readonly open: { readonly since: string; readonly until: string; readonly plannedMs: number } | null;
     readonly days: readonly { readonly day: number; readonly savedMs: number }[];
   };
+  /**
+   * By policy: standard deviation of the noise of its imbalance in the last cycles (`noiseOf` of libs/rules). Absent, also for one policy: too
+   * few cycles are known.
+   */
+  readonly noise?: Readonly<Record<string, number>>;
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
 };
