@@ -36,6 +36,7 @@ export const engineFields = {
   moveUnknownTopology: 'engine.move_unknown_topology',
   cpuCompatibility: 'nova.cpu_compatibility',
   requireAllPolicies: 'engine.require_all_policies',
+  failoverHosts: 'engine.failover_hosts',
   packHeadroomHosts: 'engine.pack_headroom_hosts',
   packReachCycles: 'engine.pack_reach_cycles',
   allowParking: 'engine.allow_parking',

@@ -48,6 +48,8 @@ export const engineOptionsSchema = z.object({
   moveUnknownTopology: z.boolean().optional(),
   /** traits: a host takes a server only if its `HW_CPU_*` traits include those of the server's host. ignore: they do not matter. */
   cpuCompatibility: z.enum(['traits', 'ignore']).optional(),
+  /** The servers of this many hosts that fail must have room on the others, by capacity and hard rules. */
+  failoverHosts: z.int().min(0).optional(),
   requireAllPolicies: z.boolean(),
   packHeadroomHosts: z.int().min(0),
   packReachCycles: z.int().min(1),
@@ -121,6 +123,7 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   restrictToAz: false,
   moveUnknownTopology: false,
   cpuCompatibility: 'traits',
+  failoverHosts: 0,
   requireAllPolicies: false,
   packHeadroomHosts: 0,
   packReachCycles: 3,

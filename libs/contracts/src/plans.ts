@@ -4,6 +4,7 @@ import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelop
 import { MAX_PROPOSAL_SECONDS, MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
 import { capacityPlanId } from './names.ts';
 import { groupPolicySchema } from './snapshot.ts';
+import { count, some } from './words.ts';
 
 const phaseSchema = z.enum(['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity']);
 export type Phase = z.infer<typeof phaseSchema>;
@@ -164,6 +165,42 @@ const evacuationWaitSchema = z.object({
   serverName: z.string(),
 });
 
+/** Whether the other hosts have room for the servers of hosts that fail now, in the state before the plan. */
+const failoverSchema = z.object({
+  /** `failover_hosts`. */
+  hosts: z.int().min(1),
+  /** Failures that were tested: of each host by itself, or together with the `hosts - 1` others whose servers have the most RAM. */
+  tested: z.int().min(0),
+  /** Those of them that leave servers without a host, or for which the search did not find one in its limit. */
+  lacking: z.int().min(0),
+  /** The first of these. */
+  failures: z.array(
+    z.object({
+      hosts: z.array(z.string()),
+      /** The servers on the hosts, and those of them without a host: the fewest that the search found. */
+      servers: z.int().min(1),
+      stranded: z.int().min(1),
+      /** Names of the first of these. */
+      names: z.array(z.string()),
+      /** No placement leaves fewer without a host. */
+      proven: z.boolean(),
+    }),
+  ),
+});
+export type Failover = z.infer<typeof failoverSchema>;
+
+/** Whether hosts may fail, as a sentence without its stop. */
+export function failoverText({ hosts, tested, lacking, failures }: Failover): string {
+  const what = hosts === 1 ? 'one host' : `${hosts} hosts`;
+  const [first] = failures;
+  if (first === undefined)
+    return `room for the failure of ${what}: the other hosts take all VMs (tested: ${count(tested, 'failure')})`;
+  const { hosts: lost, stranded, servers, names, proven } = first;
+  const without = `${proven ? '' : 'up to '}${stranded} of ${count(servers, 'VM')} would have no host`;
+  const named = `${some(names)}${names.length < stranded ? ' and others' : ''}`;
+  return `no room for ${lacking} of ${count(tested, 'failure')} of ${what}: without ${lost.join(', ')}, ${without} (${named})`;
+}
+
 /** The outcome of a decision, before it is written: what the pure core returns. */
 export const decisionSchema = z.object({
   /** Planned: there is a plan. Quiet: nothing needs doing, or nothing helps. Gated: a gate ended the cycle before planning. */
@@ -188,6 +225,8 @@ export const decisionSchema = z.object({
   ),
   /** Absent: the budget reaches the targets in this cycle, there is nothing to balance, or no course was found. */
   course: courseSchema.optional(),
+  /** Absent: `failover_hosts` is 0. */
+  failover: failoverSchema.optional(),
 });
 export type Decision = z.infer<typeof decisionSchema>;
 

@@ -9,6 +9,9 @@ import {
 } from '@kronos/contracts';
 import { balance } from './balance.ts';
 import { float, int } from './base/array.ts';
+import { FailureRoom, recorded } from './failover/failureRoom.ts';
+import { keepingRoom } from './failover/guard.ts';
+import { restoreRoom } from './failover/restore.ts';
 import { effectOf } from './forecast.ts';
 import type { Gate } from './gate.ts';
 import { enforceAffinity } from './passes/affinity.ts';
@@ -49,7 +52,7 @@ export type Deliberation = {
 };
 
 /** In the order in which they run. */
-const passes: readonly Pass[] = [passGates, evacuation, repair, balance];
+const passes: readonly Pass[] = [passGates, evacuation, keepingRoom(repair), restoreRoom, keepingRoom(balance)];
 
 export function deliberate({ snapshot, memory, options }: DecideInput, carryOut: CarryOut = inTurn): Deliberation {
   const state = begin(snapshot, memory, completeEngineOptions(options));
@@ -60,7 +63,7 @@ export function deliberate({ snapshot, memory, options }: DecideInput, carryOut:
     end = passed.end;
     break;
   }
-  return finish(state, end ?? reasonOf('balanced'));
+  return finish(state, end ?? reasonOf(state.draft.held.size > 0 ? 'failover-room' : 'balanced'));
 }
 
 /** Ends at the first gate that is shut, unless it is the aggregate cooldown alone and evacuations ignore it. */
@@ -102,17 +105,23 @@ function finish(state: State, end: Reason): Deliberation {
   const evacuations = state.evacuates ? evacuationEnds(draft) : [];
   const completed = draft.moves.length === 0 ? null : complete(snapshot.id, draft, drains, options);
   const steps = completed === null ? [] : withinWindows(completed.steps, window, observed, options);
+  const course = courseOf(state);
+  const more = { ...(course === null ? {} : { course }), ...failoverOf(state) };
   const decided = (outcome: Decision['outcome'], reason: Reason, plan: Decision['plan'] = null): Deliberation => {
     const { warnings, stuck } = draft;
     const refusals = draft.refusals.toRecord();
-    const course = courseOf(state);
-    const left = course === null ? {} : { course };
-    const decision = { outcome, reason, before, plan, refusals, warnings, stuck, evacuations, ...left };
+    const decision = { outcome, reason, before, plan, refusals, warnings, stuck, evacuations, ...more };
     return { decision, observed, draft, mode, gates, drains, completed };
   };
   if (completed === null) return decided(gates.length > 0 ? 'gated' : 'quiet', end);
   if (steps.length === 0) return decided('quiet', reasonOf('order-impossible'));
   return decided('planned', planReason(state, steps), planOf(state, completed, steps));
+}
+
+function failoverOf({ draft, options: { failoverHosts } }: State): Pick<Decision, 'failover'> {
+  if (failoverHosts === 0) return {};
+  const failures = new FailureRoom(draft.cluster, failoverHosts).all();
+  return { failover: recorded(draft.cluster, failoverHosts, failures) };
 }
 
 /** The course as the decision records it. The pace of later cycles is that of this one. */

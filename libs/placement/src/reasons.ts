@@ -126,6 +126,7 @@ export const reasonMeanings = {
   'too-many-moves': 'More moves would be needed than one plan can hold.',
 
   // A legal move is not taken.
+  'failover-room': 'The moves would leave too little room for the failure of failover_hosts hosts.',
   'past-threshold': 'The move would worsen a policy and leave it above its threshold.',
   'no-gain': 'The move gains less than min_gain.',
   'capacity-threshold': "The host's capacity value would reach the policy's capacity_threshold.",
@@ -143,6 +144,7 @@ export const reasonMeanings = {
   'drains-host': 'The host is emptied.',
   'parks-vm': 'The VM waits on a third host until its destination has room.',
 
+  'restores-failover-room': 'The move restores room for the failure of a host.',
   'makes-capacity': 'An operator asked for room for new VMs.',
 
   'leaves-cell': 'An operator asked for the VM to leave its cell or its old hardware.',

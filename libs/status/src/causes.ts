@@ -323,7 +323,7 @@ export const causes = {
     remedy: 'Repair the host, or disable its nova-compute service.',
     section: 'kronoshostdown',
     apart: ['aggregate'],
-    explains: ['server-stuck', 'host-broken', 'policy-no-destination'],
+    explains: ['server-stuck', 'host-broken', 'policy-no-destination', 'failover-room'],
   },
   'host-unknown': {
     severity: 'alarm',
@@ -418,6 +418,14 @@ export const causes = {
     remedy: 'Compare the plans of the aggregate with `kronos explain plan PLAN`: predicted beside measured.',
     section: 'predictions-off',
     apart: ['aggregate', 'policy', 'reason'],
+    explains: [],
+  },
+  'failover-room': {
+    severity: 'alarm',
+    remedy:
+      'Add a host or free room: `kronos headroom --proof` shows where each VM would go. Kronos restores the room where moves can.',
+    section: 'kronosfailoverroom',
+    apart: ['aggregate'],
     explains: [],
   },
   'snapshot-undecided': {

@@ -1,4 +1,4 @@
-import type { ObjectRef, Reason, ServiceName, SnapshotTaken, Stuck } from '@kronos/contracts';
+import type { Failover, ObjectRef, Reason, ServiceName, SnapshotTaken, Stuck } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 
 /** Everything that the judgement reads. Times are milliseconds since the epoch. */
@@ -74,7 +74,11 @@ export type AggregateInput = {
   /** Server's stamp of the first snapshot that can be planned and is later than the last decided one; null when there is none. */
   readonly undecidedSinceMs: number | null;
   /** The parts of the last decision that were not possible. */
-  readonly lastDecision: { readonly stuck: readonly Stuck[]; readonly warnings: readonly Reason[] } | null;
+  readonly lastDecision: {
+    readonly stuck: readonly Stuck[];
+    readonly warnings: readonly Reason[];
+    readonly failover?: Failover | undefined;
+  } | null;
 };
 
 export type NewestSnapshot = Omit<SnapshotTaken['data'], 'body'> & {

@@ -1,4 +1,4 @@
-import { clause, streamNames } from '@kronos/contracts';
+import { clause, failoverText, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -174,14 +174,30 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
         about: aggregate,
         text: `the tasks of ${id} are not on the queue ${span(nowMs - release.atMs)} after the release`,
       });
-  for (const { host, serverId, serverName, reason } of lastDecision?.stuck ?? [])
+  return lastDecision === null ? found : [...found, ...impossible(aggregate, lastDecision)];
+}
+
+/** What the last decision could not do. */
+function impossible(
+  aggregate: string,
+  { stuck, warnings, failover }: NonNullable<AggregateInput['lastDecision']>,
+): Finding[] {
+  const found: Finding[] = [];
+  for (const { host, serverId, serverName, reason } of stuck)
     found.push({
       code: 'server-stuck',
       place: { aggregate, host, server: serverId },
       about: aggregate,
       text: `${serverName} cannot leave ${host}: ${clause(reason.text)}`,
     });
-  for (const { code, text, detail } of lastDecision?.warnings ?? []) {
+  if (failover !== undefined && failover.lacking > 0)
+    found.push({
+      code: 'failover-room',
+      place: { aggregate },
+      about: aggregate,
+      text: failoverText(failover),
+    });
+  for (const { code, text, detail } of warnings) {
     const server = typeof detail?.server === 'string' ? { server: detail.server } : {};
     found.push({ code: 'decision-warning', place: { aggregate, reason: code, ...server }, about: aggregate, text });
   }

@@ -329,6 +329,25 @@ describe('status', () => {
     ],
     ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
+      'failover-room',
+      'a host cannot fail',
+      wellFacts(undefined, {
+        input: {
+          lastDecision: {
+            stuck: [],
+            warnings: [],
+            failover: {
+              hosts: 1,
+              tested: 3,
+              lacking: 1,
+              failures: [{ hosts: ['h1'], servers: 4, stranded: 1, names: ['db'], proven: true }],
+            },
+          },
+        },
+      }),
+      /^no room for 1 of 3 failures of one host: without h1, 1 of 4 VMs would have no host \(db\)$/,
+    ],
+    [
       'server-stuck',
       'a server cannot leave',
       wellFacts(undefined, {

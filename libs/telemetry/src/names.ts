@@ -405,6 +405,13 @@ export const metricSpecs = {
     help: 'Servers that the last decision had to move but could not.',
     labels: { aggregate: AGGREGATE, phase: PHASE },
   },
+  failoverLacking: {
+    kind: 'gauge',
+    name: 'kronos_failover_lacking',
+    unit: '{failure}',
+    help: 'Failures of failover_hosts hosts that would leave VMs without a host, of those that the last decision tested.',
+    labels: { aggregate: AGGREGATE },
+  },
   plansWaiting: {
     kind: 'gauge',
     name: 'kronos_plans_waiting',

@@ -25,6 +25,7 @@ export function plannerMeters(metrics: Instruments): PlannerMeters {
       metrics.decisions.add(1, { aggregate, outcome: decision.outcome, reason: decision.reason.code });
       for (const [reason, count] of Object.entries(decision.refusals))
         metrics.refusals.add(count, { aggregate, reason });
+      if (decision.failover !== undefined) metrics.failoverLacking.set(decision.failover.lacking, { aggregate });
       for (const phase of phases) {
         metrics.stuck.set(decision.stuck.filter((s) => s.phase === phase).length, { aggregate, phase });
         const steps = decision.plan?.steps.filter((s) => s.phase === phase).length ?? 0;

@@ -26,7 +26,7 @@ export type FitOptions = OperatorOptions &
     readonly disk?: number;
     readonly count: number;
   };
-export type HeadroomOptions = CapacityOptions & { readonly hosts: number };
+export type HeadroomOptions = CapacityOptions & { readonly hosts: number; readonly proof?: boolean };
 
 type Placed = { readonly aggregate: string; readonly snapshotTime: string };
 
@@ -65,7 +65,7 @@ export async function headroomCommand(shell: Shell, options: HeadroomOptions): P
       ...headroom(input, options.hosts),
     }));
     await answer(shell, options, found, (terminal) =>
-      found.map((one) => renderHeadroom(terminal, one, shell.now())).join('\n'),
+      found.map((one) => renderHeadroom(terminal, one, shell.now(), options.proof === true)).join('\n'),
     );
   });
 }
@@ -159,7 +159,7 @@ function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string
   return `${lines.join('\n')}\n`;
 }
 
-function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: number): string {
+function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: number, proof: boolean): string {
   const flavors = table(
     terminal,
     [
@@ -175,11 +175,34 @@ function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: numbe
       slots === 0 ? { text: '0', style: 'yellow' } : String(slots),
     ]),
   );
-  const losses = one.losses.map(({ hosts, servers, stranded, proven }) => {
-    const what = `without ${hosts.join(', ')} (${count(servers, 'VM')}): `;
-    if (stranded.length === 0) return `${what}the other hosts take all of them`;
+  const failures = one.failures.flatMap((each) => renderFailures(terminal, each, proof));
+  return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...failures].join('\n')}\n`;
+}
+
+/** The failures of so many hosts: a sentence, those that strand VMs, and with `proof` the host of every VM. */
+function renderFailures(
+  terminal: Terminal,
+  { count: hosts, losses }: Headroom['failures'][number],
+  proof: boolean,
+): string[] {
+  const lacking = losses.filter(({ stranded }) => stranded.length > 0);
+  const tested =
+    hosts === 1
+      ? `each of ${count(losses.length, 'host')} with VMs, by itself`
+      : `each host with VMs, together with the ${hosts === 2 ? 'other one' : `${hosts - 1} others`} whose VMs have the most RAM`;
+  const answer =
+    lacking.length === 0
+      ? 'the other hosts take all VMs'
+      : paint(terminal, 'yellow', `${lacking.length} of ${losses.length} failures leave VMs without a host`);
+  const lines = [`${count(hosts, 'host')} ${hosts === 1 ? 'fails' : 'fail'} (tested: ${tested}): ${answer}`];
+  for (const { hosts: lost, servers, stranded, placed, proven } of proof ? losses : lacking) {
     const names = some(stranded.map(({ serverName }) => serverName));
-    return `${what}${proven ? '' : 'at most '}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} would have no host`)}: ${names}`;
-  });
-  return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...losses].join('\n')}\n`;
+    const result =
+      stranded.length === 0
+        ? 'the other hosts take all of them'
+        : `${proven ? '' : 'at most '}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} would have no host`)}: ${names}`;
+    lines.push(`  without ${lost.join(', ')} (${count(servers, 'VM')}): ${result}`);
+    if (proof) lines.push(...placed.map(({ serverName, host, to }) => `    ${serverName}  ${host} -> ${to}`));
+  }
+  return lines;
 }

@@ -28,7 +28,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
 import { absolute, expected, parseTime, said, UNKNOWN_PACE, when } from '../times.ts';
-import { courseLine, reasonLine, refusals } from './plan.ts';
+import { courseLine, failoverLine, reasonLine, refusals } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
 
 export type ExplainOptions = ConfigOption &
@@ -289,6 +289,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
   return [
     gates,
     decision.course === undefined ? '' : `${courseLine(decision.course)}\n`,
+    failoverLine(decision),
     rows.length === 0
       ? ''
       : table(
@@ -389,7 +390,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       ? 'The search reached its work limit ([engine] search_work_limit): a higher limit may find a better plan.\n'
       : '';
   const left = decision.course === undefined ? '' : `${courseLine(decision.course)}\n`;
-  return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}\n${table(
+  return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}${failoverLine(decision)}\n${table(
     terminal,
     [
       ...STEP_COLUMNS,

@@ -8,6 +8,7 @@ import {
   decisionWords,
   defaultEngineOptions,
   type EngineOptions,
+  failoverText,
   type Reason,
   type Snapshot,
   type Step,
@@ -215,7 +216,7 @@ function renderDecision(terminal: Terminal, decision: Decision): string {
   const { plan, before } = decision;
   const head = `${decisionWords[decision.outcome]}: ${clause(decision.reason.text)}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
-  }\n${decision.course === undefined ? '' : `${courseLine(decision.course)}\n`}`;
+  }\n${decision.course === undefined ? '' : `${courseLine(decision.course)}\n`}${failoverLine(decision)}`;
   const stuck = decision.stuck
     .map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(s.reason.text)}\n`)
     .join('');
@@ -238,6 +239,10 @@ export function courseLine({
       : `, in about ${count(cycles, 'cycle')} (${figure(seconds / 60, 0)} min)`;
   return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB are left ${end}${time}`;
 }
+
+/** Whether hosts may fail; nothing where failover_hosts is 0. */
+export const failoverLine = ({ failover }: Pick<Decision, 'failover'>): string =>
+  failover === undefined ? '' : `${failoverText(failover)}\n`;
 
 /** A reason with its figures. */
 export function reasonLine({ text, detail }: Reason): string {

@@ -20,6 +20,23 @@ import {
 } from './shared.ts';
 
 /** Commands that say why, and what if. */
+function headroomCommandOf(program: Command, shell: Shell): void {
+  withOutput(withAggregate(withConfig(program.command('headroom'))))
+    .description('Count the free slots per flavor, and find hosts for the VMs of hosts that fail')
+    .option('--hosts <k>', 'Test failures of up to this many hosts', wholeNumber('--hosts'), 2)
+    .option('--proof', 'Show for each failure where each VM would go')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos headroom', 'is there room for a host that fails?'],
+        ['kronos headroom --hosts 1 --proof', 'where would its VMs go?'],
+      ),
+    )
+    .action(async (options: HeadroomOptions) =>
+      (await import('../commands/capacity.ts')).headroomCommand(shell, options),
+    );
+}
+
 export function understandCommands(program: Command, shell: Shell): void {
   explainCommands(program, shell);
 
@@ -60,13 +77,7 @@ export function understandCommands(program: Command, shell: Shell): void {
     )
     .action(async (options: FitOptions) => (await import('../commands/capacity.ts')).fitCommand(shell, options));
 
-  withOutput(withAggregate(withConfig(program.command('headroom'))))
-    .description('Count the free slots per flavor, and place the VMs of the largest hosts elsewhere')
-    .option('--hosts <k>', 'Lose up to this many of the largest hosts', wholeNumber('--hosts'), 2)
-    .addHelpText('after', examples(['kronos headroom', 'is there room for a host that fails?']))
-    .action(async (options: HeadroomOptions) =>
-      (await import('../commands/capacity.ts')).headroomCommand(shell, options),
-    );
+  headroomCommandOf(program, shell);
 
   withOutput(withAggregate(withConfig(program.command('advise'))))
     .description('Compare Nova, the policies and the exporters with the recorded history, and recommend changes')

@@ -28,6 +28,8 @@ export function configText(found: Found): string {
     ...(found.policiesFile === null
       ? ['# Evacuation and affinity repair only.', 'balance = false']
       : [`policies_file = ${found.policiesFile}`]),
+    '# Keep room for the VMs of one host that fails; `kronos headroom --proof` shows where they would go.',
+    '# failover_hosts = 1',
     '',
     '[nova]',
     `cloud = ${found.cloud}`,

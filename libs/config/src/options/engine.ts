@@ -194,6 +194,11 @@ export const engine = {
     by: PLANNING,
     help: 'Move VMs with pinned CPUs, NUMA cells or huge pages also where the NUMA cells of the hosts are unknown. Nova refuses what does not fit.',
   }),
+  failover_hosts: int(0, {
+    min: 0,
+    by: PLANNING,
+    help: 'The VMs of this many hosts that fail must have room on the others: no plan takes this room, and plans restore it. Exact for 1; for more, each host is tested together with the largest others.',
+  }),
   require_all_policies: bool(false, {
     by: PLANNING,
     help: 'Plan nothing in a cycle in which a policy is skipped because its data are missing.',
@@ -201,7 +206,7 @@ export const engine = {
   pack_headroom_hosts: int(0, {
     min: 0,
     by: PLANNING,
-    help: 'Pack mode: the other hosts must keep room for the load of this many of the largest hosts.',
+    help: 'Pack mode: the other hosts in use must keep room for the load of this many hosts, below capacity_threshold. Exact for 1; for more, each host is tested together with the largest others.',
   }),
   pack_reach_cycles: int(3, {
     min: 1,

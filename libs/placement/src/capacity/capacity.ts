@@ -8,8 +8,9 @@ import {
 import { traitsFit, traitsOf } from '@kronos/facts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
-import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import { Checker, Room } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
+import { type Failure, FailureRoom } from '../failover/failureRoom.ts';
 import { decisionMs } from '../snapshot/memory.ts';
 import { observe } from '../snapshot/observe.ts';
 
@@ -314,160 +315,60 @@ export function makeRoom(
 }
 
 type Loss = {
-  /** The hosts that fail: those whose VMs have the most RAM. */
+  /** The hosts that fail together. */
   readonly hosts: readonly string[];
   readonly servers: number;
   /** VMs that no other host takes: the fewest that the search finds. */
-  readonly stranded: readonly { readonly serverId: string; readonly serverName: string; readonly host: string }[];
+  readonly stranded: readonly Placed[];
+  /** Where the other VMs go. */
+  readonly placed: readonly (Placed & { readonly to: string })[];
   /** True when no placement leaves fewer behind. */
   readonly proven: boolean;
 };
 
+type Placed = { readonly serverId: string; readonly serverName: string; readonly host: string };
+
 export type Headroom = {
   readonly flavors: readonly { readonly shape: Shape; readonly slots: number }[];
-  readonly losses: readonly Loss[];
+  /** By the number of hosts that fail together, from 1. */
+  readonly failures: readonly {
+    readonly count: number;
+    /** `each`: every host. `with-largest`: every host, together with the others whose VMs have the most RAM. */
+    readonly tested: 'each' | 'with-largest';
+    readonly losses: readonly Loss[];
+  }[];
 };
 
-/** The number of new VMs of each flavor that fit, and whether the other hosts can take the VMs of the 1 to `most` largest hosts. */
+/** The number of new VMs of each flavor that fit, and whether the other hosts can take the VMs of 1 to `most` hosts that fail. */
 export function headroom(input: DecideInput, most: number): Headroom {
   const cluster = clusterOf(input);
   const hosts = byName(input.snapshot.hosts);
   const room = new Room(cluster, true);
-  const ram = new Float64Array(cluster.H);
-  for (let vm = 0; vm < cluster.V; vm++) {
-    const host = int(cluster.vmHost, vm);
-    ram[host] = float(ram, host) + float(cluster.ramMb, vm);
-  }
-  const largest = [...ram.keys()].sort((a, b) => float(ram, b) - float(ram, a) || a - b);
   return {
     flavors: shapesOf(input.snapshot.servers).map((shape) => ({
       shape,
       slots: new Slots(cluster, hosts, shape).all(room),
     })),
-    losses: Array.from({ length: Math.min(most, cluster.H - 1) }, (_, i) => loss(cluster, largest.slice(0, i + 1))),
-  };
-}
-
-/** The placement of the VMs of failed hosts. */
-function loss(cluster: Cluster, lost: readonly number[]): Loss {
-  const gone = new Set(lost);
-  const vms = Array.from({ length: cluster.V }, (_, vm) => vm).filter((vm) => gone.has(int(cluster.vmHost, vm)));
-  const found = new Refuge(cluster, gone, vms).run();
-  return {
-    hosts: lost.map((host) => item(cluster.hostNames, host)),
-    servers: vms.length,
-    stranded: found.stranded.map((vm) => ({
-      serverId: item(cluster.vmIds, vm),
-      serverName: item(cluster.vmNames, vm),
-      host: item(cluster.hostNames, int(cluster.vmHost, vm)),
+    failures: Array.from({ length: Math.min(most, cluster.H - 1) }, (_, i) => ({
+      count: i + 1,
+      tested: i === 0 ? 'each' : 'with-largest',
+      losses: new FailureRoom(cluster, i + 1).all().map((failure) => lossOf(cluster, failure)),
     })),
-    proven: found.proven,
   };
 }
 
-/** Finds hosts for the VMs of failed hosts. */
-class Refuge {
-  readonly #cluster: Cluster;
-  readonly #vms: readonly number[];
-  readonly #lost: ReadonlySet<number>;
-  readonly #destinations: readonly number[];
-  readonly #room: Room;
-  readonly #place: Int32Array;
-  readonly #checker: Checker;
-  #tries = 0;
-
-  constructor(cluster: Cluster, lost: ReadonlySet<number>, vms: readonly number[]) {
-    this.#cluster = cluster;
-    this.#lost = lost;
-    const { demand, R, capacity, H } = cluster;
-    const largest = Float64Array.from({ length: R }, (_, r) => {
-      let most = 0;
-      for (let h = 0; h < H; h++)
-        if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
-      return most;
-    });
-    const share = (vm: number): number => {
-      let most = 0;
-      for (let r = 0; r < R; r++)
-        if (float(largest, r) > 0) most = Math.max(most, float(demand, vm * R + r) / float(largest, r));
-      return most;
-    };
-    this.#vms = vms.toSorted((a, b) => share(b) - share(a) || a - b);
-    this.#destinations = [...destinationsOf(cluster)].filter((host) => !lost.has(host));
-    this.#room = new Room(cluster, false);
-    this.#place = Int32Array.from(cluster.vmHost);
-    this.#checker = new Checker(this.#place, this.#room);
-  }
-
-  run(): { readonly stranded: readonly number[]; readonly proven: boolean } {
-    // A first-fit placement gives an upper bound on the number of VMs that are left behind.
-    const stranded: number[] = [];
-    const placed: (readonly [number, number])[] = [];
-    for (const vm of this.#vms) {
-      const [host] = this.#hostsFor(vm);
-      if (host === undefined) stranded.push(vm);
-      else {
-        this.#enter(vm, host);
-        placed.push([vm, host]);
-      }
-    }
-    for (const [vm, host] of placed.toReversed()) this.#leave(vm, host);
-    for (let behind = 0; behind < stranded.length; behind++) {
-      const left: number[] = [];
-      if (this.#next(0, behind, left)) return { stranded: left, proven: this.#tries <= MOST_TRIES };
-      if (this.#tries > MOST_TRIES) return { stranded, proven: false };
-    }
-    return { stranded, proven: true };
-  }
-
-  #next(i: number, behind: number, left: number[]): boolean {
-    const vm = this.#vms[i];
-    if (vm === undefined) return true;
-    for (const host of this.#hostsFor(vm)) {
-      if (++this.#tries > MOST_TRIES) return false;
-      this.#enter(vm, host);
-      if (this.#next(i + 1, behind, left)) return true;
-      this.#leave(vm, host);
-    }
-    if (left.length >= behind) return false;
-    left.push(vm);
-    if (this.#next(i + 1, behind, left)) return true;
-    left.pop();
-    return false;
-  }
-
-  #enter(vm: number, host: number): void {
-    this.#room.arrive(vm, host);
-    this.#place[vm] = host;
-  }
-
-  #leave(vm: number, host: number): void {
-    this.#room.depart(vm, host);
-    this.#place[vm] = int(this.#cluster.vmHost, vm);
-  }
-
-  /** Hosts that can take the VM, the fullest first. */
-  #hostsFor(vm: number): number[] {
-    const { groups, vmGroups, R } = this.#cluster;
-    // An affinity group whose members are all on failed hosts may start again on any host, together.
-    const g = (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
-    const homes = new Set(
-      (g === NO_REPAIR ? [] : (groups[g]?.members ?? []))
-        .filter((other) => other !== vm)
-        .map((other) => int(this.#place, other))
-        .filter((host) => !this.#lost.has(host)),
-    );
-    const left = (host: number): number => {
-      let total = 0;
-      for (let r = 0; r < R; r++) {
-        const free = float(this.#room.free, host * R + r);
-        if (Number.isFinite(free)) total += free;
-      }
-      return total;
-    };
-    return this.#destinations
-      .filter((host) => homes.size === 0 || homes.has(host))
-      .filter((host) => this.#checker.refusal(vm, host, g) === 0)
-      .sort((a, b) => left(a) - left(b) || a - b);
-  }
+function lossOf(cluster: Cluster, { hosts, vms, stranded, to, proven }: Failure): Loss {
+  const nameOf = (host: number): string => item(cluster.hostNames, host);
+  const named = (vm: number): Placed => ({
+    serverId: item(cluster.vmIds, vm),
+    serverName: item(cluster.vmNames, vm),
+    host: nameOf(int(cluster.vmHost, vm)),
+  });
+  return {
+    hosts: hosts.map(nameOf),
+    servers: vms,
+    stranded: stranded.map(named),
+    placed: [...to].map(([vm, host]) => ({ ...named(vm), to: nameOf(host) })),
+    proven,
+  };
 }

@@ -246,6 +246,9 @@ describe('fit', () => {
 });
 
 describe('headroom', () => {
+  const lossesOf = (...given: Parameters<typeof headroom>) =>
+    headroom(...given).failures.flatMap(({ losses }) => losses);
+
   it('counts slots by flavor, and what each has of its own', () => {
     const { flavors } = headroom(
       inputOf({
@@ -275,20 +278,18 @@ describe('headroom', () => {
         { host: 0, ram: 3, vcpus: 1 },
       ],
     };
-    expect(headroom(inputOf(world), 1).losses).toMatchObject([
-      { hosts: ['h0'], servers: 2, stranded: [], proven: true },
-    ]);
+    expect(lossesOf(inputOf(world), 1)).toMatchObject([{ hosts: ['h0'], servers: 2, stranded: [], proven: true }]);
     const together = { g: { policy: 'affinity' as const, members: ['v0', 'v1'] } };
-    expect(headroom(inputOf(world, together), 1).losses[0]?.stranded).toHaveLength(1);
+    expect(lossesOf(inputOf(world, together), 1)[0]?.stranded).toHaveLength(1);
     const small = { ...world, vms: world.vms.map((vm) => ({ ...vm, ram: 2 })) };
-    expect(headroom(inputOf(small, together), 1).losses[0]?.stranded).toHaveLength(0);
+    expect(lossesOf(inputOf(small, together), 1)[0]?.stranded).toHaveLength(0);
   });
 
   it('leaves as few VMs of lost hosts behind as a solver does, on small clusters', () => {
     let short = 0;
     for (let seed = 1; seed <= 24; seed++) {
       const world = someWorld(seed);
-      for (const { hosts, stranded, proven } of headroom(inputOf(world), 2).losses) {
+      for (const { hosts, stranded, proven } of lossesOf(inputOf(world), 2)) {
         if (!proven) continue;
         const lost = new Set(hosts.map((name) => Number(name.slice(1))));
         const vms = world.vms.flatMap((vm, v) => (lost.has(vm.host) ? [{ ...vm, v }] : []));
@@ -316,6 +317,25 @@ describe('headroom', () => {
       }
     }
     expect(short).toBeGreaterThan(4);
+  });
+
+  it('tests every host, and not only the one whose VMs have the most RAM', () => {
+    const ram = (host: number, ...sizes: number[]) => sizes.map((size) => ({ host, ram: size, vcpus: 1 }));
+    const world = {
+      capacity: [10, 10, 10].map((size) => ({ ram: size, vcpus: 99 })),
+      vms: [...ram(0, 2, 2, 2, 2), ...ram(1, 7), ...ram(2, 1, 1, 1, 1)],
+    };
+    expect(headroom(inputOf(world), 1).failures).toMatchObject([
+      {
+        count: 1,
+        tested: 'each',
+        losses: [
+          { hosts: ['h0'], stranded: [], proven: true },
+          { hosts: ['h1'], stranded: [{ serverName: 'v4' }], placed: [], proven: true },
+          { hosts: ['h2'], stranded: [], proven: true },
+        ],
+      },
+    ]);
   });
 
   it('takes of a flavor what most of its VMs claim', () => {

@@ -8,6 +8,9 @@ import {
 } from '@kronos/contracts';
 import { migrationWindow } from '@kronos/rules';
 import { int } from '../base/array.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { FailureRoom } from '../failover/failureRoom.ts';
+import { tries } from '../failover/guard.ts';
 import { gatesShut } from '../gate.ts';
 import { Draft } from '../passes/draft.ts';
 import { complete } from '../plan/plan.ts';
@@ -24,6 +27,18 @@ export type DecideCapacityInput = {
   readonly memory: Memory;
   readonly options: EngineOptions;
 };
+
+/** True when no state between the moves strands more VMs of failed hosts than the first one. */
+function keepsRoomThrough(
+  cluster: Cluster,
+  moves: readonly { readonly vm: number; readonly to: number }[],
+  hosts: number,
+): boolean {
+  if (hosts === 0) return true;
+  const room = new FailureRoom(cluster, hosts);
+  const gaps = room.gaps();
+  return moves.every(({ vm, to }) => tries(room, vm, to, gaps));
+}
 
 /**
  * Decides a request for room for new VMs. A pure function: the same input gives the same bytes. A person requests and approves the
@@ -54,6 +69,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   if (after < wanted) return quiet(proven ? 'no-room' : 'no-room-found', refusals);
   if (moves.length > MAX_PROPOSED_STEPS) return quiet('too-many-moves', refusals);
   for (const { vm, to } of moves) draft.apply(vm, to, 'capacity', 'makes-capacity');
+  if (!keepsRoomThrough(cluster, moves, options.failoverHosts)) return quiet('failover-room', refusals);
   // An alternate destination could use up the room that the plan makes.
   const completed = complete(planId, draft, [], { ...options, alternates: 0 });
   if (completed.steps.length < moves.length) return quiet('order-impossible', refusals);

@@ -29,6 +29,8 @@ export class Draft {
   readonly moves: Move[] = [];
   /** 1 for VMs that the plan moves already. */
   readonly moved: Uint8Array;
+  /** VMs whose moves would take the room for a failure. */
+  readonly held = new Set<number>();
   budget: number;
   readonly refusals = new RefusalCounts();
   evaluated = 0;
@@ -66,6 +68,7 @@ export class Draft {
     const { vmRefusal, evacuationOnly } = this.cluster;
     if (int(vmRefusal, vm) !== 0) return int(vmRefusal, vm);
     if (this.moved[vm] === 1) return codeNumber['vm-in-plan'];
+    if (this.held.has(vm)) return codeNumber['failover-room'];
     return int(evacuationOnly, vm);
   }
 

@@ -1,7 +1,8 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
-import { type Cluster, shareOn } from '../cluster/cluster.ts';
-import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
+import { type Cluster, keysAt, shareOn } from '../cluster/cluster.ts';
+import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import { byHardRules, findRefuge, type Ground } from '../failover/refuge.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import type { Draft } from './draft.ts';
 
@@ -15,14 +16,17 @@ export type Drain = {
   readonly refusal: ReasonCode | null;
 };
 
+/** Legality checks of one failure, at most. Beyond it the room counts as not there. */
+const HEADROOM_CHECKS = 20_000;
+
 type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' | 'planner'>;
 
 /**
  * Imbalance planner in pack mode (First Fit Decreasing). Hosts are emptied one after the other, lowest combined score first:
  * their VMs, largest first, each go to the fullest host that is not drained and not empty and where every policy's
  * capacity value stays below its threshold. A drain starts only if all the VMs can leave within the remaining budget and
- * `packReachCycles - 1` further ones, and if the other hosts could still take the VMs of the `packHeadroomHosts` largest hosts after
- * their failure. Each drain is finished before the next one starts.
+ * `packReachCycles - 1` further ones, and if the other hosts could still take the VMs of `packHeadroomHosts` hosts that fail: of each
+ * host, together with the fullest others. Each drain is finished before the next one starts.
  *
  * `planner=search` also tries the hosts with the fewest VMs first, and it packs the VMs of all hosts that the budget can empty at once.
  * It takes the result that empties the most hosts; then the one that leaves the least work to the next cycles; then the one with the
@@ -235,36 +239,21 @@ class Packing {
     return refusal === 0;
   }
 
-  /** Whether the VMs of the largest hosts would fit on the other open hosts if these hosts failed; also VMs that cannot be moved. */
+  /** Whether the VMs of hosts that fail would fit on the other open hosts, below the thresholds; also VMs that cannot be moved. */
   #headroomObstacle(): ReasonCode | null {
-    const failures = this.#options.packHeadroomHosts;
-    if (failures === 0) return null;
-    const { cluster, place } = this.#draft;
-    const full = this.#full;
-    const rest: number[] = [];
-    for (let h = 0; h < cluster.H; h++) if (this.#open[h] === 1) rest.push(h);
-    rest.sort((a, b) => float(full, b) - float(full, a) || a - b);
-    const failing = rest.slice(0, failures);
-    const standing = Uint8Array.from(this.#open);
-    for (const h of failing) standing[h] = 0;
-    const mark = this.#draft.moves.length;
-    const obstacle = ((): ReasonCode | null => {
-      for (const host of failing) {
-        const vms: number[] = [];
-        for (let v = 0; v < cluster.V; v++) if (place[v] === host) vms.push(v);
-        vms.sort((a, b) => combinedWeight(cluster, b) - combinedWeight(cluster, a) || a - b);
-        for (const vm of vms) {
-          const affine = (cluster.vmGroups[vm] ?? []).find((g) => cluster.groups[g]?.affine) ?? NO_REPAIR;
-          const to = this.#fullest(vm, standing, affine);
-          if (to < 0) return 'drain-headroom';
-          this.#draft.apply(vm, to, 'pack', 'drains-host');
-          this.#refill(host, to);
-        }
-      }
-      return null;
-    })();
-    this.#rollback(mark);
-    return obstacle;
+    const count = this.#options.packHeadroomHosts;
+    if (count === 0) return null;
+    const { cluster, fullness } = this.#draft;
+    const open: number[] = [];
+    for (let h = 0; h < cluster.H; h++) if (this.#open[h] === 1) open.push(h);
+    const full = Float64Array.from({ length: cluster.H }, (_, h) => combinedValue(cluster, fullness, h));
+    const largest = open.toSorted((a, b) => float(full, b) - float(full, a) || a - b);
+    const ground = loadedGround(this.#draft);
+    for (const host of largest) {
+      const lost = new Set([host, ...largest.filter((other) => other !== host).slice(0, count - 1)]);
+      if (findRefuge(ground, lost, open, HEADROOM_CHECKS).stranded.length > 0) return 'drain-headroom';
+    }
+    return null;
   }
 
   /** Size of each VM relative to a host, in its scarcest resource. */
@@ -333,6 +322,29 @@ class Packing {
       );
     return least;
   }
+}
+
+/** The state in which hosts may fail: every policy's capacity value must stay below its threshold. */
+function loadedGround({ cluster, place, room, fullness: now }: Draft): Ground {
+  const fullness = Float64Array.from(now);
+  const { P, policies, size, load, vmKind, hostSource, sources } = cluster;
+  const hard = { ...byHardRules(cluster), vmKey: keysAt(vmKind, hostSource, sources, place) };
+  return {
+    cluster: hard,
+    place: Int32Array.from(place),
+    room: new Room(hard, false, room),
+    load: {
+      policies: P,
+      amount: (vm, p) => float(load, vm * P + p),
+      left: (host, p) =>
+        (item(policies, p).capacityThreshold - float(fullness, host * P + p)) * float(size, host * P + p),
+      takes: (vm, host) => staysBelow(cluster, fullness, vm, host),
+      add: (vm, host, sign) => {
+        for (let p = 0; p < P; p++)
+          fullness[host * P + p] = float(fullness, host * P + p) + sign * shareOn(cluster, vm, host, p);
+      },
+    },
+  };
 }
 
 /** True when every policy's capacity value of the host stays below its threshold with the VM on it. */

@@ -28,7 +28,7 @@ export function complete(
   planId: string,
   draft: Draft,
   drains: readonly Drain[],
-  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
+  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds' | 'failoverHosts'>,
 ): Completed {
   const { cluster, moves } = draft;
   const arrangement = arrange(cluster, moves);
@@ -39,7 +39,11 @@ export function complete(
   }
   const score = valuesAfter(cluster, cluster.score, cluster.vmHost, place);
   const gains = gainsOf(cluster, score, moves);
-  const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains), gains);
+  const rule = alternateRule(draft, drains);
+  // An alternate destination could take the room for a failure.
+  const allowed = (move: Move, host: number): boolean =>
+    (move.phase === 'evacuate' || (options.failoverHosts ?? 0) === 0) && rule(move, host);
+  const steps = toSteps(planId, draft, moves, arrangement, options, allowed, gains);
   for (const i of arrangement.blocked) {
     const { vm } = item(moves, i);
     const code = 'order-impossible';

@@ -1,0 +1,151 @@
+import type { Decision } from '@kronos/contracts';
+import { float, int, item } from '../base/array.ts';
+import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
+import { Room } from '../cluster/constraints.ts';
+import { byHardRules, findRefuge, firstFit, type Ground, MOST_CHECKS, type Refuge, stillFits } from './refuge.ts';
+
+/** Legality checks of the search for a failure that strands VMs already. */
+const FEW_CHECKS = 20_000;
+
+/** Hosts that fail together, and what becomes of their VMs. */
+export type Failure = Refuge & { readonly hosts: readonly number[]; readonly vms: number };
+
+/**
+ * The sets of hosts whose failure is tested: each host by itself, or with the `count - 1` other hosts whose VMs have the most RAM. For
+ * one host the test is exact. For more it covers each single host and the largest ones, not every set.
+ */
+export function failuresOf(cluster: Cluster, place: Int32Array, count: number): readonly (readonly number[])[] {
+  if (count === 0) return [];
+  const ram = new Float64Array(cluster.H);
+  for (let vm = 0; vm < cluster.V; vm++) {
+    const host = int(place, vm);
+    ram[host] = float(ram, host) + float(cluster.ramMb, vm);
+  }
+  const largest = [...ram.keys()].sort((a, b) => float(ram, b) - float(ram, a) || a - b);
+  const sets = new Map<string, readonly number[]>();
+  for (const host of largest) {
+    const others = largest.filter((other) => other !== host).slice(0, count - 1);
+    const set = [host, ...others].sort((a, b) => a - b);
+    sets.set(set.join(), set);
+  }
+  return [...sets.values()];
+}
+
+/**
+ * Whether the VMs of failed hosts would have hosts, for a placement that moves change. It keeps a host for each VM of each failure, so
+ * that the test of a move mostly repeats what was found before.
+ */
+export class FailureRoom {
+  readonly count: number;
+  readonly #cluster: Cluster;
+  readonly #ground: Ground;
+  readonly #hosts: readonly number[];
+  /** Fixed at the start, so that states can be compared. */
+  readonly #failures: readonly (readonly number[])[];
+  /** By failed hosts: where the VMs go. Absent: they do not fit. */
+  readonly #refuge = new Map<string, ReadonlyMap<number, number>>();
+
+  /** @param count hosts that fail together, at least 1 */
+  constructor(cluster: Cluster, count: number) {
+    this.count = count;
+    this.#cluster = byHardRules(cluster);
+    this.#ground = {
+      cluster: this.#cluster,
+      room: new Room(this.#cluster, true),
+      place: Int32Array.from(cluster.vmHost),
+    };
+    this.#hosts = [...destinationsOf(cluster)];
+    this.#failures = failuresOf(cluster, this.#ground.place, count);
+  }
+
+  /** Makes one move. */
+  move(vm: number, to: number): void {
+    const { place, room } = this.#ground;
+    room.move(vm, int(place, vm), to);
+    place[vm] = to;
+    const { vmKey, vmKind, sources, hostSource } = this.#cluster;
+    vmKey[vm] = int(vmKind, vm) * sources + int(hostSource, to);
+  }
+
+  at(vm: number): number {
+    return int(this.#ground.place, vm);
+  }
+
+  /** Each failure of hosts with VMs, with the fewest VMs that it strands. */
+  all(): readonly Failure[] {
+    return this.#failures.flatMap((hosts) => {
+      const found = findRefuge(this.#ground, new Set(hosts), this.#hosts);
+      this.#keep(hosts, found);
+      const vms = found.to.size + found.stranded.length;
+      return vms === 0 ? [] : [{ ...found, hosts, vms }];
+    });
+  }
+
+  /**
+   * By failed hosts: how many VMs would have no host, at least 1 where it is not known that all have one. Only failures that strand VMs.
+   *
+   * @param known failures that strand VMs already: the search for a place for these is short.
+   */
+  gaps(known: Gaps = noGaps): Gaps {
+    const gaps = new Map<string, number>();
+    for (const hosts of this.#failures) {
+      const key = hosts.join();
+      const lost = new Set(hosts);
+      const kept = this.#refuge.get(key);
+      if (kept !== undefined && stillFits(this.#ground, lost, kept)) continue;
+      const found = this.#search(lost, known.get(key) ?? 0);
+      this.#keep(hosts, found);
+      if (found.stranded.length > 0) gaps.set(key, found.stranded.length);
+    }
+    return gaps;
+  }
+
+  #search(lost: ReadonlySet<number>, known: number): Refuge {
+    const quick = firstFit(this.#ground, lost, this.#hosts);
+    if (quick.stranded.length <= known) return quick;
+    return findRefuge(this.#ground, lost, this.#hosts, known === 0 ? MOST_CHECKS : FEW_CHECKS);
+  }
+
+  #keep(hosts: readonly number[], { to, stranded }: Refuge): void {
+    if (stranded.length === 0) this.#refuge.set(hosts.join(), to);
+    else this.#refuge.delete(hosts.join());
+  }
+
+  /** The hosts of a key of {@link gaps}. */
+  static hostsOf(key: string): readonly number[] {
+    return key.split(',').map(Number);
+  }
+}
+
+export type Gaps = ReadonlyMap<string, number>;
+const noGaps: Gaps = new Map();
+
+/** True when no failure strands more VMs than before. */
+export const keepsRoom = (before: Gaps, after: Gaps): boolean =>
+  [...after].every(([key, count]) => count <= (before.get(key) ?? 0));
+
+/** Failures and VMs that a decision names. */
+const FAILURES_NAMED = 10;
+const SERVERS_NAMED = 10;
+
+/** The failures as a decision records them. */
+export function recorded(
+  cluster: Cluster,
+  count: number,
+  failures: readonly Failure[],
+): NonNullable<Decision['failover']> {
+  const lacking = failures.filter(({ stranded }) => stranded.length > 0);
+  const nameOf = (host: number): string => item(cluster.hostNames, host);
+  return {
+    hosts: count,
+    tested: failures.length,
+    lacking: lacking.length,
+    failures: lacking.slice(0, FAILURES_NAMED).map(({ hosts, vms, stranded, proven }) => ({
+      hosts: hosts.map(nameOf),
+      servers: vms,
+      stranded: stranded.length,
+      names: stranded.slice(0, SERVERS_NAMED).map((vm) => item(cluster.vmNames, vm)),
+      proven,
+    })),
+  };
+}

@@ -1,0 +1,334 @@
+import { float, int, item } from '../base/array.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { Checker, fitsUnits, NO_REPAIR, type Room } from '../cluster/constraints.ts';
+
+/** A state of the cluster in which hosts may fail. A search changes it, and leaves it as it was. */
+export type Ground = {
+  readonly cluster: Cluster;
+  /** Departures free room. */
+  readonly room: Room;
+  /** The host of every VM. */
+  readonly place: Int32Array;
+  /** A further limit of hosts beside amounts and rules. */
+  readonly load?: {
+    /** By policy: the amount of a VM, and what a host has left, in one unit. */
+    readonly policies: number;
+    readonly amount: (vm: number, policy: number) => number;
+    readonly left: (host: number, policy: number) => number;
+    readonly takes: (vm: number, host: number) => boolean;
+    readonly add: (vm: number, host: number, sign: 1 | -1) => void;
+  };
+};
+
+export type Refuge = {
+  /** By VM of the failed hosts: the host that takes it. */
+  readonly to: ReadonlyMap<number, number>;
+  /** VMs that no host takes: the fewest that the search found. */
+  readonly stranded: readonly number[];
+  /** No placement strands fewer. */
+  readonly proven: boolean;
+};
+
+/** Legality checks of one search, at most. */
+export const MOST_CHECKS = 200_000;
+
+/** A copy in which only hard groups count: Nova weighs soft ones when it chooses a host for an evacuation. */
+export const byHardRules = (cluster: Cluster): Cluster => ({
+  ...cluster,
+  vmKey: Int32Array.from(cluster.vmKey),
+  groups: cluster.groups.map((group) => (group.hard ? group : { ...group, strict: false })),
+});
+
+/**
+ * Finds hosts for the VMs of failed hosts: an exact search for the fewest stranded VMs, with a limit. Affinity groups whose members are
+ * all on failed hosts may start on any host, together.
+ *
+ * @param hosts that may take VMs; the failed ones among them take none.
+ */
+export function findRefuge(
+  ground: Ground,
+  lost: ReadonlySet<number>,
+  hosts: readonly number[],
+  limit = MOST_CHECKS,
+): Refuge {
+  const search = new Search(ground, lost, hosts, limit);
+  try {
+    return search.fewest();
+  } finally {
+    search.restore();
+  }
+}
+
+/** As {@link findRefuge}, by first fit alone: an upper bound of the number of stranded VMs. */
+export function firstFit(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[]): Refuge {
+  const search = new Search(ground, lost, hosts, Number.POSITIVE_INFINITY);
+  try {
+    return search.firstFit();
+  } finally {
+    search.restore();
+  }
+}
+
+/** True when the VMs of the failed hosts still fit where `to` says. */
+export function stillFits(ground: Ground, lost: ReadonlySet<number>, to: ReadonlyMap<number, number>): boolean {
+  const search = new Search(ground, lost, [], 0);
+  try {
+    return search.accepts(to);
+  } finally {
+    search.restore();
+  }
+}
+
+class Search {
+  readonly #ground: Ground;
+  readonly #hosts: readonly number[];
+  readonly #limit: number;
+  readonly #checker: Checker;
+  /** VMs of the failed hosts. */
+  readonly #vms: readonly number[];
+  readonly #home: ReadonlyMap<number, number>;
+  readonly #entered: number[] = [];
+  /** Hosts with equal amounts are alike: neither groups nor cells nor loads nor limits of units tell them apart. */
+  readonly #alike: boolean;
+  #order: readonly number[] = [];
+  #checks = 0;
+
+  constructor(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[], limit: number) {
+    const { cluster, place, room } = ground;
+    this.#ground = ground;
+    this.#hosts = hosts.filter((host) => !lost.has(host));
+    this.#limit = limit;
+    this.#checker = new Checker(place, room);
+    const home = new Map<number, number>();
+    for (let vm = 0; vm < cluster.V; vm++) if (lost.has(int(place, vm))) home.set(vm, int(place, vm));
+    this.#home = home;
+    this.#vms = [...home.keys()];
+    for (const [vm, host] of home) {
+      room.depart(vm, host);
+      place[vm] = -1;
+    }
+    const grouped = this.#vms.some((vm) => (cluster.vmGroups[vm] ?? []).some((g) => cluster.groups[g]?.strict));
+    this.#alike = !grouped && cluster.units === null && cluster.numa === null && ground.load === undefined;
+  }
+
+  restore(): void {
+    while (this.#entered.length > 0) this.#leave();
+    for (const [vm, host] of this.#home) {
+      this.#ground.place[vm] = host;
+      this.#ground.room.arrive(vm, host);
+    }
+  }
+
+  accepts(to: ReadonlyMap<number, number>): boolean {
+    for (const vm of this.#vms) {
+      const host = to.get(vm);
+      if (host === undefined || !this.#fits(vm, host)) return false;
+      this.#enter(vm, host);
+    }
+    return true;
+  }
+
+  firstFit(): Refuge {
+    const stranded: number[] = [];
+    for (const vm of this.#inOrder()) {
+      const [host] = this.#hostsFor(vm, -1);
+      if (host === undefined) stranded.push(vm);
+      else this.#enter(vm, host);
+    }
+    return { to: this.#placed(), stranded, proven: stranded.length === 0 };
+  }
+
+  fewest(): Refuge {
+    const first = this.firstFit();
+    if (first.stranded.length === 0) return first;
+    while (this.#entered.length > 0) this.#leave();
+    this.#order = this.#inOrder();
+    const least = this.#leastStranded(this.#order);
+    for (let behind = least; behind < first.stranded.length; behind++) {
+      const left: number[] = [];
+      if (this.#next(0, behind, left, -1)) return { to: this.#placed(), stranded: left, proven: true };
+      if (this.#checks >= this.#limit) return { ...first, proven: false };
+    }
+    return { ...first, proven: true };
+  }
+
+  #placed(): ReadonlyMap<number, number> {
+    return new Map(this.#entered.map((vm) => [vm, int(this.#ground.place, vm)]));
+  }
+
+  /** The hardest VMs first; VMs of one kind follow each other. */
+  #inOrder(): readonly number[] {
+    const { cluster, load } = this.#ground;
+    const { R, H, capacity, demand } = cluster;
+    const largest = Float64Array.from({ length: R }, (_, r) => {
+      let most = 0;
+      for (let h = 0; h < H; h++)
+        if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
+      return most;
+    });
+    const hard = new Map<number, number>();
+    for (const vm of this.#vms) {
+      let share = 0;
+      for (let r = 0; r < R; r++)
+        if (float(largest, r) > 0) share = Math.max(share, float(demand, vm * R + r) / float(largest, r));
+      for (let p = 0; p < (load?.policies ?? 0); p++) share = Math.max(share, load?.amount(vm, p) ?? 0);
+      const legal = this.#hosts.filter((host) => this.#mayHold(vm, host)).length;
+      hard.set(vm, legal === 0 ? Number.POSITIVE_INFINITY : share / legal);
+    }
+    const kind = new Map(this.#vms.map((vm) => [vm, this.#kindOf(vm)]));
+    return this.#vms.toSorted((a, b) => {
+      const [x, y] = [hard.get(a) ?? 0, hard.get(b) ?? 0];
+      if (x !== y) return y - x;
+      const [p, q] = [kind.get(a) ?? '', kind.get(b) ?? ''];
+      return p < q ? -1 : p > q ? 1 : a - b;
+    });
+  }
+
+  /** Whatever is on the host: kinds of VMs and hosts, and limits of units. */
+  #mayHold(vm: number, host: number): boolean {
+    const { cluster } = this.#ground;
+    const { keyLegal, vmKey, classes, hostClass, hostRefusal, units, R, demand } = cluster;
+    if (int(hostRefusal, host) !== 0) return false;
+    if (int(keyLegal, int(vmKey, vm) * classes + int(hostClass, host)) !== 0) return false;
+    if (units === null) return true;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      if (amount > 0 && !fitsUnits(units, host * R + r, amount)) return false;
+    }
+    return true;
+  }
+
+  /** VMs of one kind replace each other. A VM with a group, cells or loads is a kind of its own. */
+  #kindOf(vm: number): string {
+    const { R, demand, vmGroups, vmKey, numa } = this.#ground.cluster;
+    const alone = (vmGroups[vm]?.length ?? 0) > 0 || numa !== null || this.#ground.load !== undefined;
+    const own = alone ? ` ${vm}` : '';
+    return `${int(vmKey, vm)} ${demand.subarray(vm * R, vm * R + R).join()}${own}`;
+  }
+
+  /**
+   * At least this many VMs are stranded: of the VMs that are as large as a given one in a resource or load, the hosts hold only so many
+   * pieces of this size; and the smallest VMs must fit into the sum of what is free.
+   */
+  #leastStranded(vms: readonly number[]): number {
+    const { cluster, room, load } = this.#ground;
+    const { R, demand, hostRefusal } = cluster;
+    const open = this.#hosts.filter((host) => int(hostRefusal, host) === 0);
+    let least = vms.filter((vm) => !open.some((host) => this.#mayHold(vm, host))).length;
+    const offer = (amounts: readonly number[], free: readonly number[]): void => {
+      least = Math.max(least, mostStranded(amounts, free));
+    };
+    for (let r = 0; r < R; r++)
+      offer(
+        vms.map((vm) => float(demand, vm * R + r)),
+        open.map((host) => float(room.free, host * R + r)),
+      );
+    for (let p = 0; p < (load?.policies ?? 0); p++)
+      offer(
+        vms.map((vm) => load?.amount(vm, p) ?? 0),
+        open.map((host) => load?.left(host, p) ?? 0),
+      );
+    return least;
+  }
+
+  /** @param last the place in the list of hosts of the VM of the same kind before; -1 for the first one of its kind. */
+  #next(i: number, behind: number, left: number[], last: number): boolean {
+    const vm = this.#order[i];
+    if (vm === undefined) return true;
+    const following = this.#order[i + 1];
+    const same = following !== undefined && this.#kindOf(following) === this.#kindOf(vm);
+    for (const host of this.#hostsFor(vm, last)) {
+      if (this.#checks >= this.#limit) return false;
+      this.#enter(vm, host);
+      if (this.#next(i + 1, behind, left, same ? this.#hosts.indexOf(host) : -1)) return true;
+      this.#leave();
+    }
+    if (left.length >= behind || this.#checks >= this.#limit) return false;
+    left.push(vm);
+    // VMs of one kind: the others of it are left behind, too.
+    if (this.#next(i + 1, behind, left, same ? this.#hosts.length : -1)) return true;
+    left.pop();
+    return false;
+  }
+
+  #enter(vm: number, host: number): void {
+    this.#ground.room.arrive(vm, host);
+    this.#ground.place[vm] = host;
+    this.#ground.load?.add(vm, host, 1);
+    this.#entered.push(vm);
+  }
+
+  #leave(): void {
+    const vm = this.#entered.pop();
+    if (vm === undefined) return;
+    const host = int(this.#ground.place, vm);
+    this.#ground.load?.add(vm, host, -1);
+    this.#ground.room.depart(vm, host);
+    this.#ground.place[vm] = -1;
+  }
+
+  #fits(vm: number, host: number): boolean {
+    const { cluster, place, load } = this.#ground;
+    const { groups, vmGroups } = cluster;
+    this.#checks++;
+    const g = (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
+    if (g !== NO_REPAIR) {
+      let apart = false;
+      for (const other of item(groups, g).members) {
+        if (other === vm || int(place, other) < 0) continue;
+        apart = true;
+        if (place[other] === host) {
+          apart = false;
+          break;
+        }
+      }
+      if (apart) return false;
+    }
+    return this.#checker.refusal(vm, host, g) === 0 && (load === undefined || load.takes(vm, host));
+  }
+
+  /** Hosts that can take the VM, the fullest first; of hosts that are alike, one. */
+  #hostsFor(vm: number, last: number): number[] {
+    const { cluster, room } = this.#ground;
+    const { R, demand, hostClass } = cluster;
+    const seen = new Set<string>();
+    const found: { readonly host: number; readonly left: number }[] = [];
+    for (let i = Math.max(0, last); i < this.#hosts.length; i++) {
+      const host = item(this.#hosts, i);
+      if (!this.#fits(vm, host)) continue;
+      if (this.#alike) {
+        const alike = `${int(hostClass, host)} ${room.free.subarray(host * R, host * R + R).join()}`;
+        if (seen.has(alike)) continue;
+        seen.add(alike);
+      }
+      let left = 0;
+      for (let r = 0; r < R; r++) {
+        const amount = float(demand, vm * R + r);
+        const free = float(room.free, host * R + r);
+        if (amount > 0 && Number.isFinite(free)) left = Math.max(left, (free - amount) / amount);
+      }
+      found.push({ host, left });
+    }
+    return found.sort((a, b) => a.left - b.left || a.host - b.host).map(({ host }) => host);
+  }
+}
+
+/** A lower bound on the amounts that do not fit into what is free, of one resource. */
+function mostStranded(amounts: readonly number[], free: readonly number[]): number {
+  const wanted = amounts.filter((amount) => amount > 0).sort((a, b) => a - b);
+  let least = 0;
+  for (const size of new Set(wanted)) {
+    let pieces = 0;
+    for (const left of free) if (left >= size) pieces += Math.floor(left / size);
+    least = Math.max(least, wanted.filter((amount) => amount >= size).length - pieces);
+  }
+  let sum = 0;
+  for (const left of free) sum += Math.max(0, left);
+  let held = 0;
+  for (const amount of wanted) {
+    if (amount > sum) break;
+    sum -= amount;
+    held++;
+  }
+  return Math.max(least, wanted.length - held);
+}
