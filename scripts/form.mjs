@@ -102,6 +102,22 @@ function record() {
   writeFileSync(LIST, `${JSON.stringify(after, null, 2)}\n`);
 }
 
+/** Where decisions are made. */
+const CORE = ['facts', 'rules', 'placement', 'projections', 'cycle'].map((name) => `libs/${name}/src`);
+
+/** How often the code of decisions turns text into a time or a time into text: by the codecs of contracts, and past them. */
+function timeConversions() {
+  const found = { timeMs: 0, iso: 0, besides: 0 };
+  for (const path of CORE.flatMap((directory) => [...sources(directory)])) {
+    if (kindOf(path) !== 'source') continue;
+    const text = readFileSync(join(root, path), 'utf8');
+    found.timeMs += text.match(/\btimeMs\(/g)?.length ?? 0;
+    found.iso += text.match(/\biso(OrNull)?\(/g)?.length ?? 0;
+    found.besides += text.match(/Date\.parse\(|\.toISOString\(/g)?.length ?? 0;
+  }
+  return found;
+}
+
 function figures() {
   const over = {};
   for (const key of overLimits().keys()) {
@@ -112,8 +128,9 @@ function figures() {
   const total = { source: 0, tests: 0, testing: 0 };
   for (const size of Object.values(lines)) for (const kind of Object.keys(total)) total[kind] += size[kind];
   const arrows = Object.fromEntries(packages.map((directory) => [directory, arrowsOf(directory)]));
+  const times = timeConversions();
   const npmScripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts).length;
-  return { total, over, npmScripts, lines, arrows };
+  return { total, over, times, npmScripts, lines, arrows };
 }
 
 const [mode] = process.argv.slice(2);

@@ -262,7 +262,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'closed window ignored by the start rule',
     file: SLOTS,
-    find: 'if (startBefore !== undefined && nowMs >= Date.parse(startBefore))',
+    find: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore))',
     replace: 'if (startBefore !== undefined && nowMs < 0)',
   },
   {
@@ -349,8 +349,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'snapshot from before the end of a move planned',
     file: GATE,
-    find: 'Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;',
-    replace: 'Date.parse(memory.lastMoveEndAt) - 1e12;',
+    find: 'timeMs(memory.lastMoveEndAt) + options.settleSeconds * 1000;',
+    replace: 'timeMs(memory.lastMoveEndAt) - 1e12;',
   },
   {
     name: 'unreadable event ignored by the planner',

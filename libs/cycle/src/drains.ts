@@ -1,4 +1,4 @@
-import { completeEngineOptions, type EngineOptions, type Snapshot } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
 import { type AggregateState, expectedDuration } from '@kronos/projections';
 import { type Duration, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
@@ -39,7 +39,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
   const blockedBy = hostActBlocked(state, 'disable', false);
-  const holds = holdsOf(input.options, Date.parse(snapshot.time));
+  const holds = holdsOf(input.options, timeMs(snapshot.time));
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {
       const way = { from: host.host, destination: move.to, gib: gibOfMove(move) };

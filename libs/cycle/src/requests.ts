@@ -1,4 +1,4 @@
-import { type Actor, iso, type MigrationRequested, messageId } from '@kronos/contracts';
+import { type Actor, iso, type MigrationRequested, messageId, timeMs } from '@kronos/contracts';
 import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 /** Tasks of a released plan that nobody has started or ended. */
@@ -62,7 +62,7 @@ function request(
       attempt: task.attempt,
       destination: task.destination,
       notBefore: iso(task.notBeforeMs),
-      notAfter: iso(startBefore === undefined ? lastStartMs : Math.min(lastStartMs, Date.parse(startBefore))),
+      notAfter: iso(startBefore === undefined ? lastStartMs : Math.min(lastStartMs, timeMs(startBefore))),
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Reason } from '@kronos/contracts';
+import { type Reason, timeMs } from '@kronos/contracts';
 import { noWaits, type Waits, waitLimit } from '@kronos/rules';
 import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
@@ -129,8 +129,8 @@ const waitsOf = ({ waits }: Memory): Waits =>
           waits.open === null
             ? null
             : {
-                sinceMs: Date.parse(waits.open.since),
-                untilMs: Date.parse(waits.open.until),
+                sinceMs: timeMs(waits.open.since),
+                untilMs: timeMs(waits.open.until),
                 plannedMs: waits.open.plannedMs,
               },
         days: waits.days,

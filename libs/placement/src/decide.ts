@@ -3,6 +3,7 @@ import {
   completeEngineOptions,
   type Decision,
   type EngineOptions,
+  iso,
   type Reason,
   type Snapshot,
   type Step,
@@ -163,7 +164,7 @@ function planOf(state: State, { after }: Completed, steps: Step[]): NonNullable<
     mode === 'spread' && before.combined !== null && reached.combined !== null
       ? quality(observed.cluster, budget, before.combined, reached.combined)
       : { lowerBound: null, shareOfPossible: null };
-  const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
+  const until = window.untilMs === null ? null : iso(window.untilMs);
   const loads = loadsOf(observed.cluster, steps);
   const windowed = isLimited(state, steps) && (!window.open || until !== null);
   return {

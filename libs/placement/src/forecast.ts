@@ -1,5 +1,5 @@
 /** Forecasts the hosts' values within the horizon, from the values of their VMs at this time of former days. */
-import { type CompleteEngineOptions, type Reason, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
+import { type CompleteEngineOptions, iso, type Reason, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 import { durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
@@ -247,7 +247,7 @@ export function againstPlan(verdict: Verdict, now: number, limitMs: number, move
   if (useless < AGREEING * days) return null;
   // By then the imbalance has ended on all of these days, or the plan would have helped: there is no reason to wait longer.
   const seconds = Math.max(Math.ceil(verdict.with), passesAfterSeconds ?? 0);
-  const until = new Date(Math.min(limitMs, now + 1000 * seconds)).toISOString();
+  const until = iso(Math.min(limitMs, now + 1000 * seconds));
   const figures = `the time above a threshold within the horizon would be ${minutes(verdict.with)} with the plan (${moves} moves in ${minutes(verdict.effectSeconds)}) and ${minutes(verdict.without)} without`;
   const detail = {
     days,
@@ -260,7 +260,7 @@ export function againstPlan(verdict: Verdict, now: number, limitMs: number, move
     until,
   };
   if (passesAfterSeconds !== null && passes >= AGREEING * days) {
-    const last = new Date(now + passesAfterSeconds * 1000).toISOString();
+    const last = iso(now + passesAfterSeconds * 1000);
     const text = `on ${passes} of ${days} former days like this one the imbalance passed by itself, at the latest by ${last}; ${figures}; Kronos waits until ${until}`;
     return { code: 'expected-to-pass', text, detail: { ...detail, passesBy: last } };
   }

@@ -1,4 +1,4 @@
-import { byText, type EngineOptions, iso, type Reason, type Snapshot } from '@kronos/contracts';
+import { byText, type EngineOptions, iso, type Reason, type Snapshot, timeMs } from '@kronos/contracts';
 import { aggregateCooldown, approval, type CooldownFacts, type ProposalFacts } from '@kronos/rules';
 import type { ReasonCode } from './reasons.ts';
 import type { Memory } from './snapshot/memory.ts';
@@ -36,8 +36,8 @@ export function gatesShut(
   }
   for (const reason of seen) gates.push({ reason, passable: false });
   if (memory.lastMoveEndAt !== null) {
-    const settled = Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;
-    if (Date.parse(snapshot.observedFrom) < settled)
+    const settled = timeMs(memory.lastMoveEndAt) + options.settleSeconds * 1000;
+    if (timeMs(snapshot.observedFrom) < settled)
       shut(
         'settling',
         `a move ended at ${memory.lastMoveEndAt}; the next plan needs a snapshot from ${iso(settled)} or later`,
@@ -101,16 +101,14 @@ const CAUSES = { released: 'release', rejected: 'rejection', expired: 'expiry' }
 function proposalFacts({ waitingPlan }: Memory): ProposalFacts | null {
   if (waitingPlan === null) return null;
   const { planId, proposedAt, approvalTtlSeconds } = waitingPlan;
-  return { planId, proposedAtMs: Date.parse(proposedAt), approvalTtlSeconds };
+  return { planId, proposedAtMs: timeMs(proposedAt), approvalTtlSeconds };
 }
 
 function cooldownFacts({ lastRelease, lastRefusal }: Memory, waiting: ProposalFacts | null): CooldownFacts {
   return {
-    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, atMs: Date.parse(lastRelease.at) },
+    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, atMs: timeMs(lastRelease.at) },
     lastRefusal:
-      lastRefusal === null
-        ? null
-        : { planId: lastRefusal.planId, atMs: Date.parse(lastRefusal.at), how: lastRefusal.how },
+      lastRefusal === null ? null : { planId: lastRefusal.planId, atMs: timeMs(lastRefusal.at), how: lastRefusal.how },
     waiting,
   };
 }

@@ -1,12 +1,12 @@
 /** The effect of migration windows on a plan. */
-import type { EngineOptions, Reason, Step } from '@kronos/contracts';
+import { type EngineOptions, iso, type Reason, type Step } from '@kronos/contracts';
 import { type WindowState, windowText } from '@kronos/rules';
 import type { Observed } from './snapshot/observe.ts';
 
 /** The reason of a plan that is not released outside the window. @param moves the plan in words */
 export function plannedReason(moves: string, window: WindowState): Reason {
   const blocked = windowText(window);
-  const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
+  const until = window.untilMs === null ? null : iso(window.untilMs);
   return blocked === null
     ? { code: 'planned', text: moves }
     : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
@@ -26,6 +26,6 @@ export function withinWindows(
       window.untilMs ?? Number.POSITIVE_INFINITY,
       vmWindowEnds.get(step.serverId) ?? Number.POSITIVE_INFINITY,
     );
-    return Number.isFinite(end) ? { ...step, startBefore: new Date(end).toISOString() } : step;
+    return Number.isFinite(end) ? { ...step, startBefore: iso(end) } : step;
   });
 }

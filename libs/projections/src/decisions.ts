@@ -1,5 +1,5 @@
 /** Decisions of the planner, and their effect on plans. */
-import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
+import { type LogEventOf, snapshotTimeMs, timeMs } from '@kronos/contracts';
 import { afterDecision, afterMeasurement, type Judged } from '@kronos/rules';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
@@ -70,7 +70,7 @@ function judgedBy({ outcome, reason, before, warnings }: LogEventOf<'cycle.decid
         ? null
         : {
             // An earlier version waited without an end.
-            untilMs: typeof until === 'string' ? Date.parse(until) : atMs,
+            untilMs: typeof until === 'string' ? timeMs(until) : atMs,
             plannedMs: typeof secondsWithPlan === 'number' ? 1000 * secondsWithPlan : 0,
           },
     above: outcome === 'gated' ? null : before.policies.some(({ detected }) => detected),
@@ -135,7 +135,7 @@ const waitsSeconds = (
   window: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>['window'],
   atMs: number,
 ): number =>
-  window?.until == null ? ttlSeconds : Math.min(ttlSeconds, Math.max(0, Date.parse(window.until) - atMs) / 1000);
+  window?.until == null ? ttlSeconds : Math.min(ttlSeconds, Math.max(0, timeMs(window.until) - atMs) / 1000);
 
 /**
  * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same

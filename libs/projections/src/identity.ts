@@ -1,4 +1,4 @@
-import type { InstallationCreated, LogMark } from '@kronos/contracts';
+import { type InstallationCreated, iso, type LogMark } from '@kronos/contracts';
 
 /** One `installation.created` of the log. */
 export type Installation = {
@@ -77,7 +77,7 @@ const name = (id: string | null): string => (id === null ? 'a log without an ins
 /** For people: the contradiction, and the remedy. */
 export function describeContradiction(identity: LogIdentity, { kind, witness }: Contradiction): string {
   const current = inForce(identity);
-  const seen = `${witness.source} has seen event ${witness.sequence} of ${name(witness.installationId)} (${new Date(witness.seenAtMs).toISOString()})`;
+  const seen = `${witness.source} has seen event ${witness.sequence} of ${name(witness.installationId)} (${iso(witness.seenAtMs)})`;
   const is = `KRONOS_LOG is of ${name(current?.id ?? null)} and ends at event ${identity.lastSequence}`;
   return `${kind === 'other' ? 'KRONOS_LOG is another log than the one that was seen before' : 'KRONOS_LOG has lost events'}: ${seen}; ${is}`;
 }

@@ -1,4 +1,4 @@
-import type { EngineOptions, Reason } from '@kronos/contracts';
+import { type EngineOptions, type Reason, timeMs } from '@kronos/contracts';
 import { type Caps, capReached, countSlots, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { quarantined } from './quarantine.ts';
@@ -110,7 +110,7 @@ export function mayStart(
     return end('no-options', 'the log names no options for this plan: how long it holds is unknown');
   if (nowMs > expiresMs) return end('expired', 'the plan is too old to start this move', { notAfterMs: expiresMs });
   const { startBefore } = task.step;
-  if (startBefore !== undefined && nowMs >= Date.parse(startBefore))
+  if (startBefore !== undefined && nowMs >= timeMs(startBefore))
     return end('window-closed', `its window closed at ${startBefore}`, { startBefore });
   for (const id of task.step.dependsOn) {
     const before = state.tasks.get(id);

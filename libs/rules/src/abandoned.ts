@@ -1,3 +1,5 @@
+import { timeMs } from '@kronos/contracts';
+
 /** Rows of Nova's migrations that nobody works on any more. Pure. */
 
 /**
@@ -27,7 +29,7 @@ type Seen = { readonly cellDown: boolean; readonly host: string | null; readonly
 export function isAbandoned(row: Row, server: Seen | undefined, nowMs: number): boolean {
   if (row.type !== 'live-migration' || !AT_WORK.has(row.status)) return false;
   if (server === undefined || server.cellDown || server.host === null || server.taskState !== null) return false;
-  const changedMs = Date.parse(row.updatedAt ?? row.createdAt);
+  const changedMs = timeMs(row.updatedAt ?? row.createdAt);
   // A time that cannot be read proves nothing: the row counts.
   return nowMs - changedMs >= ABANDONED_AFTER_MS;
 }

@@ -1,5 +1,5 @@
 /** The times at which moves may start: weekly windows and blackouts, in the local time of one zone. */
-import { DAY_MS } from '@kronos/contracts';
+import { DAY_MS, iso } from '@kronos/contracts';
 
 /**
  * The changes of a time zone, as data. It is part of the recorded options, so that a replay needs no time zone database and
@@ -247,7 +247,7 @@ export function serverWindow(windows: readonly string[], timezone: TimeZoneRules
 /** Why nothing starts, in words; null while it is open. */
 export function windowText({ closedBy, untilMs }: WindowState): string | null {
   if (closedBy === null) return null;
-  const until = untilMs === null ? 'for good: no window opens again' : `until ${new Date(untilMs).toISOString()}`;
+  const until = untilMs === null ? 'for good: no window opens again' : `until ${iso(untilMs)}`;
   return closedBy.kind === 'blackout'
     ? `blocked by the blackout ${closedBy.text} ${until}`
     : closedBy.kind === 'window'

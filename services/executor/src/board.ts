@@ -1,6 +1,6 @@
 /** The tasks of one aggregate that wait for their start in this process. */
 import type { Cancel } from '@kronos/clock';
-import { type Reason, type StoredEvent, subject } from '@kronos/contracts';
+import { type Reason, type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
@@ -191,7 +191,7 @@ export class StartBoard {
     let soonest = now.wall + LONGEST_SLEEP_MS;
     for (const waiter of whom === 'all' ? [...this.#waiting] : whom.filter((each) => each.waits)) {
       const { task } = waiter;
-      const expiredMs = Date.parse(task.notAfter) + 1;
+      const expiredMs = timeMs(task.notAfter) + 1;
       // One that has expired already and may not end yet waits for a change of the log.
       if (expiredMs > now.wall) soonest = Math.min(soonest, expiredMs);
       if (this.#granted.has(task.taskId)) continue;
@@ -288,6 +288,6 @@ function heldBack(state: AggregateState, task: Task, held: Slots, caps: AllCaps,
     facts.closeAsked === null &&
     // It ends: moves between cells are off.
     (facts.step.phase !== 'cell' || caps.cells !== undefined) &&
-    Date.parse(task.notAfter) > nowMs;
+    timeMs(task.notAfter) > nowMs;
   return unchanged ? capOf(held, facts, task.destination, caps) : null;
 }

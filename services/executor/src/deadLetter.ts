@@ -1,5 +1,5 @@
 /** Messages that cannot be read as tasks. */
-import { type Actor, type MigrationFailed, messageId } from '@kronos/contracts';
+import { type Actor, iso, type MigrationFailed, messageId } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 import { reason } from './failure.ts';
 
@@ -30,7 +30,7 @@ export function deadLetterEvent(
     type: 'migration.failed',
     version: 1,
     id: messageId.ended(taskId, attempt),
-    time: new Date(origin.nowMs).toISOString(),
+    time: iso(origin.nowMs),
     aggregate: dead.aggregate,
     by: origin.by,
     correlationId: facts?.planId ?? taskId,

@@ -1,5 +1,13 @@
 /** The steps of an executor for a drain, and their events. Pure: the inputs are facts of the log, an answer of Nova and a time. */
-import { type Actor, disabledReasonOf, type HostAct, type HostEvent, messageId, type Reason } from '@kronos/contracts';
+import {
+  type Actor,
+  disabledReasonOf,
+  type HostAct,
+  type HostEvent,
+  iso,
+  messageId,
+  type Reason,
+} from '@kronos/contracts';
 import { type ComputeService, HttpError, NotSent, type Nova, Unauthorized } from '@kronos/openstack';
 import type { DrainFacts } from '@kronos/projections';
 import { judgeService } from '@kronos/rules';
@@ -29,7 +37,7 @@ export const hostEvent = (aggregate: string, { type, id, data }: HostEventBody, 
     type,
     version: 1,
     id,
-    time: new Date(nowMs).toISOString(),
+    time: iso(nowMs),
     aggregate,
     by,
     correlationId: data.drainId,

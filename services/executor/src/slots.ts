@@ -1,4 +1,4 @@
-import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
+import { iso, type LogEvent, type UnreadableEvent } from '@kronos/contracts';
 import { taskReasonOf } from '@kronos/facts';
 import {
   type AggregateState,
@@ -81,7 +81,7 @@ function judgeDestination(
   const until = options === undefined ? null : hostBroken(state, destination, nowMs, options);
   if (until === null) return { kind: 'start' };
   const text = `${destination} is out as a destination after failures that were its fault`;
-  const detail = { until: new Date(until).toISOString() };
+  const detail = { until: iso(until) };
   return end(failureFor('host-broken', { errorType: 'PreFlightError', text, detail }));
 }
 

@@ -1,5 +1,5 @@
 /** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
-import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
+import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR, timeMs } from '@kronos/contracts';
 import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
 import {
   type Ended,
@@ -77,7 +77,7 @@ function nextAttempt(
   if (destination === null) return null;
   const wait = Math.min(options.retryBackoffMs * 2 ** (attempt - 1), options.retryBackoffMaxMs);
   const notBeforeMs = failure.fault === 'destination' ? at.wall : at.wall + wait;
-  if (notBeforeMs >= Date.parse(task.notAfter)) return null;
+  if (notBeforeMs >= timeMs(task.notAfter)) return null;
   return { attempt: attempt + 1, destination, notBeforeMs };
 }
 

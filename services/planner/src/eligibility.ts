@@ -1,4 +1,4 @@
-import type { EngineOptions, Reason, SnapshotTaken } from '@kronos/contracts';
+import { type EngineOptions, type Reason, type SnapshotTaken, timeMs } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 
 /** Whether a snapshot is to be decided; if not, why. `alarm`: the operator has to mend something. */
@@ -58,7 +58,7 @@ export function eligibility(
 ): Eligibility {
   const { snapshotId, purpose, intervalSeconds } = taken.data;
   if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
-  const takenMs = Date.parse(taken.time);
+  const takenMs = timeMs(taken.time);
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
   const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);
   if (decided !== null) return decided;

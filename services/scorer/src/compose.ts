@@ -1,5 +1,5 @@
 /** Makes the snapshot that a request asks for out of one observation. */
-import type { Snapshot } from '@kronos/contracts';
+import { iso, type Snapshot } from '@kronos/contracts';
 import {
   assemble,
   type Capacity,
@@ -68,8 +68,8 @@ export function createCompose(
         purpose: request.purpose,
         cycle: request.cycle ?? cycleAt(observation.fromMs, settings.intervalMs),
         intervalSeconds: settings.intervalMs / 1000,
-        observedFrom: new Date(observation.fromMs).toISOString(),
-        time: new Date(clock.now()).toISOString(),
+        observedFrom: iso(observation.fromMs),
+        time: iso(clock.now()),
       },
       aggregate,
       scope: settings.scope,
@@ -108,7 +108,7 @@ export function createCompose(
     const read = { ...cells, settings: settings.cells, home, others, lists, index };
     const reading = await readCells(read, deps.nova, deps.neutron, signal);
     // The last read ended now.
-    return { ...home, time: new Date(clock.now()).toISOString(), cells: reading };
+    return { ...home, time: iso(clock.now()), cells: reading };
   }
 
   return { snapshot, capacities: () => capacities };

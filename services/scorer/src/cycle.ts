@@ -1,6 +1,6 @@
 /** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
 import type { Clock } from '@kronos/clock';
-import { ALL, type Control, type SnapshotTaken, subject } from '@kronos/contracts';
+import { ALL, type Control, iso, type SnapshotTaken, subject, timeMs } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
 import type { Check, Instruments, Logger } from '@kronos/telemetry';
 import { commandRequests, cycleRequest, type SnapshotRequest } from './requests.ts';
@@ -60,7 +60,7 @@ export function createCycle(deps: CycleDeps): Cycle {
     seen.note(message, sequence);
     newestMs.set(message.aggregate, storedAt);
     if (message.by.instance === deps.instance) {
-      skewMs = Date.parse(message.time) - storedAt;
+      skewMs = timeMs(message.time) - storedAt;
       metrics.clockSkew.set(skewMs / 1000, {});
     }
     bell.ring();
@@ -178,7 +178,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       if (late.length === 0) return { ok: true };
       const parts = late.map((aggregate) => {
         const at = newestMs.get(aggregate);
-        const text = at === undefined ? 'no snapshot' : `no snapshot since ${new Date(at).toISOString()}`;
+        const text = at === undefined ? 'no snapshot' : `no snapshot since ${iso(at)}`;
         return { code: 'snapshot-late', part: aggregate, text };
       });
       return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };

@@ -1,7 +1,7 @@
 /** The messages of kronos.inventory: the newest one of each host, and how the next one is written. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '@kronos/clock';
-import { type Actor, type InventoryReported, messageId, subject } from '@kronos/contracts';
+import { type Actor, type InventoryReported, iso, messageId, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog } from '@kronos/eventlog';
 import type { HostReport, StoredReport } from '@kronos/inventory';
 import { createLimiter } from '@kronos/observation';
@@ -48,7 +48,7 @@ export function hostReports(deps: {
       const before = newest.get(host) ?? null;
       const report = next(before);
       if (report === null) return;
-      const time = new Date(clock.now()).toISOString();
+      const time = iso(clock.now());
       const id = messageId.inventory(host, report.after, digest);
       const message: InventoryReported = {
         type: 'inventory.reported',

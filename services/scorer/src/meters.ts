@@ -1,5 +1,5 @@
 /** The metrics and log lines of a snapshot. */
-import { queryUses, readingOf, type Snapshot, summaryOf } from '@kronos/contracts';
+import { queryUses, readingOf, type Snapshot, summaryOf, timeMs } from '@kronos/contracts';
 import type { Duration, KeepServers, Part } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
@@ -62,8 +62,8 @@ export function measure(metrics: Instruments, snapshot: Snapshot, options: { rea
   for (const [state, count] of Object.entries({ up, ...out }))
     metrics.hosts.set(count, { aggregate, state: state as 'up' | keyof typeof out });
   metrics.servers.set(snapshot.servers.length, { aggregate });
-  const checked = hosts.flatMap(({ listing }) => (listing === undefined ? [] : [Date.parse(listing.checkedAt)]));
-  const ageMs = Date.parse(snapshot.time) - Math.min(...checked);
+  const checked = hosts.flatMap(({ listing }) => (listing === undefined ? [] : [timeMs(listing.checkedAt)]));
+  const ageMs = timeMs(snapshot.time) - Math.min(...checked);
   metrics.inventoryAge.set(checked.length === 0 ? Number.NaN : Math.max(0, ageMs) / 1000, { aggregate });
   const sources = { api: 0, changes: 0, notifications: 0 };
   for (const { listing } of hosts) if (listing !== undefined) sources[listing.from]++;

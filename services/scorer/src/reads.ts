@@ -1,7 +1,7 @@
 /** What the scorer cannot read now: the readiness checks `openstack` and `prometheus`, and the log lines of calls that hang. Pure. */
 
 import type { CallInProgress } from '@kronos/connect';
-import { type FailingPart, partCodes } from '@kronos/contracts';
+import { type FailingPart, iso, partCodes } from '@kronos/contracts';
 import {
   type Answer,
   type Capacity,
@@ -65,7 +65,7 @@ const hangingPart = (one: HangingCall, nowMs: number): FailingPart => ({
   code: partCodes.callInProgress,
   part: one.service,
   text: one.call,
-  since: new Date(nowMs - one.ageMs).toISOString(),
+  since: iso(nowMs - one.ageMs),
 });
 
 /** Fails with these parts; passes without any. */

@@ -1,13 +1,14 @@
-import type {
-  CellFacts,
-  CellFlavor,
-  CellsAsked,
-  CompleteEngineOptions,
-  HostObservation,
-  Reason,
-  ServerGroup,
-  ServerObservation,
-  Snapshot,
+import {
+  type CellFacts,
+  type CellFlavor,
+  type CellsAsked,
+  type CompleteEngineOptions,
+  type HostObservation,
+  type Reason,
+  type ServerGroup,
+  type ServerObservation,
+  type Snapshot,
+  timeMs,
 } from '@kronos/contracts';
 import { traitsOf } from '@kronos/facts';
 import { entry, float, int, item } from '../base/array.ts';
@@ -234,7 +235,7 @@ function candidatesOf(
   const seen = new Set<string>();
   const candidates: Candidate[] = [];
   for (const { snapshot, memory, options } of input.aggregates) {
-    const now = Date.parse(snapshot.time);
+    const now = timeMs(snapshot.time);
     const windowOf = vmWindows(options, now);
     const moving = new Set(snapshot.migrations.map(({ serverId }) => serverId));
     for (const server of snapshot.servers) {
@@ -267,7 +268,7 @@ function clusterOf(
   const hosts = [...places.values()].map((place): HostPart => {
     const { aggregate, host } = place;
     const { options } = aggregate;
-    const now = Date.parse(aggregate.snapshot.time);
+    const now = timeMs(aggregate.snapshot.time);
     const ground = hostGround(host, aggregate.memory, options, now);
     const unknownCell = cellOf(place) === null ? 'cell-unknown' : null;
     return {

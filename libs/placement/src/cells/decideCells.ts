@@ -3,12 +3,14 @@ import {
   type CompleteEngineOptions,
   completeEngineOptions,
   type EngineOptions,
+  iso,
   MAX_PROPOSED_STEPS,
   type ProposalDecision,
   type Reason,
   type Snapshot,
   type Step,
   taskId,
+  timeMs,
 } from '@kronos/contracts';
 import { migrationWindow, type WindowState } from '@kronos/rules';
 import { aggregateGates } from '../gate.ts';
@@ -79,7 +81,7 @@ export function decideCells(input: DecideCellsInput): ProposalDecision {
   const rest = { refused: [...plan.refused], refusals, left: plan.left };
   if (plan.steps.length === 0) return end('quiet', reasonOf('cells-none', {}), rest);
 
-  const now = Date.parse(snapshot.time);
+  const now = timeMs(snapshot.time);
   const window = migrationWindow(options, now);
   const startBefore = windowEnds(snapshot, window, options, now);
   const steps = plan.steps.map((step, i) => stepOf(step, i + 1, planId, snapshot, startBefore));
@@ -113,7 +115,7 @@ function windowEnds(
       window.open ? (window.untilMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY,
       ownEnd ?? Number.POSITIVE_INFINITY,
     );
-    return Number.isFinite(end) ? new Date(end).toISOString() : null;
+    return Number.isFinite(end) ? iso(end) : null;
   };
 }
 

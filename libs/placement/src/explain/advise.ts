@@ -7,6 +7,7 @@ import {
   hostReadingOf,
   type Policy,
   type Snapshot,
+  timeMs,
 } from '@kronos/contracts';
 import { checkMove } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
@@ -301,7 +302,7 @@ const lasting: readonly ReasonCode[] = [
 /** VMs that no host would take even if all were up, enabled and empty, by the reason. */
 function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
   if (snapshot.hosts.length < 2) return [];
-  const now = Date.parse(snapshot.time);
+  const now = timeMs(snapshot.time);
   const idle = { ...completeEngineOptions(options) };
   const best: Snapshot = {
     ...snapshot,

@@ -1,4 +1,4 @@
-import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
+import { type EngineOptions, type HostObservation, iso, type ServerObservation, timeMs } from '@kronos/contracts';
 import { type Device, deviceOfClaim, deviceOfSpec, isUp, livePowerState, powerStateName } from '@kronos/facts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
@@ -7,13 +7,11 @@ import type { Memory } from './memory.ts';
 /** The reason of a refusal, with its facts. */
 export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
-const ms = (iso: string): number => Date.parse(iso);
-
 /** The one place that drops VMs because of their history. */
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
-  const causes = own(memory.quarantines, id)?.map(({ cause, at, seconds }) => ({ cause, atMs: ms(at), seconds }));
+  const causes = own(memory.quarantines, id)?.map(({ cause, at, seconds }) => ({ cause, atMs: timeMs(at), seconds }));
   const quarantined = quarantine(causes ?? [], now, options);
   if (quarantined !== null) {
     const { cause, sinceMs, untilMs } = quarantined;
@@ -22,7 +20,7 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
       detail: { cause, since: iso(sinceMs), ...(untilMs === null ? {} : { until: iso(untilMs) }) },
     };
   }
-  const cooling = instanceCooldown((own(memory.releases, id) ?? []).map(ms), now, options);
+  const cooling = instanceCooldown((own(memory.releases, id) ?? []).map(timeMs), now, options);
   if (cooling !== null) return { code: 'vm-cooling-down', detail: { until: iso(cooling) } };
   return null;
 }

@@ -1,4 +1,4 @@
-import type { Snapshot } from '@kronos/contracts';
+import { type Snapshot, timeMs } from '@kronos/contracts';
 
 /**
  * The history that a decision needs: facts and their times, never deadlines. `decide` applies the durations of its own options.
@@ -103,7 +103,7 @@ export type InFlightTask = {
 export const decisionMs = (
   { time }: Pick<Snapshot, 'time'>,
   { lastDecidedTime }: Pick<Memory, 'lastDecidedTime'>,
-): number => (lastDecidedTime === null ? Date.parse(time) : Math.max(Date.parse(time), Date.parse(lastDecidedTime)));
+): number => (lastDecidedTime === null ? timeMs(time) : Math.max(timeMs(time), timeMs(lastDecidedTime)));
 
 /** The memory of an aggregate of which nothing is known yet. */
 export const emptyMemory: Memory = {

@@ -1,10 +1,12 @@
-import type {
-  CompleteEngineOptions,
-  EngineOptions,
-  HostObservation,
-  Reason,
-  ServerObservation,
-  Snapshot,
+import {
+  type CompleteEngineOptions,
+  type EngineOptions,
+  type HostObservation,
+  iso,
+  type Reason,
+  type ServerObservation,
+  type Snapshot,
+  timeMs,
 } from '@kronos/contracts';
 import { isUp, traitsOf } from '@kronos/facts';
 import { asksForCpu, cellNeedsOf, hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
@@ -237,7 +239,7 @@ function hostCellsOf({ topology, inventory }: HostObservation): Pick<HostPart, '
 /** Whether Nova had made the claim of an unfinished move when the snapshot was observed. */
 export const claimSeen = (task: InFlightTask, snapshot: Snapshot): boolean =>
   task.startedAt !== null &&
-  Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+  timeMs(task.startedAt) <= timeMs(snapshot.observedFrom) &&
   snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === task.destination);
 
 /** The unfinished moves of a server, in their order: a parked server has two. */
@@ -292,8 +294,8 @@ function tooYoung(
 ): Ground | null {
   if (minInstanceAgeSeconds === 0) return null;
   if (server.createdAt === null) return { code: 'vm-too-young', detail: { minAgeSeconds: minInstanceAgeSeconds } };
-  const end = Date.parse(server.createdAt) + 1000 * minInstanceAgeSeconds;
-  return now < end ? { code: 'vm-too-young', detail: { until: new Date(end).toISOString() } } : null;
+  const end = timeMs(server.createdAt) + 1000 * minInstanceAgeSeconds;
+  return now < end ? { code: 'vm-too-young', detail: { until: iso(end) } } : null;
 }
 
 /** The effect of a VM's own windows. */
@@ -318,7 +320,7 @@ export function vmWindows(options: CompleteEngineOptions, now: number): (server:
         ...NO_WINDOW,
         hard: { code: 'vm-window-unreadable', detail: { windows: text, problem: window.problem } },
       };
-    const until = window.untilMs === null ? {} : { until: new Date(window.untilMs).toISOString() };
+    const until = window.untilMs === null ? {} : { until: iso(window.untilMs) };
     const closed: Ground = { code: 'vm-outside-window', detail: { windows: text, ...until } };
     return { ...NO_WINDOW, [evacuationIgnoresWindows ? 'soft' : 'hard']: closed };
   };
@@ -342,9 +344,9 @@ export function hostGround(host: HostObservation, memory: Memory, options: Engin
   if (forcedDown) return is('host-forced-down');
   if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
   if (memory.draining?.includes(host.name) === true) return is('host-draining');
-  const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => Date.parse(at));
+  const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => timeMs(at));
   const brokenUntil = hostBreaker(failures, now, options);
-  if (brokenUntil !== null) return is('host-broken', { until: new Date(brokenUntil).toISOString() });
+  if (brokenUntil !== null) return is('host-broken', { until: iso(brokenUntil) });
   if (host.inventory === null) return is('host-capacity-unknown');
   return null;
 }
