@@ -170,6 +170,7 @@ const nightly = inOrder(
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
+  tests('release', ['installs'], 60, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),
   check('mutations', script('trial', 'test/mutations/run.ts'), 240),

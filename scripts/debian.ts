@@ -4,6 +4,7 @@ import {
   chmodSync,
   cpSync,
   existsSync,
+  globSync,
   lutimesSync,
   mkdirSync,
   readdirSync,
@@ -73,7 +74,11 @@ exit 0
 const POSTRM = `#!/bin/sh
 set -e
 if [ "$1" = purge ]; then
-  rm -rf /etc/kronos/secrets
+  rm -rf /etc/kronos /etc/systemd/system/kronos.target.wants
+  rm -f /etc/systemd/system/multi-user.target.wants/kronos.target
+  if [ -e /var/lib/kronos ]; then
+    echo "kronos: /var/lib/kronos stays, because the archive in it can be the only copy of the log"
+  fi
 fi
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true
@@ -122,7 +127,7 @@ export async function debianPackage(input: DebianInput): Promise<string> {
   programs(input, tree);
   put('usr/bin/kronos', WRAPPER, 0o755);
   for (const alias of ALIASES) symlinkSync('kronos', join(tree, 'usr/bin', `kronos-${alias}`));
-  for (const unit of readdirSync(join(root, 'deploy/systemd')))
+  for (const unit of globSync('**/*.{service,target,conf}', { cwd: join(root, 'deploy/systemd') }))
     put(`usr/lib/systemd/system/${unit}`, unitText(read(`deploy/systemd/${unit}`)));
   put('etc/kronos/kronos.conf', read('deploy/etc/kronos.conf.sample'));
   put('etc/kronos/policies.yaml', read('deploy/etc/policies.yaml.sample'));
@@ -229,7 +234,7 @@ Architecture: ${architecture}
 Maintainer: Kronos <kronos@localhost>
 Installed-Size: ${kib}
 Depends: libatomic1, libc6 (>= 2.28), libgcc-s1, libstdc++6
-Recommends: nats-server
+Suggests: nats-server (>= 2.12.3)
 Section: admin
 Priority: optional
 Description: balance the hosts of an OpenStack cloud

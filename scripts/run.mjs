@@ -9,6 +9,7 @@
 //   node scripts/run.mjs cluster [vitest arguments]     the tests with three NATS servers
 //   node scripts/run.mjs console [vitest arguments]     the tests of the console in a Chromium (Debian or Ubuntu)
 //   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
+//   node scripts/run.mjs installs [vitest arguments]    the files of a release, installed on systems of their own (root; Debian or Ubuntu)
 //   node scripts/run.mjs release DIRECTORY              what a release consists of: docs/releasing.md
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
 //   node scripts/run.mjs trial FILE [arguments]         a long test that is no test of vitest: faults, soak, simulation
@@ -91,6 +92,7 @@ const tasks = {
   cluster: () => suite('cluster'),
   console: () => suite('console'),
   containers: () => suite('containers'),
+  installs: () => suite('release'),
   release: () => run(node, ['scripts/release.ts', ...args], env),
   generate: () => run(node, ['scripts/generate.ts'], env),
   trial: () => test(args),
