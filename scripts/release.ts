@@ -24,6 +24,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { ARCHITECTURES, debianPackage } from './debian.ts';
+import { releaseNotes } from './releaseNotes.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -66,8 +67,7 @@ if (chart.version !== version || chart.appVersion !== version)
   refuse(
     `deploy/helm/kronos/Chart.yaml has version ${chart.version} and appVersion ${chart.appVersion}, package.json has ${version}: make them equal`,
   );
-if (!read('CHANGELOG.md').includes(`## [${version}]`))
-  refuse(`CHANGELOG.md has no section [${version}]: name the section of this release so`);
+const notes = notesOf(version);
 mkdirSync(out, { recursive: true });
 
 const work = mkdtempSync(join(tmpdir(), 'kronos-release-'));
@@ -89,12 +89,21 @@ try {
 } finally {
   rmSync(work, { recursive: true, force: true });
 }
+writeFileSync(join(out, `kronos-${version}.notes.md`), notes);
 writeFileSync(join(out, `kronos-${version}.provenance.json`), provenance());
 const sums = digests().map(({ name, sha256 }) => `${sha256}  ${name}\n`);
 writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
 if (given.sign !== undefined)
   execFileSync('ssh-keygen', ['-q', '-Y', 'sign', '-f', given.sign, '-n', 'kronos-release', join(out, 'SHA256SUMS')]);
 process.stdout.write(sums.join(''));
+
+function notesOf(of: string): string {
+  try {
+    return releaseNotes(read('CHANGELOG.md'), of);
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+}
 
 function digests(): { readonly name: string; readonly sha256: string }[] {
   const digest = (name: string) =>

@@ -30,6 +30,7 @@ describe('npm run release', () => {
   it('writes the packages, the bill of materials and the checksums of all of them', () => {
     const files = [
       `kronos-${version}.cdx.json`,
+      `kronos-${version}.notes.md`,
       `kronos-${version}.provenance.json`,
       `kronos-${version}.tgz`,
       `kronos-chart-${version}.tgz`,
