@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +49,7 @@ describe.skipIf(none !== null)(
 
     beforeAll(async () => {
       makeRelease(files);
-      const tree = await debianTree('systemd', ['systemd', 'systemd-sysv', 'dbus']);
+      const tree = await debianTree();
       machine = await boot(tree, join(directory, 'system'));
       copyFileSync(join(files, name), join(machine.directory, 'root', name));
       const { path } = await findNatsServer('newest');
@@ -59,16 +58,6 @@ describe.skipIf(none !== null)(
     afterAll(async () => {
       await machine?.stop();
       rmSync(directory, { recursive: true, force: true });
-    });
-
-    it('lintian finds nothing', async () => {
-      const tree = await debianTree('lintian', ['lintian']);
-      copyFileSync(join(files, name), join(tree, 'tmp', name));
-      const args = [tree, 'lintian', '--allow-root', '--fail-on', 'error,warning', join('/tmp', name)];
-      expect(execFileSync('chroot', args, { encoding: 'utf8', env: { PATH: '/usr/bin:/bin', HOME: '/root' } })).toBe(
-        '',
-      );
-      rmSync(join(tree, 'tmp', name));
     });
 
     it('apt installs it, and nothing runs yet', async () => {
@@ -82,7 +71,7 @@ describe.skipIf(none !== null)(
     it('the commands lead to a first plan, which moves nothing', async () => {
       put('root/cloud.json', JSON.stringify(cloud));
       await machine.run(
-        `systemd-run --unit cloud /usr/lib/kronos/bin/node /usr/lib/kronos/libs/simcloud/src/main.js --scenario /root/cloud.json --port ${CLOUD_PORT}`,
+        `systemd-run --unit cloud /usr/lib/kronos/bin/node /usr/lib/kronos/libs/simcloud/src/main.js --scenario ~/cloud.json --port ${CLOUD_PORT}`,
       );
       put('root/scorer.password', 'of the scorer');
       put('root/executor.secret', 'of the credential');
@@ -139,7 +128,7 @@ describe.skipIf(none !== null)(
       await machine.run('systemctl start kronos@ledger && systemctl is-active kronos@ledger');
       await machine.run('apt-get purge --yes kronos');
       const left = await machine.run(
-        'find / -xdev -iname "*kronos*" -not -path "/proc/*" -not -path "/root/*" -not -path "/run/*" -not -path "/tmp/*" | sort',
+        'find / -xdev -iname "*kronos*" -not -path "/proc/*" -not -path "$HOME/*" -not -path "/run/*" -not -path "/tmp/*" | sort',
       );
       expect(left.trim().split('\n')).toEqual(['/var/lib/kronos', '/var/lib/private/kronos']);
     });

@@ -1,7 +1,7 @@
 /** Debian systems of their own: made by debootstrap, booted by systemd-nspawn. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { until } from '@kronos/clock/testing';
 import { cacheDir, intoCache, onPath, unpackDebian, withLibraries } from '@kronos/eventlog/testing';
@@ -49,18 +49,35 @@ async function mirror(): Promise<{ readonly uri: string; readonly codename: stri
   return { uri, codename };
 }
 
-/** The directory of a system with these packages, kept in the cache. */
-export async function debianTree(name: string, packages: readonly string[]): Promise<string> {
+/** systemd, and what the Debian package of Kronos depends on: a booted system reaches no mirror. */
+const PACKAGES = ['systemd', 'systemd-sysv', 'dbus', 'libatomic1', 'libstdc++6', 'ca-certificates'];
+
+/** The directory of a small Debian system, kept in the cache. */
+export async function debianTree(): Promise<string> {
   const { uri, codename } = await mirror();
-  const entry = `system-${codename}-${name}`;
+  const entry = `system-${codename}`;
   const kept = join(cacheDir(), entry);
   if (existsSync(kept)) return kept;
   const { path, env } = await tool('debootstrap', 'debootstrap');
   return await intoCache(process.env, entry, async (draft) => {
-    const args = ['--variant=minbase', `--include=${packages.join(',')}`, codename, draft, uri];
+    const args = ['--variant=minbase', `--include=${PACKAGES.join(',')}`, codename, draft, uri];
     await run(path, args, { env, timeout: 15 * MINUTE, maxBuffer: 2 ** 26 });
     // Its users other than root enter it too.
     chmodSync(draft, 0o755);
+  });
+}
+
+/** A copy of a system with lintian, kept in the cache. */
+export async function lintianTree(system: string): Promise<string> {
+  const entry = `${basename(system)}-lintian`;
+  const kept = join(cacheDir(), entry);
+  if (existsSync(kept)) return kept;
+  return await intoCache(process.env, entry, async (draft) => {
+    await run('cp', ['-a', '--reflink=auto', `${system}/.`, draft]);
+    copyFileSync('/etc/resolv.conf', join(draft, 'etc/resolv.conf'));
+    const script = 'apt-get update -q && apt-get install -yq --no-install-recommends lintian';
+    const env = Object.fromEntries(ENVIRONMENT.map((line) => line.split('=')));
+    await run('chroot', [draft, 'sh', '-ec', script], { env, timeout: 15 * MINUTE, maxBuffer: 2 ** 26 });
   });
 }
 
