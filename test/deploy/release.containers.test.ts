@@ -19,7 +19,11 @@ const run = (command: string, args: readonly string[], cwd: string): string =>
 const arch = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const key = join(directory, 'key');
 const release = (to: string) =>
-  run(process.execPath, [join(root, 'scripts/run.mjs'), 'release', to, '--arch', arch, '--sign', key], root);
+  run(
+    process.execPath,
+    [join(root, 'scripts/run.mjs'), 'release', to, '--arch', arch, '--no-images', '--sign', key],
+    root,
+  );
 
 describe('npm run release', () => {
   beforeAll(() => {

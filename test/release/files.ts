@@ -7,13 +7,17 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Debian's name of this machine's architecture. */
 export const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
-/** Makes the files of a release for this machine in a directory; with KRONOS_RELEASE, a directory that has them, those are tried. */
-export function makeRelease(directory: string, ...options: readonly string[]): void {
+/**
+ * Makes the files of a release in a directory; with KRONOS_RELEASE, a directory that has them, takes those.
+ *
+ * @param fresh makes them also then
+ */
+export function makeRelease(directory: string, architectures: string, fresh = false): void {
   const made = process.env.KRONOS_RELEASE;
-  if (made !== undefined) {
+  if (made !== undefined && !fresh) {
     cpSync(made, directory, { recursive: true });
     return;
   }
-  const args = [join(root, 'scripts/run.mjs'), 'release', directory, '--arch', architecture, ...options];
+  const args = [join(root, 'scripts/run.mjs'), 'release', directory, '--arch', architectures];
   execFileSync(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 2 ** 26 });
 }

@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { makeRelease } from './files.ts';
+import { architecture, makeRelease } from './files.ts';
 import { debianTree, lintianTree, noMachines } from './machine.ts';
 
 const none = noMachines();
@@ -14,8 +14,8 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 it.skipIf(none !== null)('lintian finds no error and no warning in the Debian package', async () => {
   const files = join(directory, 'release');
-  makeRelease(files);
-  const name = readdirSync(files).find((each) => each.endsWith('.deb')) ?? '';
+  makeRelease(files, architecture);
+  const name = readdirSync(files).find((each) => each.endsWith(`${architecture}.deb`)) ?? '';
   const tree = await lintianTree(await debianTree());
   copyFileSync(join(files, name), join(tree, 'tmp', name));
   try {

@@ -17,7 +17,7 @@ export const noMachines = (): string | null => {
 };
 
 /** A command of Debian: the machine's, or that of the package, unpacked into the cache. `env` is its environment. */
-async function tool(
+export async function tool(
   name: string,
   packaged: string,
 ): Promise<{ readonly path: string; readonly env: NodeJS.ProcessEnv }> {
