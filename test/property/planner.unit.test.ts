@@ -133,7 +133,7 @@ describe('whatever the cluster', () => {
       const readings = input.snapshot.hostReadings.map((reading) => ({ ...reading, health: 'STALE' as const }));
       const decision = decide({ ...input, snapshot: { ...input.snapshot, hostReadings: readings } });
       expect(decision.before.combined).toBeNull();
-      for (const step of decision.plan?.steps ?? []) expect(['evacuate', 'affinity']).toContain(step.phase);
+      for (const step of decision.plan?.steps ?? []) expect(['evacuate', 'repair', 'affinity']).toContain(step.phase);
     });
   });
 

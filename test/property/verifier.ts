@@ -420,7 +420,7 @@ export function verifyScores(input: Case, decision: Decision): string[] {
     // What must be done may exceed a threshold, and says so.
     const owed =
       options.evacuationThresholds === 'prefer' &&
-      stepsOf(decision).some(({ phase }) => phase === 'evacuate' || phase === 'affinity') &&
+      stepsOf(decision).some(({ phase }) => phase === 'evacuate' || phase === 'repair' || phase === 'affinity') &&
       decision.warnings.some(({ code, detail }) => code === 'past-threshold' && detail?.policy === policy.name);
     if (after > policy.threshold + SMALL && after > before + SMALL && !owed)
       wrong.push(`${policy.name} ends at ${after}: worse than ${before} and above ${policy.threshold}`);

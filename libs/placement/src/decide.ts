@@ -19,6 +19,7 @@ import { enforceAffinity } from './passes/affinity.ts';
 import type { Draft } from './passes/draft.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import type { Drain } from './passes/pack.ts';
+import { restore } from './passes/restore.ts';
 import { type CarryOut, inTurn } from './passes/search/runs.ts';
 import { type Completed, complete, quality } from './plan/plan.ts';
 import { loadsOf } from './plan/steps.ts';
@@ -53,7 +54,14 @@ export type Deliberation = {
 };
 
 /** In the order in which they run. */
-const passes: readonly Pass[] = [passGates, evacuation, keepingRoom(repair), restoreRoom, keepingRoom(balance)];
+const passes: readonly Pass[] = [
+  passGates,
+  evacuation,
+  keepingRoom(restoration),
+  keepingRoom(repair),
+  restoreRoom,
+  keepingRoom(balance),
+];
 
 export function deliberate({ snapshot, memory, options }: DecideInput, carryOut: CarryOut = inTurn): Deliberation {
   const state = begin(snapshot, memory, completeEngineOptions(options));
@@ -94,6 +102,12 @@ function evacuation({ gates, draft, window, options, evacuates }: State): Passed
   return now ? { end: reasonOf('planned') } : { moves: draft.moves.length };
 }
 
+function restoration({ draft, options }: State): Passed {
+  const before = draft.moves.length;
+  restore(draft, options);
+  return { moves: draft.moves.length - before };
+}
+
 function repair({ draft, options }: State): Passed {
   const before = draft.moves.length;
   enforceAffinity(draft, options);
@@ -114,7 +128,7 @@ function finish(state: State, end: Reason): Deliberation {
     const decision = { outcome, reason, before, plan, refusals, warnings, stuck, evacuations, ...more };
     return { decision, observed, draft, mode, gates, drains, completed };
   };
-  if (completed === null) return decided(gates.length > 0 ? 'gated' : 'quiet', end);
+  if (completed === null) return decided(gates.length > 0 ? 'gated' : 'quiet', nothingElse(draft, evacuations, end));
   if (steps.length === 0) return decided('quiet', reasonOf('order-impossible'));
   return decided('planned', planReason(state, steps), planOf(state, completed, steps));
 }
@@ -123,6 +137,13 @@ function failoverOf({ draft, options: { failoverHosts } }: State): Pick<Decision
   if (failoverHosts === 0) return {};
   const failures = new FailureRoom(draft.cluster, failoverHosts).all();
   return { failover: recorded(draft.cluster, failoverHosts, failures) };
+}
+
+/** What is left to do is part of the reason: all is not well while VMs that must move stay. */
+function nothingElse({ stuck }: Draft, evacuations: Decision['evacuations'], end: Reason): Reason {
+  if (end.code !== 'balanced') return end;
+  if (evacuations.some(({ state }) => state === 'running')) return reasonOf('evacuating');
+  return stuck.length > 0 ? reasonOf('stuck') : end;
 }
 
 /** The course as the decision records it. The pace of later cycles is that of this one. */

@@ -19,6 +19,8 @@ export const reasonMeanings = {
   planned: 'There is a plan.',
   'outside-window': 'A plan exists, but no move may start now: outside the windows, or in a blackout.',
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
+  evacuating: 'No policy detects an imbalance. Evacuations have not ended.',
+  stuck: 'No policy detects an imbalance. VMs that must move cannot.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',
   'within-noise':
@@ -137,6 +139,8 @@ export const reasonMeanings = {
   'leaves-disabled-host': 'The host is disabled: its VMs leave.',
   'repairs-anti-affinity': 'Members of an anti-affinity group share a host.',
   'repairs-affinity': 'Members of an affinity group are spread over hosts.',
+  'returns-to-zone': 'The VM is pinned to another availability zone than the one that it is in.',
+  'relieves-host': 'More is claimed on the host than its capacity.',
   'lowers-imbalance': 'The move lowers the combined imbalance.',
   'part-of-course':
     'The move is part of a course that reaches the targets in later cycles. Its own cycle does not lower the imbalance.',
@@ -154,6 +158,9 @@ export const reasonMeanings = {
   'drain-headroom': 'Draining the host would leave too little room for the failure of hosts.',
   'drain-unmovable': 'The host has VMs that cannot move.',
   'repair-impossible': 'No legal move repairs the group.',
+  'host-over-capacity': 'More is claimed on the host than its capacity, and no move relieves it.',
+  'outside-pinned-zone': 'The VM is outside of the availability zone that it is pinned to, and no move brings it back.',
+  'groups-contradict': 'Two groups contradict each other: no placement keeps both rules.',
   'no-destination': 'No host takes the VM.',
   'budget-used': 'The budget of the cycle is used up.',
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',

@@ -28,7 +28,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
 import { absolute, expected, parseTime, said, UNKNOWN_PACE, when } from '../times.ts';
-import { courseLine, failoverLine, reasonLine, refusals } from './plan.ts';
+import { courseLine, failoverLine, reasonLine, refusals, troublesOf } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
 
 export type ExplainOptions = ConfigOption &
@@ -263,7 +263,7 @@ const skipLines = ({ skips }: Explained['state']): string =>
 function cycleText(terminal: Terminal, { explanation, decision, state }: Explained): string {
   const cycle = explanation?.cycle() ?? null;
   if (cycle === null)
-    return `${skipLines(state)}${policiesText(decision)}${troubles(decision)}${refusals(decision.refusals)}`;
+    return `${skipLines(state)}${policiesText(decision)}${troublesOf(decision)}${refusals(decision.refusals)}`;
   const gates = cycle.gates.map((gate) => `blocked by: ${clause(reasonLine(gate))}\n`).join('');
   const rows = cycle.policies.map((p): Cell[] => [
     p.policy,
@@ -309,7 +309,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
     assumedNote(cycle.assumed),
     drains,
     skipLines(state),
-    troubles(decision),
+    troublesOf(decision),
     refusals(cycle.refusals),
   ].join('');
 }
@@ -330,13 +330,6 @@ const policiesText = ({ before }: Decision): string =>
         `${p.policy}: imbalance ${figure(p.imbalance)}, threshold ${figure(p.threshold)}${p.participates ? '' : ', skipped'}\n`,
     )
     .join('');
-
-const troubles = ({ stuck, warnings, evacuations }: Decision): string =>
-  [
-    ...evacuations.map((e) => `evacuation of ${e.host}: ${e.state}, ${count(e.left, 'VM')} left\n`),
-    ...stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(reasonLine(s.reason))}\n`),
-    ...warnings.map((warning) => `${reasonLine(warning)}\n`),
-  ].join('');
 
 /** The effect of one step, by policy, on its source and its destination, beside the other steps of the plan. */
 function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step']> | null): string {
@@ -399,7 +392,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       { head: 'why', flex: true },
     ],
     rows,
-  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
+  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
 
 /** What the hosts have after the moves beside what was predicted. */

@@ -12,6 +12,7 @@ import {
   type Reason,
   type Snapshot,
   type Step,
+  type Stuck,
   snapshotSchema,
 } from '@kronos/contracts';
 import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
@@ -146,7 +147,8 @@ function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: numb
       .join(', ')}`,
   ];
   if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
-  if (moves.length === 0) return `${lines.join('\n')}\n`;
+  const troubles = troublesOf(planned);
+  if (moves.length === 0) return `${lines.join('\n')}\n${troubles}`;
   const rows = moves.map((move): Cell[] => [
     String(move.step),
     move.vm,
@@ -160,7 +162,7 @@ function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: numb
     terminal,
     [...STEP_COLUMNS, { head: 'phase' }, { head: 'after' }, { head: 'or to', flex: true }],
     rows,
-  )}`;
+  )}${troubles}`;
 }
 
 const possible = ({
@@ -217,11 +219,25 @@ function renderDecision(terminal: Terminal, decision: Decision): string {
   const head = `${decisionWords[decision.outcome]}: ${clause(decision.reason.text)}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
   }\n${decision.course === undefined ? '' : `${courseLine(decision.course)}\n`}${failoverLine(decision)}`;
-  const stuck = decision.stuck
-    .map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(s.reason.text)}\n`)
-    .join('');
-  const warnings = decision.warnings.map((warning) => `${warning.text}\n`).join('');
-  return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${stuck}${warnings}${refusals(decision.refusals)}`;
+  return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${troublesOf(decision)}${refusals(decision.refusals)}`;
+}
+
+/** What could not be done: VMs that stay, evacuations that have not ended, warnings. */
+export function troublesOf({
+  stuck,
+  warnings,
+  evacuations,
+}: {
+  readonly stuck: readonly Stuck[];
+  readonly warnings: readonly Reason[];
+  readonly evacuations: Decision['evacuations'];
+}): string {
+  const lines = [
+    ...evacuations.map((e) => `evacuation of ${e.host}: ${e.state}, ${count(e.left, 'VM')} left`),
+    ...stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(reasonLine(s.reason))}`),
+    ...warnings.map(reasonLine),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 /** What is left of a course: its moves, and where the cycles are known, about their time. */

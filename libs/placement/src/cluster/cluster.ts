@@ -121,6 +121,7 @@ export type PolicyModel = {
 
 export type Group = {
   readonly id: string;
+  readonly name: string;
   readonly policy: GroupPolicy;
   readonly affine: boolean;
   readonly hard: boolean;
@@ -195,6 +196,7 @@ export type VmPart = {
 
 export type GroupPart = {
   readonly id: string;
+  readonly name: string;
   readonly policy: GroupPolicy;
   readonly maxServerPerHost: number;
   readonly members: readonly string[];
@@ -215,6 +217,37 @@ export type ClusterParts = {
 };
 
 const noGroups: readonly number[] = [];
+
+/** The server groups with members here, and the groups of each VM. */
+function groupsOf(
+  parts: Pick<ClusterParts, 'groups' | 'softPenalty'>,
+  vmIndex: ReadonlyMap<string, number>,
+  V: number,
+): { readonly groups: readonly Group[]; readonly vmGroups: readonly (readonly number[])[] } {
+  const groups: Group[] = [];
+  const vmGroups: (readonly number[])[] = new Array(V).fill(noGroups);
+  for (const part of sortedBy(parts.groups, (group) => group.id)) {
+    const { id, name, policy } = part;
+    const members = [...new Set(part.members)]
+      .map((id) => vmIndex.get(id))
+      .filter((v) => v !== undefined)
+      .sort((a, b) => a - b);
+    if (members.length === 0) continue;
+    const g = groups.length;
+    for (const v of members) vmGroups[v] = [...(vmGroups[v] ?? noGroups), g];
+    groups.push({
+      id,
+      name,
+      policy,
+      affine: policy === 'affinity' || policy === 'soft-affinity',
+      hard: !policy.startsWith('soft-'),
+      strict: !policy.startsWith('soft-') || parts.softPenalty === null,
+      max: part.maxServerPerHost,
+      members,
+    });
+  }
+  return { groups, vmGroups };
+}
 
 /** Builds the arrays. Hosts and VMs of equal name are not expected; VMs on unknown hosts are left out. */
 export function buildCluster(parts: ClusterParts): Cluster {
@@ -300,26 +333,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     }
   });
 
-  const groups: Group[] = [];
-  const vmGroups: (readonly number[])[] = new Array(V).fill(noGroups);
-  for (const part of sortedBy(parts.groups, (group) => group.id)) {
-    const members = [...new Set(part.members)]
-      .map((id) => vmIndex.get(id))
-      .filter((v) => v !== undefined)
-      .sort((a, b) => a - b);
-    if (members.length === 0) continue;
-    const g = groups.length;
-    for (const v of members) vmGroups[v] = [...(vmGroups[v] ?? noGroups), g];
-    groups.push({
-      id: part.id,
-      policy: part.policy,
-      affine: part.policy === 'affinity' || part.policy === 'soft-affinity',
-      hard: !part.policy.startsWith('soft-'),
-      strict: !part.policy.startsWith('soft-') || parts.softPenalty === null,
-      max: part.maxServerPerHost,
-      members,
-    });
-  }
+  const { groups, vmGroups } = groupsOf(parts, vmIndex, V);
 
   return {
     H,

@@ -1,9 +1,12 @@
 import {
   type CompleteEngineOptions,
+  type Decision,
   defaultEngineOptions,
   type GroupPolicy,
   type Policy,
+  type Reason,
   type Step,
+  type Stuck,
 } from '@kronos/contracts';
 import { entry, float, item } from '../base/array.ts';
 import { buildCluster, type Cluster, type GroupPart, type HostPart, type VmPart } from '../cluster/cluster.ts';
@@ -11,8 +14,9 @@ import { LARGEST } from '../cluster/grid.ts';
 import { combinedOf, imbalances } from '../cluster/measure.ts';
 import { enforceAffinity } from '../passes/affinity.ts';
 import { Draft } from '../passes/draft.ts';
-import { evacuate } from '../passes/evacuate.ts';
+import { evacuate, evacuationEnds } from '../passes/evacuate.ts';
 import { type Drain, pack } from '../passes/pack.ts';
+import { restore } from '../passes/restore.ts';
 import { type CarryOut, inTurn } from '../passes/search/runs.ts';
 import type { SearchEnd } from '../passes/search/search.ts';
 import { type FoundCourse, type Spread, spread } from '../passes/spread.ts';
@@ -106,6 +110,11 @@ export type PlannedCluster = {
   };
   /** The plan is its first part. Null: the plan reaches every target, or no course was found. */
   readonly course: FoundCourse | null;
+  /** VMs that had to leave their hosts, or their groups' state, and could not. */
+  readonly stuck: readonly Stuck[];
+  readonly warnings: readonly Reason[];
+  /** Of each disabled host that is up, with `engine.evacuate_disabled_hosts`. */
+  readonly evacuations: Decision['evacuations'];
 };
 
 /**
@@ -126,10 +135,12 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
   let drains: readonly Drain[] = [];
   let found: Spread = { end: 'done', course: null, proven: false, withheld: null };
   if (settings.evacuateDisabledHosts) evacuate(draft, settings);
+  restore(draft, settings);
   enforceAffinity(draft, settings);
   if (draft.budget > 0)
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);
     else found = spread(draft, options.maxMigrations, settings, carryOut);
+  const evacuations = settings.evacuateDisabledHosts ? evacuationEnds(draft) : [];
   const { steps, after } = complete('plan', draft, drains, settings);
   const before = scoresOf(cluster, imbalances(cluster, cluster.score));
   const reached = scoresOf(cluster, after);
@@ -155,6 +166,9 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
     shareOfPossible,
     stats: { candidatesEvaluated: draft.evaluated, refusals: draft.refusals.toRecord(), endedBy: found.end },
     course: found.course,
+    stuck: draft.stuck,
+    warnings: draft.warnings,
+    evacuations,
   };
 }
 
@@ -231,13 +245,18 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         evacuationOnly: null,
       }),
     ),
-    groups: (file.groups ?? []).map(
-      ({ id, policy, maxServerPerHost = 1, vms: members }): GroupPart => ({ id, policy, maxServerPerHost, members }),
-    ),
+    groups: (file.groups ?? []).map(groupPart),
     restrictToAz: options.restrictToAz ?? false,
     softPenalty: softRules === 'penalty' ? softPenalty : null,
   });
 }
+
+const groupPart = ({
+  id,
+  policy,
+  maxServerPerHost = 1,
+  vms: members,
+}: NonNullable<ClusterFile['groups']>[number]): GroupPart => ({ id, name: id, policy, maxServerPerHost, members });
 
 const free = (amount: number | undefined) => ({
   capacity: amount ?? Number.POSITIVE_INFINITY,

@@ -1,4 +1,4 @@
-import type { EngineOptions } from '@kronos/contracts';
+import { type EngineOptions, some } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../base/array.ts';
 import type { Group } from '../cluster/cluster.ts';
@@ -21,9 +21,10 @@ export function enforceAffinity(draft: Draft, options: AffinityOptions): void {
   const { groups } = draft.cluster;
   const required = options.evacuationThresholds === 'require';
   const isHard = (g: number): boolean => groups[g]?.hard === true;
+  const hopeless = contradictions(draft, options);
   const broken = groups
     .map((_, g) => g)
-    .filter((g) => enforced(groups[g], options) && isBroken(draft, item(groups, g)));
+    .filter((g) => enforced(groups[g], options) && isBroken(draft, item(groups, g)) && !hopeless.has(g));
   const order = [...broken.filter(isHard), ...broken.filter((g) => !isHard(g))];
   const mark = draft.moves.length;
   const left = repairAll(draft, order, required);
@@ -40,6 +41,33 @@ export function enforceAffinity(draft: Draft, options: AffinityOptions): void {
 
 const whyOf = (groups: readonly Group[], g: number): ReasonCode =>
   groups[g]?.affine === true ? 'repairs-affinity' : 'repairs-anti-affinity';
+
+/**
+ * Groups whose rules contradict each other: more VMs are in both than a host may hold of the one, and the other wants them on one host.
+ * Warns about each pair, instead of about the repairs that cannot be made.
+ */
+function contradictions(draft: Draft, options: AffinityOptions): ReadonlySet<number> {
+  const { groups, vmNames, vmGroups, vmIds } = draft.cluster;
+  const found = new Set<number>();
+  groups.forEach((affine, a) => {
+    if (!affine.affine || !enforced(affine, options)) return;
+    const others = new Set(affine.members.flatMap((vm) => [...(vmGroups[vm] ?? [])]));
+    for (const b of [...others].sort((x, y) => x - y)) {
+      const apart = item(groups, b);
+      if (apart.affine || !enforced(apart, options)) continue;
+      const both = affine.members.filter((vm) => apart.members.includes(vm));
+      if (both.length <= apart.max) continue;
+      for (const g of [a, b]) found.add(g);
+      const names = some(both.map((vm) => item(vmNames, vm)));
+      draft.warnings.push({
+        code: 'groups-contradict' satisfies ReasonCode,
+        text: `the ${affine.policy} group ${affine.name} and the ${apart.policy} group ${apart.name} contradict each other: ${names} are in both`,
+        detail: { groups: [affine.id, apart.id], servers: both.map((vm) => item(vmIds, vm)) },
+      });
+    }
+  });
+  return found;
+}
 
 /** Groups that are repaired together, the ways to repair them, and the work on all of these, at most. */
 const MOST_TOGETHER = 5;
@@ -353,7 +381,7 @@ function membersByHost(draft: Draft, group: Group): Map<number, number[]> {
 function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-used', vms: readonly number[]): void {
   draft.warnings.push({
     code,
-    text: `${group.policy} group ${group.id}: ${reasonMeanings[code]}`,
+    text: `${group.policy} group ${group.name}: ${reasonMeanings[code]}`,
     detail: { group: group.id, policy: group.policy, servers: vms.map((vm) => item(draft.cluster.vmIds, vm)) },
   });
 }

@@ -58,7 +58,7 @@ export function complete(
       .map((vm) => item(cluster.vmIds, vm));
     draft.warnings.push({
       code,
-      text: `${group.policy} group ${group.id}: ${reasonMeanings[code]}`,
+      text: `${group.policy} group ${group.name}: ${reasonMeanings[code]}`,
       detail: { group: group.id, policy: group.policy, servers, penalty: breaches * cluster.softPenalty },
     });
   }

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { type ClusterFile, planCluster } from '../file/clusterFile.ts';
+
+type Vm = ClusterFile['vms'][number];
+const vm = (id: string, host: string, memMb: number, more: Partial<Vm> = {}): Vm => ({
+  id,
+  host,
+  w: [0],
+  memMb,
+  ...more,
+});
+const plan = (
+  hosts: ClusterFile['hosts'],
+  vms: readonly Vm[],
+  more: Partial<Parameters<typeof planCluster>[1]> & { readonly groups?: NonNullable<ClusterFile['groups']> } = {},
+) => {
+  const { groups, ...options } = more;
+  const file = {
+    policies: ['cpu'],
+    weights: [1],
+    thresholds: [1],
+    hosts,
+    vms,
+    ...(groups === undefined ? {} : { groups }),
+  };
+  const { moves, warnings, stuck } = planCluster(file, { maxMigrations: 10, ...options });
+  return {
+    moves: moves.map((move) => `${move.vm} ${move.from} ${move.to} ${move.phase}`),
+    warnings: warnings.map(({ code }) => code),
+    texts: warnings.map(({ text }) => text),
+    stuck: stuck.length,
+  };
+};
+
+describe('a host on which more is claimed than it has', () => {
+  it('is relieved by the VM that relieves it and copies least', () => {
+    const hosts = [
+      { id: 'h1', memFreeMb: -10 },
+      { id: 'h2', memFreeMb: 100 },
+    ];
+    expect(plan(hosts, [vm('a', 'h1', 40)]).moves).toEqual(['a h1 h2 repair']);
+    expect(plan(hosts, [vm('a', 'h1', 40), vm('b', 'h1', 20), vm('c', 'h1', 5)]).moves).toEqual(['b h1 h2 repair']);
+  });
+
+  it('is relieved by several VMs, the fewest, and by room that others make', () => {
+    const hosts = [
+      { id: 'h1', memFreeMb: -30 },
+      { id: 'h2', memFreeMb: 30 },
+      { id: 'h3', memFreeMb: 10 },
+    ];
+    expect(plan(hosts, [vm('a', 'h1', 20), vm('b', 'h1', 10), vm('c', 'h1', 5)]).moves).toHaveLength(2);
+    const tight = [
+      { id: 'h1', memFreeMb: -30 },
+      { id: 'h2', memFreeMb: 30 },
+      { id: 'h3', memFreeMb: 10 },
+    ];
+    expect(plan(tight, [vm('a', 'h1', 35), vm('r', 'h2', 10)]).moves).toEqual(['r h2 h3 repair', 'a h1 h2 repair']);
+  });
+
+  it('is warned about when nothing relieves it', () => {
+    const hosts = [
+      { id: 'h1', memFreeMb: -10 },
+      { id: 'h2', memFreeMb: 30 },
+    ];
+    expect(plan(hosts, [vm('a', 'h1', 40)])).toMatchObject({
+      moves: [],
+      warnings: ['host-over-capacity'],
+      texts: [
+        'h1 has 10 MEMORY_MB more claimed than its capacity, and no move relieves it: the host has too little free capacity',
+      ],
+    });
+    expect(plan(hosts, [vm('a', 'h1', 20)], { maxMigrations: 0 }).warnings).toEqual(['host-over-capacity']);
+  });
+
+  it('is left alone when it has room, or when it is emptied anyway', () => {
+    expect(
+      plan(
+        [
+          { id: 'h1', memFreeMb: 0 },
+          { id: 'h2', memFreeMb: 9 },
+        ],
+        [vm('a', 'h1', 4)],
+      ),
+    ).toMatchObject({ moves: [], warnings: [] });
+    const hosts = [
+      { id: 'h1', memFreeMb: -1, status: 'disabled' as const },
+      { id: 'h2', memFreeMb: 9 },
+    ];
+    expect(plan(hosts, [vm('a', 'h1', 4)], { evacuateDisabledHosts: true }).moves).toEqual(['a h1 h2 evacuate']);
+  });
+});
+
+describe('a VM outside of the zone that it is pinned to', () => {
+  const hosts = [
+    { id: 'h1', az: 'z1', memFreeMb: 10 },
+    { id: 'h2', az: 'z2', memFreeMb: 10 },
+  ];
+  it('is brought home', () => {
+    expect(plan(hosts, [vm('a', 'h1', 5, { pin: 'z2' }), vm('b', 'h1', 5, { pin: 'z1' })])).toMatchObject({
+      moves: ['a h1 h2 repair'],
+      warnings: [],
+    });
+  });
+  it('is warned about when no host of the zone takes it', () => {
+    expect(plan(hosts, [vm('a', 'h1', 50, { pin: 'z2' })])).toMatchObject({
+      moves: [],
+      warnings: ['outside-pinned-zone'],
+      texts: [expect.stringMatching(/^a is pinned to another zone than z1, where it is, and stays: /)],
+    });
+  });
+});
+
+describe('groups that contradict each other', () => {
+  it('are named in one sentence, and nothing else is said about them', () => {
+    const hosts = [{ id: 'h1' }, { id: 'h2' }];
+    const groups = [
+      { id: 'near', policy: 'affinity' as const, vms: ['a', 'b'] },
+      { id: 'far', policy: 'anti-affinity' as const, vms: ['a', 'b'] },
+    ];
+    for (const other of ['h1', 'h2']) {
+      const found = plan(hosts, [vm('a', 'h1', 0), vm('b', other, 0)], { groups, enforceHardAffinity: true });
+      expect(found).toMatchObject({
+        moves: [],
+        stuck: 0,
+        texts: ['the affinity group near and the anti-affinity group far contradict each other: a, b are in both'],
+      });
+    }
+  });
+  it('do not when the host may hold all that are in both', () => {
+    const groups = [
+      { id: 'near', policy: 'affinity' as const, vms: ['a', 'b'] },
+      { id: 'far', policy: 'anti-affinity' as const, vms: ['a', 'b'], maxServerPerHost: 2 },
+    ];
+    const vms = [vm('a', 'h1', 0), vm('b', 'h1', 0)];
+    expect(plan([{ id: 'h1' }], vms, { groups, enforceHardAffinity: true }).warnings).toEqual([]);
+  });
+});
