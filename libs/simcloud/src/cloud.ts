@@ -19,11 +19,13 @@ import {
   ENDED,
   type Flavor,
   type Group,
+  type HeldCell,
   type Host,
   type Migration,
   type Resources,
   type Server,
 } from './model.ts';
+import { placeCells } from './numa.ts';
 import { dropAllocation, fits } from './placement.ts';
 import { coldMigrate, conductResize, endResize, resize, resizeStep, survivor } from './resize.ts';
 import type { AggregateInput, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
@@ -254,6 +256,11 @@ export class Cloud extends CloudState {
   /** Whether the host's resource provider could take this much more. */
   fits(host: Host, wanted: Resources): boolean {
     return fits(host, wanted);
+  }
+
+  /** The NUMA cells of the host that Nova would give a server of this flavor; null: it does not fit. */
+  cellsFor(host: string, flavor: Flavor): HeldCell[] | null {
+    return placeCells(this, this.host(host), flavor);
   }
 
   /** POST /servers/{id}/action os-migrateLive. Throws NovaRefusal as Nova would. */

@@ -1,8 +1,8 @@
 /** People and things but servers: users, flavors, hosts, aggregates, groups. */
 import { setUp } from './crash.ts';
 import { ActError } from './errors.ts';
-import type { Aggregate, Flavor, Group, Host, Resources } from './model.ts';
-import { allocate, capacity, release } from './placement.ts';
+import type { Aggregate, Flavor, Group, Host } from './model.ts';
+import { type Amount, allocate, capacity, release } from './placement.ts';
 import type { AggregateInput, FlavorInput, GroupInput, HostInput } from './scenario.ts';
 import { aggregateSchema, flavorSchema, groupSchema, hostSchema } from './scenario.ts';
 import type { CloudState } from './state.ts';
@@ -54,7 +54,13 @@ export function addHost(s: CloudState, input: HostInput): Host {
     hypervisorType: parsed.hypervisorType,
     hypervisorVersion: parsed.hypervisorVersion,
     ip: `10.0.${id >> 8}.${id & 255}`,
-    total: { vcpus: parsed.vcpus, memoryMb: parsed.memoryMb, diskGb: parsed.diskGb },
+    total: {
+      vcpus: parsed.vcpus,
+      memoryMb: parsed.memoryMb,
+      diskGb: parsed.diskGb,
+      pcpus: parsed.cells.reduce((sum, cell) => sum + cell.dedicatedCpus, 0),
+    },
+    cells: parsed.cells,
     reserved: { vcpus: parsed.reservedVcpus, memoryMb: parsed.reservedMemoryMb, diskGb: parsed.reservedDiskGb },
     ratio: { vcpus: parsed.cpuRatio, memoryMb: parsed.memoryRatio, diskGb: parsed.diskRatio },
     traits: [...COMMON_TRAITS, ...parsed.traits],
@@ -66,7 +72,7 @@ export function addHost(s: CloudState, input: HostInput): Host {
     lastSeenMs: s.nowMs - 60_000,
     outages: parsed.up ? [] : [{ fromMs: 0, untilMs: null }],
     consumers: new Map(),
-    used: { vcpus: 0, memoryMb: 0, diskGb: 0 },
+    used: { vcpus: 0, memoryMb: 0, diskGb: 0, pcpus: 0 },
     generation: 2,
     running: new Set(),
     waiting: [],
@@ -100,7 +106,7 @@ export function setHost(
     const filler = `00000000-0000-4000-8000-${String(host.nodeId).padStart(12, '0')}`;
     release(s, filler);
     if (change.full) {
-      const left = (key: keyof Resources): number => Math.max(0, capacity(host, key) - host.used[key]);
+      const left = (key: Amount): number => Math.max(0, capacity(host, key) - host.used[key]);
       allocate(s, filler, host, { vcpus: left('vcpus'), memoryMb: left('memoryMb'), diskGb: left('diskGb') });
     }
   }

@@ -4,6 +4,7 @@ import { abandoned, arriveUntaken } from './crash.ts';
 import { NovaRefusal } from './errors.ts';
 import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
 import type { Host, Migration, MigrationStatus, Server } from './model.ts';
+import { NO_FIT, placeCells } from './numa.ts';
 import { allocate, release, resourcesOf } from './placement.ts';
 import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
 import { hostFault, serverFault } from './settings.ts';
@@ -25,7 +26,7 @@ export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request
   const server = s.servers.get(uuid);
   if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
   const specs = server.flavor.extraSpecs;
-  if (specs['hw:tpm_version'] !== undefined)
+  if (tiedByTpm(s, specs))
     throw new NovaRefusal(400, `Operation 'live-migration' not supported for vTPM-enabled instance (${uuid}).`);
   if (specs['hw:mem_encryption'] === 'true')
     throw new NovaRefusal(400, `Operation 'live-migration' not supported for SEV-enabled instance (${uuid}).`);
@@ -58,6 +59,11 @@ export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request
     request: pending,
   });
 }
+
+/** Nova 33 (2.103) moves a vTPM if its flavor lets the hosts keep the secret. */
+const tiedByTpm = (s: CloudState, specs: Readonly<Record<string, string>>): boolean =>
+  specs['hw:tpm_version'] !== undefined &&
+  !(Number(s.scenario.compute.split('.')[1]) >= 103 && specs['hw:tpm_secret_security'] === 'host');
 
 /** Before 2.34 the API waits for the conductor, and its refusal is the answer. */
 function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
@@ -184,11 +190,11 @@ export function liveStep(
         explode(s, migration, server, `${violated} instance group policy was violated`);
         return;
       }
-      const refused = refuses(s, server, dest);
+      const refusal = refusalOf(s, migration, server, dest);
       endEvent(s, migration, 'compute_check_can_live_migrate_source');
-      if (refused) {
-        endEvent(s, migration, 'compute_check_can_live_migrate_destination', 'Migration pre-check error');
-        giveUp(s, migration, server, NO_HOST);
+      if (refusal !== null) {
+        endEvent(s, migration, 'compute_check_can_live_migrate_destination', refusal.event);
+        giveUp(s, migration, server, refusal.text);
         return;
       }
       endEvent(s, migration, 'compute_check_can_live_migrate_destination');
@@ -295,6 +301,24 @@ export function liveStep(
       return;
     }
   }
+}
+
+/** The destination's compute checks the move, and claims NUMA cells; null: it agrees. */
+function refusalOf(
+  s: CloudState,
+  migration: Migration,
+  server: Server,
+  dest: Host,
+): { readonly event: string; readonly text: string } | null {
+  if (refuses(s, server, dest)) return { event: 'Migration pre-check error', text: NO_HOST };
+  const cells = placeCells(s, dest, server.flavor);
+  if (cells === null) {
+    const event = `Migration pre-check error: ${NO_FIT}`;
+    // The conductor looks for another host, unless one was asked for.
+    return { event, text: migration.requestedHost === null ? NO_HOST : event };
+  }
+  if (cells.length > 0) allocate(s, server.uuid, dest, { ...resourcesOf(server), cells });
+  return null;
 }
 
 function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {

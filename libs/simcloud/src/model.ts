@@ -4,6 +4,29 @@ export interface Resources {
   readonly vcpus: number;
   readonly memoryMb: number;
   readonly diskGb: number;
+  /** CPUs of its own: PCPU. Absent: none. */
+  readonly pcpus?: number;
+  /** NUMA cells that a consumer holds. Absent: none. */
+  readonly cells?: readonly HeldCell[];
+}
+
+/** A NUMA cell of a host: `[compute] cpu_dedicated_set` and `cpu_shared_set` in it, and huge pages by their size in KiB. */
+export interface HostCell {
+  readonly id: number;
+  readonly dedicatedCpus: number;
+  readonly sharedCpus: number;
+  readonly memoryMb: number;
+  readonly pages: Readonly<Record<string, number>>;
+}
+
+/** What a NUMA cell of a server holds of the host's cell `id`. */
+export interface HeldCell {
+  readonly id: number;
+  readonly pinned: number;
+  readonly shared: number;
+  readonly memoryMb: number;
+  /** Null: memory in ordinary pages. */
+  readonly pageKb: number | null;
 }
 
 export interface Flavor extends Resources {
@@ -29,6 +52,7 @@ export interface Host {
   readonly reserved: Resources;
   readonly ratio: { readonly vcpus: number; readonly memoryMb: number; readonly diskGb: number };
   readonly traits: readonly string[];
+  readonly cells: readonly HostCell[];
   disabled: boolean;
   disabledReason: string | null;
   /** False when nova-compute stopped reporting. */
@@ -99,6 +123,8 @@ export interface Server {
   readonly ports: readonly Port[];
   /** Nova's opinion of where the server is. */
   host: string;
+  /** Traits of the CPUs that the guest has seen since it was started. */
+  readonly cpuTraits: readonly string[];
   /** The host on which the guest really runs: changes at switch-over, a moment before `host`. */
   guestHost: string;
   vmState: 'active' | 'paused' | 'stopped' | 'error' | 'resized' | 'building';

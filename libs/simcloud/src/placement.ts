@@ -1,5 +1,6 @@
 /** Placement: who holds what of which host. */
-import type { Host, Resources, Server } from './model.ts';
+import type { Flavor, Host, Resources, Server } from './model.ts';
+import { pinnedCpus } from './numa.ts';
 import type { CloudState } from './state.ts';
 
 export function allocate(s: CloudState, consumer: string, host: Host, resources: Resources): void {
@@ -30,19 +31,34 @@ export function dropAllocation(s: CloudState, consumer: string): boolean {
 
 /** Whether the host's resource provider could take this much more. */
 export function fits(host: Host, wanted: Resources): boolean {
+  // PCPU is never overcommitted.
+  const { pcpus = 0 } = wanted;
+  if (pcpus > 0 && (host.used.pcpus ?? 0) + pcpus > (host.total.pcpus ?? 0)) return false;
   return (['vcpus', 'memoryMb', 'diskGb'] as const).every(
     (key) =>
       wanted[key] === 0 || (wanted[key] <= host.total[key] && host.used[key] + wanted[key] <= capacity(host, key)),
   );
 }
 
-export function resourcesOf(server: Server, flavor: Resources = server.flavor): Resources {
-  const disk = server.imageId === null ? 0 : flavor.diskGb;
-  return { vcpus: flavor.vcpus, memoryMb: flavor.memoryMb, diskGb: disk };
+export const resourcesOf = ({ imageId, flavor }: Server, wanted: Flavor = flavor): Resources =>
+  claimOf(wanted, imageId === null);
+
+/** What a server of this flavor claims. */
+export function claimOf(flavor: Flavor, bootFromVolume: boolean): Resources {
+  const pcpus = pinnedCpus(flavor);
+  return {
+    vcpus: pcpus > 0 ? 0 : flavor.vcpus,
+    memoryMb: flavor.memoryMb,
+    diskGb: bootFromVolume ? 0 : flavor.diskGb,
+    ...(pcpus > 0 ? { pcpus } : {}),
+  };
 }
 
+/** Amounts that may be overcommitted. */
+export type Amount = 'vcpus' | 'memoryMb' | 'diskGb';
+
 /** (total - reserved) x allocation_ratio, as Placement computes it. */
-export function capacity(host: Host, key: keyof Resources): number {
+export function capacity(host: Host, key: Amount): number {
   return Math.floor((host.total[key] - host.reserved[key]) * host.ratio[key]);
 }
 
@@ -51,5 +67,6 @@ function plus(a: Resources, b: Resources, sign: 1 | -1): Resources {
     vcpus: a.vcpus + sign * b.vcpus,
     memoryMb: a.memoryMb + sign * b.memoryMb,
     diskGb: a.diskGb + sign * b.diskGb,
+    pcpus: (a.pcpus ?? 0) + sign * (b.pcpus ?? 0),
   };
 }

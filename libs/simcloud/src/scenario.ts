@@ -46,6 +46,18 @@ export const hostSchema = z.strictObject({
   hypervisorVersion: amount.default(8_002_002),
   cell: name.default('cell1'),
   traits: z.array(name).default([]),
+  /** NUMA cells; none: one that takes everything. Their dedicated CPUs are the host's PCPU. */
+  cells: z
+    .array(
+      z.strictObject({
+        id: amount,
+        dedicatedCpus: amount.default(0),
+        sharedCpus: amount.default(0),
+        memoryMb: amount,
+        pages: z.record(z.string(), amount).default({}),
+      }),
+    )
+    .default([]),
   disabled: z.boolean().default(false),
   disabledReason: z.string().nullable().default(null),
   up: z.boolean().default(true),
@@ -118,6 +130,10 @@ const scenarioSchema = z.strictObject({
   crossCellResize: z.boolean().default(false),
   /** nova-scheduler workers: with more than one, none knows which moves the others have just admitted. */
   schedulers: z.number().int().positive().default(1),
+  /** NUMATopologyFilter is on. Without it the destination's compute refuses what does not fit. */
+  numaFilter: z.boolean().default(false),
+  /** nova.conf [compute] packing_host_numa_cells_allocation_strategy. */
+  packNumaCells: z.boolean().default(false),
   /** The most items of one page (nova.conf [api] max_limit). */
   maxLimit: z.number().int().positive().default(1000),
   tokenSeconds: z.number().positive().default(3600),

@@ -2,6 +2,7 @@
 
 import { currentMove } from './migrations.ts';
 import type { Flavor, Host, Server } from './model.ts';
+import { placeCells } from './numa.ts';
 import { capacity, fits, resourcesOf } from './placement.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { CloudState } from './state.ts';
@@ -49,7 +50,7 @@ export function chooseHost(
     room = true;
     // The filters' part.
     if (host === source || !s.isUp(host) || !groupAllows(s, server, host, s.scenario.schedulers === 1)) continue;
-    if (!aggregatesAllow(s, flavor, host)) continue;
+    if (!filtersAllow(s, flavor, host)) continue;
     // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
     if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
     candidates.push(host);
@@ -63,6 +64,10 @@ export function chooseHost(
   );
   return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
 }
+
+/** Filters of the operator's choice: AggregateInstanceExtraSpecsFilter and NUMATopologyFilter. */
+const filtersAllow = (s: CloudState, flavor: Flavor, host: Host): boolean =>
+  aggregatesAllow(s, flavor, host) && (!s.scenario.numaFilter || placeCells(s, host, flavor) !== null);
 
 /**
  * AggregateInstanceExtraSpecsFilter: a flavor with extra specs of the scope `aggregate_instance_extra_specs` goes only to hosts whose aggregates
@@ -118,6 +123,8 @@ export function refuses(s: CloudState, server: Server, dest: Host): boolean {
   return (
     serverFault(s, server.uuid, 'pre-check') !== undefined ||
     hostFault(s, dest.name, 'refuse') !== undefined ||
+    // The compute compares the guest's CPU with those of its host.
+    server.cpuTraits.some((trait) => !dest.traits.includes(trait)) ||
     !s.isUp(dest)
   );
 }

@@ -130,8 +130,25 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
       return out;
     }
     default:
-      return [];
+      return ofCells(cloud, metric, atMs);
   }
+}
+
+/** node_exporter's metrics of NUMA cells (--collector.meminfo_numa). */
+function ofCells(cloud: Cloud, metric: string, atMs: number): Sample[] {
+  return [...cloud.hosts.values()].flatMap(({ name, cells }) => {
+    const sample = (value: number, node?: number): Sample => ({
+      labels: { __name__: metric, host: name, ...(node === undefined ? {} : { node: String(node) }), ...TARGET },
+      value,
+      atMs,
+    });
+    if (metric === 'node_memory_numa_MemTotal')
+      return cells.map(({ id, memoryMb }) => sample(memoryMb * 1024 ** 2, id));
+    if (metric === 'node_memory_numa_HugePages_Total')
+      return cells.map(({ id, pages }) => sample(Object.values(pages)[0] ?? 0, id));
+    const [kb] = cells.flatMap(({ pages }) => Object.keys(pages));
+    return metric === 'node_memory_Hugepagesize_bytes' && kb !== undefined ? [sample(Number(kb) * 1024)] : [];
+  });
 }
 
 /** The newest sample of every series of `metric` at `atMs`, faults included: an instant selector's answer. */

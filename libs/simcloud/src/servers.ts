@@ -1,10 +1,11 @@
 /** Servers: made, changed, deleted. */
 import { recordAction } from './actions.ts';
-import { ActError, NovaRefusal } from './errors.ts';
+import { ActError, NovaRefusal, ScenarioError } from './errors.ts';
 import { setMembership } from './estate.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Server } from './model.ts';
-import { allocate, capacity, fits, release } from './placement.ts';
+import { placeCells } from './numa.ts';
+import { allocate, capacity, claimOf, fits, release } from './placement.ts';
 import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
@@ -25,7 +26,6 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     ERROR: ['error', 1],
   } as const;
   const [vmState, powerState] = states[parsed.status];
-  const disk = parsed.bootFromVolume ? { ...flavor, diskGb: 0 } : flavor;
   const server: Server = {
     uuid,
     id: ++s.ids.server,
@@ -41,6 +41,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     configDrive: parsed.configDrive,
     ports: parsed.ports.map((port, i) => ({ id: `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`, ...port })),
     host: host.name,
+    cpuTraits: host.traits.filter((trait) => trait.startsWith('HW_CPU_')),
     guestHost: host.name,
     vmState,
     oldVmState: 'active',
@@ -63,7 +64,9 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   };
   s.servers.set(uuid, server);
   s.order = null;
-  allocate(s, uuid, host, { vcpus: disk.vcpus, memoryMb: disk.memoryMb, diskGb: disk.diskGb });
+  const cells = placeCells(s, host, flavor);
+  if (cells === null) throw new ScenarioError(`${parsed.name}: the NUMA cells of ${host.name} do not take it`);
+  allocate(s, uuid, host, { ...claimOf(flavor, parsed.bootFromVolume), cells });
   recordAction(s, server, 'create', null, createdMs);
   if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
   server.updatedMs = createdMs + 8000;
@@ -100,7 +103,8 @@ export function bootServer(
       (wanted.pinnedZone === null || s.zoneOf(host.name) === wanted.pinnedZone) &&
       s.isUp(host) &&
       !host.disabled &&
-      fits(host, flavor),
+      fits(host, claimOf(flavor, false)) &&
+      placeCells(s, host, flavor) !== null,
   );
   fitting.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
   const host = fitting[0];

@@ -1,9 +1,19 @@
 import { type Cloud, capacity } from '../cloud.ts';
 import type { Host, Resources } from '../model.ts';
+import type { Amount } from '../placement.ts';
 import { type Call, json, type Reply } from './exchange.ts';
 import { denied, type Identity } from './identity.ts';
 
-const CLASSES: Readonly<Record<string, keyof Resources>> = { VCPU: 'vcpus', MEMORY_MB: 'memoryMb', DISK_GB: 'diskGb' };
+const CLASSES: Readonly<Record<string, Amount | 'pcpus'>> = {
+  VCPU: 'vcpus',
+  PCPU: 'pcpus',
+  MEMORY_MB: 'memoryMb',
+  DISK_GB: 'diskGb',
+};
+/** Amount of a class; PCPU is neither reserved nor overcommitted. */
+const amountOf = (resources: Resources, key: Amount | 'pcpus'): number => resources[key] ?? 0;
+const capacityOf = (host: Host, key: Amount | 'pcpus'): number =>
+  key === 'pcpus' ? amountOf(host.total, key) : capacity(host, key);
 const NAMES = Object.keys(CLASSES);
 const TITLES: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -230,8 +240,8 @@ export class PlacementApi {
       const shown: Record<string, unknown> = {};
       for (const name of NAMES) {
         const key = CLASSES[name];
-        if (key === undefined || host.total[key] === 0 || (minor < 27 && !(name in asked))) continue;
-        shown[name] = { capacity: capacity(host, key), used: host.used[key] };
+        if (key === undefined || amountOf(host.total, key) === 0 || (minor < 27 && !(name in asked))) continue;
+        shown[name] = { capacity: capacityOf(host, key), used: amountOf(host.used, key) };
       }
       summaries[host.nodeUuid] = {
         resources: shown,
@@ -278,7 +288,7 @@ export class PlacementApi {
 }
 
 function amounts(given: string): Resources {
-  const out = { vcpus: 0, memoryMb: 0, diskGb: 0 };
+  const out = { vcpus: 0, memoryMb: 0, diskGb: 0, pcpus: 0 };
   for (const part of given.split(',')) {
     const [name = '', amount] = part.split(':');
     if (amount === undefined)
@@ -297,7 +307,9 @@ function amounts(given: string): Resources {
 }
 
 function classes(resources: Resources): Record<string, number> {
-  return { VCPU: resources.vcpus, MEMORY_MB: resources.memoryMb, DISK_GB: resources.diskGb };
+  const { pcpus = 0 } = resources;
+  const { vcpus: VCPU, memoryMb: MEMORY_MB, diskGb: DISK_GB } = resources;
+  return { VCPU, ...(pcpus > 0 ? { PCPU: pcpus } : {}), MEMORY_MB, DISK_GB };
 }
 
 /** Without the classes of which nothing is taken. */
@@ -308,16 +320,16 @@ function taken(resources: Resources): Record<string, number> {
 function inventory(host: Host): unknown {
   return Object.fromEntries(
     Object.entries(CLASSES)
-      .filter(([, key]) => host.total[key] > 0)
+      .filter(([, key]) => amountOf(host.total, key) > 0)
       .map(([name, key]) => [
         name,
         {
-          total: host.total[key],
-          reserved: host.reserved[key],
+          total: amountOf(host.total, key),
+          reserved: amountOf(host.reserved, key),
           min_unit: 1,
-          max_unit: host.total[key],
+          max_unit: amountOf(host.total, key),
           step_size: 1,
-          allocation_ratio: host.ratio[key],
+          allocation_ratio: key === 'pcpus' ? 1 : host.ratio[key],
         },
       ]),
   );

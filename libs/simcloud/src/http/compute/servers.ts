@@ -1,6 +1,7 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
+import { pinnedCpus } from '../../numa.ts';
 import { json, object, parseJson, type Reply, text } from '../exchange.ts';
 import { serverView, statusOf } from '../views.ts';
 import {
@@ -39,6 +40,13 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
     route('GET', '/servers', 'servers:index', (scope) => listServers(cloud, scope, false)),
     route('POST', '/servers', 'servers:create', (scope) => createServer(cloud, scope)),
     route('GET', `/servers/${ID}`, 'servers:show', (scope, [uuid = '']) => showServer(cloud, scope, uuid)),
+    route(
+      'GET',
+      `/servers/${ID}/topology`,
+      'server:topology:index',
+      (scope, [uuid = '']) => topology(cloud, scope, uuid),
+      78,
+    ),
     route('DELETE', `/servers/${ID}`, 'servers:delete', (scope, [uuid = '']) => {
       findServer(cloud, uuid);
       cloud.deleteServer(scope.call.nowMs, uuid);
@@ -195,6 +203,29 @@ function showServer(cloud: Cloud, scope: Scope, uuid: string): Reply {
     headers: { ...versionHeaders(scope.call, `2.${scope.minor}`), 'Content-Type': 'application/json' },
     body: `{"server":${serverView(cloud, server, scope.minor, scope.call.base, true)}}`,
   };
+}
+
+/** nova/api/openstack/compute/server_topology.py, as an administrator sees it. */
+function topology(cloud: Cloud, scope: Scope, uuid: string): Reply {
+  const server = findServer(cloud, uuid);
+  // While it moves, the migration holds what is on its host.
+  const consumers = [uuid, ...(cloud.migrationsByServer.get(uuid) ?? []).map((migration) => migration.uuid)];
+  const held = consumers.map((id) => cloud.allocations.get(id)).find((each) => each?.host === server.host);
+  const cells = held?.resources.cells ?? [];
+  const emulator = Math.max(0, pinnedCpus(server.flavor) - server.flavor.vcpus);
+  let next = 0;
+  const nodes = cells.map(({ id, pinned, shared, memoryMb }, i) => {
+    const own = pinned - (i === 0 ? emulator : 0);
+    const vcpus = Array.from({ length: own + shared }, () => next++);
+    return {
+      cpu_pinning: Object.fromEntries(vcpus.slice(0, own).map((cpu) => [String(cpu), cpu])),
+      host_node: id,
+      memory_mb: memoryMb,
+      siblings: [],
+      vcpu_set: vcpus,
+    };
+  });
+  return reply(scope, 200, { nodes, pagesize_kb: cells[0]?.pageKb ?? null });
 }
 
 function createServer(cloud: Cloud, scope: Scope): Reply {
