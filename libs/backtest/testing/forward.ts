@@ -1,5 +1,6 @@
 /** The life of a server, forwards: what happens to it, what is true at each time, and what Nova keeps of it. */
 import type { Flavor, InstanceAction, Migration, Server } from '@kronos/openstack';
+import { server } from '@kronos/openstack/testing';
 
 const flavor = (name: string, ramMb: number): Flavor => ({
   name,
@@ -115,8 +116,6 @@ export function live(id: string, bornMs: number, deeds: readonly Deed[], deleted
       id: migrations.length + 1,
       uuid: `${id}-${migrations.length}`,
       serverId: id,
-      sourceNode: null,
-      destNode: null,
     };
     migrations.push({
       ...row,
@@ -155,38 +154,14 @@ function serverOf(
   now: Now,
   { bornMs, deleted, updatedMs }: { readonly bornMs: number; readonly deleted: boolean; readonly updatedMs: number },
 ): Server {
+  const at = host(now.host);
   return {
-    id,
-    name: `name-of-${id}`,
+    ...server(id, at, { status: deleted ? 'DELETED' : now.status, vmState: deleted ? 'deleted' : 'active' }),
     internalName: null,
-    status: deleted ? 'DELETED' : now.status,
-    cellDown: false,
-    vmState: deleted ? 'deleted' : 'active',
-    taskState: null,
-    powerState: 1,
-    host: host(now.host),
-    hypervisorHostname: host(now.host),
-    hostStatus: 'UP',
-    projectId: 'project',
-    userId: null,
+    hypervisorHostname: at,
     flavor: FLAVORS[now.flavor] ?? null,
-    imageId: 'image',
-    imageProperties: undefined,
-    bootFromVolume: false,
-    volumeIds: [],
-    addresses: [],
-    configDrive: false,
-    metadata: {},
-    tags: [],
-    locked: false,
-    lockedReason: null,
     availabilityZone: null,
-    pinnedAvailabilityZone: null,
-    schedulerHints: undefined,
-    groupIds: undefined,
     createdAt: iso(bornMs),
     updatedAt: iso(updatedMs),
-    launchedAt: iso(bornMs),
-    fault: null,
   };
 }

@@ -8,6 +8,8 @@ import { count, some } from './words.ts';
 
 const phaseSchema = z.enum(['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity']);
 export type Phase = z.infer<typeof phaseSchema>;
+/** The passes of a plan, by the names of their moves. */
+export const phases = phaseSchema.options;
 
 /** How Nova moves a server between cells: a cold migration to a named host, or a resize to another flavor. */
 export const cellMethodSchema = z.enum(['migrate', 'resize']);

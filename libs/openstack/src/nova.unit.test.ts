@@ -151,7 +151,6 @@ describe('listServers', () => {
         powerState: 1,
         host: 'cmp1',
         hypervisorHostname: 'cmp1.example',
-        hostStatus: undefined,
         projectId: 'p1',
         userId: 'u1',
         flavor: {
@@ -163,23 +162,19 @@ describe('listServers', () => {
           swapMb: 512,
           extraSpecs: { 'hw:cpu_policy': 'dedicated' },
         },
-        imageId: 'img',
         imageProperties: undefined,
         bootFromVolume: false,
         volumeIds: ['vol'],
         addresses: [],
-        configDrive: false,
         metadata: { cpu: '2' },
         tags: ['gold'],
         locked: false,
         lockedReason: null,
         availabilityZone: 'nova',
         pinnedAvailabilityZone: undefined,
-        schedulerHints: undefined,
         groupIds: undefined,
         createdAt: '2026-01-01T00:00:00.000Z',
         updatedAt: '2026-01-01T00:00:01.000Z',
-        launchedAt: '2026-01-01T00:00:02.000Z',
         fault: null,
       },
     ]);
@@ -208,9 +203,6 @@ describe('listServers', () => {
       image: '',
       locked: true,
       locked_reason: 'mine',
-      host_status: 'UP',
-      config_drive: 'True',
-      scheduler_hints: { same_host: ['b'] },
       status: 'ERROR',
       fault: { code: 500, message: 'boom', created: '2026-01-01T00:00:03Z' },
     };
@@ -221,7 +213,6 @@ describe('listServers', () => {
             wireServer('a', { ...newer, pinned_availability_zone: 'az1' }),
             wireServer('b', {
               pinned_availability_zone: null,
-              scheduler_hints: null,
               image: { id: 'i', properties: { hw_cpu_policy: 'dedicated' } },
             }),
           ],
@@ -231,18 +222,13 @@ describe('listServers', () => {
     const [a, b] = await nova.listServers();
     expect(a).toMatchObject({
       bootFromVolume: true,
-      imageId: null,
       locked: true,
       lockedReason: 'mine',
-      hostStatus: 'UP',
-      configDrive: true,
       pinnedAvailabilityZone: 'az1',
-      schedulerHints: { same_host: ['b'] },
       fault: { code: 500, message: 'boom', createdAt: '2026-01-01T00:00:03.000Z' },
     });
     expect(b).toMatchObject({
       pinnedAvailabilityZone: null,
-      schedulerHints: {},
       imageProperties: { hw_cpu_policy: 'dedicated' },
     });
   });
@@ -441,38 +427,20 @@ describe('listHypervisors', () => {
     service: { id: 's', host: 'cmp1', disabled_reason: null },
   };
 
-  it('reads them with figures and, as from 2.88 on, without', async () => {
-    const old = {
-      ...wire,
-      id: 'h2',
-      vcpus: 64,
-      vcpus_used: 3,
-      memory_mb: 1000,
-      memory_mb_used: 10,
-      local_gb: 5,
-      local_gb_used: 1,
-      running_vms: 2,
-      cpu_info: { model: 'x' },
-    };
+  it('reads them, without the figures that Nova no longer shows from 2.88 on', async () => {
+    const old = { ...wire, id: 'h2', vcpus: 64, memory_mb: 1000, cpu_info: { model: 'x' } };
     cloud.on({ 'GET /v2.1/os-hypervisors/detail': paged('hypervisors', () => [wire, old]) });
     const [one, two] = await nova.listHypervisors();
-    expect(one).toMatchObject({
+    expect(one).toEqual({
       id: 'h1',
       hypervisorHostname: 'cmp1.example',
-      service: { host: 'cmp1' },
-      vcpus: undefined,
-      cpuInfo: undefined,
+      hypervisorType: 'QEMU',
+      hypervisorVersion: 8002000,
+      state: 'up',
+      status: 'enabled',
+      service: { id: 's', host: 'cmp1', disabledReason: null },
     });
-    expect(two).toMatchObject({
-      vcpus: 64,
-      vcpusUsed: 3,
-      memoryMb: 1000,
-      memoryUsedMb: 10,
-      localDiskGb: 5,
-      localDiskUsedGb: 1,
-      runningVms: 2,
-      cpuInfo: { model: 'x' },
-    });
+    expect(two).toEqual({ ...one, id: 'h2' });
   });
 });
 
@@ -565,9 +533,7 @@ describe('migrations', () => {
         type: 'live-migration',
         status: 'completed',
         sourceCompute: 'cmp1',
-        sourceNode: 'cmp1.example',
         destCompute: null,
-        destNode: null,
         oldTypeId: null,
         newTypeId: null,
         createdAt: '2026-01-01T00:00:00.000Z',
@@ -620,7 +586,6 @@ describe('migrations', () => {
     };
     const migration = { ...wire(9, 'running'), server_uuid: 's1', ...bytes };
     cloud.on({
-      'GET /v2.1/servers/s1/migrations': () => ({ body: { migrations: [migration] } }),
       'GET /v2.1/servers/s1/migrations/9': () => ({ body: { migration } }),
     });
     const expected = {
@@ -632,7 +597,6 @@ describe('migrations', () => {
       diskTotalBytes: null,
       diskRemainingBytes: null,
     };
-    expect(await nova.listServerMigrations('s1')).toEqual([expect.objectContaining(expected)]);
     expect(await nova.getServerMigration('s1', 9)).toMatchObject(expected);
   });
 });

@@ -10,7 +10,6 @@ import {
   migrationsSchema,
   oneInstanceActionSchema,
   oneServerMigrationSchema,
-  serverMigrationsSchema,
 } from './novaWire.ts';
 
 interface MigrationFilter {
@@ -35,8 +34,6 @@ export interface NovaMigrations {
    * moves on between two calls is not missed. Each once, with the status seen last.
    */
   listUnfinishedMigrations(options?: CallOptions): Promise<Migration[]>;
-  /** The live migrations of a server that are queued, preparing, running or post-migrating. Empty does not mean finished. */
-  listServerMigrations(serverId: string, options?: CallOptions): Promise<ServerMigration[]>;
   /** @throws NotFound when it is not in progress (accepted ones and finished ones are not). */
   getServerMigration(serverId: string, migrationId: number, options?: CallOptions): Promise<ServerMigration>;
   listInstanceActions(serverId: string, options?: CallOptions): Promise<InstanceAction[]>;
@@ -55,12 +52,6 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
         for (const migration of await listMigrations({ status }, signal)) seen.set(migration.uuid, migration);
       }
       return [...seen.values()].sort((a, b) => b.id - a.id);
-    },
-
-    async listServerMigrations(serverId, { signal } = {}) {
-      const path = `servers/${encodeURIComponent(serverId)}/migrations`;
-      const route = '/servers/{id}/migrations';
-      return (await get('listServerMigrations', serverMigrationsSchema, path, route, {}, signal)).migrations;
     },
 
     async getServerMigration(serverId, migrationId, { signal } = {}) {

@@ -37,7 +37,6 @@ export const NOVA_CALLS = {
   listServerGroups: { lowest: '2.13', highest: '2.96' },
   /** 2.59 uuid, paging, newest first. */
   listMigrations: { lowest: '2.59', highest: '2.96' },
-  listServerMigrations: { lowest: '2.59', highest: '2.96' },
   getServerMigration: { lowest: '2.59', highest: '2.96' },
   /** 2.34 answers before the checks are done; 2.68 has no `force`. */
   liveMigrate: { lowest: '2.34', highest: '2.96' },

@@ -49,20 +49,10 @@ export interface Hypervisor {
   /** `QEMU`, `KVM`, `ironic` ... */
   readonly hypervisorType: string;
   readonly hypervisorVersion: number;
-  readonly hostIp: string | null;
   readonly state: 'up' | 'down' | 'unknown';
   readonly status: 'enabled' | 'disabled' | 'unknown';
   /** The nova-compute service that runs it; `host` is the service host. */
   readonly service: { readonly id: string; readonly host: string; readonly disabledReason: string | null };
-  /** Nova's own figures, which it no longer shows from 2.88 on; undefined there. For capacity ask Placement. */
-  readonly vcpus: number | undefined;
-  readonly vcpusUsed: number | undefined;
-  readonly memoryMb: number | undefined;
-  readonly memoryUsedMb: number | undefined;
-  readonly localDiskGb: number | undefined;
-  readonly localDiskUsedGb: number | undefined;
-  readonly runningVms: number | undefined;
-  readonly cpuInfo: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** The flavor as it was when the server was created or resized (inline since 2.47). */
@@ -98,13 +88,10 @@ export interface Server {
   /** Service host; null when it is on none (building, shelved offloaded, cell down). */
   readonly host: string | null;
   readonly hypervisorHostname: string | null;
-  /** Status of the host as Nova sees it: `UP`, `UNKNOWN`, `DOWN`, `MAINTENANCE`; undefined when policy hides it. */
-  readonly hostStatus: string | undefined;
   readonly projectId: string;
   readonly userId: string | null;
   /** null when its cell is down or Nova has lost the flavor. */
   readonly flavor: Flavor | null;
-  readonly imageId: string | null;
   /** Image properties as Nova keeps them (since 2.98); undefined below. */
   readonly imageProperties: Readonly<Record<string, string>> | undefined;
   readonly bootFromVolume: boolean;
@@ -112,7 +99,6 @@ export interface Server {
   readonly volumeIds: readonly string[];
   /** Fixed and floating addresses on all its networks. */
   readonly addresses: readonly string[];
-  readonly configDrive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
   readonly locked: boolean;
@@ -120,13 +106,10 @@ export interface Server {
   readonly availabilityZone: string | null;
   /** The zone the server was created for: null when none, undefined below 2.96 (not known). */
   readonly pinnedAvailabilityZone: string | null | undefined;
-  /** The hints it was created with (since 2.100), e.g. `same_host`; undefined below. */
-  readonly schedulerHints: Readonly<Record<string, unknown>> | undefined;
   /** Ids of its server groups: since 2.71, and only where one server is asked for; undefined elsewhere (not known). */
   readonly groupIds: readonly string[] | undefined;
   readonly createdAt: string;
   readonly updatedAt: string | null;
-  readonly launchedAt: string | null;
   /** Present only in status ERROR or DELETED. */
   readonly fault: { readonly code: number; readonly message: string; readonly createdAt: string } | null;
 }
@@ -154,10 +137,8 @@ export interface Migration {
    * cancelled. Treat an unknown one as in progress. */
   readonly status: string;
   readonly sourceCompute: string | null;
-  readonly sourceNode: string | null;
   /** null until the conductor has chosen. */
   readonly destCompute: string | null;
-  readonly destNode: string | null;
   /**
    * Numbers of the server's flavor before and after, as Nova's database counts flavors: no API names them. Both are the flavor of that
    * time where the migration did not change it. Null: not recorded. Undefined: not known.
@@ -175,9 +156,7 @@ export interface ServerMigration {
   readonly serverId: string;
   readonly status: string;
   readonly sourceCompute: string | null;
-  readonly sourceNode: string | null;
   readonly destCompute: string | null;
-  readonly destNode: string | null;
   readonly memoryTotalBytes: number | null;
   readonly memoryProcessedBytes: number | null;
   readonly memoryRemainingBytes: number | null;

@@ -27,10 +27,6 @@ const optionalText = z
   .string()
   .nullish()
   .transform((value) => (value === undefined || value === '' ? null : value));
-const optionalNumber = z
-  .number()
-  .nullish()
-  .transform((value) => value ?? undefined);
 const bytes = z
   .number()
   .nullish()
@@ -129,18 +125,9 @@ export const hypervisorsSchema = z.object({
         hypervisor_hostname: z.string(),
         hypervisor_type: z.string(),
         hypervisor_version: z.number(),
-        host_ip: optionalText,
         state: upDown,
         status: enabledDisabled,
         service: z.object({ id: z.string(), host: z.string(), disabled_reason: optionalText }),
-        vcpus: optionalNumber,
-        vcpus_used: optionalNumber,
-        memory_mb: optionalNumber,
-        memory_mb_used: optionalNumber,
-        local_gb: optionalNumber,
-        local_gb_used: optionalNumber,
-        running_vms: optionalNumber,
-        cpu_info: z.unknown().optional(),
       })
       .transform(
         (raw): Hypervisor => ({
@@ -148,18 +135,9 @@ export const hypervisorsSchema = z.object({
           hypervisorHostname: raw.hypervisor_hostname,
           hypervisorType: raw.hypervisor_type,
           hypervisorVersion: raw.hypervisor_version,
-          hostIp: raw.host_ip,
           state: raw.state,
           status: raw.status,
           service: { id: raw.service.id, host: raw.service.host, disabledReason: raw.service.disabled_reason },
-          vcpus: raw.vcpus,
-          vcpusUsed: raw.vcpus_used,
-          memoryMb: raw.memory_mb,
-          memoryUsedMb: raw.memory_mb_used,
-          localDiskGb: raw.local_gb,
-          localDiskUsedGb: raw.local_gb_used,
-          runningVms: raw.running_vms,
-          cpuInfo: isRecord(raw.cpu_info) ? raw.cpu_info : undefined,
         }),
       ),
   ),
@@ -266,27 +244,22 @@ const cellDownServer = z
       powerState: null,
       host: null,
       hypervisorHostname: null,
-      hostStatus: undefined,
       projectId: raw.tenant_id,
       userId: null,
       flavor: null,
-      imageId: null,
       imageProperties: undefined,
       bootFromVolume: false,
       volumeIds: [],
       addresses: [],
-      configDrive: false,
       metadata: {},
       tags: [],
       locked: false,
       lockedReason: null,
       availabilityZone: null,
       pinnedAvailabilityZone: undefined,
-      schedulerHints: undefined,
       groupIds: undefined,
       createdAt: raw.created,
       updatedAt: null,
-      launchedAt: null,
       fault: null,
     }),
   );
@@ -313,11 +286,8 @@ const fullServer = z
     updated: optionalTime,
     locked: z.boolean(),
     locked_reason: optionalText,
-    host_status: z.string().optional(),
     server_groups: z.array(z.string()).optional(),
-    config_drive: z.union([z.string(), z.boolean()]).nullish(),
     pinned_availability_zone: z.string().nullish(),
-    scheduler_hints: z.record(z.string(), z.unknown()).nullish(),
     fault: z.object({ code: z.number(), message: z.string(), created: time }).nullish(),
     'OS-EXT-AZ:availability_zone': optionalText,
     'OS-EXT-SRV-ATTR:host': z.string(visible(ADMIN)).nullable(),
@@ -326,7 +296,6 @@ const fullServer = z
     'OS-EXT-STS:vm_state': z.string(),
     'OS-EXT-STS:task_state': z.string().nullable(),
     'OS-EXT-STS:power_state': z.number().nullish(),
-    'OS-SRV-USG:launched_at': optionalTime,
     'os-extended-volumes:volumes_attached': z.array(z.object({ id: z.string() })).default([]),
     addresses: z.record(z.string(), z.array(z.object({ addr: z.string() }))).default({}),
   })
@@ -342,11 +311,9 @@ const fullServer = z
       powerState: raw['OS-EXT-STS:power_state'] ?? null,
       host: raw['OS-EXT-SRV-ATTR:host'],
       hypervisorHostname: raw['OS-EXT-SRV-ATTR:hypervisor_hostname'],
-      hostStatus: raw.host_status,
       projectId: raw.tenant_id,
       userId: raw.user_id,
       flavor: raw.flavor,
-      imageId: raw.image === null || raw.image === '' ? null : raw.image.id,
       imageProperties:
         raw.image === null || raw.image === '' || raw.image.properties === undefined
           ? undefined
@@ -354,8 +321,6 @@ const fullServer = z
       bootFromVolume: raw.image === null || raw.image === '',
       volumeIds: raw['os-extended-volumes:volumes_attached'].map((volume) => volume.id),
       addresses: Object.values(raw.addresses).flatMap((ofNetwork) => ofNetwork.map(({ addr }) => addr)),
-      configDrive:
-        raw.config_drive !== undefined && raw.config_drive !== null && /^true$/i.test(String(raw.config_drive)),
       metadata: raw.metadata,
       tags: raw.tags,
       locked: raw.locked,
@@ -363,11 +328,9 @@ const fullServer = z
       availabilityZone: raw['OS-EXT-AZ:availability_zone'],
       pinnedAvailabilityZone:
         raw.pinned_availability_zone === undefined ? undefined : raw.pinned_availability_zone || null,
-      schedulerHints: raw.scheduler_hints === undefined ? undefined : (raw.scheduler_hints ?? {}),
       groupIds: raw.server_groups,
       createdAt: raw.created,
       updatedAt: raw.updated,
-      launchedAt: raw['OS-SRV-USG:launched_at'],
       fault:
         raw.fault === null || raw.fault === undefined
           ? null
@@ -452,9 +415,7 @@ export const migrationsSchema = z.object({
         migration_type: z.string(),
         status: z.string(),
         source_compute: optionalText,
-        source_node: optionalText,
         dest_compute: optionalText,
-        dest_node: optionalText,
         old_instance_type_id: z.number().nullish(),
         new_instance_type_id: z.number().nullish(),
         created_at: time,
@@ -468,9 +429,7 @@ export const migrationsSchema = z.object({
           type: raw.migration_type,
           status: raw.status,
           sourceCompute: raw.source_compute,
-          sourceNode: raw.source_node,
           destCompute: raw.dest_compute,
-          destNode: raw.dest_node,
           oldTypeId: raw.old_instance_type_id ?? null,
           newTypeId: raw.new_instance_type_id ?? null,
           createdAt: raw.created_at,
@@ -488,9 +447,7 @@ const serverMigrationSchema = z
     server_uuid: z.string(),
     status: z.string(),
     source_compute: optionalText,
-    source_node: optionalText,
     dest_compute: optionalText,
-    dest_node: optionalText,
     memory_total_bytes: bytes,
     memory_processed_bytes: bytes,
     memory_remaining_bytes: bytes,
@@ -507,9 +464,7 @@ const serverMigrationSchema = z
       serverId: raw.server_uuid,
       status: raw.status,
       sourceCompute: raw.source_compute,
-      sourceNode: raw.source_node,
       destCompute: raw.dest_compute,
-      destNode: raw.dest_node,
       memoryTotalBytes: raw.memory_total_bytes,
       memoryProcessedBytes: raw.memory_processed_bytes,
       memoryRemainingBytes: raw.memory_remaining_bytes,
@@ -521,7 +476,6 @@ const serverMigrationSchema = z
     }),
   );
 
-export const serverMigrationsSchema = z.object({ migrations: z.array(serverMigrationSchema) });
 export const oneServerMigrationSchema = z.object({ migration: serverMigrationSchema });
 
 const eventSchema = z.object({

@@ -20,17 +20,11 @@ const PLACEMENT_CALLS = {
   allocationCandidatesInAggregate: { lowest: '1.21', highest: '1.36' },
   /** 1.22 traits that must not be there. */
   allocationCandidatesWithout: { lowest: '1.22', highest: '1.36' },
-  /** 1.14 parent and root ids, `in_tree`. */
-  listResourceProviders: { lowest: '1.14', highest: '1.36' },
   getInventories: { lowest: '1.0', highest: '1.36' },
   getUsages: { lowest: '1.9', highest: '1.36' },
   /** 1.6 traits. */
   getTraits: { lowest: '1.6', highest: '1.36' },
-  /** 1.19 generation beside the aggregates. */
-  getAggregates: { lowest: '1.1', highest: '1.36' },
   getProviderAllocations: { lowest: '1.0', highest: '1.36' },
-  /** 1.12 the dictionary form. */
-  getConsumerAllocations: { lowest: '1.12', highest: '1.36' },
 } as const satisfies Readonly<Record<string, VersionNeed>>;
 
 interface CandidateRequest {
@@ -65,14 +59,6 @@ interface AllocationCandidates {
   readonly providers: Readonly<Record<string, ProviderSummary>>;
 }
 
-interface ResourceProvider {
-  readonly id: string;
-  readonly name: string;
-  readonly generation: number;
-  readonly rootId: string;
-  readonly parentId: string | null;
-}
-
 export interface Inventory {
   readonly total: number;
   readonly reserved: number;
@@ -84,32 +70,21 @@ export interface Inventory {
   readonly capacity: number;
 }
 
-interface ProviderFilter {
-  readonly name?: string;
-  readonly inTree?: string;
-  readonly memberOf?: readonly string[];
-}
-
 export interface Placement {
   versions(options?: CallOptions): Promise<VersionRange>;
   versionFor(call: keyof typeof PLACEMENT_CALLS, options?: CallOptions): Promise<string>;
   allocationCandidates(request: CandidateRequest, options?: CallOptions): Promise<AllocationCandidates>;
-  listResourceProviders(filter?: ProviderFilter, options?: CallOptions): Promise<ResourceProvider[]>;
   /** By resource class. @throws NotFound */
   getInventories(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, Inventory>>>;
   /** Amount used by resource class. @throws NotFound */
   getUsages(providerId: string, options?: CallOptions): Promise<Resources>;
   /** @throws NotFound */
   getTraits(providerId: string, options?: CallOptions): Promise<string[]>;
-  /** Uuids of the Placement aggregates that the provider is in. @throws NotFound */
-  getAggregates(providerId: string, options?: CallOptions): Promise<string[]>;
   /**
    * Resources by consumer. While a server live-migrates, the source's share is held by the migration's uuid and the
    * destination's by the server's uuid. @throws NotFound
    */
   getProviderAllocations(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, Resources>>>;
-  /** Resources by provider of one consumer (a server, or a migration in progress); empty when it holds none. */
-  getConsumerAllocations(consumerId: string, options?: CallOptions): Promise<Readonly<Record<string, Resources>>>;
 }
 
 const amounts = z.record(z.string(), z.number());
@@ -125,28 +100,6 @@ const candidatesSchema = z.object({
       // Below 1.29 there are no trees: each provider is its own root.
       root_provider_uuid: z.string().nullish(),
     }),
-  ),
-});
-
-const providersSchema = z.object({
-  resource_providers: z.array(
-    z
-      .object({
-        uuid: z.string(),
-        name: z.string(),
-        generation: z.number(),
-        parent_provider_uuid: z.string().nullish(),
-        root_provider_uuid: z.string(),
-      })
-      .transform(
-        (raw): ResourceProvider => ({
-          id: raw.uuid,
-          name: raw.name,
-          generation: raw.generation,
-          rootId: raw.root_provider_uuid,
-          parentId: raw.parent_provider_uuid ?? null,
-        }),
-      ),
   ),
 });
 
@@ -178,7 +131,6 @@ const inventoriesSchema = z.object({
 
 const usagesSchema = z.object({ usages: amounts });
 const traitsSchema = z.object({ traits: z.array(z.string()) });
-const aggregatesSchema = z.object({ aggregates: z.array(z.string()) });
 const allocationsSchema = z.object({ allocations: z.record(z.string(), z.object({ resources: amounts })) });
 
 export function createPlacement(session: Session, options: { readonly monotonic?: () => number } = {}): Placement {
@@ -244,12 +196,6 @@ export function createPlacement(session: Session, options: { readonly monotonic?
       return { allocationRequestCount: requests.length, candidateRootIds: [...roots], providers };
     },
 
-    async listResourceProviders(filter = {}, { signal } = {}) {
-      const query = { name: filter.name, in_tree: filter.inTree, member_of: anyOf(filter.memberOf) };
-      const route = '/resource_providers';
-      return (await get('listResourceProviders', providersSchema, route, route, query, signal)).resource_providers;
-    },
-
     async getInventories(id, { signal } = {}) {
       const what = 'inventories';
       const body = await get(
@@ -273,30 +219,13 @@ export function createPlacement(session: Session, options: { readonly monotonic?
       return (await get('getTraits', traitsSchema, ofProvider(id, what), providerRoute(what), {}, signal)).traits;
     },
 
-    async getAggregates(id, { signal } = {}) {
-      const what = 'aggregates';
-      const body = await get('getAggregates', aggregatesSchema, ofProvider(id, what), providerRoute(what), {}, signal);
-      return body.aggregates;
-    },
-
     async getProviderAllocations(id, { signal } = {}) {
       const what = 'allocations';
       const path = ofProvider(id, what);
       const body = await get('getProviderAllocations', allocationsSchema, path, providerRoute(what), {}, signal);
-      return byHolder(body.allocations);
-    },
-
-    async getConsumerAllocations(id, { signal } = {}) {
-      const path = `allocations/${encodeURIComponent(id)}`;
-      const route = '/allocations/{consumerId}';
-      const body = await get('getConsumerAllocations', allocationsSchema, path, route, {}, signal);
-      return byHolder(body.allocations);
+      return Object.fromEntries(Object.entries(body.allocations).map(([holder, { resources }]) => [holder, resources]));
     },
   };
-}
-
-function byHolder(allocations: Readonly<Record<string, { resources: Resources }>>): Record<string, Resources> {
-  return Object.fromEntries(Object.entries(allocations).map(([id, { resources }]) => [id, resources]));
 }
 
 function candidatesCall(request: CandidateRequest): keyof typeof PLACEMENT_CALLS {

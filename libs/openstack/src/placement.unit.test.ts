@@ -117,31 +117,15 @@ describe('a provider', () => {
     });
   });
 
-  it('shows usages, traits, aggregates and allocations', async () => {
+  it('shows usages, traits and allocations', async () => {
     const of = (what: string): string => `GET /placement/resource_providers/a/${what}`;
     cloud.on({
       [of('usages')]: () => ({ body: { usages: { VCPU: 3 } } }),
       [of('traits')]: () => ({ body: { traits: ['T'] } }),
-      [of('aggregates')]: () => ({ body: { aggregates: ['g'] } }),
       [of('allocations')]: () => ({ body: { allocations: { vm: { resources: { VCPU: 3 } } } } }),
-      'GET /placement/allocations/vm': () => ({
-        body: { allocations: { a: { resources: { VCPU: 3 }, generation: 1 } } },
-      }),
-      'GET /placement/resource_providers': () => ({
-        body: {
-          resource_providers: [
-            { uuid: 'a', name: 'cmp1', generation: 3, parent_provider_uuid: null, root_provider_uuid: 'a' },
-          ],
-        },
-      }),
     });
     expect(await placement.getUsages('a')).toEqual({ VCPU: 3 });
     expect(await placement.getTraits('a')).toEqual(['T']);
-    expect(await placement.getAggregates('a')).toEqual(['g']);
     expect(await placement.getProviderAllocations('a')).toEqual({ vm: { VCPU: 3 } });
-    expect(await placement.getConsumerAllocations('vm')).toEqual({ a: { VCPU: 3 } });
-    expect(await placement.listResourceProviders({ memberOf: ['g'] })).toEqual([
-      { id: 'a', name: 'cmp1', generation: 3, rootId: 'a', parentId: null },
-    ]);
   });
 });

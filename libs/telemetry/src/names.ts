@@ -2,7 +2,7 @@
  * Every name of Kronos' telemetry: spans, attributes, metrics. No other file defines names, so a dashboard can be written
  * from this file.
  */
-import { queryUses } from '@kronos/contracts';
+import { families, phases, queryUses } from '@kronos/contracts';
 
 /** Span names: few, and without ids. */
 export const spans = {
@@ -72,20 +72,7 @@ export interface MetricSpec {
 const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
-const PHASE = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity'] as const;
 const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
-const FAMILY = [
-  'snapshots',
-  'plans',
-  'migrations',
-  'results',
-  'controls',
-  'ledger',
-  'inventory',
-  'services',
-  'custody',
-  'alarms',
-] as const;
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 const LONG = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400] as const;
 
@@ -104,7 +91,7 @@ export const metricSpecs = {
     name: 'kronos_log_appends_total',
     unit: '{message}',
     help: 'Messages written to JetStream, by outcome; conflict: another writer was first; withdrawn: the message was too late.',
-    labels: { family: FAMILY, outcome: ['appended', 'duplicate', 'conflict', 'withdrawn', 'failed'] },
+    labels: { family: families, outcome: ['appended', 'duplicate', 'conflict', 'withdrawn', 'failed'] },
   },
   foldSequence: {
     kind: 'gauge',
@@ -125,7 +112,7 @@ export const metricSpecs = {
     name: 'kronos_log_unreadable_total',
     unit: '{event}',
     help: 'Messages that this version does not understand.',
-    labels: { family: FAMILY },
+    labels: { family: families },
   },
   logBytes: {
     kind: 'gauge',
@@ -382,7 +369,7 @@ export const metricSpecs = {
     name: 'kronos_steps_planned_total',
     unit: '{step}',
     help: 'Steps of plans.',
-    labels: { aggregate: AGGREGATE, phase: PHASE },
+    labels: { aggregate: AGGREGATE, phase: phases },
   },
   candidates: {
     kind: 'counter',
@@ -403,7 +390,7 @@ export const metricSpecs = {
     name: 'kronos_stuck_servers',
     unit: '{server}',
     help: 'Servers that the last decision had to move but could not.',
-    labels: { aggregate: AGGREGATE, phase: PHASE },
+    labels: { aggregate: AGGREGATE, phase: phases },
   },
   failoverLacking: {
     kind: 'gauge',
@@ -453,7 +440,7 @@ export const metricSpecs = {
     name: 'kronos_migrations_started_total',
     unit: '{attempt}',
     help: 'Attempts at a migration that got a slot.',
-    labels: { aggregate: AGGREGATE, phase: PHASE, forced: ['true', 'false'] },
+    labels: { aggregate: AGGREGATE, phase: phases, forced: ['true', 'false'] },
   },
   migrationsEnded: {
     kind: 'counter',
@@ -462,7 +449,7 @@ export const metricSpecs = {
     help: 'Ends of attempts; error_type is none unless it failed.',
     labels: {
       aggregate: AGGREGATE,
-      phase: PHASE,
+      phase: phases,
       outcome: ['completed', 'failed', 'retried', 'skipped'],
       error_type: [
         'none',
@@ -480,7 +467,7 @@ export const metricSpecs = {
     name: 'kronos_migrations_warned_total',
     unit: '{attempt}',
     help: 'Ends of attempts that are neither a plain success nor a failure. damaged: the server is in ERROR. warned: the move completed with a warning.',
-    labels: { aggregate: AGGREGATE, phase: PHASE, end: ['warned', 'damaged'] },
+    labels: { aggregate: AGGREGATE, phase: phases, end: ['warned', 'damaged'] },
   },
   migrationsInFlight: {
     kind: 'gauge',

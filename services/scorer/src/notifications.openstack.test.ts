@@ -47,9 +47,8 @@ describe("Nova's notifications on a real RabbitMQ", () => {
   const read = (): Promise<readonly Server[]> => source.read(signal, async () => HOSTS);
   const from = (host: string): string | undefined => source.listingOf(host)?.from;
   /** Nova shows the groups of a server where it is read by itself, not in a list. */
-  // The status of the host is its service's: it changes without a word of the server, and no decision reads it from there.
-  const sorted = (servers: readonly Server[]): Omit<Server, 'groupIds' | 'hostStatus'>[] =>
-    servers.map(({ groupIds: _, hostStatus: __, ...one }) => one).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const sorted = (servers: readonly Server[]): Omit<Server, 'groupIds'>[] =>
+    servers.map(({ groupIds: _, ...one }) => one).sort((a, b) => (a.id < b.id ? -1 : 1));
   /** Reads until the kept list is Nova's own, on both sides of one reading of it. */
   const same = async (): Promise<void> => {
     let differing: unknown = 'none read';

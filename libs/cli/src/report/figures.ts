@@ -12,7 +12,7 @@ import {
 import { PredictionCount, type PredictionFigures } from './predictions.ts';
 
 /** One policy over the time that was observed. */
-type PolicyFigures = {
+type PolicyOverTime = {
   readonly policy: string;
   /** The last one that was in force. */
   readonly threshold: number;
@@ -36,7 +36,7 @@ export type AggregateFigures = {
   /** Gated decisions by the code of their reason. */
   readonly gates: Readonly<Record<string, number>>;
   readonly combined: { readonly mean: number | null; readonly meanAfterPlans: number | null };
-  readonly policies: readonly PolicyFigures[];
+  readonly policies: readonly PolicyOverTime[];
   /** `approved` counts those of `proposed` that a person approved. */
   readonly plans: {
     readonly released: number;
