@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { liveScript, type Scripted, script, smallCloud } from '@kronos/backtest/testing';
 import { demoPolicies } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,6 +44,19 @@ afterAll(async () => {
 const run = (...args: string[]) =>
   kronos(['-c', join(root, 'kronos.conf'), ...args], { nowMs: lived.endMs, env: SHORT_SEARCH });
 
+/** A module that kills its process, as `kill -9` does, once the fifth decision is kept. */
+const DIES = `data:text/javascript,${encodeURIComponent(`
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+const { appendFileSync } = fs;
+let kept = 0;
+fs.appendFileSync = (path, ...rest) => {
+  appendFileSync(path, ...rest);
+  if (String(path).endsWith('.planned.jsonl') && ++kept === 5) process.kill(process.pid, 'SIGKILL');
+};
+syncBuiltinESMExports();
+`)}`;
+
 describe('kronos backtest', () => {
   it('shows what Kronos would have done, without a service or a NATS server', async () => {
     const to = join(root, 'case');
@@ -69,6 +85,24 @@ describe('kronos backtest', () => {
     const asked = (counts: Readonly<Record<string, number>>) =>
       Object.entries(counts).filter(([call]) => !call.includes('identity'));
     expect(asked(lived.sim.counts())).toEqual(asked(before));
+  });
+
+  it('goes on in the middle of its planning after kill -9, and says the same as a run without it', async () => {
+    const to = join(root, 'killed');
+    const [since, until] = [lived.endMs - 2 * 3_600_000, lived.endMs].map((ms) => new Date(ms).toISOString());
+    const args = ['backtest', '--since', `${since}`, '--until', `${until}`, '--to', to, '--rate', '1000'];
+    const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
+    const child = spawn(process.execPath, ['--import', DIES, main, '-c', join(root, 'kronos.conf'), ...args], {
+      stdio: 'ignore',
+      env: { ...process.env, ...SHORT_SEARCH },
+    });
+    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+    const resumed = await run(...args);
+    expect(resumed.status, resumed.err).toBe(0);
+    expect(resumed.err).toContain('5 steps of an earlier run are not decided again');
+    const whole = await run(...args.with(-3, join(root, 'alone')), '-o', 'json');
+    const again = await run(...args, '-o', 'json');
+    expect(JSON.parse(again.out).aggregates).toEqual(JSON.parse(whole.out).aggregates);
   });
 
   it('makes a recording on which replay, a what-if, explain and the report work', async () => {

@@ -47,6 +47,8 @@ export type Life = {
   readonly segments: readonly Segment[];
   readonly underWay: readonly UnderWay[];
   readonly moves: readonly PastMove[];
+  /** Its actions could not be read: its states are those of today, and of a deleted server no move is known. */
+  readonly actionsUnread: boolean;
 };
 
 /** What Nova has of one server. */
@@ -56,6 +58,8 @@ export type ServerRecord = {
   readonly migrations: readonly Migration[];
   /** Instance actions; those that move a server with their events. */
   readonly actions: readonly InstanceAction[];
+  /** They could not be read: what they tell is missing. */
+  readonly actionsUnread?: true;
   /** When Nova was read, ms since the epoch. */
   readonly readMs: number;
 };
@@ -159,7 +163,8 @@ export function rebuildLife(record: ServerRecord, flavors: FlavorNumbers): Life 
   });
   const changes = [...moved, ...statusChanges(actions)].sort((a, b) => a.atMs - b.atMs);
   const segments = segmentsOf(server, changes, { flavors, bornMs, status: lastStatus(record) });
-  return { server, bornMs, goneMs, segments, underWay, moves: movesOf(server, changes, segments) };
+  const moves = movesOf(server, changes, segments);
+  return { server, bornMs, goneMs, segments, underWay, moves, actionsUnread: record.actionsUnread === true };
 }
 
 /** Its rows; of a deleted server, whose rows are gone, what its actions say. */

@@ -126,9 +126,11 @@ function serversAt(lives: readonly Life[], atMs: number): Seen {
   const migrations: Migration[] = [];
   const flavorUnknown = new Set<string>();
   let hostUnknown = 0;
+  let actionsUnread = 0;
   for (const life of lives) {
     const segment = segmentAt(life, atMs);
     if (segment === null) continue;
+    if (life.actionsUnread) actionsUnread += 1;
     if (segment.unknown.host) {
       hostUnknown += 1;
       continue;
@@ -139,7 +141,11 @@ function serversAt(lives: readonly Life[], atMs: number): Seen {
     servers.push(serverThen(life.server, segment, moving?.migration ?? null));
   }
   const unknown = Object.fromEntries(
-    Object.entries({ serversWithoutHost: hostUnknown, flavors: flavorUnknown.size }).filter(([, n]) => n > 0),
+    Object.entries({
+      serversWithoutHost: hostUnknown,
+      serversWithoutActions: actionsUnread,
+      flavors: flavorUnknown.size,
+    }).filter(([, n]) => n > 0),
   );
   return { servers, migrations, flavorUnknown, unknown };
 }

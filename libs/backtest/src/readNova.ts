@@ -82,18 +82,23 @@ export async function readNova(input: ReadNovaInput): Promise<NovaHistory> {
 const recordOf = (
   server: Server,
   rows: ReadonlyMap<string, readonly Migration[]>,
-  actions: ReadonlyMap<string, readonly InstanceAction[]>,
-) => ({ server, migrations: rows.get(server.id) ?? [], actions: actions.get(server.id) ?? [] });
+  actions: ReadonlyMap<string, readonly InstanceAction[] | null>,
+): NovaHistory['records'][number] => ({
+  server,
+  migrations: rows.get(server.id) ?? [],
+  actions: actions.get(server.id) ?? [],
+  ...(actions.get(server.id) === null ? { actionsUnread: true } : {}),
+});
 
 /** The actions of the servers about which something changed; those that tell of a move with their events. */
 async function readActions(
   { nova, sinceMs, pace, signal, onProgress }: ReadNovaInput,
   servers: readonly Server[],
   failures: string[],
-): Promise<Map<string, InstanceAction[]>> {
+): Promise<Map<string, InstanceAction[] | null>> {
   const limit = createLimiter(CONCURRENCY);
   const wanted = servers.filter((server) => changedSince(server, sinceMs));
-  const found = new Map<string, InstanceAction[]>();
+  const found = new Map<string, InstanceAction[] | null>();
   let done = 0;
   await Promise.all(
     wanted.map((server) =>
@@ -114,6 +119,7 @@ async function readActions(
           found.set(server.id, whole);
         } catch (error) {
           signal.throwIfAborted();
+          found.set(server.id, null);
           failures.push(`actions of server ${server.id}: ${error instanceof Error ? error.message : String(error)}`);
         }
         done += 1;

@@ -188,6 +188,20 @@ describe('a history with holes', () => {
     expect((await found.snapshot(AGGREGATE, found.count - 1)).reconstructed?.unknown).toEqual({});
   });
 
+  it('counts the servers whose actions Nova does not tell, and goes on', async () => {
+    const silent = {
+      ...lived,
+      nova: {
+        ...lived.nova,
+        listInstanceActions: () => Promise.reject(new Error('503 Service Unavailable')),
+      },
+    };
+    await read(join(root, 'silent'), silent);
+    const found = await openSteps(join(root, 'silent'));
+    const { unknown = {} } = (await found.snapshot(AGGREGATE, 5)).reconstructed ?? {};
+    expect(unknown.serversWithoutActions).toBeGreaterThan(0);
+  });
+
   it('goes on where an interrupted run stopped, and asks nothing twice', async () => {
     const directory = join(root, 'interrupted');
     const stop = new AbortController();

@@ -44,8 +44,8 @@ export function decideCycle({
   };
 }
 
-// A gate ended the cycle before it looked at the servers: the list may not be whole.
-const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
+/** The event's field about absent servers. A gate ended the cycle before it looked at the servers: the list may not be whole. */
+export const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
   outcome === 'gated' ? undefined : (absence(state, servers) ?? undefined);
 
 const refusalsOf = (state: AggregateState, snapshot: Snapshot, { outcome }: Decision): Cycle['novaRefusals'] =>

@@ -153,9 +153,15 @@ function withOne(
     error: sum.error + Math.abs(measured - predicted),
   });
   if (after === 'soon') return { soon: counted(soon), later, last };
-  return { soon, later: counted(later), last: [...last.slice(-(COMPARISONS_KEPT - 1)), { host, change, error }] };
+  return {
+    soon,
+    later: counted(later),
+    last: [...last.slice(-(COMPARISONS_KEPT - 1)), { host, change: rounded(change), error: rounded(error) }],
+  };
 }
 const NONE = { count: 0, error: 0 };
+/** A checkpoint keeps no digits that the judgement has no use for. */
+const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 
 type Completed = Pick<LogEventOf<'migration.completed'>['data'], 'host' | 'outcome'> & { readonly endedMs: number };
 

@@ -472,7 +472,7 @@ export type UnreadableFact = {
 export type SkippedFact = Asked & { readonly events: readonly UnreadableFact[] };
 
 /** Comparisons of loads that are kept of a policy: a few moves of each host. */
-export const COMPARISONS_KEPT = 96;
+export const COMPARISONS_KEPT = 200;
 
 /** Finished plans kept for people, per aggregate. */
 export const RECENT_PLANS = 50;

@@ -9,7 +9,7 @@ import type {
   StoredEvent,
 } from '@kronos/contracts';
 import { hostReadingOf, messageId, policyQueries, queriesOf, readingOf, timeMs, vmReadingOf } from '@kronos/contracts';
-import { configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
+import { absenceOf, configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
 import { allocationReadings, isCounted, plannerVersion, score } from '@kronos/placement';
 import {
   aggregateState,
@@ -81,6 +81,8 @@ export type LaneStep = {
   readonly body: StoredBody;
   /** The events of the recorded log between the previous snapshot and this one, see {@link CARRIED} and {@link MOVES}. */
   readonly events: readonly LogEvent[];
+  /** The decision, where it is known already; undefined: it is made. */
+  readonly known: Decision | undefined;
 };
 
 /** Commands of people to the recorded Kronos, which hold in a what-if too. */
@@ -127,7 +129,7 @@ export class Lane {
   }
 
   /** Decides the next snapshot; null when it is left out. @throws PolicyNotRecorded, BadObject, RecordingInvalid */
-  next({ id, timeMs: nowMs, body, events }: LaneStep): WhatIfCycle | null {
+  next({ id, timeMs: nowMs, body, events, known }: LaneStep): WhatIfCycle | null {
     const { aggregate, options, policies, cyclesOnly } = this.#start;
     let moves = 0;
     for (const event of events) {
@@ -141,7 +143,10 @@ export class Lane {
     const overlay = this.#world.next(snapshot);
     const laid = lay(overlay, { ...snapshot, purpose: isOfCycle(snapshot.purpose) ? snapshot.purpose : 'command' });
     const state = aggregateState(this.#own.folder.snapshot(), aggregate);
-    const { decision, absence } = decideCycle({ snapshot: laid, state, options });
+    const { decision, absence } =
+      known === undefined
+        ? decideCycle({ snapshot: laid, state, options })
+        : { decision: known, absence: absenceOf(state, laid, known) };
     this.#own.add(
       decidedEvent(decision, {
         snapshot: laid,

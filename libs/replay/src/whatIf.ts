@@ -1,4 +1,4 @@
-import type { EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
+import type { Decision, EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
 import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
 import { AHEAD, AHEAD_OF_THREAD, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
@@ -18,6 +18,13 @@ export type Change = {
   readonly defaults: EngineOptions;
   /** Cooldowns and quarantines at the start, in seconds remaining. */
   readonly cooldowns?: Cooldowns;
+};
+
+export type WhatIfRunning = {
+  /** Decide on other threads than that of the caller, however few the snapshots are. */
+  readonly aside?: boolean;
+  /** The decision on a snapshot where an earlier run of the same what-if made it; undefined: it is made. */
+  readonly known?: (snapshotId: string) => Decision | undefined;
 };
 
 /** The range of a what-if, found before it begins. */
@@ -65,7 +72,6 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
  * Cycles come in the order of the snapshots. Aggregates are decided side by side, the snapshots of one after each other.
  * Memory does not grow with the range.
  *
- * @param aside decide on other threads than that of the caller, however few the snapshots are
  * @throws PolicyNotRecorded, NothingRecorded
  */
 export async function* whatIf(
@@ -77,7 +83,8 @@ export async function* whatIf(
     signal,
     onProgress = () => {},
     aside = false,
-  }: Running & { readonly aside?: boolean } = {},
+    known = () => undefined,
+  }: Running & WhatIfRunning = {},
   extent?: Extent,
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
   const { snapshots, sinceMs, untilMs, firsts, cyclesOnly } = extent ?? (await extentOf(history, range));
@@ -114,6 +121,7 @@ export async function* whatIf(
       timeMs,
       events,
       body: await entry.read(),
+      known: known(id),
     }));
     const [cycle] = await Promise.all([next, begin]);
     return cycle as WhatIfCycle | null;

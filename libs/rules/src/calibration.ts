@@ -34,9 +34,9 @@ const NOTHING = 0.25;
 /** A part of the predicted change that is this far from the whole is off. */
 const OFF = 0.2;
 /** A part is off by its standard error times this: loads change by themselves. */
-const SURE = 4;
+const SURE = 5;
 /** Fewer comparisons in one direction of a host prove nothing. */
-const LEAST = 5;
+const LEAST = 8;
 /** A smaller predicted change is lost in the noise. */
 const SMALLEST = 0.005;
 

@@ -37,6 +37,7 @@ export const policyRows = ({ policies }: BacktestFigures): string[][] =>
 /** What is not known, in words; the keys are those of the snapshots. */
 const UNKNOWN: Readonly<Record<string, string>> = {
   serversWithoutHost: 'servers whose host is not known, left out',
+  serversWithoutActions: 'servers whose actions could not be read: their states are taken as today',
   flavors: 'servers whose flavor then is not known, taken as today and not moved',
   hostsWithoutValues: 'hosts without any value, taken as down',
   vmSeriesWithoutServer: 'series of VMs that Nova does not know any more, left out',

@@ -24,7 +24,7 @@ import { progressBar } from '../progress.ts';
 import { openRecording } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { paint, type Terminal, table } from '../terminal.ts';
+import { count, paint, type Terminal, table } from '../terminal.ts';
 import { absolute, parseTime } from '../times.ts';
 import { kronosVersion } from '../version.ts';
 
@@ -65,7 +65,7 @@ export async function backtest(shell: Shell, options: BacktestOptions): Promise<
     }).finally(progress.end);
   }
   say(`The recording is in ${directory}: kronos replay ${options.to} --what-if, --set, --policies work on it.`);
-  const { figures, charts } = await plan(shell, options, { directory, steps, stop });
+  const { figures, charts } = await plan(shell, options, { directory, steps, stop, say });
   if (options.html !== undefined) writeFileSync(options.html, backtestPage(figures, charts, shell.now()));
   await answer(shell, options, { recording: directory, aggregates: figures, notes: NOTES }, (terminal) => {
     const written = options.html === undefined ? '' : `\nWrote the page to ${options.html}\n`;
@@ -124,15 +124,7 @@ function durationMs(text: string): number {
   return ms;
 }
 
-async function read({
-  shell,
-  options,
-  loaded: { config },
-  given,
-  directory,
-  stop,
-  say,
-}: {
+type Reading = {
   readonly shell: Shell;
   readonly options: BacktestOptions;
   readonly loaded: Loaded;
@@ -140,7 +132,9 @@ async function read({
   readonly directory: string;
   readonly stop: AbortSignal;
   readonly say: (text: string) => void;
-}): Promise<void> {
+};
+
+async function read({ shell, options, loaded: { config }, given, directory, stop, say }: Reading): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const { nova, placement, session } = openCloud(config, shell.env);
   opened.defer(() => session.close());
@@ -175,18 +169,22 @@ async function read({
 async function plan(
   shell: Shell,
   options: BacktestOptions,
-  { directory, steps, stop }: { readonly directory: string; readonly steps: Steps; readonly stop: AbortSignal },
+  { directory, steps, stop, say }: Pick<Reading, 'directory' | 'stop' | 'say'> & { readonly steps: Steps },
 ): Promise<{ readonly figures: BacktestFigures[]; readonly charts: BacktestCharts }> {
   const { history, about } = await openRecording(shell, directory);
   const progress = progressBar(shell.terminal, 'planning', shell.now);
   const charts = new BacktestCharts(steps.parameters);
   const [defaults = defaultEngineOptions] = Object.values(about.options);
   const figures = await runBacktest({
+    directory,
     history,
     steps,
     defaults,
     ...(options.threads === undefined ? {} : { threads: options.threads }),
     signal: stop,
+    onKnown(known) {
+      if (known > 0) say(`${count(known, 'step')} of an earlier run ${known === 1 ? 'is' : 'are'} not decided again.`);
+    },
     onProgress: progress.share,
     onCycle: (cycle) => charts.add(cycle),
   }).finally(progress.end);
