@@ -7,6 +7,7 @@ import { generatedFiles as natsFiles } from '../libs/eventlog/src/deploy.ts';
 import { generatedFiles as factsFiles } from '../libs/facts/src/document.ts';
 import { generatedFiles as placementFiles } from '../libs/placement/src/document.ts';
 import { generatedFiles as telemetryFiles } from '../libs/telemetry/src/doc.ts';
+import { generatedFiles as codeFiles } from './codes.ts';
 
 const directory = new URL('../libs/contracts/schemas/', import.meta.url);
 rmSync(directory, { recursive: true, force: true });
@@ -20,6 +21,7 @@ for (const [path, text] of [
   ...factsFiles(),
   ...placementFiles(),
   ...presetFiles(),
+  ...codeFiles(),
 ]) {
   const file = new URL(`../${path}`, import.meta.url);
   mkdirSync(new URL('.', file), { recursive: true });
