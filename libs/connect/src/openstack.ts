@@ -46,7 +46,7 @@ export function authOptions(config: Config, env: Readonly<Record<string, string 
     ...(nova.placementEndpointOverride === null ? {} : { placement: nova.placementEndpointOverride }),
   };
   if (nova.cloud !== null) {
-    const cloud = loadCloud(nova.cloud, nova.cloudsFile === null ? { env } : { env, file: nova.cloudsFile });
+    const cloud = loadCloud(nova.cloud, { env, file: given(nova.cloudsFile), region: given(nova.regionName) });
     for (const secret of [cloud.password, cloud.token, cloud.applicationCredentialSecret])
       if (secret !== undefined) learnSecret(secret);
     return { ...cloud, endpointOverrides: { ...cloud.endpointOverrides, ...endpointOverrides } };

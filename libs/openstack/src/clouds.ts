@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { AuthOptions } from './auth.ts';
@@ -32,6 +32,8 @@ export interface CloudsPlaces {
   readonly home?: string;
   /** The system's directory, `/etc/openstack`. */
   readonly system?: string;
+  /** The region to use, in place of the cloud's own. */
+  readonly region?: string | undefined;
 }
 
 /** Finds files as openstacksdk does. */
@@ -42,9 +44,9 @@ function finder(places: CloudsPlaces) {
     join(places.home ?? homedir(), '.config', 'openstack'),
     places.system ?? '/etc/openstack',
   ];
-  const find = (base: string, variable?: string): string | undefined => {
+  const find = (base: string, variable?: string, first: readonly string[] = []): string | undefined => {
     const given = variable === undefined ? undefined : env[variable];
-    const files = directories.flatMap((directory) =>
+    const files = [...first, ...directories].flatMap((directory) =>
       ['yaml', 'yml', 'json'].map((end) => join(directory, `${base}.${end}`)),
     );
     return [...(given === undefined ? [] : [given]), ...files].find((file) => existsSync(file));
@@ -59,9 +61,10 @@ export const cloudsFile = (places: CloudsPlaces = {}): string | undefined =>
 /**
  * The authentication options of one cloud of clouds.yaml, as openstacksdk finds them: the first clouds.yaml of
  * `$OS_CLIENT_CONFIG_FILE`, the working directory, `~/.config/openstack` and `/etc/openstack`, the first secure.yaml laid over it, on
- * top of the cloud's `profile` from clouds-public.yaml.
+ * top of the cloud's `profile` from clouds-public.yaml. Both are also looked for beside the clouds.yaml, and first there: a service has
+ * another home than the person who named the file.
  *
- * @throws BadAuthOptions when no file is found, the cloud is not in it, or it is not understood.
+ * @throws BadAuthOptions when no file is found, the cloud or the region is not in it, or it is not understood.
  */
 export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions {
   const env = places.env ?? process.env;
@@ -77,13 +80,14 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
     const has = Object.keys(clouds).sort().join(', ');
     throw new BadAuthOptions('cloud', `${file} has no cloud "${name}"; it has ${has === '' ? 'none' : has}`);
   }
-  const secureFile = find('secure', 'OS_CLIENT_SECURE_FILE');
+  const beside = [dirname(file)];
+  const secureFile = find('secure', 'OS_CLIENT_SECURE_FILE', beside);
   const secure = secureFile === undefined ? {} : (readYaml(secureFile, fileSchema).clouds ?? {});
   let merged = merge(clouds[name], secure[name]);
 
   const profile = isRecord(merged) && typeof merged.profile === 'string' ? merged.profile : undefined;
   if (profile !== undefined) {
-    const publicFile = find('clouds-public');
+    const publicFile = find('clouds-public', undefined, beside);
     const profiles = publicFile === undefined ? {} : (readYaml(publicFile, publicFileSchema)['public-clouds'] ?? {});
     if (profiles[profile] === undefined) {
       throw new BadAuthOptions(
@@ -93,7 +97,32 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
     }
     merged = merge(profiles[profile], merged);
   }
-  return toAuth(file, name, merged);
+  return toAuth(file, name, inRegion(file, name, merged, places.region));
+}
+
+const regionsSchema = z.array(
+  z.union([text, z.object({ name: text, values: z.record(z.string(), z.unknown()).nullish() })]),
+);
+
+/** The cloud with what its list of regions says about the region in use: the one that is asked for, `region_name`, or the only one. */
+function inRegion(file: string, name: string, cloud: unknown, asked: string | undefined): unknown {
+  if (!isRecord(cloud)) return cloud;
+  const wanted = asked ?? (typeof cloud.region_name === 'string' ? cloud.region_name : undefined);
+  if (cloud.regions === undefined || cloud.regions === null)
+    return wanted === undefined ? cloud : { ...cloud, region_name: wanted };
+  const wrong = (what: string): BadAuthOptions =>
+    new BadAuthOptions('cloud', `${file}: clouds.${name}.regions ${what}`);
+  const parsed = regionsSchema.safeParse(cloud.regions);
+  if (!parsed.success) throw wrong('is no list of names, or of mappings with name and values');
+  const regions = parsed.data.map((region) => (typeof region === 'string' ? { name: region, values: {} } : region));
+  const names = regions.map((region) => region.name).join(', ');
+  if (wanted === undefined && regions.length !== 1)
+    throw wrong(
+      `has ${names === '' ? 'none' : names}: name the region to use as [nova] region_name, or as its region_name`,
+    );
+  const region = wanted === undefined ? regions[0] : regions.find((each) => each.name === wanted);
+  if (region === undefined) throw wrong(`has ${names}, and not ${wanted ?? ''}`);
+  return { ...(merge(cloud, region.values) as Record<string, unknown>), region_name: region.name };
 }
 
 /** Keys beside `auth` that decide how the cloud is reached, and what people write in their place. */

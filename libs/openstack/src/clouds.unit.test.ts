@@ -86,6 +86,34 @@ clouds:
     });
   });
 
+  it('finds secure.yaml and clouds-public.yaml beside the clouds.yaml that is named', () => {
+    const file = write(join(root, 'clouds.yaml'), 'clouds: {c: {profile: vendor, auth: {username: u}}}');
+    write(join(root, 'secure.yaml'), 'clouds: {c: {auth: {password: beside}}}');
+    write(join(root, 'clouds-public.yaml'), 'public-clouds: {vendor: {auth: {auth_url: "http://vendor"}}}');
+    write(join(places.cwd, 'secure.yaml'), 'clouds: {c: {auth: {password: elsewhere}}}');
+    expect(loadCloud('c', { ...places, file })).toMatchObject({ authUrl: 'http://vendor', password: 'beside' });
+  });
+
+  it('uses the region that is asked for, with what the list of regions says about it', () => {
+    const auth = 'auth: {auth_url: "http://k", username: u, password: p}';
+    const regions = '[A, {name: B, values: {interface: internal, auth: {project_name: of-b}}}]';
+    write(
+      join(places.cwd, 'clouds.yaml'),
+      `clouds: {c: {${auth}, regions: ${regions}}, one: {${auth}, regions: [A]}, own: {${auth}, region_name: X}}`,
+    );
+    expect(loadCloud('c', { ...places, region: 'B' })).toMatchObject({
+      regionName: 'B',
+      projectName: 'of-b',
+      validInterfaces: ['internal'],
+    });
+    expect(loadCloud('c', { ...places, region: 'A' })).toMatchObject({ regionName: 'A', validInterfaces: ['public'] });
+    expect(loadCloud('one', places).regionName).toBe('A');
+    expect(loadCloud('own', places).regionName).toBe('X');
+    expect(loadCloud('own', { ...places, region: 'Y' }).regionName).toBe('Y');
+    expect(() => loadCloud('c', places)).toThrow(/clouds\.c\.regions has A, B: name the region to use/);
+    expect(() => loadCloud('c', { ...places, region: 'C' })).toThrow(/clouds\.c\.regions has A, B, and not C/);
+  });
+
   it('knows an application credential by its secret', () => {
     write(
       join(places.cwd, 'clouds.yaml'),

@@ -18,6 +18,7 @@ import { renderFinding, verdict } from './config.ts';
 export type InitOptions = {
   readonly cloud?: string;
   readonly cloudsFile?: string;
+  readonly region?: string;
   readonly prometheus?: string;
   readonly prometheusAuth?: string;
   readonly prometheusHeader?: readonly string[];
@@ -52,22 +53,31 @@ function accessOf(options: InitOptions): string[] {
   ];
 }
 
+/** Where both files go. @throws UsageError when one exists and may not be overwritten */
+function filesToWrite({ to, force }: InitOptions): Record<'directory' | 'configFile' | 'policiesFile', string> {
+  const directory = resolve(to);
+  const [configFile, policiesFile] = [join(directory, 'kronos.conf'), join(directory, 'policies.yaml')];
+  for (const file of [configFile, policiesFile])
+    if (existsSync(file) && force !== true)
+      throw new UsageError(`${file} exists: choose another directory with --to, or overwrite it with --force`);
+  return { directory, configFile, policiesFile };
+}
+
+const regionOf = ({ region = '' }: InitOptions, env: Shell['env']): string | null =>
+  region || env.OS_REGION_NAME || null;
+
 /** kronos init: writes a checked configuration for a cloud. */
 export async function init(options: InitOptions, shell: Shell): Promise<void> {
   const { terminal, env } = shell;
   const cloud = options.cloud ?? env.OS_CLOUD;
   if (cloud === undefined || cloud === '') throw new UsageError('no cloud is set: add --cloud, or set OS_CLOUD');
-  const directory = resolve(options.to);
-  const configFile = join(directory, 'kronos.conf');
-  const policiesFile = join(directory, 'policies.yaml');
-  for (const file of [configFile, policiesFile])
-    if (existsSync(file) && options.force !== true)
-      throw new UsageError(`${file} exists: choose another directory with --to, or overwrite it with --force`);
+  const { directory, configFile, policiesFile } = filesToWrite(options);
 
   const found = {
     cloud,
     // A service has another working directory and home: it would not find the file that this command finds.
     cloudsFile: fileOfCloud(options, env),
+    region: regionOf(options, env),
     prometheusUrl: options.prometheus ?? null,
     prometheusAccess: accessOf(options),
     natsUrl: options.nats,

@@ -12,6 +12,9 @@ import { type OutputOption, withConfig, withOutput } from './shared.ts';
 
 const versions = { kronos: kronosVersion, node: process.versions.node };
 
+const HEADER_HELP = 'Send NAME: VALUE with each query, such as X-Scope-OrgID: TENANT; repeatable';
+const repeated = (value: string, before: string[] = []): string[] => [...before, value];
+
 /** Commands that set an installation up. */
 export function setUpCommands(program: Command, shell: Shell): void {
   program
@@ -19,16 +22,13 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
     .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
     .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
+    .option('--region <name>', 'Region of the cloud (default: $OS_REGION_NAME, then the one in clouds.yaml)')
     .option('--prometheus <url>', 'URL of Prometheus; without it, Kronos balances the cloud by allocations')
     .option(
       '--prometheus-auth <kind>',
       'Set [prometheus] auth: static, or keystone (OpenStack Aetos; needs no --prometheus)',
     )
-    .option(
-      '--prometheus-header <header>',
-      'Send NAME: VALUE with each query, such as X-Scope-OrgID: TENANT; repeatable',
-      (value: string, before: string[] = []) => [...before, value],
-    )
+    .option('--prometheus-header <header>', HEADER_HELP, repeated)
     .option('--prometheus-token-file <file>', 'Send the bearer token in this file')
     .option('--prometheus-user <name>', 'Send this user, with --prometheus-password-file')
     .option('--prometheus-password-file <file>', 'Send the password in this file')

@@ -6,6 +6,8 @@ export type Found = {
   /** Name of the cloud in clouds.yaml. */
   readonly cloud: string;
   readonly cloudsFile: string | null;
+  /** The region to use; null: the one that clouds.yaml names. */
+  readonly region: string | null;
   readonly prometheusUrl: string | null;
   /** Further lines of `[prometheus]`: how to authenticate. */
   readonly prometheusAccess: readonly string[];
@@ -34,6 +36,7 @@ export function configText(found: Found): string {
     '[nova]',
     `cloud = ${found.cloud}`,
     ...(found.cloudsFile === null ? [] : [`clouds_file = ${found.cloudsFile}`]),
+    ...(found.region === null ? [] : [`region_name = ${found.region}`]),
     '',
     ...(found.prometheusUrl === null && found.prometheusAccess.length === 0
       ? []

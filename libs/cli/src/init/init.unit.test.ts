@@ -111,6 +111,7 @@ describe('kronos.conf', () => {
     scope: { aggregates: ['general', 'gpu'], includeUnassigned: true, left: [{ name: 'ssd', why: 'shares b' }] },
     cloud: 'prod',
     cloudsFile: null,
+    region: null,
     prometheusUrl: 'http://prometheus:9090',
     prometheusAccess: [],
     natsUrl: 'nats://nats:4222',

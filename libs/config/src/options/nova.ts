@@ -22,7 +22,7 @@ import {
 export const nova = {
   cloud: optionalText({
     by: NOVA,
-    help: 'Name of a cloud in clouds.yaml. It replaces all authentication options below.',
+    help: 'Name of a cloud in clouds.yaml. It replaces all authentication options below, except region_name.',
   }),
   clouds_file: optionalPath({
     by: NOVA,
@@ -52,7 +52,7 @@ export const nova = {
   application_credential_secret_file: secretFile('application_credential_secret', { by: NOVA }),
   token: secret({ by: NOVA, help: 'For auth_type=v3token.' }),
   token_file: secretFile('token', { by: NOVA }),
-  region_name: optionalText({ by: NOVA, help: 'Region of the endpoints.' }),
+  region_name: optionalText({ by: NOVA, help: 'Region of the endpoints. With cloud: the one of its regions to use.' }),
   valid_interfaces: list(['internal', 'public'], {
     by: NOVA,
     help: 'Endpoint interfaces in order of preference: internal, public, admin.',
