@@ -1,8 +1,10 @@
 /** The real exporters in a real Prometheus: kronos init writes a configuration that passes, and the presets return data. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parsePolicies } from '@kronos/config';
+import { queriesOf } from '@kronos/contracts';
 import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -172,7 +174,23 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
     expect(check.text).toContain('3 of 3 VMs may move (100 %)');
   });
 
-  it.each(['node-exporter.yaml', 'node-exporter+libvirt-exporter.yaml'])(
+  it('every query of every preset is one that Prometheus takes', async () => {
+    for (const file of readdirSync(presets)) {
+      const { policies, problems } = parsePolicies({ file, text: readFileSync(join(presets, file), 'utf8') });
+      expect(problems, file).toEqual([]);
+      for (const policy of policies.filter(({ allocation }) => allocation === undefined))
+        for (const { query } of queriesOf(policy)) {
+          const answer = await fetch(`${metrics.url}/api/v1/query?query=${encodeURIComponent(query)}`);
+          expect([answer.status, query]).toEqual([200, query]);
+        }
+    }
+  });
+
+  it.each([
+    'node-exporter.yaml',
+    'node-exporter+libvirt-exporter.yaml',
+    ...(existsSync('/proc/pressure/cpu') ? ['node-exporter+libvirt-exporter+quiet.yaml'] : []),
+  ])(
     'the preset %s returns what its policies need',
     async (preset) => {
       const file = join(directory, 'etc', 'kronos.conf');
@@ -188,6 +206,11 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
           state: 'ok',
           detail: { hostsMatched: 2 },
         });
+        if (preset.includes('quiet'))
+          expect(of(`policy ${policy} trigger_query`), check.text).toMatchObject({
+            state: 'ok',
+            detail: { hostsMatched: 2 },
+          });
         if (preset.includes('libvirt'))
           expect(of(`policy ${policy} vm_profile_query`), check.text).toMatchObject({
             state: 'ok',

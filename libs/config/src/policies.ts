@@ -63,6 +63,14 @@ export const policyFileSchema = z.strictObject({
     .min(0)
     .max(1)
     .meta({ description: 'The imbalance (max - min of the host values) above which this policy asks for moves.' }),
+  act_above: z.number().min(0).max(1).nullable().default(null).meta({
+    description:
+      'The policy acts only while a possible destination has a value above this, however unlike the hosts are. The value is that of trigger_query, else of imbalance_query.',
+  }),
+  trigger_query: promql.nullable().default(null).meta({
+    description:
+      'PromQL: one value per host from 0 to 1 that triggers the policy, such as CPU pressure; act_above is its level. The imbalance and the moves are still those of imbalance_query and vm_profile_query.',
+  }),
   target: z.number().min(0).max(1).nullable().default(null).meta({
     description:
       'The imbalance that a plan aims at, at most the threshold. Default: `[engine] target_ratio` x threshold.',
@@ -223,6 +231,7 @@ const OF_QUERIES = [
   'capacity_query',
   'host_size_query',
   'move_cost_query',
+  'trigger_query',
 ] as const;
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -301,6 +310,8 @@ function checkPolicies(
         `is ${policy.target}, above the threshold of ${policy.threshold}`,
         'Set it to the threshold or below.',
       );
+    const acting = actingProblem(policy);
+    if (acting !== null) add(...at(index, 'act_above'), ...acting);
     if (policy.mode === 'pack')
       for (const field of ['capacity_query', 'capacity_threshold'] as const)
         if (policy[field] === null) add(...at(index, field), 'is missing, and mode pack needs it', fieldRemedy(field));
@@ -321,6 +332,15 @@ function checkPolicies(
       'Make them sum to 1.',
     );
   }
+}
+
+/** The problem of `act_above`, with its remedy; null: none. */
+function actingProblem({ mode, act_above, trigger_query }: PolicyFile): [string, string] | null {
+  if (mode === 'pack' && act_above !== null)
+    return ['is not for mode pack', 'Remove this line: pack gathers VMs at any load.'];
+  if (trigger_query !== null && act_above === null)
+    return ['is missing, and trigger_query needs it', fieldRemedy('act_above')];
+  return null;
 }
 
 function unknownField(key: string): [string, string] {
@@ -362,6 +382,8 @@ function toPolicy(policy: PolicyFile): Policy {
     vmProfileFallback: policy.vm_profile_fallback,
     threshold: policy.threshold,
     ...(policy.target === null ? {} : { target: policy.target }),
+    ...(policy.act_above === null ? {} : { actAbove: policy.act_above }),
+    ...(policy.trigger_query === null ? {} : { triggerQuery: policy.trigger_query }),
     capacityQuery: policy.capacity_query,
     capacityThreshold: policy.capacity_threshold,
     hostSizeQuery: policy.host_size_query,

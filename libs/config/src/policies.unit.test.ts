@@ -176,6 +176,22 @@ describe('policies.yaml', () => {
     ]);
   });
 
+  it('takes a level below which a policy does not act, with or without a query of its own, and refuses the query alone', () => {
+    const policyOf = (more: object) => parsePolicies({ file: 'p', text: file({ ...cpu, ...more }) }).policies[0];
+    expect(policyOf({ act_above: 0.6 })).toMatchObject({ actAbove: 0.6 });
+    expect(policyOf({ act_above: 0.1, trigger_query: 'stalls' })).toMatchObject({
+      actAbove: 0.1,
+      triggerQuery: 'stalls',
+    });
+    expect(policyOf({})).not.toHaveProperty('actAbove');
+    expect(told(file({ ...cpu, trigger_query: 'stalls' }))).toEqual([
+      expect.stringContaining('act_above: is missing, and trigger_query needs it'),
+    ]);
+    expect(told(file({ ...pack, act_above: 0.6 }))).toEqual([
+      expect.stringContaining('act_above: is not for mode pack'),
+    ]);
+  });
+
   it('takes a target at or below the threshold, refuses one above it, and needs none', () => {
     const targetOf = (target: number) =>
       parsePolicies({ file: 'p', text: file({ ...cpu, target }) }).policies[0]?.target;

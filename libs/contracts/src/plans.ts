@@ -89,6 +89,8 @@ const policyImbalanceSchema = z.object({
   threshold: z.number(),
   participates: z.boolean(),
   detected: z.boolean(),
+  /** Whether a host is above the policy's `act_above`. Below it the policy detects nothing. Absent: it has none. */
+  acts: z.boolean().optional(),
   /** Number of evaluations in a row that detected it, this one included. */
   sustainedCycles: z.int().min(0),
 });

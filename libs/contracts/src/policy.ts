@@ -21,6 +21,13 @@ export const policySchema = z.object({
   vmProfileFallback: vmProfileFallbackSchema,
   /** The imbalance (max - min of the host values) above which this policy asks for moves. */
   threshold: z.number().min(0),
+  /**
+   * The policy acts only while a possible destination has a value above this: of `triggerQuery`, else of `imbalanceQuery`. Absent: it acts
+   * at any value.
+   */
+  actAbove: z.number().min(0).max(1).optional(),
+  /** PromQL: one value per host from 0 to 1, such as CPU pressure, which is compared with `actAbove`. */
+  triggerQuery: z.string().optional(),
   /** The imbalance that a plan aims at, at most the threshold; `targetRatio` x threshold where it is not given. */
   target: z.number().min(0).optional(),
   /** PromQL: one value per host, how full it is, 0..1; required in pack mode. */

@@ -8,6 +8,7 @@ export const policyQueries = {
   vm_profile: { of: 'vm', field: 'vmProfileQuery', readings: 'vmReadings' },
   capacity: { of: 'host', field: 'capacityQuery', readings: 'hostReadings' },
   host_size: { of: 'host', field: 'hostSizeQuery', readings: 'hostReadings' },
+  trigger: { of: 'host', field: 'triggerQuery', readings: 'hostReadings' },
   move_cost: { of: 'vm', field: 'moveCostQuery', readings: 'moveCostReadings' },
 } as const satisfies Record<string, { of: 'host' | 'vm'; field: keyof Policy; readings: keyof Snapshot }>;
 
@@ -33,7 +34,7 @@ export type PolicyQuery =
 export function hostQueryOf(policy: Policy, use: 'imbalance'): HostQuery;
 export function hostQueryOf(policy: Policy, use: HostQueryUse): HostQuery | null;
 export function hostQueryOf(policy: Policy, use: HostQueryUse): HostQuery | null {
-  const query = policy[policyQueries[use].field];
+  const query = policy[policyQueries[use].field] ?? null;
   return query === null ? null : { query, label: policy.hostLabel };
 }
 

@@ -37,7 +37,13 @@ const snapshot = {
 
 describe('the queries of a policy', () => {
   it('are those of the table that the policy has, in its order', () => {
-    const packing = { ...policy, capacityQuery: 'full', hostSizeQuery: 'size', moveCostQuery: 'written' };
+    const packing = {
+      ...policy,
+      capacityQuery: 'full',
+      hostSizeQuery: 'size',
+      triggerQuery: 'pressure',
+      moveCostQuery: 'written',
+    };
     expect(queriesOf(policy).map(({ use }) => use)).toEqual(['imbalance', 'vm_profile']);
     expect(queriesOf(packing).map(({ use }) => use)).toEqual(Object.keys(policyQueries));
     expect(queriesOf(packing).map(({ of, label }) => [of, label])).toEqual(

@@ -289,6 +289,8 @@ const policyScoresSchema = z.object({
   /** max - min of the raw values over possible destinations; null when it takes no part. */
   imbalance: z.number().nullable(),
   detected: z.boolean(),
+  /** Whether a host is above the policy's `act_above`. Absent: it has none, or takes no part. */
+  acts: z.boolean().optional(),
   /** By host: the raw value and the min-max normalised one (0..1 inside the aggregate). */
   hosts: z.record(z.string(), z.object({ raw: z.number(), normalised: z.number() })),
   /** The sizes of hosts, by Placement's total of a resource class, where no query gives them and they differ. */

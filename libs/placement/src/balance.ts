@@ -1,5 +1,5 @@
 import { type Reason, timeMs } from '@kronos/contracts';
-import { noWaits, type Waits, waitLimit } from '@kronos/rules';
+import { isAbove, noWaits, type Waits, waitLimit } from '@kronos/rules';
 import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { pack } from './passes/pack.ts';
@@ -82,8 +82,7 @@ function quietReason({ observed, mode, draft, before, options }: State): ReasonC
   if (cluster.P === 0) return 'nothing-scored';
   if (mode === 'pack') return null;
   // A skipped policy may be far above its threshold.
-  if (allWithin(cluster, imbalances(cluster, draft.score)))
-    return judged.every(({ reason }) => reason === null) ? 'balanced' : 'partly-scored';
+  if (allWithin(cluster, imbalances(cluster, draft.score))) return calm(judged, before);
   const due = before.policies.some((state) => {
     const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
     return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);
@@ -92,6 +91,15 @@ function quietReason({ observed, mode, draft, before, options }: State): ReasonC
   const caused =
     draft.moves.length > 0 && worsened(cluster, imbalances(cluster, cluster.score), imbalances(cluster, draft.score));
   return due || caused ? null : 'not-sustained';
+}
+
+/** Why nothing is to balance, with every policy that acts within its threshold. */
+function calm(judged: State['observed']['judged'], before: State['before']): ReasonCode {
+  if (judged.some(({ reason }) => reason !== null)) return 'partly-scored';
+  const idle = before.policies.some(
+    ({ acts, imbalance, threshold }) => acts === false && isAbove(imbalance ?? 0, threshold),
+  );
+  return idle ? 'no-contention' : 'balanced';
 }
 
 /** Undoes the moves of the draft after the first `kept` when the forecast speaks against them. Returns the reason. */

@@ -89,16 +89,17 @@ export function cycleBudget(snapshot: Pick<Snapshot, 'policies'>): number {
 /** Every enabled policy with its imbalance, from the imbalances of the policies that take part. */
 export function imbalanceOf(observed: Observed, memory: Memory, imbalance: Float64Array): Decision['before'] {
   const { cluster, judged } = observed;
-  const policies = judged.map(({ policy, reason }): PolicyImbalance => {
+  const policies = judged.map(({ policy, reason, acts }): PolicyImbalance => {
     const p = cluster.policies.findIndex((model) => model.name === policy.name);
     const value = reason === null ? float(imbalance, p) : null;
-    const detected = value !== null && isAbove(value, policy.threshold);
+    const detected = value !== null && acts !== false && isAbove(value, policy.threshold);
     return {
       policy: policy.name,
       imbalance: value,
       threshold: policy.threshold,
       participates: reason === null,
       detected,
+      ...(acts === null ? {} : { acts }),
       sustainedCycles: detected ? (own(memory.sustained, policy.name) ?? 0) + 1 : 0,
     };
   });

@@ -36,6 +36,8 @@ export type Sketch = {
 export type SketchHost = {
   /** Raw value by policy; computed as the sum of the VMs' weights where it is not given. */
   readonly score?: Readonly<Record<string, number>>;
+  /** Value of `triggerQuery` by policy; 0 where it is not given. */
+  readonly trigger?: Readonly<Record<string, number>>;
   readonly capacityValue?: Readonly<Record<string, number>>;
   readonly size?: number;
   readonly zone?: string | null;
@@ -113,8 +115,7 @@ export function snapshotOf(sketch: Sketch): Snapshot {
           (name, host) => host.capacityValue?.[policy.name] ?? host.score?.[policy.name] ?? sum(name),
         ),
       );
-    if (policy.hostSizeQuery !== null) readings.push(reading(policy.hostSizeQuery, (_, host) => host.size ?? 1));
-    return readings;
+    return [...readings, ...givenReadings(policy, reading)];
   });
   const vmReadings = policies.map(
     (policy): VmReading => ({
@@ -170,6 +171,17 @@ export function snapshotOf(sketch: Sketch): Snapshot {
     scores: { policies: [], combined: null },
     ...sketch.snapshot,
   };
+}
+
+/** The readings whose values a sketch gives host by host. */
+function givenReadings(
+  { name, triggerQuery, hostSizeQuery }: Policy,
+  reading: (query: string, value: (name: string, host: SketchHost) => number) => HostReading,
+): HostReading[] {
+  return [
+    ...(triggerQuery === undefined ? [] : [reading(triggerQuery, (_, host) => host.trigger?.[name] ?? 0)]),
+    ...(hostSizeQuery === null ? [] : [reading(hostSizeQuery, (_, host) => host.size ?? 1)]),
+  ];
 }
 
 function policyOf(name: string, set: Partial<Omit<Policy, 'name'>>, sketch: Sketch): Policy {

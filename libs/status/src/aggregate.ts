@@ -35,6 +35,8 @@ export type AggregateStatus = {
     readonly imbalance: number | null;
     readonly threshold: number;
     readonly detected: boolean;
+    /** Absent: the policy has no act_above. */
+    readonly acts?: boolean;
   }[];
   /** See `worstRatio`. */
   readonly ratio: number | null;
@@ -85,11 +87,12 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
             text: decided.reason.text,
             combined: decided.before.combined,
           },
-    policies: (decided?.before.policies ?? []).map(({ policy, imbalance, threshold, detected }) => ({
+    policies: (decided?.before.policies ?? []).map(({ policy, imbalance, threshold, detected, acts }) => ({
       policy,
       imbalance,
       threshold,
       detected,
+      ...(acts === undefined ? {} : { acts }),
     })),
     ratio: worstRatio(decided?.before.policies ?? []),
     moves,

@@ -1,14 +1,20 @@
 /**
- * The worst policy's imbalance, as a multiple of its threshold: above 1 Kronos looks for moves. Null: no policy has an imbalance, or
+ * The worst policy's imbalance, as a multiple of its threshold: above 1 Kronos looks for moves. A policy that does not act
+ * counts as at most 1. Null: no policy has an imbalance, or
  * one has a threshold of 0, of which nothing is a multiple.
  */
 export function worstRatio(
-  policies: readonly { readonly imbalance: number | null; readonly threshold: number }[],
+  policies: readonly {
+    readonly imbalance: number | null;
+    readonly threshold: number;
+    readonly acts?: boolean | undefined;
+  }[],
 ): number | null {
   let worst: number | null = null;
-  for (const { imbalance, threshold } of policies) {
+  for (const { imbalance, threshold, acts } of policies) {
     if (imbalance === null || threshold <= 0) continue;
-    worst = Math.max(worst ?? 0, imbalance / threshold);
+    const ratio = imbalance / threshold;
+    worst = Math.max(worst ?? 0, acts === false ? Math.min(1, ratio) : ratio);
   }
   return worst;
 }

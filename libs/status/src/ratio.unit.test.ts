@@ -19,6 +19,15 @@ describe('the ratio of an aggregate', () => {
     expect(worstRatio(policies)).toBe(0.5);
   });
 
+  it('is at most 1 for a policy that does not act, however unlike the hosts are', () => {
+    const policies = [
+      { imbalance: 0.5, threshold: 0.1, acts: false },
+      { imbalance: 0.04, threshold: 0.1 },
+    ];
+    expect(ratioText(worstRatio(policies))).toBe('1.00x');
+    expect(worstRatio(policies.map((one) => ({ ...one, acts: true })))).toBe(5);
+  });
+
   it('is unknown where no policy has an imbalance', () => {
     expect([worstRatio([]), ratioText(worstRatio([{ imbalance: null, threshold: 0.1 }]))]).toEqual([null, '']);
   });

@@ -275,7 +275,9 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
             text: `above for ${count(p.sustainedCycles, 'cycle')} (${Math.max(1, p.neededCycles)} required)`,
             style: 'yellow',
           }
-        : 'within'
+        : p.acts === false
+          ? 'no contention'
+          : 'within'
       : { text: p.reason?.text ?? 'skipped', style: 'red' },
     p.highest === null ? '' : `${p.highest.host} ${figure(p.highest.value)}`,
     p.lowest === null ? '' : `${p.lowest.host} ${figure(p.lowest.value)}`,
@@ -327,7 +329,7 @@ const policiesText = ({ before }: Decision): string =>
   before.policies
     .map(
       (p) =>
-        `${p.policy}: imbalance ${figure(p.imbalance)}, threshold ${figure(p.threshold)}${p.participates ? '' : ', skipped'}\n`,
+        `${p.policy}: imbalance ${figure(p.imbalance)}, threshold ${figure(p.threshold)}${p.participates ? (p.acts === false ? ', no contention' : '') : ', skipped'}\n`,
     )
     .join('');
 

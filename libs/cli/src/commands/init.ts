@@ -189,5 +189,8 @@ async function propose(
     imbalance.set(imbalanceQuery, values.length === 0 ? null : Math.max(...values) - Math.min(...values));
   }
   const policies = proposePolicies(sources, (query) => imbalance.get(query) ?? null);
-  return policiesText(policies, ['Written by kronos init. Every field: kronos config sample --policies.']);
+  return policiesText(policies, [
+    'Written by kronos init. Every field: kronos config sample --policies.',
+    'To move VMs only under contention, add act_above and trigger_query: deploy/policies/node-exporter+quiet.yaml.',
+  ]);
 }

@@ -16,15 +16,22 @@ export type Sources = {
   } | null;
 };
 
+/** What lets a policy act: a query with one value per host, and its level. */
+export type Trigger = { readonly query: string; readonly actAbove: number; readonly comment: string };
+
 export type ProposedPolicy = {
-  readonly name: 'cpu' | 'memory';
+  readonly name: string;
   readonly weight: number;
   readonly imbalanceQuery: string;
   readonly hostLabel: string;
   readonly vmProfileQuery: string;
   readonly vmProfileLabel: string;
   readonly vmProfileLabelType: VmLabelType;
+  /** Whose total in Placement is the size of a host, where hosts differ; null: they are alike in it. */
+  readonly resourceClass: string | null;
   readonly threshold: number;
+  readonly actAbove?: number;
+  readonly triggerQuery?: string;
   /** Shown above the policy in the file. */
   readonly comments: readonly string[];
 };
@@ -39,7 +46,7 @@ export function proposePolicies(
   imbalanceOf: (query: string) => number | null,
 ): readonly ProposedPolicy[] {
   const policy = (
-    name: ProposedPolicy['name'],
+    name: 'cpu' | 'memory',
     weight: number,
     imbalanceQuery: string,
     usage: string | null,
@@ -56,6 +63,7 @@ export function proposePolicies(
       vmProfileQuery: named === null || usage === null ? NO_SERIES : share(usage, total, count, named, host.label),
       vmProfileLabel: named?.label ?? 'uuid',
       vmProfileLabelType: named?.type ?? 'nova_instance_uuid',
+      resourceClass: name === 'cpu' ? 'VCPU' : 'MEMORY_MB',
       threshold: thresholdFor(imbalance),
       comments: [
         `Hosts from ${host.exporter.title}, label ${host.label}.`,
@@ -79,6 +87,10 @@ export function proposePolicies(
 /** A valid query without series: every VM takes the fallback. */
 const NO_SERIES = 'absent(vector(0))';
 
+/** The series with the name of the host without its port, as `kronos_host`. */
+export const bare = (query: string, label: string): string =>
+  `label_replace(${query}, "kronos_host", "$1", ${JSON.stringify(label)}, "(.+?)(:[0-9]+)?")`;
+
 /**
  * The share of its host that a VM uses. The two exporters name one host alike but for the port, so both names are compared
  * without it.
@@ -95,8 +107,6 @@ function share(
   if (vm.hostLabel === null) {
     return `sum by (${vm.label}) (${usage}) / scalar(avg(${add} by (${hostLabel}) (${total})))`;
   }
-  const bare = (query: string, label: string): string =>
-    `label_replace(${query}, "kronos_host", "$1", ${JSON.stringify(label)}, "(.+?)(:[0-9]+)?")`;
   const perHost = `${add} by (kronos_host) (${bare(total, hostLabel)})`;
   return `sum by (${vm.label}, kronos_host) (${bare(usage, vm.hostLabel)}) / on (kronos_host) group_left ${perHost}`;
 }
@@ -142,9 +152,10 @@ export function policiesText(policies: readonly ProposedPolicy[], header: readon
     `    vm_profile_label: ${policy.vmProfileLabel}`,
     `    vm_profile_label_type: ${policy.vmProfileLabelType}`,
     '    vm_profile_fallback: flavor_vcpu_ratio',
-    // The size of a host, where hosts differ.
-    `    resource_class: ${policy.name === 'cpu' ? 'VCPU' : 'MEMORY_MB'}`,
+    ...(policy.resourceClass === null ? [] : [`    resource_class: ${policy.resourceClass}`]),
     `    threshold: ${policy.threshold}`,
+    ...(policy.triggerQuery === undefined ? [] : [`    trigger_query: ${JSON.stringify(policy.triggerQuery)}`]),
+    ...(policy.actAbove === undefined ? [] : [`    act_above: ${policy.actAbove}`]),
     '    max_migrations_per_cycle: 5',
     '    min_sustained_cycles: 2',
     '',

@@ -271,7 +271,7 @@ function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
   const after = data.plan?.after ?? data.before;
   put(of.combined, data.before.combined, ms);
   put(of.combinedAfter, after.combined, ms);
-  for (const { policy, imbalance, threshold, participates } of data.before.policies) {
+  for (const { policy, imbalance, threshold, participates, acts } of data.before.policies) {
     if (!participates || imbalance === null) continue;
     const found = of.policies.get(policy) ?? {
       threshold,
@@ -287,6 +287,8 @@ function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
     put(found.now, imbalance, ms);
     put(found.after, then, ms);
     found.highest = Math.max(found.highest ?? imbalance, imbalance);
+    // Below its act_above, a policy asks for nothing.
+    if (acts === false) continue;
     if (imbalance > threshold) found.aboveMs += ms;
     if (then > threshold) found.afterMs += ms;
   }

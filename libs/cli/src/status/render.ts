@@ -186,7 +186,7 @@ const verifiedText = ({ sequence, verifiedTo }: { readonly sequence: number; rea
     : `verified to sequence ${sequence}`;
 
 /** `cpu 0.31 > 0.2`, `memory 0.1 <= 0.25`, `disk skipped`. */
-const policyText = ({ policy, imbalance, threshold }: AggregateStatus['policies'][number]): string =>
+const policyText = ({ policy, imbalance, threshold, acts }: AggregateStatus['policies'][number]): string =>
   imbalance === null
     ? `${policy} skipped`
-    : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}`;
+    : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}${acts === false ? ' (does not act: no contention)' : ''}`;

@@ -57,7 +57,7 @@ export class Explanation {
       reason: decision.reason,
       mode,
       gates: gates.map((gate) => gate.reason),
-      policies: observed.judged.map(({ policy, reason }) => {
+      policies: observed.judged.map(({ policy, reason, acts }) => {
         const p = cluster.policies.findIndex((model) => model.name === policy.name);
         const state = states.get(policy.name);
         return {
@@ -67,6 +67,7 @@ export class Explanation {
           imbalance: state?.imbalance ?? null,
           threshold: policy.threshold,
           detected: state?.detected ?? false,
+          acts,
           sustainedCycles: state?.sustainedCycles ?? 0,
           neededCycles: policy.minSustainedCycles,
           highest: reason === null ? this.#valueOf(extremes.highest(p), p) : null,

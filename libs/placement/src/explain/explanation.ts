@@ -21,6 +21,8 @@ export type CycleExplanation = {
     readonly imbalance: number | null;
     readonly threshold: number;
     readonly detected: boolean;
+    /** Whether a host is above act_above; null: the policy has none. */
+    readonly acts: boolean | null;
     readonly sustainedCycles: number;
     readonly neededCycles: number;
     /** The highest and the lowest host: their difference is the imbalance. */

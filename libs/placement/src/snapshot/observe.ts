@@ -54,6 +54,20 @@ export type Assumed = {
   }[];
 };
 
+/** @param pack some policy that takes part is in pack mode */
+function modelOf({ policy, acts }: JudgedPolicy, options: CompleteEngineOptions, pack: boolean): PolicyModel {
+  const { name, weight, threshold, target, capacityThreshold } = policy;
+  // A policy that does not act asks for nothing. Other policies' moves may not make a host fuller than full for it.
+  const idle = Math.max(1, threshold);
+  return {
+    name,
+    weight,
+    threshold: acts === false ? idle : threshold,
+    target: acts === false ? idle : Math.min(threshold, target ?? options.targetRatio * threshold),
+    capacityThreshold: pack ? (capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
+  };
+}
+
 /**
  * Makes the cluster of a snapshot. It judges the readings, fills in the profiles, and applies every released, unfinished move to
  * placements, groups and scores. The capacity of such a move counts on both hosts.
@@ -65,15 +79,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const refused = refusedServers(snapshot, memory, now);
   const taking = judged.filter((j) => j.reason === null);
   const pack = taking.some((j) => j.policy.mode === 'pack');
-  const policies = taking.map(
-    ({ policy }): PolicyModel => ({
-      name: policy.name,
-      weight: policy.weight,
-      threshold: policy.threshold,
-      target: Math.min(policy.threshold, policy.target ?? options.targetRatio * policy.threshold),
-      capacityThreshold: pack ? (policy.capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
-    }),
-  );
+  const policies = taking.map((one) => modelOf(one, options, pack));
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
   const servers = mergeServers(snapshot.servers, hosts);
   const tasks = new Map<string, InFlightTask[]>();

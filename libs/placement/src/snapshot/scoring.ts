@@ -37,6 +37,8 @@ export type JudgedPolicy = {
   readonly sizes: ReadonlyMap<string, number>;
   /** The totals in Placement that the sizes are of; null: of a query, or hosts are alike. */
   readonly assumed: DefaultSizes | null;
+  /** Whether a host is above `actAbove`; null: the policy has none, or takes no part. */
+  readonly acts: boolean | null;
   /** Fill level by host (pack mode); empty in spread mode. */
   readonly capacities: ReadonlyMap<string, number>;
 };
@@ -122,6 +124,7 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
         values: none,
         sizes: none,
         assumed: null,
+        acts: null,
         capacities: none,
       });
       const ask = (query: string): Answer => answerOf({ query, label: policy.hostLabel }, hosts, input.hostReadings);
@@ -129,6 +132,8 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
       if ('reason' in scores) return skipped(scores.reason);
       const range = outOfRange(scores.values, policy.imbalanceQuery);
       if (range !== null) return skipped(range);
+      const acting = actsOn(policy, hosts, scores.values, ask);
+      if (acting !== null && typeof acting !== 'boolean') return skipped(acting);
       let sizes: ReadonlyMap<string, number> = none;
       const answer = policy.hostSizeQuery === null ? null : ask(policy.hostSizeQuery);
       if (answer !== null && 'reason' in answer) return skipped(answer.reason);
@@ -139,19 +144,36 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
         if ('reason' in relative) return skipped(relative.reason);
         sizes = relative.values;
       }
-      let capacities: ReadonlyMap<string, number> = none;
-      if (policy.mode === 'pack') {
-        if (policy.capacityQuery === null || policy.capacityThreshold === null)
-          return skipped({ code: 'policy-not-read', text: 'a policy in pack mode needs capacity_query', detail: {} });
-        const answer = ask(policy.capacityQuery);
-        if ('reason' in answer) return skipped(answer.reason);
-        const capacityRange = outOfRange(answer.values, policy.capacityQuery);
-        if (capacityRange !== null) return skipped(capacityRange);
-        capacities = answer.values;
-      }
+      const capacity = policy.mode === 'pack' ? capacitiesOf(policy, ask) : { values: none };
+      if ('reason' in capacity) return skipped(capacity.reason);
       if (!anyCounted) return skipped({ code: 'policy-no-destination', text: 'no host is up and enabled', detail: {} });
-      return { policy, reason: null, values: scores.values, sizes, assumed, capacities };
+      return { policy, reason: null, values: scores.values, sizes, assumed, acts: acting, capacities: capacity.values };
     });
+}
+
+/** The fill levels of a policy in pack mode. */
+function capacitiesOf({ capacityQuery, capacityThreshold }: Policy, ask: (query: string) => Answer): Answer {
+  if (capacityQuery === null || capacityThreshold === null)
+    return { reason: { code: 'policy-not-read', text: 'a policy in pack mode needs capacity_query', detail: {} } };
+  const answer = ask(capacityQuery);
+  if ('reason' in answer) return answer;
+  const range = outOfRange(answer.values, capacityQuery);
+  return range === null ? answer : { reason: range };
+}
+
+/** Whether a possible destination is above `actAbove`; null: the policy has none. A reason when that is not known. */
+function actsOn(
+  { actAbove, triggerQuery }: Policy,
+  hosts: readonly HostObservation[],
+  own: ReadonlyMap<string, number>,
+  ask: (query: string) => Answer,
+): boolean | null | Reason {
+  if (actAbove === undefined) return null;
+  const answer = triggerQuery === undefined ? { values: own } : ask(triggerQuery);
+  if ('reason' in answer) return answer.reason;
+  const range = triggerQuery === undefined ? null : outOfRange(answer.values, triggerQuery);
+  if (range !== null) return range;
+  return hosts.some((host) => isCounted(host) && (answer.values.get(host.name) ?? 0) > actAbove);
 }
 
 function lowAndRange(values: readonly number[]): [low: number, range: number] {
@@ -171,7 +193,7 @@ function lowAndRange(values: readonly number[]): [low: number, range: number] {
 export function score(input: ScoreInput): { policies: PolicyScores[]; combined: number | null } {
   const counted = new Set(input.hosts.filter(isCounted).map((host) => host.name));
   let combined: number | null = null;
-  const policies = judgePolicies(input).map(({ policy, reason, values, assumed }): PolicyScores => {
+  const policies = judgePolicies(input).map(({ policy, reason, values, assumed, acts }): PolicyScores => {
     const head = { policy: policy.name, threshold: policy.threshold, weight: policy.weight };
     if (reason !== null) return { ...head, participates: false, reason, imbalance: null, detected: false, hosts: {} };
     const raws = [...values].sort(([a], [b]) => byText(a, b));
@@ -183,7 +205,8 @@ export function score(input: ScoreInput): { policies: PolicyScores[]; combined: 
       participates: true,
       reason: null,
       imbalance,
-      detected: isAbove(imbalance, policy.threshold),
+      detected: acts !== false && isAbove(imbalance, policy.threshold),
+      ...(acts === null ? {} : { acts }),
       hosts: Object.fromEntries(
         raws.map(([host, raw]) => [host, { raw, normalised: range > 0 ? (raw - low) / range : 0 }]),
       ),
