@@ -95,7 +95,7 @@ const betweenPoints: Readonly<Record<string, Point>> = {
   recording: { stage: 'recording', ...confirmed },
   arriving: { stage: 'arriving', ...confirmed },
   verifying: { stage: 'verifying', ...confirmed },
-  verified: { stage: 'vouching', ...confirmed },
+  verified: { stage: 'reportingVerified', ...confirmed },
   'before confirmRequested': { stage: 'settling', ...confirmed },
   'after confirmRequested': { stage: 'agreeing', ...confirmed },
   'before confirm': { stage: 'asking', ...confirmed },

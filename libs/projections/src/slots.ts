@@ -58,7 +58,7 @@ const slotOf = ({ step }: TaskFacts, destination: string): SlotUse => ({
   groups: step.groups.map(({ id }) => id),
 });
 
-/** The attempt that an executor holds in its hands: the part of `migration.requested` that the rule needs. */
+/** The attempt that an executor has leased: the part of `migration.requested` that the rule needs. */
 export type AttemptToStart = {
   readonly taskId: string;
   readonly attempt: number;

@@ -1,5 +1,5 @@
 import { DAY_MS } from '@kronos/contracts';
-import type { WhatIfCycle, WorldCycle } from './lane.ts';
+import type { WhatIfCycle, WorldCycle } from './whatIfRun.ts';
 
 const WIDTH = 960;
 const LEFT = 64;

@@ -2,8 +2,8 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory, operate } from '../testing/index.ts';
 import { whatIfChart } from './chart.ts';
-import type { WhatIfCycle } from './lane.ts';
 import { whatIf } from './whatIf.ts';
+import type { WhatIfCycle } from './whatIfRun.ts';
 
 const op = operate({ seed: 3, cycles: 30, aggregates: ['a<b>&"c"'] });
 const cycles = await Array.fromAsync(

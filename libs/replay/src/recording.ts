@@ -342,7 +342,7 @@ async function purposeOf(file: string): Promise<Snapshot['purpose']> {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
     const found = /^ {2}"purpose": ?"([^"]*)",?$/m.exec(buffer.toString('utf8', 0, bytesRead))?.[1];
     const purpose = snapshotSchema.shape.purpose.safeParse(found);
-    // Written by another hand, it may have any order.
+    // Another program may have written it, in any order.
     return purpose.success ? purpose.data : openSnapshot(await bodyOf(file)).snapshot.purpose;
   } finally {
     await handle.close();

@@ -5,10 +5,10 @@ import { memoryHistory, type Operation, operate, tamper } from '../testing/index
 import { PolicyNotRecorded } from './errors.ts';
 import { findDecision, findProposal } from './find.ts';
 import type { History, Range } from './history.ts';
-import type { WhatIfCycle } from './lane.ts';
 import { plansOf } from './plans.ts';
 import { verify, verifyTotals } from './verify.ts';
 import { whatIf, whatIfTotals } from './whatIf.ts';
+import type { WhatIfCycle } from './whatIfRun.ts';
 
 const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
 /** Of three aggregates. */

@@ -1,6 +1,6 @@
 import { answerOrders } from '@kronos/cycle';
 import { packed } from './failure.ts';
-import { createHand } from './hand.ts';
+import { createWorker } from './worker.ts';
 
-/** A thread of the crew: takes orders, answers each. */
-answerOrders(createHand(), packed);
+/** A thread of the pool: it takes orders and answers each. */
+answerOrders(createWorker(), packed);

@@ -1,7 +1,6 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
 import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder, verifyProposal } from './compare.ts';
-import { AHEAD, AHEAD_OF_THREAD, type Crew, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import {
   decisionIn,
   detailsOf,
@@ -13,6 +12,7 @@ import {
   type StoredDecision,
   type StoredProposal,
 } from './history.ts';
+import { AHEAD, AHEAD_OF_THREAD, createPool, defaultThreads, FEW, inOrder, type Pool } from './pool.ts';
 
 /**
  * The progress of a run.
@@ -56,8 +56,8 @@ export async function* verify(
   const newestMs = await history.newestMs();
   const untilMs = Math.min(range.untilMs ?? Number.POSITIVE_INFINITY, newestMs ?? Number.POSITIVE_INFINITY);
   const finder = history.finder(range);
-  const crews = [createCrew(0)];
-  let seats = seatsOf(crews);
+  const pools = [createPool(0)];
+  let seats = seatsOf(pools);
   let ordered = 0;
 
   /** Runs the decision of a cycle in the thread with the shortest queue. One about a request for a plan is rare and can need several states: it runs here. */
@@ -70,8 +70,8 @@ export async function* verify(
     }
     const { decision, state, entry } = job;
     if (ordered === FEW && threads > 1) {
-      crews.push(createCrew(threads));
-      seats = seatsOf(crews.slice(1));
+      pools.push(createPool(threads));
+      seats = seatsOf(pools.slice(1));
     }
     ordered += 1;
     const seat = seats.reduce((a, b) => (b.open < a.open ? b : a));
@@ -86,7 +86,7 @@ export async function* verify(
       stored: await storedOf(history, entry, decision, state),
     });
     seat.open += 1;
-    const outcome = seat.crew.run(seat.member, make).finally(() => {
+    const outcome = seat.pool.run(seat.worker, make).finally(() => {
       seat.open -= 1;
     });
     return (await outcome) as VerifiedCycle;
@@ -105,23 +105,23 @@ export async function* verify(
     }
     if (signal?.aborted !== true) onProgress(done, 1);
   } finally {
-    await Promise.all([...crews.map((crew) => crew.close()), finder.close()]);
+    await Promise.all([...pools.map((pool) => pool.close()), finder.close()]);
   }
 }
 
-/** A member of a crew, and what was sent to it. */
+/** A worker of a pool, and what was sent to it. */
 type Seat = {
-  readonly crew: Crew;
-  readonly member: number;
+  readonly pool: Pool;
+  readonly worker: number;
   /** Orders without outcome. */
   open: number;
   /** By aggregate: the state in the last order. */
   readonly known: Map<string, AggregateState>;
 };
 
-const seatsOf = (crews: readonly Crew[]): Seat[] =>
-  crews.flatMap((crew) =>
-    Array.from({ length: crew.size }, (_, member) => ({ crew, member, open: 0, known: new Map() })),
+const seatsOf = (pools: readonly Pool[]): Seat[] =>
+  pools.flatMap((pool) =>
+    Array.from({ length: pool.size }, (_, worker) => ({ pool, worker, open: 0, known: new Map() })),
   );
 
 /** The position of a time in a range, 0 to 1; null where its end is not known. */

@@ -1,12 +1,12 @@
 import type { Decision, EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
 import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
-import { AHEAD, AHEAD_OF_THREAD, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import { NothingRecorded } from './errors.ts';
 import { firstStoredMs, type History, isOfCycle, type Range, type SnapshotEntry } from './history.ts';
-import { CARRIED, type LaneStart, type LaneStep, MOVES, type WhatIfCycle, type WorldCycle } from './lane.ts';
+import { AHEAD, AHEAD_OF_THREAD, createPool, defaultThreads, FEW, inOrder } from './pool.ts';
 import type { RuleBreaks } from './rules.ts';
 import { type Running, shareOf } from './verify.ts';
+import { CARRIED, MOVES, type RunStart, type RunStep, type WhatIfCycle, type WorldCycle } from './whatIfRun.ts';
 
 /** A change from the recorded configuration. */
 export type Change = {
@@ -89,8 +89,8 @@ export async function* whatIf(
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
   const { snapshots, sinceMs, untilMs, firsts, cyclesOnly } = extent ?? (await extentOf(history, range));
   const here = !aside && (snapshots <= FEW || threads <= 1);
-  const crew = createCrew(here ? 0 : Math.min(threads, firsts.size));
-  const members = new Map([...firsts.keys()].map((aggregate, i) => [aggregate, i % crew.size]));
+  const pool = createPool(here ? 0 : Math.min(threads, firsts.size));
+  const workers = new Map([...firsts.keys()].map((aggregate, i) => [aggregate, i % pool.size]));
   const past = new Past(history, firsts, await basesOf(history, firsts));
   const begun = new Set<string>();
 
@@ -112,9 +112,9 @@ export async function* whatIf(
 
   async function run({ entry, events, start }: Job): Promise<WhatIfCycle | null> {
     const { id, aggregate, timeMs } = entry;
-    const member = members.get(aggregate) ?? 0;
-    const begin = start === null ? null : crew.run(member, async () => ({ kind: 'begin', ...start }));
-    const next = crew.run(member, async () => ({
+    const worker = workers.get(aggregate) ?? 0;
+    const begin = start === null ? null : pool.run(worker, async () => ({ kind: 'begin', ...start }));
+    const next = pool.run(worker, async () => ({
       kind: 'next',
       aggregate,
       id,
@@ -130,7 +130,7 @@ export async function* whatIf(
   try {
     onProgress(0, 0);
     let done = 0;
-    const limits = { busy: () => crew.size * AHEAD_OF_THREAD, ahead: AHEAD, signal };
+    const limits = { busy: () => pool.size * AHEAD_OF_THREAD, ahead: AHEAD, signal };
     for await (const cycle of inOrder(jobs(), run, limits)) {
       if (cycle === null) continue;
       done += 1;
@@ -139,15 +139,15 @@ export async function* whatIf(
     }
     if (signal?.aborted !== true) onProgress(done, 1);
   } finally {
-    await Promise.all([crew.close(), past.close()]);
+    await Promise.all([pool.close(), past.close()]);
   }
 }
 
 type Job = {
   readonly entry: SnapshotEntry;
-  readonly events: LaneStep['events'];
+  readonly events: RunStep['events'];
   /** With the first snapshot of an aggregate. */
-  readonly start: LaneStart | null;
+  readonly start: RunStart | null;
 };
 
 async function hasDecisions(history: History, range: Range): Promise<boolean> {
@@ -155,7 +155,7 @@ async function hasDecisions(history: History, range: Range): Promise<boolean> {
   return false;
 }
 
-function startOf(aggregate: string, startMs: number, before: LogState, change: Change, cyclesOnly: boolean): LaneStart {
+function startOf(aggregate: string, startMs: number, before: LogState, change: Change, cyclesOnly: boolean): RunStart {
   const recorded = aggregateState(before, aggregate).configured?.options ?? change.defaults;
   const own = before.aggregates.get(aggregate);
   return {

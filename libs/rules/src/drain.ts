@@ -61,7 +61,7 @@ export type ServiceSeen = {
 
 export type ServiceVerdict =
   | { readonly kind: 'change' }
-  /** It is as wanted already, by Kronos' own hand. */
+  /** Kronos has set it as wanted already. */
   | { readonly kind: 'done' }
   /** Somebody else already made the change. */
   | { readonly kind: 'doneByOthers' }

@@ -29,7 +29,7 @@ export function killHost(s: CloudState, name: string): void {
 /**
  * A new nova-compute begins. It sets every server of its own that was migrating free, and a `running` migration to `error`, without a
  * reason; it forgets those that were queued or prepared, whose rows stay as they are (`_reset_live_migration` in Nova). What the
- * conductor still has in its hands goes on.
+ * conductor still works on goes on.
  */
 export function startHost(s: CloudState, name: string): void {
   const host = s.host(name);

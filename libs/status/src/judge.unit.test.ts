@@ -564,7 +564,7 @@ describe('one cause gives one alarm', () => {
       heartbeat(service, nowMs, {
         failing: [
           { check: 'openstack', reason: 'not read: servers: connection refused; services: connection refused' },
-          { check: 'snapshots', reason: 'no snapshot of late: gpu' },
+          { check: 'snapshots', reason: 'no snapshot since 12:00:00Z: gpu' },
         ],
       });
     const facts = wellFacts(undefined, {

@@ -85,7 +85,7 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
     case 'verifying':
     case 'concluding': {
       if (fact.kind === 'draining') return handOver(state);
-      const told = 'word' in fact ? heeded(state, run, fact.word, fact.at) : null;
+      const told = 'word' in fact ? obeyed(state, run, fact.word, fact.at) : null;
       if (told !== null) return told;
       if (fact.kind === 'blind')
         return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
@@ -103,7 +103,7 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
       }
       if (fact.kind === 'lostTrack') return state;
       break;
-    case 'vouching':
+    case 'reportingVerified':
       if (isWritten(fact)) return to(state, { at: 'verifying', run: { ...run, vouched: true }, soon: true });
       if (fact.kind === 'lostTrack') return state;
       break;
@@ -169,7 +169,7 @@ const ofMethod = ({ start }: CellRun, failure: Failure): Failure =>
     : failure;
 
 /** An event of the log that ends an attempt regardless of Nova; null: none. */
-function heeded(state: TaskState, run: CellRun, word: Word, at: Reading): TaskState | null {
+function obeyed(state: TaskState, run: CellRun, word: Word, at: Reading): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
   const { by, comment } = word.closeAsked;
@@ -300,7 +300,7 @@ function verified(
   const goodSince = before.goodSince ?? at.mono;
   const run = { ...before, checkedSince, goodSince };
   if (at.mono - goodSince < verifySeconds * 1000) return to(state, { at: 'verifying', run, soon: false });
-  return to(state, { at: 'vouching', run, host: server.host ?? task.destination });
+  return to(state, { at: 'reportingVerified', run, host: server.host ?? task.destination });
 }
 
 const UNREAD = reason('target-unread', 'the hosts of the target aggregate could not be read');

@@ -84,7 +84,7 @@ export function decide(state: TaskState): Command {
     }
     case 'arriving':
       return { do: 'appendVerifying', host: stage.host };
-    case 'vouching':
+    case 'reportingVerified':
       return { do: 'appendVerified', host: stage.host, verifySeconds: state.task.cell?.verifySeconds ?? 0 };
     case 'settling':
       return { do: 'appendSettle', settle: stage.settle };
@@ -125,7 +125,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       }
       return to(state, { at: 'trying', tries: fact.tries + 1 });
     case 'trying':
-      // By whose hand it is there makes no difference: the log says that it is begun.
+      // It does not matter who appended the start.
       if (fact.kind === 'appended' || fact.kind === 'conflict')
         return to({ ...state, tried: true }, { at: 'received' });
       if (fact.kind === 'lostTrack') return state;
@@ -191,7 +191,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'recording':
     case 'arriving':
     case 'verifying':
-    case 'vouching':
+    case 'reportingVerified':
     case 'settling':
     case 'agreeing':
     case 'asking':

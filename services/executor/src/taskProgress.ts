@@ -32,7 +32,7 @@ import {
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
   if (fact.kind === 'blind') {
-    const told = heeded(state, stage.run, fact.word, null, fact.at);
+    const told = obeyed(state, stage.run, fact.word, null, fact.at);
     return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
   }
   if (fact.kind === 'draining') return handOver(state);
@@ -61,7 +61,7 @@ function ours(
 }
 
 /** An event of the log that ends an attempt regardless of Nova; null: none. */
-function heeded(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
+function obeyed(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
   const { by, comment } = word.closeAsked;
@@ -78,7 +78,7 @@ function heeded(state: TaskState, run: Run, word: Word, server: ServerFacts | nu
 
 export function sought(state: TaskState, run: Run, look: Look, word: Word, at: Reading): TaskState {
   const { task, options } = state;
-  const told = heeded(state, run, word, look.server === 'gone' ? null : look.server, at);
+  const told = obeyed(state, run, word, look.server === 'gone' ? null : look.server, at);
   if (told !== null) return told;
   const stop: Stop | null = run.stop ?? (word.stopAsked ? { cause: 'operator' } : null);
   const found = ours(look.migrations, run.newestMigrationId, task);
@@ -119,7 +119,7 @@ export function followed(state: TaskState, before: Run, look: Look, word: Word, 
   const { task, options } = state;
   const { server } = look;
   if (server === 'gone') return gone(state, before, at);
-  const told = heeded(state, before, word, server, at);
+  const told = obeyed(state, before, word, server, at);
   if (told !== null) return told;
   const row = look.migrations.find((m) => m.id === before.migrationId);
   let run: Run =

@@ -292,7 +292,7 @@ export type Stage =
   | { readonly at: 'arriving'; readonly run: CellRun; readonly host: string }
   | { readonly at: 'verifying'; readonly run: CellRun; readonly soon: boolean }
   /** That its checks have passed goes onto the log. */
-  | { readonly at: 'vouching'; readonly run: CellRun; readonly host: string }
+  | { readonly at: 'reportingVerified'; readonly run: CellRun; readonly host: string }
   /** Whether it is confirmed or reverted goes onto the log. */
   | { readonly at: 'settling'; readonly run: CellRun; readonly settle: Settle }
   /** Which of the two counts: the first on the log. */

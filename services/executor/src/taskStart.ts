@@ -122,7 +122,7 @@ export function checked(
     );
   switch (verdict.kind) {
     case 'go': {
-      // Its executor was suspended, or Nova is as good as down.
+      // Its executor was suspended, or Nova does not answer.
       if (tookMs > state.options.checkMaxMs) return later();
       if (state.options.dryRun) {
         const { from, destination } = state.task;

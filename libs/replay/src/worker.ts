@@ -1,19 +1,19 @@
 import type { AggregateState } from '@kronos/projections';
 import { type VerifyOrder, verifyOne } from './compare.ts';
-import { Lane, type LaneStart, type LaneStep } from './lane.ts';
+import { type RunStart, type RunStep, WhatIfRun } from './whatIfRun.ts';
 
-/** An order to a member of the crew. */
+/** An order to a worker of the pool. */
 export type Order =
   | VerifyOrder
   /** Begins a what-if of one aggregate. */
-  | ({ readonly kind: 'begin' } & LaneStart)
+  | ({ readonly kind: 'begin' } & RunStart)
   /** The next snapshot of a what-if. */
-  | ({ readonly kind: 'next'; readonly aggregate: string } & LaneStep);
+  | ({ readonly kind: 'next'; readonly aggregate: string } & RunStep);
 
 /** Carries orders out, one after the other, and remembers the results on which later orders build. */
-export function createHand(): (order: Order) => unknown {
+export function createWorker(): (order: Order) => unknown {
   const states = new Map<string, AggregateState>();
-  const lanes = new Map<string, Lane>();
+  const runs = new Map<string, WhatIfRun>();
   return (order) => {
     if (order.kind === 'verify') {
       const { aggregate } = order.event;
@@ -23,11 +23,11 @@ export function createHand(): (order: Order) => unknown {
       return verifyOne(order, state);
     }
     if (order.kind === 'begin') {
-      lanes.set(order.aggregate, new Lane(order));
+      runs.set(order.aggregate, new WhatIfRun(order));
       return null;
     }
-    const lane = lanes.get(order.aggregate);
-    if (lane === undefined) throw new Error(`no what-if of ${order.aggregate} was begun`);
-    return lane.next(order);
+    const run = runs.get(order.aggregate);
+    if (run === undefined) throw new Error(`no what-if of ${order.aggregate} was begun`);
+    return run.next(order);
   };
 }

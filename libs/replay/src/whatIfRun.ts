@@ -59,7 +59,7 @@ export type WhatIfCycle = {
 };
 
 /** The beginning of one aggregate's what-if. */
-export type LaneStart = {
+export type RunStart = {
   readonly aggregate: string;
   /** Time of the first snapshot, in ms since the epoch. */
   readonly startMs: number;
@@ -75,7 +75,7 @@ export type LaneStart = {
 };
 
 /** One snapshot of a what-if. */
-export type LaneStep = {
+export type RunStep = {
   readonly id: string;
   readonly timeMs: number;
   readonly body: StoredBody;
@@ -103,12 +103,12 @@ const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVer
 const NOT_COMPARED = '';
 
 /** One aggregate in a what-if's world, snapshot by snapshot. */
-export class Lane {
-  readonly #start: LaneStart;
+export class WhatIfRun {
+  readonly #start: RunStart;
   readonly #own: OwnLog;
   readonly #world: World;
 
-  constructor(start: LaneStart) {
+  constructor(start: RunStart) {
     this.#start = start;
     const { aggregate, startMs, before, options, cooldowns } = start;
     const given = { nowMs: startMs, aggregates: [aggregate], options };
@@ -129,7 +129,7 @@ export class Lane {
   }
 
   /** Decides the next snapshot; null when it is left out. @throws PolicyNotRecorded, BadObject, RecordingInvalid */
-  next({ id, timeMs: nowMs, body, events, known }: LaneStep): WhatIfCycle | null {
+  next({ id, timeMs: nowMs, body, events, known }: RunStep): WhatIfCycle | null {
     const { aggregate, options, policies, cyclesOnly } = this.#start;
     let moves = 0;
     for (const event of events) {

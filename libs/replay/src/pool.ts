@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { orderThread } from '@kronos/cycle';
 import { type Failure, unpacked } from './failure.ts';
-import { createHand, type Order } from './hand.ts';
+import { createWorker, type Order } from './worker.ts';
 
 /** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */
 export const FEW = 256;
@@ -11,26 +11,26 @@ export const AHEAD_OF_THREAD = 4;
 /** Outcomes that may wait for a slow decision before them. */
 export const AHEAD = 512;
 
-/** Threads that run decisions. Each member works through its orders one after the other. */
-export type Crew = {
+/** Threads that run decisions. Each worker works through its orders one after the other. */
+export type Pool = {
   readonly size: number;
-  /** Orders of a member come to it in the order of the calls, however long their making takes. */
-  readonly run: (member: number, order: () => Promise<Order>) => Promise<unknown>;
+  /** Orders of a worker come to it in the order of the calls, however long their making takes. */
+  readonly run: (worker: number, order: () => Promise<Order>) => Promise<unknown>;
   readonly close: () => Promise<void>;
 };
 
 /** As many threads as the machine has cores. */
 export const defaultThreads = (): number => availableParallelism();
 
-/** Threads beside that of the caller; 0: one member, on the thread of the caller. */
-export function createCrew(threads: number): Crew {
-  const members = threads === 0 ? [local()] : Array.from({ length: threads }, () => remote());
-  const last = members.map(() => Promise.resolve());
+/** Threads beside that of the caller; 0: one worker, on the thread of the caller. */
+export function createPool(threads: number): Pool {
+  const workers = threads === 0 ? [local()] : Array.from({ length: threads }, () => remote());
+  const last = workers.map(() => Promise.resolve());
   return {
-    size: members.length,
+    size: workers.length,
     async run(index, make) {
-      const member = members[index];
-      if (member === undefined) throw new RangeError(`a crew of ${members.length} has no member ${index}`);
+      const worker = workers[index];
+      if (worker === undefined) throw new RangeError(`a pool of ${workers.length} has no worker ${index}`);
       // Its input may take long to read: it is read while earlier orders run.
       const made = make();
       made.catch(() => undefined);
@@ -39,27 +39,27 @@ export function createCrew(threads: number): Crew {
       last[index] = sent.promise;
       await before;
       try {
-        return await member.send(await made, sent.resolve);
+        return await worker.send(await made, sent.resolve);
       } finally {
         sent.resolve();
       }
     },
-    close: async () => void (await Promise.all(members.map((member) => member.close()))),
+    close: async () => void (await Promise.all(workers.map((worker) => worker.close()))),
   };
 }
 
-type Member = {
+type PoolWorker = {
   /** @param sent called when the order is on its way: the next one may follow */
   readonly send: (order: Order, sent: () => void) => Promise<unknown>;
   readonly close: () => Promise<unknown>;
 };
 
-function local(): Member {
-  const hand = createHand();
-  return { send: async (order) => hand(order), close: async () => undefined };
+function local(): PoolWorker {
+  const work = createWorker();
+  return { send: async (order) => work(order), close: async () => undefined };
 }
 
-function remote(): Member {
+function remote(): PoolWorker {
   let gone: Error | null = null;
   const thread = orderThread<Order, unknown>({
     start: () => new Worker(new URL('./thread.ts', import.meta.url)),
