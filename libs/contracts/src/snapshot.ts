@@ -441,6 +441,8 @@ export const capacityAskedSchema = z.object({
   shape: shapeSchema,
   /** The number of new VMs. */
   count: z.int().min(1),
+  /** Moves of the plan, at most. Absent: as many as one plan can hold. */
+  maxMoves: z.int().min(1).optional(),
 });
 
 /** The input of a plan that makes room, in addition to the aggregate itself. */

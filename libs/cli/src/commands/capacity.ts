@@ -11,7 +11,7 @@ import { currentState, type Session, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count, paint, type Terminal, table } from '../terminal.ts';
+import { count, figure, paint, type Terminal, table } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { propose } from './proposals.ts';
 
@@ -25,6 +25,7 @@ export type FitOptions = OperatorOptions &
     readonly ram?: number;
     readonly disk?: number;
     readonly count: number;
+    readonly maxMigrations?: number;
   };
 export type HeadroomOptions = CapacityOptions & { readonly hosts: number; readonly proof?: boolean };
 
@@ -38,7 +39,8 @@ export async function fitCommand(shell: Shell, options: FitOptions): Promise<voi
     const known = inputs.flatMap(({ snapshot }) => shapesOf(snapshot.servers));
     if (options.propose === true) {
       const aggregate = onlyAggregate(inputs);
-      const asked = { shape: shapeOf(options, known), count: options.count };
+      const limit = options.maxMigrations === undefined ? {} : { maxMoves: options.maxMigrations };
+      const asked = { shape: shapeOf(options, known), count: options.count, ...limit };
       await propose(shell, session, options, aggregate, waitMs, (asking) =>
         control('capacity.asked', aggregate, asked, asking),
       );
@@ -47,7 +49,7 @@ export async function fitCommand(shell: Shell, options: FitOptions): Promise<voi
     const found = inputs.map((input): Placed & Fit => {
       const shape = shapeOf(options, known);
       const { aggregate, time } = input.snapshot;
-      return { aggregate, snapshotTime: time, ...fit(input, shape, options.count) };
+      return { aggregate, snapshotTime: time, ...fit(input, shape, options.count, options.maxMigrations) };
     });
     await answer(shell, options, found, (terminal) =>
       found.map((one) => renderFit(terminal, one, shell.now())).join('\n'),
@@ -134,7 +136,7 @@ const head = (terminal: Terminal, { aggregate, snapshotTime }: Placed, nowMs: nu
   `${paint(terminal, 'bold', aggregate)}, as seen at ${when(Date.parse(snapshotTime), nowMs)}`;
 
 function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string {
-  const { shape, wanted, now, hosts, moves, after, proven } = one;
+  const { shape, wanted, now, hosts, moves, costGib, after, proven } = one;
   const enough = wanted === 1 ? `${now} fit now` : `${wanted} fit; there is room for ${now} now`;
   const lines = [
     head(terminal, one, nowMs),
@@ -150,7 +152,7 @@ function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string
     );
   else {
     lines.push(
-      `${after} fit after ${count(moves.length, 'move')}${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
+      `${after} fit after ${count(moves.length, 'move')} of ${figure(costGib, 0)} GiB${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
       ...moves.map(({ serverName, from, to }, i) => `  ${i + 1}. ${serverName}  ${from} -> ${to}`),
       'Nothing is moved yet: --propose asks for a plan with these moves, which waits for kronos approve.',
       'The load of the new VMs is not known: thresholds of policies are not compared.',

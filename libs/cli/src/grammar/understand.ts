@@ -19,6 +19,28 @@ import {
   withOutput,
 } from './shared.ts';
 
+function fitCommandOf(program: Command, shell: Shell): void {
+  withAggregate(operatorCommand(program.command('fit')))
+    .description('Count the VMs of a flavor that fit, and plan moves that make room for more')
+    .option('--flavor <name>', 'Flavor of a VM in the newest snapshot')
+    .option('--vcpus <n>', 'In place of --flavor: vCPUs', wholeNumber('--vcpus', 1))
+    .option('--ram <mib>', 'In place of --flavor: RAM in MiB', wholeNumber('--ram', 1))
+    .option('--disk <gib>', 'In place of --flavor: local disk in GiB', wholeNumber('--disk'))
+    .option('--count <n>', 'Number of VMs', wholeNumber('--count', 1), 1)
+    .option('-k, --max-migrations <n>', 'Budget of moves', wholeNumber('--max-migrations', 1))
+    .option('--propose', 'Ask for a plan with the moves; it waits for kronos approve')
+    .option('--wait <duration>', 'With --propose: wait this long for the plan', '120s')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos fit --flavor m1.large --count 10', 'do ten more fit?'],
+        ['kronos fit --vcpus 8 --ram 32768', 'a flavor that no VM has yet'],
+        ['kronos fit --flavor m1.large --count 10 -a gpu --propose', 'propose the moves that make room'],
+      )}\n\nWithout --propose the moves are only shown. Exit status 1: even with moves too few fit, or no plan in time.`,
+    )
+    .action(async (options: FitOptions) => (await import('../commands/capacity.ts')).fitCommand(shell, options));
+}
+
 /** Commands that say why, and what if. */
 function headroomCommandOf(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('headroom'))))
@@ -58,25 +80,7 @@ export function understandCommands(program: Command, shell: Shell): void {
       (await import('../commands/report.ts')).report(shell, directory, options),
     );
 
-  withAggregate(operatorCommand(program.command('fit')))
-    .description('Count the VMs of a flavor that fit, and plan moves that make room for more')
-    .option('--flavor <name>', 'Flavor of a VM in the newest snapshot')
-    .option('--vcpus <n>', 'In place of --flavor: vCPUs', wholeNumber('--vcpus', 1))
-    .option('--ram <mib>', 'In place of --flavor: RAM in MiB', wholeNumber('--ram', 1))
-    .option('--disk <gib>', 'In place of --flavor: local disk in GiB', wholeNumber('--disk'))
-    .option('--count <n>', 'Number of VMs', wholeNumber('--count', 1), 1)
-    .option('--propose', 'Ask for a plan with the moves; it waits for kronos approve')
-    .option('--wait <duration>', 'With --propose: wait this long for the plan', '120s')
-    .addHelpText(
-      'after',
-      `${examples(
-        ['kronos fit --flavor m1.large --count 10', 'do ten more fit?'],
-        ['kronos fit --vcpus 8 --ram 32768', 'a flavor that no VM has yet'],
-        ['kronos fit --flavor m1.large --count 10 -a gpu --propose', 'propose the moves that make room'],
-      )}\n\nWithout --propose the moves are only shown. Exit status 1: even with moves too few fit, or no plan in time.`,
-    )
-    .action(async (options: FitOptions) => (await import('../commands/capacity.ts')).fitCommand(shell, options));
-
+  fitCommandOf(program, shell);
   headroomCommandOf(program, shell);
 
   withOutput(withAggregate(withConfig(program.command('advise'))))

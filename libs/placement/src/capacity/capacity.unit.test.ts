@@ -216,6 +216,53 @@ describe('fit', () => {
     expect(fit(inputOf(world, apart), shape(6), 1)).toMatchObject({ now: 0, after: 0, moves: [], proven: true });
   });
 
+  it('finds a chain where room is tight: VMs that make way for VMs that make way', () => {
+    const sizes = [
+      [8, 2, 3, 1],
+      [6, 6],
+      [5, 2, 6],
+      [3, 8, 2],
+      [2, 6, 2, 2, 2],
+      [5, 3, 5],
+    ];
+    const world = {
+      capacity: sizes.map(() => ({ ram: 99, vcpus: 16 })),
+      vms: sizes.flatMap((on, host) => on.map((vcpus) => ({ host, ram: 1, vcpus }))),
+    };
+    const found = fit(inputOf(world), { ...shape(1), resources: { VCPU: 8 } }, 2);
+    expect(found).toMatchObject({ now: 0, after: 2, proven: true });
+    expect(found.moves).toHaveLength(4);
+    expect(fit(inputOf(world), { ...shape(1), resources: { VCPU: 8 } }, 2, 3)).toMatchObject({ after: 1 });
+  });
+
+  it('uses the slots of today for what makes others', () => {
+    const world = {
+      capacity: [8, 8, 8].map((vcpus) => ({ ram: 99, vcpus })),
+      vms: [
+        { host: 0, ram: 1, vcpus: 4 },
+        { host: 1, ram: 1, vcpus: 4 },
+      ],
+    };
+    // h2 is free. Its slot stays while the VM of one host goes to the other.
+    expect(fit(inputOf(world), { ...shape(1), resources: { VCPU: 8 } }, 2)).toMatchObject({
+      now: 1,
+      after: 2,
+      proven: true,
+    });
+    // Three fit nowhere: the answer has the most that fit.
+    const split = { ...world, vms: [0, 0, 1, 1].map((host) => ({ host, ram: 1, vcpus: 3 })) };
+    expect(fit(inputOf(split), { ...shape(1), resources: { VCPU: 5 } }, 3)).toMatchObject({ now: 1, after: 2 });
+  });
+
+  it('says what the moves cost', () => {
+    const world = {
+      capacity: [8, 8].map((vcpus) => ({ ram: 9999, vcpus })),
+      vms: [0, 1].map((host) => ({ host, ram: 2048, vcpus: 3 })),
+    };
+    const { moves, costGib } = fit(inputOf(world), { ...shape(1), resources: { VCPU: 8 } }, 1);
+    expect([moves.length, costGib]).toEqual([1, 2 + 8]);
+  });
+
   it('makes room with the fewest moves, as a solver finds them, on small clusters', () => {
     let compared = 0;
     let chained = 0;

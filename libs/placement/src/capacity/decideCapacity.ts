@@ -46,14 +46,14 @@ function keepsRoomThrough(
  */
 export function decideCapacity({ planId, snapshot, memory, options: given }: DecideCapacityInput): ProposalDecision {
   const options = completeEngineOptions(given);
-  const { shape, count: wanted } = snapshot.capacity.asked;
+  const { shape, count: wanted, maxMoves } = snapshot.capacity.asked;
   const now = decisionMs(snapshot, memory);
   const gate = gatesShut(snapshot, memory, options, [], now).find(({ reason }) => reason.code !== 'cooldown');
   if (gate !== undefined) return proposalDecision('gated', gate.reason);
 
   const observed = observe(snapshot, memory, options, now);
   const { cluster } = observed;
-  const { fit, moves } = makeRoom(cluster, snapshot.hosts, shape, wanted);
+  const { fit, moves } = makeRoom(cluster, snapshot.hosts, { shape, wanted }, { ...options, maxMoves });
   const { now: free, after, proven } = fit;
   const capacity = { wanted, now: free, after, proven };
   const quiet = (code: ReasonCode, refusals: ProposalDecision['refusals'] = {}): ProposalDecision =>

@@ -124,10 +124,8 @@ export class Checker {
   refusal(vm: number, host: number, repairs = NO_REPAIR): number {
     if (this.#place[vm] === host) return codeNumber['host-is-source'];
     const cluster = this.#cluster;
-    const hostRefusal = int(cluster.hostRefusal, host);
-    if (hostRefusal !== 0) return hostRefusal;
-    const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
-    if (legal !== 0) return legal;
+    const rule = this.rule(vm, host);
+    if (rule !== 0) return rule;
     const short = this.#shortage(vm, host);
     if (short !== 0) return short;
     const { arrived } = this.#room;
@@ -139,14 +137,27 @@ export class Checker {
     return groups === undefined || groups.length === 0 ? 0 : this.#groupRefusal(groups, vm, host, repairs);
   }
 
+  /** As {@link refusal} without what other VMs change: the host's own refusal, and whether it ever takes such a VM. */
+  rule(vm: number, host: number): number {
+    const cluster = this.#cluster;
+    const hostRefusal = int(cluster.hostRefusal, host);
+    if (hostRefusal !== 0) return hostRefusal;
+    const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
+    if (legal !== 0 || cluster.units === null) return legal;
+    for (let r = 0; r < cluster.R; r++) {
+      const amount = float(cluster.demand, vm * cluster.R + r);
+      if (amount > 0 && !fitsUnits(cluster.units, host * cluster.R + r, amount)) return codeNumber['unit-limit'];
+    }
+    return 0;
+  }
+
   #shortage(vm: number, host: number): number {
-    const { R, demand, units } = this.#cluster;
+    const { R, demand } = this.#cluster;
     const { free } = this.#room;
     for (let r = 0; r < R; r++) {
       const amount = float(demand, vm * R + r);
       if (amount <= 0) continue;
       if (amount > float(free, host * R + r)) return codeNumber.capacity;
-      if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
     }
     return 0;
   }

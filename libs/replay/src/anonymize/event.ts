@@ -82,8 +82,8 @@ function dataOf(names: Names, event: LogEvent): object {
     };
   }
   if (event.type === 'capacity.asked') {
-    const { comment, shape, count, commandId } = event.data;
-    return { commandId, comment: comment === null ? null : 'left out', shape: anonymousShape(names, shape), count };
+    const { comment, shape, ...rest } = event.data;
+    return { ...rest, comment: comment === null ? null : 'left out', shape: anonymousShape(names, shape) };
   }
   if (event.type === 'plan.proposed') {
     const { to, ...rest } = event.data;
