@@ -2,7 +2,7 @@
  * A snapshot with made-up names: field by field. What names nobody stays as it is. What only a plan between cells depends on is left
  * out: such a plan of an anonymized recording is not replayed.
  */
-import type { Shape, Snapshot, VmReading } from '@kronos/contracts';
+import { type Policy, policyQueries, queriesOf, type Shape, type Snapshot, type VmReading } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import type { Names } from './names.ts';
 import { anonymousSpecs } from './specs.ts';
@@ -22,18 +22,17 @@ export const anonymousShape = (names: Names, shape: Shape): Shape => ({
   forbiddenTraits: shape.forbiddenTraits.map((trait) => names.custom(trait)),
 });
 
+const anonymousQueries = (names: Names, policy: Policy): Partial<Policy> =>
+  Object.fromEntries(queriesOf(policy).map(({ use, query }) => [policyQueries[use].field, names.as('query', query)]));
+
 export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   id: names.id(snapshot.id),
   aggregate: names.as('aggregate', snapshot.aggregate),
   policies: snapshot.policies.map((policy) => ({
     ...policy,
-    imbalanceQuery: names.as('query', policy.imbalanceQuery),
-    vmProfileQuery: names.as('query', policy.vmProfileQuery),
-    capacityQuery: names.asOrNull('query', policy.capacityQuery),
-    hostSizeQuery: names.asOrNull('query', policy.hostSizeQuery),
+    ...anonymousQueries(names, policy),
     ...(policy.resourceClass === undefined ? {} : { resourceClass: names.custom(policy.resourceClass) }),
-    ...(policy.moveCostQuery === undefined ? {} : { moveCostQuery: names.as('query', policy.moveCostQuery) }),
   })),
   hosts: snapshot.hosts.map((host) => ({
     ...host,
