@@ -37,13 +37,8 @@ const snapshot = {
 
 describe('the queries of a policy', () => {
   it('are those of the table that the policy has, in its order', () => {
-    const packing = {
-      ...policy,
-      capacityQuery: 'full',
-      hostSizeQuery: 'size',
-      triggerQuery: 'pressure',
-      moveCostQuery: 'written',
-    };
+    const queries = Object.values(policyQueries).map(({ field }) => [field, `the ${field}`] as const);
+    const packing: Policy = { ...policy, ...Object.fromEntries(queries) };
     expect(queriesOf(policy).map(({ use }) => use)).toEqual(['imbalance', 'vm_profile']);
     expect(queriesOf(packing).map(({ use }) => use)).toEqual(Object.keys(policyQueries));
     expect(queriesOf(packing).map(({ of, label }) => [of, label])).toEqual(
