@@ -22,7 +22,7 @@ describe('a new version', () => {
       'm',
     );
     const product = tracked.filter(
-      (path) => /^(libs|services|deploy|package)/.test(path) && !/\.test\.ts$|testing\//.test(path),
+      (path) => /^(libs|services|deploy|package)/.test(path) && !/\.test\.ts$|testing\/|\/schemas\//.test(path),
     );
     const naming = product.filter((path) => own.test(read(path)));
     expect(naming.filter((path) => !namesVersion(path))).toEqual([]);
@@ -84,9 +84,7 @@ describe('release notes', () => {
   });
 
   it("can be made of the project's own changelog", () => {
-    expect(releaseNotes(withVersion('CHANGELOG.md', read('CHANGELOG.md'), next), '77.8.9')).toContain(
-      '## New Features\n',
-    );
+    expect(releaseNotes(read('CHANGELOG.md'), 'Unreleased')).toContain('# Kronos Unreleased\n');
     expect(releaseNotes(read('CHANGELOG.md'), '0.1.0')).toContain('# Kronos 0.1.0\n');
   });
 });

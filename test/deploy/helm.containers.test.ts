@@ -103,6 +103,7 @@ const variants: Record<string, string[]> = {
   ],
   'under another name': ['nameOverride=balancer', 'fullnameOverride=cloud-balancer'],
   'as the example for production': ['--values', example('production')],
+  'as the example for OpenStack-Helm': ['--values', example('openstack-helm')],
   'as the example for a trial': ['--values', example('trial')],
 };
 
