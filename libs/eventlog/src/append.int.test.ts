@@ -353,6 +353,8 @@ onEachServer('append', { concurrent: true }, (bench) => {
       enable: () => manager,
       disable: () => manager,
     };
+    // Another file that this worker ran may have left its own.
+    context.disable();
     context.setGlobalContextManager(manager);
     await log.append(pausedEvent('1', 'größe'));
     context.disable();

@@ -464,7 +464,7 @@ describe('the JSON interface', () => {
       );
       const text = await answer.text();
       const links = path.endsWith('.js')
-        ? text.matchAll(/(?:^|;)(?:import|export)\b[^;"'()]*["']([^"']+)["']/gm)
+        ? text.matchAll(/(?:^|;)(?:import|export)\b[^;"'()=]*["']([^"']+)["']/gm)
         : text.matchAll(/(?:src|href)="([^"#]+)"/g);
       for (const [, link = ''] of links)
         if (!link.startsWith('data:'))
