@@ -55,6 +55,7 @@ export const reasonMeanings = {
   'vm-busy': 'The VM has a task state.',
   'vm-migrating': 'The VM is in a running migration, or was seen on two hosts.',
   'vm-locked': 'The VM is locked.',
+  'vm-immovable': 'The cluster file says that the VM does not move.',
   'vm-opted-out': 'The VM is opted out by metadata or a tag.',
   'vm-vtpm': 'Nova cannot live-migrate a VM with a virtual TPM.',
   'vm-encrypted-memory': 'Nova cannot live-migrate a VM with encrypted memory.',
@@ -110,6 +111,7 @@ export const reasonMeanings = {
   'other-hypervisor': 'The host runs another type of hypervisor.',
   'older-hypervisor': "The host's hypervisor is older than the source's.",
   'missing-trait': 'The host lacks a trait that the flavor requires, or has one that it forbids.',
+  'host-not-allowed': 'The cluster file does not allow the VM on the host.',
   'refused-before':
     'Nova refused the host for a VM of this shape, and neither its VMs, its hypervisor version nor its traits have changed since.',
   capacity: 'The host has too little free capacity.',

@@ -182,6 +182,8 @@ export type VmPart = {
   readonly forbiddenTraits: readonly string[];
   /** Names of the hosts that Nova refused for servers of its shape, sorted. Absent: none. */
   readonly refusedBy?: readonly string[];
+  /** Why these do not take it. Absent: Nova refused it. */
+  readonly refusedFor?: ReasonCode;
   /** NUMA cells that it needs. Absent: none. */
   readonly cells?: CellNeeds;
   /** Its flavor or image asks for a CPU, so it does not depend on the one of its host. */
@@ -486,6 +488,6 @@ function incompatible(
   if (to.hypervisorType !== from.hypervisorType) return 'other-hypervisor';
   if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';
   if (traitsFit(to.traits, vm) !== true) return 'missing-trait';
-  if (vm.refusedBy?.includes(to.name) === true) return 'refused-before';
+  if (vm.refusedBy?.includes(to.name) === true) return vm.refusedFor ?? 'refused-before';
   return null;
 }

@@ -1,4 +1,5 @@
 import {
+  byText,
   type CompleteEngineOptions,
   type Decision,
   defaultEngineOptions,
@@ -31,6 +32,7 @@ export type ClusterFile = {
   readonly weights: readonly number[];
   readonly thresholds?: readonly number[];
   readonly targets?: readonly number[];
+  readonly capacityThresholds?: readonly number[];
   readonly hosts: readonly {
     readonly id: string;
     readonly score?: readonly number[];
@@ -50,6 +52,8 @@ export type ClusterFile = {
     readonly memMb?: number;
     readonly resources?: Readonly<Record<string, number>>;
     readonly pin?: string;
+    readonly immovable?: boolean;
+    readonly hosts?: readonly string[];
     readonly costGib?: number;
   }[];
   readonly groups?: readonly {
@@ -199,7 +203,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
       weight: total > 0 ? item(file.weights, p) / total : 1 / P,
       threshold: file.thresholds?.[p] ?? 0,
       target: file.targets?.[p] ?? targetRatio * (file.thresholds?.[p] ?? 0),
-      capacityThreshold: options.mode === 'pack' ? (options.capacityThreshold ?? 1) : Number.POSITIVE_INFINITY,
+      capacityThreshold: capacityThreshold(file, options, p),
     })),
     hosts: file.hosts.map((host): HostPart => {
       const up = host.state !== 'down';
@@ -234,7 +238,8 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         alsoOn: [],
         weight: vm.w,
         resources: { ...vm.resources, VCPU: vm.vcpus ?? 0, MEMORY_MB: vm.memMb ?? 0 },
-        refusal: down.has(vm.host) ? 'vm-source-down' : null,
+        refusal: down.has(vm.host) ? 'vm-source-down' : vm.immovable === true ? 'vm-immovable' : null,
+        ...closedTo(file, vm),
         pin: vm.pin ?? null,
         requiredTraits: [],
         forbiddenTraits: [],
@@ -249,6 +254,17 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
     restrictToAz: options.restrictToAz ?? false,
     softPenalty: softRules === 'penalty' ? softPenalty : null,
   });
+}
+
+const capacityThreshold = (file: ClusterFile, options: PlanClusterOptions, p: number): number =>
+  options.mode === 'pack' ? (file.capacityThresholds?.[p] ?? options.capacityThreshold ?? 1) : Number.POSITIVE_INFINITY;
+
+/** The hosts that the file does not allow a VM on. */
+function closedTo({ hosts }: ClusterFile, vm: ClusterFile['vms'][number]): Pick<VmPart, 'refusedBy' | 'refusedFor'> {
+  const { hosts: allowed } = vm;
+  if (allowed === undefined) return {};
+  const closed = hosts.flatMap(({ id }) => (allowed.includes(id) ? [] : [id]));
+  return { refusedBy: closed.sort(byText), refusedFor: 'host-not-allowed' };
 }
 
 const groupPart = ({
@@ -282,6 +298,7 @@ export function parseClusterFile(file: unknown): ClusterFile {
   perPolicy('weights', cluster.weights);
   perPolicy('thresholds', thresholds);
   perPolicy('targets', cluster.targets);
+  perPolicy('capacityThresholds', cluster.capacityThresholds);
   cluster.targets?.forEach((target, p) => {
     const most = thresholds?.[p] ?? 0;
     if (target > most) throw new ClusterFileError(`targets[${p}]`, `must be at most the threshold, ${most}`);
@@ -302,6 +319,9 @@ export function parseClusterFile(file: unknown): ClusterFile {
     perPolicy(`vms[${i}].w`, vm.w);
     if (!hostIds.has(vm.host))
       throw new ClusterFileError(`vms[${i}].host`, `names ${JSON.stringify(vm.host)}, which is no host`);
+    for (const [j, id] of (vm.hosts ?? []).entries())
+      if (!hostIds.has(id))
+        throw new ClusterFileError(`vms[${i}].hosts[${j}]`, `names ${JSON.stringify(id)}, which is no host`);
     for (const [name, field] of Object.entries(OWN_FIELDS))
       if (Object.hasOwn(vm.resources ?? {}, name))
         throw new ClusterFileError(`vms[${i}].resources.${name}`, `is given by ${field.claim}`);

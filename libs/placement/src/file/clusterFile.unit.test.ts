@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ClusterFile, parseClusterFile, planCluster } from './clusterFile.ts';
+import { clusterFileSchema, type FileSchema } from './clusterSchema.ts';
 import { ClusterFileError } from './errors.ts';
 
 /** A cluster with every field. */
@@ -50,6 +51,60 @@ const problemOf = (file: unknown): string => {
   }
   return '';
 };
+
+describe('the example of the schema', () => {
+  const [example] = clusterFileSchema.examples;
+  const fieldsOf = (schema: FileSchema): readonly string[] => {
+    if (schema.type === 'array') return fieldsOf(schema.items);
+    if (schema.type !== 'object' || !('properties' in schema)) return [];
+    return Object.entries(schema.properties).flatMap(([name, of]) => [name, ...fieldsOf(of)]);
+  };
+
+  it('has every field, and is planned as its comment says', () => {
+    const text = JSON.stringify(example);
+    for (const field of fieldsOf(clusterFileSchema)) expect(text).toContain(`"${field}":`);
+    const { moves, stats } = planCluster(example, { maxMigrations: 2 });
+    expect(moves.map(({ vm, from, to }) => [vm, from, to])).toEqual([['web-1', 'a', 'b']]);
+    expect(Object.keys(stats.refusals)).not.toContain('refused-before');
+  });
+
+  it('keeps what does not move, and goes only where the file allows', () => {
+    const hosts = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+    const plan = (more: object) =>
+      planCluster(
+        {
+          policies: ['cpu'],
+          weights: [1],
+          thresholds: [0.1],
+          hosts,
+          vms: [
+            { id: 'v', host: 'a', w: [0.4] },
+            { id: 'u', host: 'a', w: [0.4], ...more },
+          ],
+        },
+        { maxMigrations: 2 },
+      ).moves.map(({ vm, to }) => `${vm} ${to}`);
+    expect(plan({ immovable: true })).toHaveLength(1);
+    expect(plan({ immovable: true })[0]).toMatch(/^v /);
+    expect(plan({ hosts: ['c'] })).toContain('u c');
+    expect(plan({ hosts: ['a'] }).some((move) => move.startsWith('u'))).toBe(false);
+  });
+
+  it('is packed below its thresholds', () => {
+    const file = (capacityThresholds: number[]) => ({
+      policies: ['cpu'],
+      weights: [1],
+      capacityThresholds,
+      hosts: [{ id: 'a' }, { id: 'b' }],
+      vms: [
+        { id: 'v', host: 'a', w: [0.3] },
+        { id: 'u', host: 'b', w: [0.4] },
+      ],
+    });
+    const packed = (most: number) => planCluster(file([most]), { maxMigrations: 4, mode: 'pack' }).moves.length;
+    expect([packed(0.9), packed(0.6)]).toEqual([1, 0]);
+  });
+});
 
 describe('a cluster file', () => {
   it('is taken with every field, and with none but the needed ones', () => {

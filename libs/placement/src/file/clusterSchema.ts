@@ -5,6 +5,7 @@ import { ClusterFileError } from './errors.ts';
 /** The part of JSON Schema that cluster files need. */
 export type FileSchema = {
   readonly description?: string;
+  readonly examples?: readonly unknown[];
 } & (
   | {
       readonly type: 'object';
@@ -14,6 +15,7 @@ export type FileSchema = {
     }
   | { readonly type: 'object'; readonly additionalProperties: FileSchema }
   | { readonly type: 'array'; readonly items: FileSchema; readonly minItems?: number; readonly uniqueItems?: true }
+  | { readonly type: 'boolean' }
   | { readonly type: 'string'; readonly minLength: 1 }
   | { readonly type: 'string'; readonly enum: readonly string[] }
   | {
@@ -80,6 +82,8 @@ const vm = {
     memMb: number(MOST, 'Memory that it claims, in MiB. Default: 0.'),
     resources: amounts('What it claims of other resource classes, by name.'),
     pin: text('Availability zone that it is pinned to. Default: none.'),
+    immovable: { type: 'boolean', description: 'It never moves. Default: false.' },
+    hosts: list(text(''), 'Ids of the hosts that it may go to. Default: all hosts.'),
     costGib: number(
       MOST,
       'What a move of it copies, in GiB; `engine.move_overhead_gib` is added. Default: its memory.',
@@ -104,12 +108,36 @@ const group = {
   },
 } as const satisfies FileSchema;
 
+/** A cluster with every field. Its plan moves `web-1` to `b`. */
+const EXAMPLE = {
+  policies: ['cpu', 'memory'],
+  weights: [2, 1],
+  thresholds: [0.2, 0.3],
+  targets: [0.15, 0.25],
+  capacityThresholds: [0.8, 0.9],
+  hosts: [
+    {
+      ...{ id: 'a', score: [0.7, 0.5], size: [1, 1], memFreeMb: 8192, vcpusFree: 4, free: { VGPU: 1 } },
+      ...{ status: 'enabled', state: 'up', az: 'z1' },
+    },
+    { id: 'b', score: [0.3, 0.3], memFreeMb: 32768, vcpusFree: 16, free: { VGPU: 1 }, az: 'z1' },
+    { id: 'c', score: [0.5, 0.4], memFreeMb: 32768, vcpusFree: 16, az: 'z1' },
+  ],
+  vms: [
+    { id: 'web-1', host: 'a', w: [0.2, 0.1], vcpus: 4, memMb: 8192, resources: { VGPU: 1 }, pin: 'z1', costGib: 9 },
+    { id: 'web-2', host: 'c', w: [0.2, 0.1], vcpus: 4, memMb: 8192, hosts: ['b', 'c'] },
+    { id: 'db', host: 'a', w: [0.2, 0.2], vcpus: 8, memMb: 16384, immovable: true },
+  ],
+  groups: [{ id: 'web', policy: 'anti-affinity', vms: ['web-1', 'web-2'], maxServerPerHost: 1 }],
+} as const;
+
 /** The form of a cluster file. {@link checkForm} and the published JSON Schema are both this. */
 export const clusterFileSchema = {
   type: 'object',
   description: 'A cluster for `kronos plan --cluster`.',
   additionalProperties: false,
   required: ['policies', 'weights', 'hosts', 'vms'],
+  examples: [EXAMPLE],
   properties: {
     policies: {
       type: 'array',
@@ -126,6 +154,10 @@ export const clusterFileSchema = {
     targets: list(
       number(LARGEST, ''),
       'Imbalance that a plan aims at, at most the threshold. Default: `engine.target_ratio` x threshold.',
+    ),
+    capacityThresholds: list(
+      number(LARGEST, ''),
+      'Pack mode: hosts are filled below this value, one per policy. Default: 1.',
     ),
     hosts: list(host, 'Hosts.'),
     vms: list(vm, 'VMs.'),
@@ -164,19 +196,29 @@ export function checkForm(value: unknown, schema: FileSchema, at = ''): void {
       if (schema.uniqueItems === true) checkUnique(value, (i) => `${at}[${i}]`);
       return;
     }
+    case 'boolean':
+      if (typeof value !== 'boolean') throw wrong('must be true or false');
+      return;
     case 'string':
       if (typeof value !== 'string' || value === '') throw wrong('must be a text');
       if ('enum' in schema && !schema.enum.includes(value)) throw wrong(`must be one of ${schema.enum.join(', ')}`);
       return;
-    default: {
-      if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong('must be a number');
-      if (schema.type === 'integer' && !Number.isInteger(value)) throw wrong('must be a whole number');
-      if ('exclusiveMinimum' in schema && schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
-        throw wrong(`must be above ${schema.exclusiveMinimum}`);
-      if (schema.minimum !== undefined && value < schema.minimum) throw wrong(`must be at least ${schema.minimum}`);
-      if (value > schema.maximum) throw wrong(`is ${value}; it must be at most ${schema.maximum}`);
-    }
+    default:
+      checkNumber(value, schema, wrong);
   }
+}
+
+function checkNumber(
+  value: unknown,
+  schema: Extract<FileSchema, { readonly type: 'number' | 'integer' }>,
+  wrong: (problem: string) => ClusterFileError,
+): void {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong('must be a number');
+  if (schema.type === 'integer' && !Number.isInteger(value)) throw wrong('must be a whole number');
+  if ('exclusiveMinimum' in schema && schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
+    throw wrong(`must be above ${schema.exclusiveMinimum}`);
+  if (schema.minimum !== undefined && value < schema.minimum) throw wrong(`must be at least ${schema.minimum}`);
+  if (value > schema.maximum) throw wrong(`is ${value}; it must be at most ${schema.maximum}`);
 }
 
 /** @throws ClusterFileError that names the first id that was there before. */
