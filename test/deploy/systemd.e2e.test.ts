@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -19,7 +19,9 @@ function installed(): string {
     'kronos@.service': ['scorer', 'planner', 'executor', 'ledger'].map((name) => `kronos@${name}.service`),
     'kronos-executor@.service': ['kronos-executor@large\\x20memory.service'],
   };
-  for (const name of readdirSync(units))
+  for (const name of readdirSync(units).filter((each) => each.endsWith('.d')))
+    cpSync(new URL(`${name}/`, units), join(directory, name), { recursive: true });
+  for (const name of readdirSync(units).filter((each) => !each.endsWith('.d')))
     for (const unit of instances[name] ?? [name])
       writeFileSync(
         join(directory, unit),
