@@ -1,7 +1,7 @@
 /** What the targets of a Dockerfile say about their images, besides the files. Pure. */
 
 /** Durations in nanoseconds, as Docker keeps them. */
-export type HealthCheck = {
+type HealthCheck = {
   readonly Test: readonly string[];
   readonly Interval?: number;
   readonly Timeout?: number;

@@ -1,6 +1,5 @@
 export { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
-export type { HostCells } from './hostCells.ts';
 export { headersOf, type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';
 export type { Reader } from './option.ts';

@@ -3,7 +3,7 @@ export { type CellsSettings, readCells } from './cells.ts';
 export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
-export { CellReader, type CellReaderDeps, type CellsSeen, exporterLabels } from './hostCells.ts';
+export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';

@@ -26,7 +26,7 @@ export interface ComputeService {
 }
 
 /** A NUMA cell of a server. */
-export interface ServerNode {
+interface ServerNode {
   /** The cell of its host; null where the user may not see it. */
   readonly hostNode: number | null;
   readonly vcpus: number;

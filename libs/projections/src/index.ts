@@ -42,7 +42,6 @@ export {
   type LogState,
   MAX_DRAINS,
   type PlanFacts,
-  type PolicyCalibration,
   RECENT_DRAINS,
   type SettleAct,
   type StepFacts,

@@ -11,7 +11,7 @@ export interface Resources {
 }
 
 /** A NUMA cell of a host: `[compute] cpu_dedicated_set` and `cpu_shared_set` in it, and huge pages by their size in KiB. */
-export interface HostCell {
+interface HostCell {
   readonly id: number;
   readonly dedicatedCpus: number;
   readonly sharedCpus: number;

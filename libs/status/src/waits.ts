@@ -28,7 +28,7 @@ export type Waiting = { readonly kind: 'task' | 'plan' | 'drain'; readonly id: s
 type Words = { readonly of: string; readonly who: string; readonly aggregate: string };
 
 /** The kinds of things that are waited for: how long that is usual (ms; null: as long as it takes), and what to do when it takes longer. */
-export const waitTable = {
+const waitTable = {
   migration: row(
     4 * HOUR,
     ({ of }) => `Nova's migration ${of}`,

@@ -25,7 +25,7 @@ const PINNED = [
   { ...plain('pages', 4, 16), extraSpecs: huge },
 ];
 
-export const hostName = (h: number): string => `cmp${String(h + 1).padStart(3, '0')}`;
+const hostName = (h: number): string => `cmp${String(h + 1).padStart(3, '0')}`;
 
 /** A fifth of the VMs need cells. Servers are added one by one, where their cells fit: `placeAll`. */
 export const scenarioOf = ({ hosts, seed }: EstateSize, packNumaCells = false): ScenarioInput => ({
@@ -74,7 +74,7 @@ export function placeAll(cloud: Cloud, nowMs: number, { vms, seed }: EstateSize)
 }
 
 /** Load of a VM now, in cores: its mean, by the hour of day and by chance. */
-export function coresOf(mean: number, index: number, hour: number): number {
+function coresOf(mean: number, index: number, hour: number): number {
   const wave = Math.sin((2 * Math.PI * (hour + (index % 24))) / 24);
   return mean * (1 + 0.4 * wave);
 }

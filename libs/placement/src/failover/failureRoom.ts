@@ -14,7 +14,7 @@ export type Failure = Refuge & { readonly hosts: readonly number[]; readonly vms
  * The sets of hosts whose failure is tested: each host by itself, or with the `count - 1` other hosts whose VMs have the most RAM. For
  * one host the test is exact. For more it covers each single host and the largest ones, not every set.
  */
-export function failuresOf(cluster: Cluster, place: Int32Array, count: number): readonly (readonly number[])[] {
+function failuresOf(cluster: Cluster, place: Int32Array, count: number): readonly (readonly number[])[] {
   if (count === 0) return [];
   const ram = new Float64Array(cluster.H);
   for (let vm = 0; vm < cluster.V; vm++) {
