@@ -1,8 +1,6 @@
 import { ALL } from '@kronos/contracts/names';
-import { knownAggregates } from '@kronos/operator/scope';
+import { knownAggregates, someOf } from '@kronos/operator/scope';
 import { UsageError } from './errors.ts';
-
-const named = (scope: readonly string[]): string => scope.map((name) => JSON.stringify(name)).join(', ');
 
 /** The aggregates that a list is about: those that were named, else all in scope. @throws CommandRefused */
 export const filterAggregates = (scope: readonly string[], names: readonly string[] | undefined): readonly string[] =>
@@ -20,14 +18,14 @@ export function chooseAggregates(
   command: string,
 ): readonly string[] {
   if (all && names !== undefined)
-    throw new UsageError(`both --all and the aggregate ${named(names)} are given`, 'Give one of them.');
+    throw new UsageError(`both --all and the aggregate ${someOf(names)} are given`, 'Give one of them.');
   if (all) return scope;
   if (names !== undefined) return knownAggregates(scope, names);
   const [only, ...others] = scope;
   if (only !== undefined && others.length === 0) return [only];
   throw new UsageError(
     `several aggregates are in scope: name one`,
-    `In scope: ${named(scope)}; for example: kronos ${command} -a ${JSON.stringify(only ?? '')}. Or add --all.`,
+    `In scope: ${someOf(scope)}; for example: kronos ${command} -a ${/\s/.test(only ?? '') ? JSON.stringify(only) : only}. Or add --all.`,
   );
 }
 

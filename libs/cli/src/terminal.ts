@@ -7,6 +7,8 @@ export interface Terminal {
   readonly colour: boolean;
   /** Characters per line; 80 where there is no terminal. */
   readonly columns: number;
+  /** Lines of the screen; absent: unknown. */
+  readonly rows?: number | undefined;
   /** Whether a person watches: then lines may be drawn over, and tables are cut to fit. */
   readonly live: boolean;
   /** Whether everything is asked for: tables show every column, uncut. */
@@ -23,6 +25,7 @@ export function processTerminal(): Terminal {
     err: (text) => void process.stderr.write(text),
     colour: coloured(process.env, live),
     columns: process.stdout.columns || 80,
+    rows: process.stdout.rows,
     live,
   };
 }
@@ -44,14 +47,20 @@ export const paint = (terminal: Terminal, style: Style, text: string): string =>
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 /**
- * A heading; `right` aligns numbers. Where the terminal is too narrow columns that are `minor` are left out, the last one
- * first, and then those that are `flex` are cut.
+ * A heading; `right` aligns numbers. Where the terminal is too narrow, cells are cut to their `short` length, then columns that are
+ * `minor` are left out, the last one first, and then those that are `flex` are cut.
  */
 export type Column = {
   readonly head: string;
   readonly right?: boolean;
   readonly flex?: boolean;
   readonly minor?: boolean;
+  /** Names of hosts: cut in the middle, and only as far as all of the table can still be told apart. */
+  readonly host?: boolean;
+  /** The first characters of a cell that suffice, such as 8 of a uuid. */
+  readonly short?: number;
+  /** Left out where every cell is empty. */
+  readonly sparse?: boolean;
   /** Shown with `-o wide` only. */
   readonly wide?: boolean;
 };
@@ -59,8 +68,8 @@ export type Column = {
 /** The columns in which every table of moves names a VM and its two hosts. */
 export const MOVE_COLUMNS: readonly Column[] = [
   { head: 'vm', flex: true },
-  { head: 'from', flex: true },
-  { head: 'to', flex: true },
+  { head: 'from', flex: true, host: true },
+  { head: 'to', flex: true, host: true },
 ];
 /** Those of a table of a plan's steps. */
 export const STEP_COLUMNS: readonly Column[] = [{ head: 'step', right: true }, ...MOVE_COLUMNS];
@@ -75,40 +84,77 @@ const naturalWidth = (columns: readonly Column[], rows: readonly (readonly Cell[
     GAP * (columns.length - 1),
   );
 
+type Table = { readonly columns: readonly Column[]; readonly rows: readonly (readonly Cell[])[] };
+
+const without = (terminal: Terminal, { columns, rows }: Table, at: number): string =>
+  table(
+    terminal,
+    columns.toSpliced(at, 1),
+    rows.map((row) => row.toSpliced(at, 1)),
+  );
+
+/** The table with the shorter forms of its cells. */
+function shortened(columns: readonly Column[], rows: readonly (readonly Cell[])[]): [Column[], Cell[][]] {
+  const cells = rows.map((row) =>
+    row.map((cell, i): Cell => {
+      const text = textOf(cell).slice(0, columns[i]?.short ?? Number.POSITIVE_INFINITY);
+      return typeof cell === 'string' ? text : { ...cell, text };
+    }),
+  );
+  return [columns.map(({ short: _, ...column }) => column), cells];
+}
+
+/** The least width at which the hosts of all columns together can still be told apart. */
+function leastHostWidth(columns: readonly Column[], rows: readonly (readonly Cell[])[]): number {
+  const hosts = new Set(
+    columns.flatMap(({ host }, i) => (host === true ? rows.map((row) => textOf(row[i] ?? '')) : [])),
+  );
+  const longest = Math.max(0, ...[...hosts].map((name) => name.length));
+  let width = LEAST_FLEX;
+  while (width < longest && new Set([...hosts].map((name) => cutMiddle(name, width))).size < hosts.size) width += 1;
+  return width;
+}
+
+/** The widths of the columns: on a terminal the widest flexible ones are cut until the table fits, or can be cut no further. */
+function widthsOf(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): number[] {
+  const widths = columns.map(({ head }, i) => Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)));
+  const total = () => widths.reduce((sum, width) => sum + width, GAP * (columns.length - 1));
+  if (!terminal.live || total() <= terminal.columns) return widths;
+  const hostWidth = leastHostWidth(columns, rows);
+  while (total() > terminal.columns) {
+    let widest = -1;
+    for (const [i, { flex, host }] of columns.entries()) {
+      const least = host === true ? hostWidth : LEAST_FLEX;
+      if (flex === true && (widths[i] ?? 0) > least && (widths[i] ?? 0) > (widths[widest] ?? 0)) widest = i;
+    }
+    if (widest < 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return widths;
+}
+
 /**
  * A table with a heading, as wide as its cells. On a terminal the widest flexible columns are cut until it fits; into a
  * file or a pipe everything is written whole.
  */
 export function table(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
   const more = terminal.wide === true ? -1 : columns.findLastIndex((column) => column.wide === true);
-  if (more >= 0)
-    return table(
-      terminal,
-      columns.toSpliced(more, 1),
-      rows.map((row) => row.toSpliced(more, 1)),
-    );
+  if (more >= 0) return without(terminal, { columns, rows }, more);
+  const empty = columns.findIndex(
+    ({ sparse }, i) => sparse === true && rows.every((row) => textOf(row[i] ?? '') === ''),
+  );
+  if (empty >= 0) return without(terminal, { columns, rows }, empty);
+  const narrow = terminal.live && naturalWidth(columns, rows) > terminal.columns;
+  if (narrow && columns.some(({ short }) => short !== undefined)) return table(terminal, ...shortened(columns, rows));
   const minor = columns.findLastIndex((column) => column.minor === true);
-  if (terminal.live && minor >= 0 && naturalWidth(columns, rows) > terminal.columns)
-    return table(
-      terminal,
-      columns.toSpliced(minor, 1),
-      rows.map((row) => row.toSpliced(minor, 1)),
-    );
-  const widths = columns.map(({ head }, i) => Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)));
-  const total = () => widths.reduce((sum, width) => sum + width, GAP * (columns.length - 1));
-  while (terminal.live && total() > terminal.columns) {
-    let widest = -1;
-    for (const [i, { flex }] of columns.entries())
-      if (flex === true && (widths[i] ?? 0) > LEAST_FLEX && (widths[i] ?? 0) > (widths[widest] ?? 0)) widest = i;
-    if (widest < 0) break;
-    widths[widest] = (widths[widest] ?? 0) - 1;
-  }
+  if (narrow && minor >= 0) return without(terminal, { columns, rows }, minor);
+  const widths = widthsOf(terminal, columns, rows);
   const line = (cells: readonly Cell[]): string =>
     columns
-      .map(({ right }, i) => {
+      .map(({ right, host }, i) => {
         const cell = cells[i] ?? '';
         const width = widths[i] ?? 0;
-        const text = cut(textOf(cell), width);
+        const text = host === true ? cutMiddle(textOf(cell), width) : cut(textOf(cell), width);
         const blank = ' '.repeat(width - text.length);
         const shown = typeof cell === 'string' || text === '' ? text : paint(terminal, cell.style, text);
         return right === true ? blank + shown : shown + blank;
@@ -122,6 +168,13 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
 /** A text of limited length; `…` marks the cut. */
 export const cut = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+
+/** A name of limited length, cut in the middle: hosts differ at their ends. */
+export function cutMiddle(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const end = Math.max(0, Math.ceil((width - 1) * 0.6));
+  return `${text.slice(0, Math.max(0, width - 1 - end))}…${end === 0 ? '' : text.slice(-end)}`;
+}
 
 /** A number for people: limited decimals, without trailing 0. */
 export const figure = (value: number | null, decimals = 3): string =>

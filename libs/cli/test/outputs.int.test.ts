@@ -118,10 +118,31 @@ describe('seeing', () => {
     'hosts -a gpu',
     'vms -a gpu -o wide',
     'tasks --ended -a gpu',
+    'top --once',
+    '__complete hosts',
+    '__complete aggregates',
+    'vms --host gpu-compute-9',
     'headroom -a gpu',
     'advise -a gpu --since all',
   ])('%s', async (line) => {
     await golden(line);
+  });
+  it('top draws over its picture until it is interrupted', async () => {
+    const stop = new AbortController();
+    const { out } = await world.kronos('top -a general --interval 1', {
+      live: true,
+      interrupted: stop.signal,
+      nowMs: () => {
+        if (world.operation.events.length > 0) setImmediate(() => stop.abort());
+        return Date.parse('2026-01-05T01:00:00Z');
+      },
+    });
+    expect(out.startsWith('\u001b[2Kgeneral  ')).toBe(true);
+    expect(out).toMatch(/general-compute-\d {2}cpu [#.]+ +\d+%/);
+  });
+  it('completion names nothing, and fails not, where the system cannot be asked', async () => {
+    const said = await world.kronos('__complete hosts -c /nonexistent/kronos.conf');
+    expect(said).toEqual({ status: 0, out: '', err: '' });
   });
   it('lists are cut to their filters', async () => {
     const all = JSON.parse((await world.kronos('vms -a gpu -o json')).out) as { host: string; name: string }[];

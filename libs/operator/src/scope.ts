@@ -22,6 +22,13 @@ export function requireCells(between: readonly string[], scope: readonly string[
     throw new CommandRefused(`${JSON.stringify(from)} is the source and the target`, 'Name another target.');
 }
 
+/** Names in a sentence: a long list is cut, and a command shows all of it. */
+const SHOWN = 6;
+export const someOf = (names: readonly string[], all = 'kronos aggregates'): string =>
+  names.length <= SHOWN
+    ? names.join(', ')
+    : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more (${all})`;
+
 /** Aggregates that were named, each once. @throws CommandRefused that names what is in scope */
 export function knownAggregates(scope: readonly string[], names: readonly string[]): readonly string[] {
   for (const name of names)
@@ -30,7 +37,7 @@ export function knownAggregates(scope: readonly string[], names: readonly string
         `${JSON.stringify(name)} is not an aggregate in scope`,
         scope.length === 0
           ? '[engine] aggregates of kronos.conf names none.'
-          : `${didYouMean(name, scope)}In scope: ${scope.map((one) => JSON.stringify(one)).join(', ')}.`,
+          : `${didYouMean(name, scope)}In scope: ${someOf(scope)}.`,
       );
   return [...new Set(names)];
 }

@@ -3,6 +3,7 @@ import {
   type LogEvent,
   makesRoom,
   moveEnd,
+  type PlanLoads,
   type PlanProposed,
   type Step,
   type StoredEvent,
@@ -36,6 +37,8 @@ export type StepRecord = Step & {
   readonly state: StepState;
   /** A note from its last event beyond the state. */
   readonly note: string;
+  /** When it completed, failed or was skipped; null: it has not ended. */
+  readonly endedAtMs: number | null;
 };
 
 /** A plan and its outcome, by the log. */
@@ -57,6 +60,8 @@ export type PlanRecord = {
   readonly combinedAfter: number | null;
   readonly lowerBound: number | null;
   readonly shareOfPossible: number | null;
+  /** What the hosts carried when it was made; null: it does not say. */
+  readonly loads: PlanLoads | null;
 };
 
 type Tracked = {
@@ -81,6 +86,11 @@ const TOUCHES: ReadonlySet<string> = new Set([
   'migration.failed',
   'migration.skipped',
 ]);
+
+/** When a task ended, by its last event; null: it has not. */
+const endOf = (event: LogEvent | undefined): number | null =>
+  event !== undefined && OVER.has(event.type) ? Date.parse(event.time) : null;
+const OVER: ReadonlySet<string> = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
 
 /** The plans of a range and their outcomes, oldest first; read from the log's first event. */
 export async function plansOf(
@@ -143,6 +153,9 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
   }
 }
 
+const loadsOf = ({ data }: CycleDecided | PlanProposed): PlanLoads | null =>
+  ('plan' in data ? data.plan?.loads : undefined) ?? null;
+
 function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
   const { plan, before } =
     event.type === 'cycle.decided' ? event.data : { plan: null, before: { combined: null, policies: [] } };
@@ -155,7 +168,9 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   const steps = planned.map((step): StepRecord => {
     const event = last.get(step.taskId);
     const text = noteOf(event);
-    const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note });
+    const ended = endOf(event);
+    const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note, endedAtMs: null });
+    const over = (state: StepState, note = ''): StepRecord => ({ ...as(state, note), endedAtMs: ended });
     if (outcome === 'dryRun' || outcome === 'outsideWindow') return as(outcome);
     if (facts?.rejected.includes(step.step)) return as('rejected');
     if (!released.has(step.taskId))
@@ -165,11 +180,11 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
       return as(task.slot !== null ? 'migrating' : task.status === 'retryPending' ? 'retrying' : 'waiting', text);
     if (event?.type === 'migration.completed' || event?.type === 'migration.failed') {
       const end = moveEnd(event);
-      if (end !== 'plain') return as(end, text);
+      if (end !== 'plain') return over(end, text);
     }
-    if (event?.type === 'migration.completed') return as('completed', text);
-    if (event?.type === 'migration.skipped') return as('skipped', text);
-    return as(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
+    if (event?.type === 'migration.completed') return over('completed', text);
+    if (event?.type === 'migration.skipped') return over('skipped', text);
+    return over(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
   });
   return {
     id: event.type === 'plan.proposed' ? event.data.planId : (plan?.id ?? data.snapshotId),
@@ -187,6 +202,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
     combinedAfter: plan?.after.combined ?? null,
     lowerBound: plan?.lowerBound ?? null,
     shareOfPossible: plan?.shareOfPossible ?? null,
+    loads: loadsOf(event),
   };
 }
 

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { clause, type LogEvent } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
-import { balanceText, draw, moveText } from '../demo/draw.ts';
+import { balanceText, demoTitle, draw, moveText } from '../demo/draw.ts';
+import { picture } from '../demo/over.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { openStage, type Stage } from '../demo/stage.ts';
 import { paint, type Terminal } from '../terminal.ts';
@@ -176,19 +177,12 @@ type Screen = {
 
 const createScreen = (terminal: Terminal): Screen => (terminal.live ? liveScreen(terminal) : plainScreen(terminal));
 
-/** Draws the picture over the last one. */
 function liveScreen(terminal: Terminal): Screen {
-  let height = 0;
+  const { show, finish } = picture(terminal);
   return {
-    refresh(scene, elapsedMs) {
-      const lines = draw(scene, terminal, elapsedMs);
-      terminal.out(`${height > 0 ? `\u001b[${height}A` : ''}${lines.map((l) => `\u001b[2K${l}\n`).join('')}\u001b[0J`);
-      height = lines.length;
-    },
+    refresh: (scene, elapsedMs) => show(draw(scene, terminal, { title: demoTitle(scene, terminal, elapsedMs) })),
     event() {},
-    finish() {
-      height = 0;
-    },
+    finish,
   };
 }
 
@@ -196,15 +190,18 @@ function liveScreen(terminal: Terminal): Screen {
 function plainScreen(terminal: Terminal): Screen {
   let last: { scene: Scene; elapsedMs: number } | null = null;
   let drawn = false;
-  const picture = () => {
-    if (last !== null) terminal.out(`${draw(last.scene, terminal, last.elapsedMs).join('\n')}\n\n`);
+  const whole = () => {
+    if (last !== null)
+      terminal.out(
+        `${draw(last.scene, terminal, { title: demoTitle(last.scene, terminal, last.elapsedMs) }).join('\n')}\n\n`,
+      );
   };
   return {
     refresh(scene, elapsedMs) {
       last = { scene, elapsedMs };
       if (!drawn && [...scene.load.values()].every((m) => m.size > 0)) {
         drawn = true;
-        picture();
+        whole();
       }
     },
     event(before, after, event) {
@@ -218,6 +215,6 @@ function plainScreen(terminal: Terminal): Screen {
       const changed = after.moves.find((m, i) => m !== before.moves[i]);
       if (changed !== undefined) terminal.out(`  ${moveText(changed)}\n`);
     },
-    finish: picture,
+    finish: whole,
   };
 }

@@ -1,7 +1,11 @@
+import { didYouMean } from '@kronos/config/nearest';
 import type { HostObservation, ServerListing, ServerObservation, Snapshot } from '@kronos/contracts';
 import { completeEngineOptions, defaultEngineOptions } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { CommandRefused } from '@kronos/operator/errors';
+import { someOf } from '@kronos/operator/scope';
 import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
-import { newestSnapshots } from '@kronos/replay';
+import { liveHistory, newestSnapshots, plansOf } from '@kronos/replay';
 import { serverWindow, type TimeZoneRules } from '@kronos/rules';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -25,6 +29,18 @@ const isVm = ({ vm }: VmsOptions, { id, name }: { readonly id: string; readonly 
 
 const isHost = ({ host }: VmsOptions, ...names: readonly string[]): boolean =>
   host === undefined || names.some((name) => host.includes(name));
+
+/** @throws CommandRefused for a host that no snapshot has */
+function requireHosts({ host }: VmsOptions, snapshots: readonly Snapshot[]): void {
+  const known = snapshots.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  if (known.length === 0) return;
+  for (const name of host ?? [])
+    if (!known.includes(name))
+      throw new CommandRefused(
+        `no host ${JSON.stringify(name)}`,
+        `${didYouMean(name, known)}The hosts are ${someOf(known.toSorted(), 'kronos hosts')}.`,
+      );
+}
 
 /** kronos aggregates. */
 export async function listAggregates(shell: Shell, options: ListOptions): Promise<void> {
@@ -83,6 +99,7 @@ type HostRow = {
 export async function listHosts(shell: Shell, options: VmsOptions): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
+    requireHosts(options, snapshots);
     const rows = snapshots.flatMap((snapshot) => {
       const of = new Set(snapshot.servers.filter((server) => isVm(options, server)).map(({ host }) => host));
       return hostRows(snapshot).filter(
@@ -127,8 +144,8 @@ function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number)
   return table(
     terminal,
     [
-      { head: 'host', flex: true },
-      { head: 'aggregate', flex: true },
+      { head: 'host', flex: true, host: true },
+      { head: 'aggregate', flex: true, minor: rows.every(({ aggregate }) => aggregate === rows[0]?.aggregate) },
       { head: 'service', flex: true },
       { head: 'vms', right: true },
       ...policies.map((head) => ({ head, right: true })),
@@ -172,6 +189,7 @@ type VmRow = {
 export async function listVms(shell: Shell, options: VmsOptions): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
+    requireHosts(options, snapshots);
     const state = await currentState(shell, log);
     const rows = snapshots
       .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))
@@ -220,11 +238,11 @@ function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
     terminal,
     [
       { head: 'vm', flex: true },
-      { head: 'uuid' },
-      { head: 'host', flex: true },
+      { head: 'uuid', short: 8 },
+      { head: 'host', flex: true, host: true },
       { head: 'aggregate', flex: true, minor: rows.every(({ aggregate }) => aggregate === rows[0]?.aggregate) },
       { head: 'status' },
-      { head: 'held by', flex: true },
+      { head: 'held by', flex: true, sparse: true },
       { head: 'flavor', wide: true },
       { head: 'vcpus', right: true, wide: true },
       { head: 'MiB', right: true, wide: true },
@@ -250,19 +268,53 @@ const taskStyles: Readonly<Partial<Record<TaskFacts['status'], Style>>> = {
   retryPending: 'yellow',
 };
 
+/** `--ended` reaches this far back. */
+const ENDED_MS = 86_400_000;
+
 /** kronos tasks. */
 export async function listTasks(shell: Shell, options: TasksOptions): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
     const state = await currentState(shell, log);
-    const rows = filterAggregates(scope, options.aggregate)
-      .flatMap((aggregate) =>
-        [...aggregateState(state, aggregate).tasks.values()].map((task) => taskRow(aggregate, task)),
-      )
+    const aggregates = filterAggregates(scope, options.aggregate);
+    const known = aggregates.flatMap((aggregate) =>
+      [...aggregateState(state, aggregate).tasks.values()].map((task) => taskRow(aggregate, task)),
+    );
+    const rows = [...(options.ended === true ? await endedRows(log, aggregates, known, shell.now()) : []), ...known]
       .filter((row) => options.ended === true || row.endedAtMs === null)
       .filter((row) => isHost(options, row.from, row.to))
       .filter((row) => isVm(options, { id: row.serverId, name: row.serverName ?? row.serverId }));
-    await answer(shell, options, rows, (terminal) => tasksTable(terminal, rows, shell.now()));
+    await answer(shell, options, rows, (terminal) => tasksTable(terminal, rows, options.ended === true, shell.now()));
   });
+}
+
+/** Tasks of a day whose plans have left the state, by the log. */
+async function endedRows(
+  log: EventLog,
+  aggregates: readonly string[],
+  known: readonly ReturnType<typeof taskRow>[],
+  nowMs: number,
+): Promise<ReturnType<typeof taskRow>[]> {
+  const here = new Set(known.map(({ id }) => id));
+  const plans = await plansOf(liveHistory(log, '').events(), { aggregates, sinceMs: nowMs - ENDED_MS });
+  return plans
+    .flatMap((plan) => plan.steps.map((step) => ({ plan, step })))
+    .filter(({ step }) => step.endedAtMs !== null && !here.has(step.taskId))
+    .map(({ plan, step }) => ({
+      aggregate: plan.aggregate,
+      id: step.taskId,
+      planId: plan.id,
+      serverName: step.serverName,
+      serverId: step.serverId,
+      from: step.from,
+      to: step.to,
+      phase: step.phase,
+      status: step.state === 'failed' || step.state === 'skipped' ? step.state : ('completed' as const),
+      attempt: 1,
+      startedAtMs: null,
+      endedAtMs: step.endedAtMs,
+      problem: step.state === 'completed' || step.note === '' ? null : step.note,
+    }))
+    .sort((a, b) => (a.endedAtMs ?? 0) - (b.endedAtMs ?? 0));
 }
 
 const taskRow = (aggregate: string, task: TaskFacts) => ({
@@ -281,8 +333,16 @@ const taskRow = (aggregate: string, task: TaskFacts) => ({
   problem: task.lastFailure?.reason.text ?? null,
 });
 
-function tasksTable(terminal: Terminal, rows: readonly ReturnType<typeof taskRow>[], nowMs: number): string {
-  if (rows.length === 0) return 'No task is in flight.\n';
+function tasksTable(
+  terminal: Terminal,
+  rows: readonly ReturnType<typeof taskRow>[],
+  ended: boolean,
+  nowMs: number,
+): string {
+  if (rows.length === 0)
+    return ended
+      ? 'No task is in flight, and none has ended within a day.\n'
+      : 'No task is in flight. kronos tasks --ended lists those of the last day.\n';
   const times = (row: ReturnType<typeof taskRow>): string =>
     row.endedAtMs !== null
       ? `ended ${when(row.endedAtMs, nowMs)}`
@@ -295,12 +355,12 @@ function tasksTable(terminal: Terminal, rows: readonly ReturnType<typeof taskRow
       { head: 'task' },
       { head: 'vm', flex: true },
       { head: 'uuid', wide: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
+      { head: 'from', flex: true, host: true },
+      { head: 'to', flex: true, host: true },
       { head: 'status' },
       { head: 'attempt', right: true, minor: true },
       { head: 'when', minor: true },
-      { head: 'problem', flex: true },
+      { head: 'problem', flex: true, sparse: true },
     ],
     rows.map((row): Cell[] => {
       const style = taskStyles[row.status];

@@ -160,7 +160,12 @@ function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: numb
   ]);
   return `${lines.join('\n')}\n\n${table(
     terminal,
-    [...STEP_COLUMNS, { head: 'phase' }, { head: 'after' }, { head: 'or to', flex: true }],
+    [
+      ...STEP_COLUMNS,
+      { head: 'phase', minor: true },
+      { head: 'after', sparse: true },
+      { head: 'or to', flex: true, sparse: true },
+    ],
     rows,
   )}${troubles}`;
 }
@@ -290,7 +295,7 @@ export function refusals(counts: Readonly<Record<string, number>>): string {
 const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
   table(
     terminal,
-    [...STEP_COLUMNS, { head: 'phase' }, { head: 'why', flex: true }],
+    [...STEP_COLUMNS, { head: 'phase', minor: true }, { head: 'why', flex: true }],
     steps.map((step) => [
       String(step.step),
       step.serverName,
@@ -437,12 +442,37 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
     terminal,
     [
       ...STEP_COLUMNS,
-      { head: 'phase' },
-      { head: 'after' },
+      { head: 'phase', minor: true },
+      { head: 'after', sparse: true },
       { head: 'state' },
-      { head: 'what happened', flex: true },
+      { head: 'what happened', flex: true, sparse: true },
       { head: 'why', flex: true },
     ],
     rows,
-  )}`;
+  )}${hostsTable(terminal, plan)}`;
+}
+
+/** The hosts that the plan changes: what they carry before it, and with every step done. Empty where the plan states no loads. */
+function hostsTable(terminal: Terminal, { loads, steps }: PlanRecord): string {
+  if (loads === null) return '';
+  const { policies, hosts } = loads;
+  const changed = hosts.filter(({ host }) => steps.some(({ from, to }) => from === host || to === host));
+  if (changed.length === 0) return '';
+  const after = (host: string, policy: string, before: number): number =>
+    steps.reduce((value, { from, to, weights }) => {
+      const gone = from === host ? (weights[policy]?.source ?? 0) : 0;
+      return value - gone + (to === host ? (weights[policy]?.destination ?? 0) : 0);
+    }, before);
+  const rows = changed.map(({ host, values }): Cell[] => [
+    host,
+    ...policies.map(({ policy }, i) => {
+      const before = values[i] ?? 0;
+      return `${figure(before)} -> ${figure(after(host, policy, before))}`;
+    }),
+  ]);
+  const head = [
+    { head: 'host', flex: true, host: true },
+    ...policies.map(({ policy }) => ({ head: policy, right: true })),
+  ];
+  return `\nhosts before and after:\n${table(terminal, head, rows)}`;
 }

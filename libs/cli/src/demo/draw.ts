@@ -1,29 +1,55 @@
-import { paint, type Terminal } from '../terminal.ts';
+import { cut, cutMiddle, paint, type Terminal } from '../terminal.ts';
 import { imbalance, type Move, type Scene } from './scene.ts';
 
 const MOVES_SHOWN = 8;
 
+/** The head of the picture, and how many hosts it has at most: then those with the highest values come first. */
+export type DrawOptions = { readonly title: string; readonly most?: number };
+
 /** The scene as lines: load per host and policy as bars, the imbalance against its threshold, the latest moves. */
-export function draw(scene: Scene, terminal: Terminal, elapsedMs: number): string[] {
+export function draw(scene: Scene, terminal: Terminal, { title, most }: DrawOptions): string[] {
   const policies = [...scene.thresholds.keys()];
-  const hosts = [...new Set([...scene.load.values()].flatMap((m) => [...m.keys()]))].sort(byName);
-  const nameWidth = Math.max(4, ...hosts.map((h) => h.length));
+  const all = [...new Set([...scene.load.values()].flatMap((m) => [...m.keys()]))];
+  const hosts =
+    most === undefined ? all.sort(byName) : all.sort((a, b) => worst(scene, b) - worst(scene, a)).slice(0, most);
+  const longest = Math.max(4, ...hosts.map((h) => h.length));
+  const nameWidth = terminal.live ? Math.min(longest, Math.max(12, Math.floor(terminal.columns / 4))) : longest;
   const barWidth = Math.max(
     8,
     Math.min(24, Math.floor((terminal.columns - nameWidth - 24) / Math.max(1, policies.length)) - 8),
   );
-  const done = scene.moves.filter((m) => m.state === 'done').length;
   return [
-    paint(terminal, 'bold', `Kronos demo  ${(elapsedMs / 1000).toFixed(0)} s`) +
-      `   cycle ${scene.cycles}   ${done} of ${scene.moves.length} moves done`,
+    title,
     ...hosts.map((host) => hostLine(scene, terminal, host, policies, nameWidth, barWidth)),
-    '',
+    ...(most === undefined ? [''] : []),
     ...policies.map((policy) => imbalanceLine(scene, terminal, policy)),
-    scene.lastDecision === null ? 'no decision yet' : cut(`decided: ${scene.lastDecision.text}`, terminal.columns),
-    '',
+    ...(most !== undefined
+      ? []
+      : [
+          scene.lastDecision === null
+            ? 'no decision yet'
+            : cut(`decided: ${scene.lastDecision.text}`, terminal.columns),
+          '',
+        ]),
     ...latest(scene.moves).map((move) => cut(moveText(move), terminal.columns)),
   ];
 }
+
+/** The head of the demo's picture. */
+export function demoTitle(scene: Scene, terminal: Terminal, elapsedMs: number): string {
+  const done = scene.moves.filter((m) => m.state === 'done').length;
+  const title = paint(terminal, 'bold', `Kronos demo  ${(elapsedMs / 1000).toFixed(0)} s`);
+  return `${title}   cycle ${scene.cycles}   ${done} of ${scene.moves.length} moves done`;
+}
+
+/** The highest value of a host as a multiple of the threshold of its policy. */
+const worst = (scene: Scene, host: string): number =>
+  Math.max(
+    0,
+    ...[...scene.thresholds].map(
+      ([policy, threshold]) => (scene.load.get(policy)?.get(host) ?? 0) / Math.max(threshold, 1e-9),
+    ),
+  );
 
 function hostLine(
   scene: Scene,
@@ -40,7 +66,7 @@ function hostLine(
   });
   const servers = `${String(scene.serversByHost.get(host) ?? 0).padStart(3)} VMs`;
   const note = scene.notes.get(host);
-  return `${host.padEnd(nameWidth)}  ${bars.join('  ')}  ${servers}${note === undefined ? '' : `  ${paint(terminal, 'dim', note)}`}`;
+  return `${cutMiddle(host, nameWidth).padEnd(nameWidth)}  ${bars.join('  ')}  ${servers}${note === undefined ? '' : `  ${paint(terminal, 'dim', note)}`}`;
 }
 
 function bar(terminal: Terminal, value: number, width: number): string {
@@ -89,8 +115,5 @@ export function balanceText(scene: Scene): string {
   const done = scene.moves.filter((m) => m.state === 'done').length;
   return `imbalance ${parts.join(', ')}; ${done} of ${scene.moves.length} moves done`;
 }
-
-const cut = (text: string, columns: number): string =>
-  text.length <= columns ? text : `${text.slice(0, columns - 1)}…`;
 
 const byName = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });

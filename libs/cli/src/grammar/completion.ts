@@ -1,10 +1,29 @@
 import { Argument, type Command } from 'commander';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
+import { type ConfigOption, type NameKind, nameKinds, withConfig } from './shared.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
+/** What `kronos __complete` names, by the option or the argument that takes it. */
+const NAMED: Readonly<Record<string, NameKind>> = {
+  '--aggregate': 'aggregates',
+  '--host': 'hosts',
+  '--vm': 'vms',
+  plan: 'plans',
+  host: 'hosts',
+  vm: 'vms',
+};
+
 export function completionCommand(program: Command, shell: Shell): void {
+  withConfig(program.command('__complete', { hidden: true }))
+    .description('Print names for the completion of a shell')
+    .addArgument(new Argument('<kind>', 'names of what').choices(nameKinds))
+    .addHelpText('after', examples(['kronos __complete hosts', 'one a line']))
+    .action(async (kind: NameKind, options: ConfigOption) =>
+      (await import('../commands/complete.ts')).complete(shell, kind, options),
+    );
+
   program
     .command('completion')
     .description('Print the completion script for a shell')
@@ -28,9 +47,16 @@ type Place = {
   readonly commands: readonly { readonly name: string; readonly text: string }[];
   readonly options: readonly { readonly name: string; readonly short: string | null; readonly text: string }[];
   /** Options that take a value: its choices, or null where any will do. */
-  readonly values: readonly { readonly names: readonly string[]; readonly choices: readonly string[] | null }[];
+  readonly values: readonly {
+    readonly names: readonly string[];
+    readonly choices: readonly string[] | null;
+    /** It takes a name of these. */
+    readonly named: NameKind | null;
+  }[];
   /** Choices of the first argument. */
   readonly choices: readonly string[];
+  /** The arguments are names of these. */
+  readonly named: NameKind | null;
 };
 
 function places(program: Command): Place[] {
@@ -54,8 +80,10 @@ function places(program: Command): Place[] {
         .map((option) => ({
           names: [option.short, option.long].filter((name) => name !== undefined),
           choices: option.argChoices ?? null,
+          named: NAMED[option.long ?? ''] ?? null,
         })),
       choices: command.registeredArguments[0]?.argChoices ?? [],
+      named: NAMED[command.registeredArguments[0]?.name() ?? ''] ?? null,
     });
     for (const sub of commands) visit(sub, `${path} ${sub.name()}`);
   };
@@ -80,15 +108,20 @@ const descend = (all: readonly Place[], words: string): string =>
     '  done',
   ].join('\n');
 
+/** Names of the running system; nothing where it cannot be asked. */
+const bashNames = (kind: NameKind): string => `"$(kronos __complete ${kind} 2>/dev/null)"`;
+const zshNames = (kind: NameKind): string => `compadd -- \${(f)"$(kronos __complete ${kind} 2>/dev/null)"}`;
+const fishNames = (kind: NameKind): string => `(kronos __complete ${kind} 2>/dev/null)`;
+
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 function bashCompletion(program: Command): string {
   const all = places(program);
   const value = ({ path, values }: Place): string[] =>
-    values.map(
-      ({ names, choices }) =>
-        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${choices === null ? '' : `COMPREPLY=($(compgen -W ${quote(choices.join(' '))} -- "$cur")); `}return ;;`,
-    );
+    values.map(({ names, choices, named }) => {
+      const words = named === null ? choices && quote(choices.join(' ')) : bashNames(named);
+      return `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${words === null ? '' : `COMPREPLY=($(compgen -W ${words} -- "$cur")); `}return ;;`;
+    });
   return `# Completion of kronos for bash: source <(kronos completion bash)
 _kronos() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} at='' word
@@ -101,8 +134,8 @@ ${all.flatMap(value).join('\n')}
   case "$at" in
 ${all
   .map(
-    ({ path, commands, options, choices }) =>
-      `    ${quote(path)}) if [[ $cur == -* ]]; then word=${quote(options.map((o) => o.name).join(' '))}; else word=${quote([...commands.map((c) => c.name), ...choices].join(' '))}; fi ;;`,
+    ({ path, commands, options, choices, named }) =>
+      `    ${quote(path)}) if [[ $cur == -* ]]; then word=${quote(options.map((o) => o.name).join(' '))}; else word=${named === null ? quote([...commands.map((c) => c.name), ...choices].join(' ')) : bashNames(named)}; fi ;;`,
   )
   .join('\n')}
   esac
@@ -119,15 +152,15 @@ function zshCompletion(program: Command): string {
   return `#compdef kronos
 # Completion of kronos for zsh: source <(kronos completion zsh)
 _kronos() {
-  local at='' word
+  local at='' word names=''
   local -a commands options
 ${descend(all, ZSH_WORDS)}
   case "$at:\${words[CURRENT-1]}" in
 ${all
   .flatMap(({ path, values }) =>
     values.map(
-      ({ names, choices }) =>
-        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${choices === null ? '_files' : `compadd -- ${choices.map(quote).join(' ')}`}; return ;;`,
+      ({ names, choices, named }) =>
+        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${named === null ? (choices === null ? '_files' : `compadd -- ${choices.map(quote).join(' ')}`) : zshNames(named)}; return ;;`,
     ),
   )
   .join('\n')}
@@ -135,12 +168,13 @@ ${all
   case "$at" in
 ${all
   .map(
-    ({ path, commands, options, choices }) =>
-      `    ${quote(path)}) commands=(${described([...commands, ...choices.map((name) => ({ name, text: '' }))])}) options=(${described(options)}) ;;`,
+    ({ path, commands, options, choices, named }) =>
+      `    ${quote(path)}) commands=(${described([...commands, ...choices.map((name) => ({ name, text: '' }))])}) options=(${described(options)})${named === null ? '' : ` names=${named}`} ;;`,
   )
   .join('\n')}
   esac
   if [[ $PREFIX == -* ]]; then _describe option options
+  elif [[ -n $names ]]; then compadd -- \${(f)"$(kronos __complete $names 2>/dev/null)"}
   elif (( \${#commands} )); then _describe command commands
   else _files
   fi
@@ -154,15 +188,22 @@ const fishQuote = (text: string): string => `'${text.replaceAll('\\', '\\\\').re
 
 function fishCompletion(program: Command): string {
   const all = places(program);
-  const lines = all.flatMap(({ path, commands, options, values, choices }) => {
+  const lines = all.flatMap(({ path, commands, options, values, choices, named }) => {
     const here = `complete -c kronos -n ${fishQuote(`__kronos_at ${fishQuote(path)}`)}`;
     return [
       ...commands.map(({ name, text }) => `${here} -f -a ${name} -d ${fishQuote(text)}`),
       ...(choices.length === 0 ? [] : [`${here} -f -a ${fishQuote(choices.join(' '))}`]),
+      ...(named === null ? [] : [`${here} -f -a ${fishQuote(fishNames(named))}`]),
       ...options.map(({ name, short, text }) => {
         const value = values.find(({ names }) => names.includes(name));
         const takes =
-          value === undefined ? '' : value.choices === null ? ' -r' : ` -x -a ${fishQuote(value.choices.join(' '))}`;
+          value === undefined
+            ? ''
+            : value.named !== null
+              ? ` -x -a ${fishQuote(fishNames(value.named))}`
+              : value.choices === null
+                ? ' -r'
+                : ` -x -a ${fishQuote(value.choices.join(' '))}`;
         return `${here}${short === null ? '' : ` -s ${short}`} -l ${name.replace(/^--/, '')}${takes} -d ${fishQuote(text)}`;
       }),
     ];

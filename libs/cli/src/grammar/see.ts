@@ -4,6 +4,7 @@ import type { ListOptions, TasksOptions, VmsOptions } from '../commands/lists.ts
 import type { PlanOptions, PlansOptions } from '../commands/plan.ts';
 import type { StatusOptions } from '../commands/status.ts';
 import type { TapOptions } from '../commands/tap.ts';
+import type { TopOptions } from '../commands/top.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
@@ -24,6 +25,13 @@ export function seeCommands(program: Command, shell: Shell): void {
       )}\n\nExit status: 0 all is well, 1 there is a problem.`,
     )
     .action(async (options: StatusOptions) => (await import('../commands/status.ts')).status(shell, options));
+
+  withAggregate(withConfig(program.command('top')))
+    .description('Watch hosts by value and moves in flight')
+    .option('--interval <seconds>', 'Draw again after this many seconds', wholeNumber('--interval', 1), 5)
+    .option('--once', 'Print one picture and end')
+    .addHelpText('after', examples(['kronos top', 'until Ctrl-C'], ['kronos top -a gpu --once', 'one picture']))
+    .action(async (options: TopOptions) => (await import('../commands/top.ts')).top(shell, options));
 
   listCommands(program, shell);
 

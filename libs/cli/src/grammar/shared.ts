@@ -46,6 +46,10 @@ export type AggregateOption = { readonly aggregate?: readonly string[] };
 export const withAggregate = (command: Command, text = 'Only this aggregate, or several: a,b'): Command =>
   command.option('-a, --aggregate <name>', text, names);
 
+/** What a shell completes with names of the running system. */
+export const nameKinds = ['aggregates', 'hosts', 'vms', 'plans'] as const;
+export type NameKind = (typeof nameKinds)[number];
+
 /** The forms in which a command prints its answer. */
 const formats = ['table', 'wide', 'json', 'yaml'] as const;
 export type OutputOption = { readonly output?: (typeof formats)[number]; readonly json?: boolean };

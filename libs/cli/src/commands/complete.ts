@@ -1,0 +1,33 @@
+import { liveHistory, newestSnapshots, plansOf } from '@kronos/replay';
+import { isKronosError } from '@kronos/telemetry/errors';
+import type { ConfigOption, NameKind } from '../grammar/shared.ts';
+import { type Session, withSession } from '../open.ts';
+import type { Shell } from '../shell.ts';
+
+/** Plans of this time. */
+const DAY_MS = 86_400_000;
+/** A shell would take others apart. */
+const WHOLE = /^[\w.@:+/-]+$/;
+
+/** kronos __complete: names, one a line; nothing where there are none or the system cannot be asked, as a shell waits for it. */
+export async function complete(shell: Shell, kind: NameKind, options: ConfigOption): Promise<void> {
+  try {
+    const names = await withSession(shell, options, (session) => namesOf(shell, session, kind));
+    const whole = [...new Set(names)].filter((name) => WHOLE.test(name)).sort();
+    shell.terminal.out(whole.map((name) => `${name}\n`).join(''));
+  } catch (error) {
+    if (!isKronosError(error)) throw error;
+  }
+}
+
+async function namesOf(shell: Shell, { log, scope }: Session, kind: NameKind): Promise<readonly string[]> {
+  if (kind === 'aggregates') return scope;
+  if (kind === 'plans') {
+    const plans = await plansOf(liveHistory(log, '').events(), { aggregates: scope, sinceMs: shell.now() - DAY_MS });
+    return plans.map(({ id }) => id);
+  }
+  const snapshots = await newestSnapshots(log, scope);
+  return kind === 'hosts'
+    ? snapshots.flatMap(({ hosts }) => hosts.map(({ name }) => name))
+    : snapshots.flatMap(({ servers }) => servers.map(({ name }) => name));
+}

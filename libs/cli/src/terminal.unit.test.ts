@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { cutMiddle, MOVE_COLUMNS, type Terminal, table } from './terminal.ts';
+
+const terminal = (columns: number): Terminal => ({
+  out: () => undefined,
+  err: () => undefined,
+  colour: false,
+  columns,
+  live: true,
+});
+
+describe('a table on a narrow terminal', () => {
+  const rows = ['01', '02', '03'].map((end, i) => [
+    `customer-database-${i}`,
+    `compute-rack-7-node-${end}.example.org`,
+    `compute-rack-7-node-0${i + 4}.example.org`,
+  ]);
+
+  it.each([40, 60, 80])('of %i columns keeps hosts apart', (columns) => {
+    const text = table(terminal(columns), MOVE_COLUMNS, rows);
+    const lines = text.trimEnd().split('\n').slice(1);
+    const hosts = lines.flatMap((line) => line.split(/ {2,}/).slice(1));
+    expect(new Set(hosts).size).toBe(6);
+  });
+
+  it('fits where that is possible', () => {
+    const text = table(terminal(60), MOVE_COLUMNS, rows);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);
+  });
+
+  it('shows the first characters of a uuid, drops minor columns next, and cuts last', () => {
+    const columns = [
+      { head: 'vm', flex: true },
+      { head: 'uuid', short: 8 },
+      { head: 'zone', minor: true },
+    ];
+    const row = [['database', '01234567-89ab-cdef-0123-456789abcdef', 'availability-zone-1']];
+    expect(table(terminal(80), columns, row)).toContain('456789abcdef');
+    const at50 = table(terminal(50), columns, row);
+    expect([at50.includes('01234567  availability-zone-1'), at50.includes('01234567-')]).toEqual([true, false]);
+    expect(table(terminal(20), columns, row)).toBe('vm        uuid\ndatabase  01234567\n');
+  });
+
+  it('leaves out a sparse column without a cell, at every width', () => {
+    const columns = [{ head: 'vm' }, { head: 'problem', sparse: true }];
+    expect(table(terminal(80), columns, [['a', '']])).toBe('vm\na\n');
+    expect(
+      table(terminal(80), columns, [
+        ['a', ''],
+        ['b', 'x'],
+      ]),
+    ).toContain('problem');
+  });
+});
+
+describe('a name that is cut in the middle', () => {
+  it.each([
+    ['compute-07', 10, 'compute-07'],
+    ['compute-rack-07', 9, 'com…ck-07'],
+    ['compute-rack-07', 1, '…'],
+  ])('%s in %i characters', (name, width, cut) => expect(cutMiddle(name, width)).toBe(cut));
+});
