@@ -96,7 +96,7 @@ describe('the console shows', () => {
       /web <b>eu<\/b>\/1 12 hosts · 3 VMs Moving 2 in flight .*3\.50×.*idle not seen yet Nothing decided yet/,
     );
     const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 11 hosts above the band, / });
-    expect(await bars.locator('rect.warm').count()).toBe(1);
+    expect((await bars.locator('path.warm').getAttribute('d'))?.match(/z/g)).toHaveLength(1);
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
     await region('Aggregates').getByRole('link', { name: NAME }).click();
     await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
@@ -138,6 +138,7 @@ describe('the console shows', () => {
     // The whole page belongs to that moment: nothing of now is beside it.
     expect(await text('State')).toMatch(/As it was at \d{4}-/);
     for (const name of ['What happened', 'Next', 'Moves in flight']) expect(await region(name).count()).toBe(0);
+    await region('Around then').getByText('decides from now on').waitFor();
     // Its hosts are shown at that moment too, with the VMs that they had.
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
@@ -306,7 +307,73 @@ describe('the console finds', () => {
     await page.reload();
     await region('Results').getByRole('link', { name: 'db-1' }).click();
     await page.getByRole('heading', { level: 1, name: 'db-1' }).waitFor();
-    expect(await page.getByRole('searchbox').inputValue()).toBe('');
+    expect(await page.getByRole('combobox').first().inputValue()).toBe('');
+  });
+});
+
+describe('the console leads', () => {
+  it('anywhere from its palette, by keys, and says which keys there are', async () => {
+    await open(view());
+    await page.keyboard.press('/');
+    await page.keyboard.type('shop-2');
+    const found = page.getByRole('option', { name: /shop-2/ });
+    await found.waitFor();
+    await page.keyboard.press('ArrowDown');
+    expect(await found.getAttribute('aria-selected')).toBe('true');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'shop-2' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('what if idle');
+    await page.getByRole('option', { name: 'What if: idle' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'What if: idle' }).waitFor();
+    await open();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').getByText('one cycle back and forward').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
+    await shown();
+    await page.keyboard.press('w');
+    await page.getByRole('heading', { level: 1, name: `What if: ${NAME}` }).waitFor();
+  });
+
+  it('from each mark of the time bar to why it is there', async () => {
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await open(view());
+    const marks = region('Time').locator('.marks a');
+    await expect.poll(() => marks.count(), { timeout: LIMIT_MS }).toBe(3);
+    const [texts, links] = [
+      await marks.evaluateAll((all) => all.map((a) => a.getAttribute('title') ?? '')),
+      await marks.evaluateAll((all) => all.map((a) => a.getAttribute('href') ?? '')),
+    ];
+    expect(texts.toSorted()).toEqual([
+      expect.stringMatching(/^Plan of 2 moves: /),
+      'name-of-uuid-1: host-1 to host-4',
+      expect.stringContaining('paused'),
+    ]);
+    for (const [text, href] of texts.map((one, i) => [one, links[i] ?? ''] as const)) {
+      await open(href);
+      expect([text, await page.locator('[data-state=error]').count()]).toEqual([text, 0]);
+    }
+  });
+
+  it('over the whole journey of a VM', async () => {
+    log.pass(1).completed({ task: `${planId}-s1` });
+    await bed.append(log.events.splice(0));
+    await open(view('/vms/uuid-1'));
+    const journey = page.getByRole('group', { name: '1 move over 2 hosts' });
+    await journey.waitFor();
+    expect(await journey.locator('rect.stay').count()).toBe(2);
+    await journey.getByRole('link', { name: 'host-4' }).click();
+    await page.getByRole('heading', { level: 1, name: 'host-4' }).waitFor();
+    await region('Among the hosts')
+      .getByRole('img', { name: /^cpu: / })
+      .first()
+      .waitFor();
   });
 });
 

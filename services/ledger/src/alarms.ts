@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import { collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
+import { alarmKey, collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
 import type { History } from './history.ts';
 
 export type AlarmsInput = {
@@ -16,9 +16,26 @@ export type AlarmsInput = {
 /** An answer serves all requests for this time: its cost does not grow with the number of readers. */
 const KEPT_MS = 3000;
 
+/** The status, and since when this ledger has seen each alarm, by its key. */
+export type WatchedStatus = Status & { readonly firstSeenMs: ReadonlyMap<string, number> };
+
 /** The alarms of the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
-export function alarmReader({ log, state, history, scope, maxClockSkewMs, clock }: AlarmsInput): () => Promise<Status> {
-  let kept: { readonly atMs: number; readonly status: Promise<Status> } | null = null;
+export function alarmReader({
+  log,
+  state,
+  history,
+  scope,
+  maxClockSkewMs,
+  clock,
+}: AlarmsInput): () => Promise<WatchedStatus> {
+  let kept: { readonly atMs: number; readonly status: Promise<WatchedStatus> } | null = null;
+  let firstSeenMs: ReadonlyMap<string, number> = new Map();
+
+  function watched(status: Status): WatchedStatus {
+    const before = firstSeenMs;
+    firstSeenMs = new Map(status.alarms.map(alarmKey).map((key) => [key, before.get(key) ?? status.timeMs]));
+    return { ...status, firstSeenMs };
+  }
 
   async function facts(): Promise<Facts> {
     const { ok, detail } = log.healthy();
@@ -54,7 +71,7 @@ export function alarmReader({ log, state, history, scope, maxClockSkewMs, clock 
   return () => {
     const nowMs = clock.now();
     if (kept === null || nowMs - kept.atMs >= KEPT_MS || nowMs < kept.atMs) {
-      const status = facts().then(statusOf);
+      const status = facts().then(statusOf).then(watched);
       kept = { atMs: nowMs, status };
       // A failure is not kept.
       status.catch(() => {

@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import type { Status } from '@kronos/status';
+import type { WatchedStatus } from '../alarms.ts';
 import type { Aside } from '../aside/aside.ts';
 import type { History } from '../history.ts';
 import type { Lookups } from './lookups.ts';
@@ -24,7 +24,7 @@ export type ApiInput = {
   readonly monotonic: () => number;
   readonly after: Clock['after'];
   /** The status of the installation. */
-  readonly status: () => Promise<Status>;
+  readonly status: () => Promise<WatchedStatus>;
 };
 
 /** Runs an act, within a limit of concurrent ones. */

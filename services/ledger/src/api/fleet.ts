@@ -1,3 +1,4 @@
+import { iso } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 import type { Orders } from '../aside/hand.ts';
 import type { DecisionPoint } from '../history.ts';
@@ -18,15 +19,19 @@ export type FleetInput = {
   readonly decisions: readonly DecisionPoint[];
   readonly seen: Orders['skylines']['answer'][number] | undefined;
   readonly inScope: boolean;
+  readonly course: Line['course'];
 };
 
 /** One row of the fleet: the state of the aggregate, its hosts by value, its past and the plan that it waits with. Pure. */
-export function fleetLine({ state, decisions, seen, inScope }: FleetInput, nowMs: number): Line {
+export function fleetLine({ state, decisions, seen, inScope, course }: FleetInput, nowMs: number): Line {
   const summary = aggregateSummary(state, nowMs);
-  const recent = decisions.filter(({ time }) => Date.parse(time) >= nowMs - TREND_MS);
+  // The newest are at the end: two days of them are not parsed for each request.
+  const since = iso(nowMs - TREND_MS);
+  const recent = decisions.slice(decisions.findLastIndex(({ time }) => time < since) + 1);
   return {
     ...summary,
     inScope,
+    course,
     hosts: seen?.hosts ?? null,
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],

@@ -102,6 +102,13 @@ const aggregateLine = z.strictObject({
     .nullable(),
 });
 
+const course = cycleDecidedSchema.shape.data.shape.course
+  .unwrap()
+  .pick({ reaches: true, moves: true, cycles: true, seconds: true })
+  .strict()
+  .nullable()
+  .describe('What is left by the last decision until the targets are reached; null: nothing, or it is not known');
+
 const task = z.strictObject({
   id: z.string(),
   planId: z.string(),
@@ -314,6 +321,7 @@ export const answers = {
         text: z.string(),
         remedy: z.string(),
         runbook: z.string(),
+        since: time.describe('When this ledger saw it first'),
       }),
     ),
     services: z
@@ -331,6 +339,7 @@ export const answers = {
     aggregates: z.array(
       aggregateLine.extend({
         inScope: z.boolean(),
+        course,
         hosts: z.int().nullable().describe('Of the newest snapshot; null: none is known'),
         vms: z.int().nullable(),
         skylines: z
@@ -384,6 +393,7 @@ export const answers = {
       .describe('Columns of one table: entry i of each belongs to one VM'),
   }),
   aggregate: aggregateLine.extend({
+    course,
     inScope: z.boolean(),
     sequence,
     time,

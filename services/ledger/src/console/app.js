@@ -1,8 +1,9 @@
 /** The console: shows the view that the URL names, and reads it again when the ledger folds an event that concerns it. */
+import './keys.js';
 import { follow, nowMs, Refused } from './api.js';
 import { html, render } from './lib/lit-html.js';
 import { drawAccount } from './logIn.js';
-import { clockTime, duration, link, usesUtc, useUtc } from './parts.js';
+import { clockTime, duration, usesUtc, useUtc } from './parts.js';
 import { load, onSession } from './session.js';
 import { stopPlayback } from './timeSlider.js';
 import { aggregate } from './views/aggregate.js';
@@ -229,33 +230,6 @@ addEventListener('hashchange', () => {
 zone.addEventListener('click', () => {
   useUtc(!usesUtc());
   draw();
-});
-
-document.getElementById('search').addEventListener('submit', (event) => {
-  event.preventDefault();
-  const text = searchField.value.trim();
-  if (text === '') return;
-  location.hash = link.search(text);
-  content.focus({ preventScroll: true });
-});
-/** Keys of a view: its own buttons do the same. */
-const KEYS = { ArrowLeft: 'Back', ArrowRight: 'Forward', Escape: 'Now', End: 'Now', ' ': 'Play' };
-addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  if (event.target.closest?.('input, select, textarea, button, a, dialog, summary, [tabindex="0"]')) return;
-  const button = content.querySelector(`[data-key="${KEYS[event.key] ?? ''}"]:not([disabled])`);
-  if (button === null) return;
-  event.preventDefault();
-  button.click();
-});
-
-/** A slash goes to the search, unless it is typed into a field. */
-addEventListener('keydown', (event) => {
-  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest?.('input, select, textarea') !== null) return;
-  event.preventDefault();
-  searchField.focus();
-  searchField.select();
 });
 
 let waiting = false;

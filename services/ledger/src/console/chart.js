@@ -18,9 +18,8 @@ function colour(name) {
 }
 
 /** Imbalance: one line per policy, its threshold dashed. */
-export const drawImbalance = (element, { times, policies, steps }, utc, moment) => {
-  const plans = steps.flatMap((n, i) => (n > 0 ? [i] : []));
-  scrubbers.set(element, { times, plans, ...moment });
+export const drawImbalance = (element, { times, policies }, utc, moment) => {
+  scrubbers.set(element, { times, ...moment });
   drawLines(
     element,
     times,
@@ -49,7 +48,9 @@ const SCRUBBER = {
     draw: [
       (plot) => {
         const scrubber = scrubbers.get(plot.root.parentElement);
-        if (scrubber !== undefined) mark(plot, scrubber);
+        if (scrubber === undefined) return;
+        mark(plot, scrubber);
+        link(plot, scrubber.marks ?? []);
       },
     ],
   },
@@ -57,20 +58,36 @@ const SCRUBBER = {
 /** By element: what its marks are of. */
 const scrubbers = new WeakMap();
 
-function mark(plot, { times, plans, at }) {
+/** Links at the foot of the chart, one per mark. The lists of the page name them all: these are not in the order of the keys. */
+function link(plot, marks) {
+  const over = plot.over.querySelector('.marks') ?? document.createElement('div');
+  over.className = 'marks';
+  plot.over.append(over);
+  const first = plot.scales.x.min * 1000;
+  const last = plot.scales.x.max * 1000;
+  over.replaceChildren(
+    ...marks
+      .filter(({ ms }) => ms >= first)
+      .map(({ ms, kind, text, href }) => {
+        const a = document.createElement('a');
+        a.className = `mark ${kind}`;
+        a.title = text;
+        a.href = href;
+        a.tabIndex = -1;
+        // What happened since the last cycle stands at the end.
+        a.style.left = `${plot.valToPos(Math.min(ms, last) / 1000, 'x')}px`;
+        // The chart behind it would choose a moment.
+        a.addEventListener('click', (event) => event.stopPropagation());
+        return a;
+      }),
+  );
+}
+
+function mark(plot, { times, at }) {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio || 1;
   const x = (index) => plot.valToPos(Date.parse(times[index]) / 1000, 'x', true);
   ctx.save();
-  ctx.fillStyle = colour('--move');
-  for (const index of plans) {
-    const bottom = bbox.top + bbox.height;
-    ctx.beginPath();
-    ctx.moveTo(x(index), bottom - 9 * ratio);
-    ctx.lineTo(x(index) - 4 * ratio, bottom - ratio);
-    ctx.lineTo(x(index) + 4 * ratio, bottom - ratio);
-    ctx.fill();
-  }
   ctx.font = `${11 * ratio}px sans-serif`;
   ctx.textAlign = 'right';
   const taken = [];

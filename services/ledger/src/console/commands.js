@@ -1,6 +1,6 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
 import { closeDialog, problem, showDialog } from './dialog.js';
-import { html } from './lib/lit-html.js';
+import { html, nothing } from './lib/lit-html.js';
 import { cellTargets, foresee, give, isCustodian, person } from './session.js';
 
 const ALL = '_all_';
@@ -140,10 +140,10 @@ function confirmCommand(heading, label, first, choice) {
 }
 
 /** A button. `about` tells buttons of the same text apart; `of` stands in the heading of the confirmation only. */
-function button(title, command, { choice, about, of } = {}) {
+function button(title, command, { choice, about, of, key } = {}) {
   const label = about === undefined ? title : `${title} ${about}`;
   const heading = of === undefined ? label : `${title} ${of}`;
-  return html`<button type="button" aria-label=${label}
+  return html`<button type="button" aria-label=${label} data-key=${key ?? nothing}
     @click=${() => confirmCommand(heading, label, command, choice)}>${title}</button>`;
 }
 
@@ -178,13 +178,28 @@ function skipButton(unreadable) {
 export const aggregateCommands = ({ name, paused, unreadable }) =>
   group(
     paused.here === null
-      ? button('Pause', { command: 'pause', aggregate: name }, { of: name })
-      : button('Resume', { command: 'resume', aggregate: name }, { of: name }),
+      ? button('Pause', { command: 'pause', aggregate: name }, { of: name, key: 'Pause' })
+      : button('Resume', { command: 'resume', aggregate: name }, { of: name, key: 'Pause' }),
     button('Evaluate now', { command: 'evaluate', aggregate: name }, { of: `(${name})` }),
     button('Record a snapshot', { command: 'record', aggregate: name }, { of: `of ${name}` }),
     cellsButton(name, null),
     skipButton(unreadable),
   );
+
+/** Commands for the palette: "pause" or "resume" and the name of an aggregate. Nothing where nobody is logged in. */
+export const pauseFromPalette = (text, aggregate) =>
+  ['pause', 'resume']
+    .filter((command) => person() !== null && text.startsWith(`${command} `))
+    .map((command) => ({
+      label: `${command === 'pause' ? 'Pause' : 'Resume'} ${aggregate}`,
+      note: 'command',
+      go: () =>
+        confirmCommand(
+          `${command === 'pause' ? 'Pause' : 'Resume'} ${aggregate}`,
+          command === 'pause' ? 'Pause' : 'Resume',
+          { command, aggregate },
+        ),
+    }));
 
 export const resumeCommand = (name) => group(button('Resume', { command: 'resume', aggregate: name }, { of: name }));
 

@@ -124,6 +124,12 @@ export const duration = (ms) => {
       : `${(seconds / 3600).toFixed(1)} h`;
 };
 
+/** What is left to the targets: moves, cycles, and about the time; nothing where nothing is left. */
+export const courseText = (course) =>
+  course == null
+    ? ''
+    : `${count(course.moves, 'move')} in ${count(course.cycles, 'cycle')} left, about ${duration(course.seconds * 1000)}${course.reaches ? '' : ', not down to the targets'}`;
+
 /** The expected duration by former moves, with an interval where enough of them are known. */
 export const expected = ({ expectedMs, interval }) =>
   `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;

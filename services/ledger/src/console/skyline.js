@@ -3,7 +3,7 @@
  * aggregate. Colours say only: above, inside or below the band.
  */
 import { html, svg } from './lib/lit-html.js';
-import { count, figure } from './parts.js';
+import { count } from './parts.js';
 
 /** The band that a threshold allows around the middle of the values; null: there are none. */
 export function bandOf(values, threshold) {
@@ -35,21 +35,31 @@ function sentenceOf(policy, values, threshold) {
     : `${policy}: ${above} of ${count(values.length, 'host')} above the band, ${below} below`;
 }
 
-/** A small skyline: a cell of a table. `values`: the highest first. */
-export function skyline({ policy, values, threshold }, { width = 150, height = 34 } = {}) {
+/** One path for all bars of a side: a fleet has tens of thousands of hosts. */
+const SIDES = ['warm', 'even', 'cold'];
+const fixed = (value) => value.toFixed(2);
+
+/** A small skyline: a cell of a table. `values`: the highest first. `marked`: the index of one that is meant. */
+export function skyline({ policy, values, threshold, marked }, { width = 150, height = 34 } = {}) {
   const band = bandOf(values, threshold);
   if (band === null) return html`<span class="dim">no value</span>`;
   const top = Math.max(values[0], band.high, 1e-9) * 1.04;
   const y = (value) => height - (Math.max(0, value) / top) * height;
   const step = width / values.length;
   const gap = step > 4 ? 1.5 : 0;
+  const wide = Math.max(0.5, step - gap);
+  const bar = (value, i) => {
+    const high = Math.min(y(value), height - 1);
+    return `M${fixed(i * step)} ${height}V${fixed(high)}h${fixed(wide)}V${height}z`;
+  };
   return html`<svg class="skyline" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
     aria-label=${sentenceOf(policy, values, threshold)}>
     ${svg`<rect class="band" x="0" width=${width} y=${y(band.high)} height=${Math.max(1, y(band.low) - y(band.high))}></rect>`}
-    ${values.map((value, i) => {
-      const at = y(value);
-      return svg`<rect class=${sideOf(value, band)} x=${i * step} width=${Math.max(0.5, step - gap)} y=${Math.min(at, height - 1)} height=${Math.max(1, height - at)}><title>${figure(value)}</title></rect>`;
+    ${SIDES.map((side) => {
+      const d = values.flatMap((value, i) => (sideOf(value, band) === side ? [bar(value, i)] : [])).join('');
+      return d === '' ? '' : svg`<path class=${side} d=${d}></path>`;
     })}
+    ${marked === undefined ? '' : svg`<path class="marked" d=${bar(values[marked], marked)}></path>`}
     ${svg`<path class="edge-of-band" d=${`M0 ${y(band.high)}H${width}M0 ${y(Math.max(0, band.low))}H${width}`}></path>`}
   </svg>`;
 }

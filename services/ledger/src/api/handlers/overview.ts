@@ -1,3 +1,5 @@
+import { iso } from '@kronos/contracts';
+import { alarmKey } from '@kronos/status';
 import { BadRequest } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { endpoints, PREFIX } from '../endpoints.ts';
@@ -20,12 +22,12 @@ export const overviewHandlers = ({
   }),
 
   async alarms() {
-    const { timeMs, well, alarms, services } = await input.status();
+    const { timeMs, well, alarms, services, firstSeenMs } = await input.status();
     return {
       sequence: input.state().sequence,
       time: new Date(timeMs).toISOString(),
       well,
-      alarms,
+      alarms: alarms.map((alarm) => ({ ...alarm, since: iso(firstSeenMs.get(alarmKey(alarm)) ?? timeMs) })),
       services:
         services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
           ...service,

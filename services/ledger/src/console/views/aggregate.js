@@ -5,14 +5,17 @@ import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
+import { marksOf, momentOf } from '../marks.js';
 import {
   at,
   clockTime,
   count,
+  courseText,
   figure,
   link,
   missing,
   moves,
+  pending,
   ratioText,
   said,
   section,
@@ -25,6 +28,11 @@ import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
+
+/** Events that others tell better. */
+const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
+/** Events this near to a recorded moment are shown with it. */
+const AROUND_MS = 1_800_000;
 
 /** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
 let present = { name: null, readMs: 0, data: null };
@@ -78,8 +86,9 @@ function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, 
 }
 
 /** Facts that are named only where they are not usual. */
-function facts({ quarantined, brokenHosts, drains, planner, lastDecision }) {
+function facts({ quarantined, brokenHosts, drains, planner, lastDecision, course }) {
   return [
+    ...(course === null ? [] : [courseText(course)]),
     ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
     ...(lastDecision === null ? [] : [`combined imbalance ${figure(lastDecision.combined)}`]),
     ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
@@ -94,8 +103,7 @@ const next = (list) =>
     : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
 
 /** Decisions and events as one list, newest first; equal neighbours are one row. */
-function happened({ recent, history }) {
-  const quiet = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
+function happened(name, { series, recent, history }) {
   const rowsOf = [
     ...recent.decisions.map((d) => ({
       time: d.time,
@@ -106,7 +114,7 @@ function happened({ recent, history }) {
           : html`<span class="dim">${said(d.reason.text)}</span>`,
     })),
     ...history.events
-      .filter(({ type, time }) => !quiet.has(type) && time !== null)
+      .filter(({ type, time }) => !QUIET.has(type) && time !== null)
       .map((e) => ({ time: e.time, key: `event ${e.sequence}`, text: said(e.text) })),
   ].toSorted((a, b) => (a.time < b.time ? 1 : -1));
   const runs = [];
@@ -121,8 +129,23 @@ function happened({ recent, history }) {
       from,
       n,
       text,
-    }) => html`<tr><td class="when dim">${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</td>
+    }) => html`<tr><td class="when"><a class="quiet" href=${momentOf(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
       <td>${n > 1 ? html`${n} decisions: ` : ''}${text}</td></tr>`,
+  )}</tbody></table>`;
+}
+
+/** What happened up to half an hour before and after the moment. */
+function around({ series, index }, events) {
+  if (events === null)
+    return index < 0
+      ? html`<p class="dim">The cycle is older than what the ledger has in memory.</p>`
+      : pending('The log is read …');
+  const rows = events.filter(({ type, planId }) => !QUIET.has(type) || (type === 'cycle.decided' && planId !== null));
+  if (rows.length === 0) return html`<p class="dim">Nothing but cycles in the half hour before and after.</p>`;
+  const own = series.times[index];
+  return html`<table><tbody>${rows.map(
+    (e) =>
+      html`<tr class=${e.time <= own ? '' : 'dim'}><td class="when dim">${clockTime(e.time).slice(11)}</td><td>${said(e.text)}</td></tr>`,
   )}</tbody></table>`;
 }
 
@@ -206,9 +229,9 @@ function headline({ page, series, index, past, plan, snapshot }) {
             : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
         }
         <span class="dim push">${past ? '' : facts(page)}</span>
-        ${plan === null ? '' : html`<a class="button primary" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
+        ${plan === null ? '' : html`<a class="button primary" data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
         ${past ? '' : aggregateCommands(page)}
-        <span class="links"><a href=${link.whatIf(name, at(moment))}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
+        <span class="links"><a data-key="WhatIf" href=${link.whatIf(name, at(moment))}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
       </section>`;
 }
 
@@ -232,8 +255,16 @@ export const aggregate = {
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
     return { ...now, picture, steps: await stepsOf(plan), plan, index, past, snapshot };
   },
-  show(data, { view, choose, go }) {
-    const { page, series, recent, history, moved, index, past } = data;
+  /** What happened around a recorded moment: read when the person rests at it. */
+  async late({ name }, { query, data }) {
+    if (!query.has('snapshot') || data.index < 0) return null;
+    const atMs = Date.parse(data.series.times[data.index]);
+    const since = encodeURIComponent(new Date(atMs - AROUND_MS).toISOString());
+    const { events } = await read(`/history?aggregate=${encodeURIComponent(name)}&since=${since}&limit=200`);
+    return events.filter(({ time }) => time !== null && Date.parse(time) <= atMs + AROUND_MS);
+  },
+  show(data, { view, choose, go, late }) {
+    const { page, series, recent, moved, index, past } = data;
     const { name } = page;
     const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
     const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, ...view };
@@ -243,15 +274,16 @@ export const aggregate = {
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',
-        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo })))}></div>`}
+        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo, marks: marksOf(name, data) })))}></div>`}
           ${timeSlider(series, past ? index : null, goTo)}
+          <p class="dim legend"><span><span class="swatch move"></span> plan</span> <span><span class="swatch moved-mark"></span> move</span> <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why.</span></p>
           ${decided === undefined ? '' : html`<p>${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,
         past ? 'past' : undefined,
       )}
       ${
         past
-          ? ''
-          : html`<div class="two">${section('What happened', happened({ recent, history }))}${section('Next', next(page.next))}</div>
+          ? section('Around then', around(data, late), 'past')
+          : html`<div class="two">${section('What happened', happened(name, data))}${section('Next', next(page.next))}</div>
         ${
           page.moves.length === 0
             ? ''

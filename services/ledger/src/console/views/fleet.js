@@ -2,7 +2,7 @@ import { nowMs, read } from '../api.js';
 import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
-import { count, duration, link, moves, ratioText, section, standingOf, when } from '../parts.js';
+import { count, courseText, duration, link, moves, ratioText, section, standingOf, when } from '../parts.js';
 import { skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
@@ -39,7 +39,7 @@ function card(a) {
   if (standing === 'waitingForApproval')
     return html`<li class="card"><p><strong>${name}: ${count(waitingPlan.steps, 'move')}</strong> <span class="dim">${left(waitingPlan.expiresAt)}</span></p>
       <p class="dim">${effect(a)}${gib(plan?.ramMb ?? null)}</p>
-      <div class="commands"><a class="button primary" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div></li>`;
+      <div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div></li>`;
   if (standing === 'dryRun')
     return html`<li class="card"><p><strong>${name}: dry run</strong></p>
       <p class="dim">${effect(a)}. Kronos would make ${count(plan?.moves ?? 0, 'move')}; nothing is released.</p>
@@ -55,14 +55,14 @@ function card(a) {
     <div class="commands"><a class="button" href=${link.aggregate(name)}>Show it</a></div></li>`;
 }
 
-const alarmCard = ({ about, text, remedy, runbook, explains }) => html`<li class="card bad-edge">
-  <p><strong>${about}</strong>${explains.length === 0 ? '' : html` <span class="dim">explains ${explains.length} more</span>`}</p>
+const alarmCard = ({ about, text, remedy, runbook, explains, since }) => html`<li class="card bad-edge">
+  <p><strong>${about}</strong> <span class="dim">for ${duration(Math.max(0, nowMs() - Date.parse(since)))}</span>${explains.length === 0 ? '' : html` <span class="dim">explains ${explains.length} more</span>`}</p>
   <p class="dim">${text}. ${remedy}</p>
   <div class="commands"><a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></div></li>`;
 
 /** What an aggregate does, in a second line: who, why, until when. */
 function more(a) {
-  const { standing, waitingPlan, plan, cooldown, drains, movesInFlight, lastDecision } = a;
+  const { standing, waitingPlan, plan, cooldown, drains, movesInFlight, lastDecision, course } = a;
   if (standing === 'waitingForApproval')
     return html`${count(waitingPlan.steps, 'move')} · ${left(waitingPlan.expiresAt)}`;
   if (standing === 'dryRun')
@@ -71,9 +71,11 @@ function more(a) {
     const { by, comment } = pauseOf(a);
     return `by ${by}${comment === null ? '' : ` · ${comment}`}`;
   }
-  if (standing === 'moving') return `${movesInFlight} in flight`;
+  if (standing === 'moving') return `${movesInFlight} in flight${course === null ? '' : ` · ${courseText(course)}`}`;
   if (drains.length > 0) return `draining ${drains.map(({ host }) => host).join(', ')}`;
-  if (cooldown !== null) return html`plans again ${when(cooldown.until)}`;
+  if (cooldown !== null)
+    return html`plans again ${when(cooldown.until)}${course === null ? '' : ` · ${courseText(course)}`}`;
+  if (course !== null) return courseText(course);
   return standing === 'outOfBalance' ? (lastDecision?.reason.text ?? '') : '';
 }
 

@@ -1,8 +1,8 @@
-import { readOrRefused, tryRead } from '../api.js';
+import { read, readOrRefused, tryRead } from '../api.js';
 import { drawLines, drawn } from '../chart.js';
 import { hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
-import { html } from '../lib/lit-html.js';
+import { html, svg } from '../lib/lit-html.js';
 import {
   clockTime,
   count,
@@ -23,6 +23,9 @@ import {
   usesUtc,
   when,
 } from '../parts.js';
+import { counts } from '../ratio.js';
+import { skyline } from '../skyline.js';
+import { timeSlider } from '../timeSlider.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0
@@ -83,6 +86,72 @@ function valuesOverTime(late) {
     <p class="dim">${count(times.length, 'snapshot')} since ${clockTime(times[0])}${gone === 0 ? '' : `; ${gone} more are no longer kept`}.</p>`;
 }
 
+/** Where the host stands among the others, one skyline per policy; and its VMs by weight, as one bar. */
+function standing({ policies, hosts }, seen, vms) {
+  const width = Math.max(240, Math.min(innerWidth, 3840) - 64);
+  const own = { width: Math.min(width, 560), height: 64 };
+  return policies.map((policy, i) => {
+    const others = hosts
+      .filter((host) => host.values[i] !== null && (counts(host) || host === seen))
+      .toSorted((a, b) => b.values[i] - a.values[i]);
+    const marked = others.indexOf(seen);
+    if (marked < 0) return '';
+    const values = others.map(({ values: of }) => of[i]);
+    return html`<figure class="stand"><figcaption>${policy.policy}: <span class="ratio-now">${figure(values[marked])}</span>, ${marked + 1} of ${count(values.length, 'host')} by value</figcaption>
+      ${skyline({ policy: policy.policy, threshold: policy.threshold, values, marked }, own)}
+      ${weights(policy.policy, vms, i, Math.min(width, 560))}</figure>`;
+  });
+}
+
+/** The VMs of the host as one bar, the heaviest first; more than these are one block. */
+const MOST_BLOCKS = 40;
+function weights(policy, { vms }, i, width) {
+  const known = vms.filter((vm) => (vm.values[i] ?? 0) > 0).toSorted((a, b) => b.values[i] - a.values[i]);
+  if (known.length === 0) return '';
+  const sum = known.reduce((total, vm) => total + vm.values[i], 0);
+  const shown = known.slice(0, MOST_BLOCKS);
+  let x = 0;
+  return html`<svg class="blocks" width=${width} height="22" viewBox=${`0 0 ${width} 22`} role="img" aria-label=${`${policy}: ${shown[0].name} weighs ${Math.round((100 * shown[0].values[i]) / sum)} % of ${count(known.length, 'VM')}`}>
+    ${shown.map((vm) => {
+      const size = (vm.values[i] / sum) * width;
+      x += size;
+      return svg`<rect class="vm even" x=${x - size} y="2" width=${Math.max(0.5, size - 1)} height="18"><title>${`${vm.name}: ${figure(vm.values[i])}`}</title></rect>
+        ${size > 60 ? svg`<text x=${x - size + 4} y="15">${vm.name.length > size / 7 ? `${vm.name.slice(0, Math.floor(size / 7) - 1)}…` : vm.name}</text>` : ''}`;
+    })}
+  </svg>`;
+}
+
+/** The slider over the recorded cycles, and where the host stands. */
+const timeAndPlace = ({ series, hosts, vms, past }, seen, goTo) =>
+  html`${
+    series.times.length === 0
+      ? ''
+      : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo))
+  }${
+    seen === undefined || vms.refused !== undefined
+      ? ''
+      : section('Among the hosts', html`<div class="compare">${standing(hosts, seen, vms)}</div>`)
+  }`;
+
+/** The VMs of the host, the heaviest first. */
+function vmsTable(name, vms, past) {
+  if (vms.refused !== undefined) return missing(vms.refused);
+  const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
+  return table(
+    'VMs',
+    [
+      ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id, past))],
+      ['Status', (vm) => vm.status],
+      ['Flavor', (vm) => vm.flavor ?? ''],
+      ['vCPUs', (vm) => vm.vcpus, 'number'],
+      ['MiB', (vm) => vm.ramMb, 'number'],
+      ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
+    ],
+    vms.vms.toSorted((a, b) => weight(b) - weight(a)),
+    'No VM.',
+  );
+}
+
 /** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
@@ -91,12 +160,13 @@ export const host = {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const snapshot = query.get('snapshot');
     const at = snapshot === null ? '' : `snapshot=${encodeURIComponent(snapshot)}`;
-    const [hosts, vms, log] = await Promise.all([
+    const [series, hosts, vms, log] = await Promise.all([
+      read(`${base}/imbalance`),
       tryRead(`${base}/hosts?${at}`),
       tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),
     ]);
-    return { name, own, hosts, vms, log, past: snapshot };
+    return { name, own, series, hosts, vms, log, past: snapshot };
   },
   async late({ name, host: own }, { view }) {
     const base = `/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}`;
@@ -106,10 +176,10 @@ export const host = {
     ]);
     return { values, drain };
   },
-  show({ name, own, hosts, vms, log, past }, { late, view, choose }) {
+  show({ name, own, series, hosts, vms, log, past }, { late, view, choose, go }) {
+    const goTo = (to) => go(link.host(name, own, to === null ? null : series.snapshotIds[to]));
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
-    const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
     return html`
       <h1>${own}</h1>
       <p><a href=${link.aggregate(name)}>${name}</a></p>
@@ -120,6 +190,7 @@ export const host = {
               <a href=${link.host(name, own)}>Show it now</a>,
               <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
       }
+      ${timeAndPlace({ series, hosts, vms, past }, seen, goTo)}
       ${section(
         past === null ? 'Now' : 'At that moment',
         hosts.refused !== undefined
@@ -149,24 +220,7 @@ export const host = {
               ]),
         past === null ? undefined : 'past',
       )}
-      ${section(
-        'VMs by weight',
-        vms.refused !== undefined
-          ? missing(vms.refused)
-          : table(
-              'VMs',
-              [
-                ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id, past))],
-                ['Status', (vm) => vm.status],
-                ['Flavor', (vm) => vm.flavor ?? ''],
-                ['vCPUs', (vm) => vm.vcpus, 'number'],
-                ['MiB', (vm) => vm.ramMb, 'number'],
-                ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
-              ],
-              vms.vms.toSorted((a, b) => weight(b) - weight(a)),
-              'No VM.',
-            ),
-      )}
+      ${section('VMs by weight', vmsTable(name, vms, past))}
       ${section('Values over time', valuesOverTime(late))}
       ${
         seen === undefined || past !== null

@@ -1,15 +1,7 @@
 import { read } from '../api.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, section, table, when } from '../parts.js';
-
-const kinds = { aggregate: 'Aggregate', host: 'Host', vm: 'VM', plan: 'Plan', task: 'Task' };
-
-function address({ kind, id, aggregate, planId, sequence }) {
-  if (kind === 'aggregate') return link.aggregate(id);
-  if (kind === 'host') return link.host(aggregate, id);
-  if (kind === 'vm') return link.vm(aggregate, id);
-  return kind === 'plan' ? link.plan(id, sequence) : link.plan(planId);
-}
+import { address, kinds } from '../results.js';
 
 const results = ({ query, results: rows }) =>
   table(

@@ -1,5 +1,6 @@
 import { nowMs, read, readOrRefused, tryRead } from '../api.js';
 import { vmCommands } from '../commands.js';
+import { journey } from '../journey.js';
 import { html } from '../lib/lit-html.js';
 import {
   at,
@@ -131,6 +132,25 @@ const cellPlan = ({ aggregate, to, planId, proposedAt, approvalUntil, state, ste
     ${state === 'waitsForApproval' ? html`Until ${when(approvalUntil)}.` : ''} ${reason?.text ?? ''}</p>
   ${events.length === 0 ? '' : eventsTable(events)}`;
 
+/** Its journey, as a picture and as a table. */
+const ranOn = (name, ran, current) =>
+  html`${journey({ aggregate: name, ran, current }, nowMs())}${table(
+    'Hosts where it ran',
+    [
+      ['Host', (r) => html`<a href=${link.host(name, r.host)}>${r.host}</a>`],
+      ['Since', (r) => (r.since === null ? 'before that' : when(r.since)), 'when'],
+      ['Until', (r) => (r.until === null ? 'now' : when(r.until)), 'when'],
+    ],
+    ran.toReversed(),
+    'Kronos has not moved it recently.',
+  )}`;
+
+/** The slider over the recorded cycles; nothing where there is none. */
+const time = (series, past, goTo) =>
+  series.times.length === 0
+    ? ''
+    : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
+
 /** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
   title: ({ id }) => `VM ${id}`,
@@ -161,27 +181,11 @@ export const vm = {
     return html`
       <h1>${seen?.name ?? planned ?? id}</h1>
       <p><a href=${link.aggregate(name, past)}>${name}</a> ${named('uuid', id)} <code>${id}</code></p>
-      ${
-        series.times.length === 0
-          ? ''
-          : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo))
-      }
+      ${time(series, past, goTo)}
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
+      ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
       ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past))}
       ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
-      ${section(
-        'Hosts where it ran',
-        table(
-          'Hosts where it ran',
-          [
-            ['Host', (r) => html`<a href=${link.host(name, r.host)}>${r.host}</a>`],
-            ['Since', (r) => (r.since === null ? 'before that' : when(r.since)), 'when'],
-            ['Until', (r) => (r.until === null ? 'now' : when(r.until)), 'when'],
-          ],
-          (log.ran ?? []).toReversed(),
-          'Kronos has not moved it recently.',
-        ),
-      )}
       ${section(
         'Moves in flight',
         moves(known?.moves ?? [], () => name, 'It does not move now.'),

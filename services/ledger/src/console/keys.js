@@ -1,0 +1,79 @@
+/** Keys: each presses a button or follows a link that the page has, so that nothing is possible by keys alone. */
+import { closeDialog, showDialog } from './dialog.js';
+import { html } from './lib/lit-html.js';
+import { openPalette } from './palette.js';
+
+const content = document.getElementById('content');
+
+/** Key to the `data-key` of a button or link of the view. */
+const PRESSES = {
+  ArrowLeft: 'Back',
+  ArrowRight: 'Forward',
+  'Shift+ArrowLeft': 'PreviousPlan',
+  'Shift+ArrowRight': 'NextPlan',
+  Home: 'Oldest',
+  Escape: 'Now',
+  End: 'Now',
+  ' ': 'Play',
+  a: 'Review',
+  p: 'Pause',
+  w: 'WhatIf',
+};
+const HELP = [
+  ['/', 'go to a host, VM, plan or view'],
+  ['j  k', 'next and previous row; Enter opens it'],
+  ['←  →', 'one cycle back and forward'],
+  ['Shift ←  →', 'to the plan before and after'],
+  ['Home  End', 'the oldest cycle, and now'],
+  ['Space', 'play'],
+  ['Esc', 'back to now'],
+  ['a', 'review the plan'],
+  ['w', 'what if'],
+  ['p', 'pause or resume the aggregate, after a confirmation'],
+  ['?', 'this help'],
+];
+
+const help = () =>
+  showDialog(
+    'Keys',
+    html`<dl class="keys">${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+      <p class="commands"><button type="button" @click=${closeDialog}>Close</button></p>`,
+  );
+
+/** To the next row that leads on, from the one with the focus. */
+function row(step) {
+  const links = [...content.querySelectorAll('tbody th a, tbody td:first-child a, .host-rows a')];
+  if (links.length === 0) return false;
+  const now = links.indexOf(document.activeElement);
+  links[now < 0 ? (step > 0 ? 0 : links.length - 1) : Math.max(0, Math.min(links.length - 1, now + step))].focus();
+  return true;
+}
+
+function press(event) {
+  const name = PRESSES[`${event.shiftKey ? 'Shift+' : ''}${event.key}`];
+  const button = name === undefined ? null : content.querySelector(`[data-key="${name}"]:not([disabled])`);
+  button?.click();
+  return button !== null;
+}
+
+/** Space and Enter press what has the focus; arrows scroll it. */
+const ownUse = (target, key) =>
+  (key.length > 1 || key === ' ') && target.closest?.('button, a, summary, [tabindex="0"]') != null;
+
+/** Does what the key stands for. @returns whether it stands for something here */
+function act(event) {
+  const { target, key } = event;
+  if (key === '/') openPalette();
+  else if (key === '?') help();
+  else if (key === 'j' || key === 'k') return row(key === 'j' ? 1 : -1);
+  else return !ownUse(target, key) && press(event);
+  return true;
+}
+
+addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.target.closest?.('input, select, textarea, dialog') != null) return;
+  if (act(event)) event.preventDefault();
+});
+
+document.getElementById('keys').addEventListener('click', help);

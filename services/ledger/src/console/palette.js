@@ -1,0 +1,147 @@
+/** The field that goes anywhere: views, hosts, VMs, plans and commands, found while a person types. Keys choose, Enter goes there. */
+import { read } from './api.js';
+import { pauseFromPalette } from './commands.js';
+import { html, nothing, render } from './lib/lit-html.js';
+import { link } from './parts.js';
+import { address, kinds } from './results.js';
+
+const SHOWN = 8;
+/** A person who types on asks again: nothing is read before they rest this long. */
+const REST_MS = 150;
+const views = [
+  ['Fleet', '#/'],
+  ['Plans', '#/plans'],
+  ['Moves', '#/moves'],
+  ['Held', '#/held'],
+];
+
+const form = document.getElementById('search');
+const field = form.querySelector('input');
+const list = document.getElementById('found');
+
+/** What is offered: `{ label, note, go }`. `at`: the chosen one; -1: none, and Enter searches. */
+let offered = [];
+let at = -1;
+let asked = 0;
+
+const close = () => {
+  asked++;
+  become([]);
+};
+
+function become(next) {
+  offered = next;
+  at = Math.min(at, next.length - 1);
+  if (next.length === 0) at = -1;
+  draw();
+}
+
+function draw() {
+  field.setAttribute('aria-expanded', String(offered.length > 0));
+  if (at >= 0) field.setAttribute('aria-activedescendant', `found-${at}`);
+  else field.removeAttribute('aria-activedescendant');
+  list.hidden = offered.length === 0;
+  render(
+    offered.map(
+      ({ label, note }, i) => html`<div id=${`found-${i}`} role="option" aria-selected=${String(i === at)}
+        class=${i === at ? 'chosen' : nothing} @mousedown=${(event) => {
+          event.preventDefault();
+          take(i);
+        }}><span>${label}</span> <span class="dim">${note}</span></div>`,
+    ),
+    list,
+  );
+}
+
+function take(i) {
+  const { go } = offered[i];
+  field.value = '';
+  close();
+  field.blur();
+  go();
+}
+
+const goTo = (hash) => () => {
+  location.hash = hash;
+};
+
+/** Views and commands that begin with the text; an aggregate's name may follow "what if", "pause" or "resume". */
+function own(text, results) {
+  const lower = text.toLowerCase();
+  const found = views
+    .filter(([name]) => name.toLowerCase().startsWith(lower))
+    .map(([name, hash]) => ({ label: name, note: 'view', go: goTo(hash) }));
+  const aggregates = results.filter(({ kind }) => kind === 'aggregate').map(({ id }) => id);
+  return [
+    ...found,
+    ...aggregates.flatMap((name) => [
+      ...(lower.startsWith('what if ')
+        ? [{ label: `What if: ${name}`, note: 'view', go: goTo(link.whatIf(name)) }]
+        : []),
+      ...pauseFromPalette(lower, name),
+    ]),
+  ];
+}
+
+/** The part that names something, behind the words of a command. */
+const sought = (text) => text.replace(/^(?:what if|pause|resume)\s+/i, '');
+
+async function find() {
+  const text = field.value.trim();
+  asked++;
+  const mine = asked;
+  if (text === '') return close();
+  await new Promise((resolve) => setTimeout(resolve, REST_MS));
+  if (mine !== asked) return;
+  let results = [];
+  try {
+    ({ results } = await read(`/search?limit=${SHOWN}&q=${encodeURIComponent(sought(text))}`));
+  } catch {
+    // The views are offered all the same; Enter says what is wrong.
+  }
+  if (mine !== asked || document.activeElement !== field) return;
+  const commands = own(text, results);
+  const things =
+    sought(text) === text
+      ? results.map((one) => ({
+          label: one.name,
+          note: [kinds[one.kind], one.kind === 'aggregate' ? null : one.aggregate, one.host]
+            .filter((part) => part != null)
+            .join(' · '),
+          go: goTo(address(one)),
+        }))
+      : [];
+  become([...commands, ...things].slice(0, SHOWN));
+}
+
+field.addEventListener('input', () => void find());
+field.addEventListener('blur', close);
+field.addEventListener('keydown', (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step !== undefined && offered.length > 0) {
+    event.preventDefault();
+    at = (at + step + (at < 0 && step < 0 ? 1 : 0) + offered.length) % offered.length;
+    draw();
+  } else if (event.key === 'Enter' && at >= 0) {
+    event.preventDefault();
+    take(at);
+  } else if (event.key === 'Escape') {
+    field.value = '';
+    close();
+    field.blur();
+  }
+});
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const text = field.value.trim();
+  close();
+  if (text === '') return;
+  location.hash = link.search(text);
+  document.getElementById('content').focus({ preventScroll: true });
+});
+
+/** Puts the cursor into the field. */
+export function openPalette() {
+  field.focus();
+  field.select();
+}
