@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { launchChromium, NoChromium } from './chromium.ts';
 
 /** Far beyond what a step takes: it ends only what hangs. */
-export const LIMIT_MS = 25_000;
+export const LIMIT_MS = 120_000;
 
 /** Null where none can be had: without a network, or on a system without apt-get. Then the tests are skipped. */
 export const browserOrNull = (): Promise<Browser | null> =>

@@ -93,7 +93,8 @@ async function open(hash: string): Promise<void> {
   await page.goto('about:blank');
   await page.goto(`${url}/${shownAs(hash)}`);
   await page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
-  await page.locator('[data-state=loading]').waitFor({ state: 'detached' });
+  const unfinished = page.locator('[data-state=loading], [data-state=short]');
+  await expect.poll(() => unfinished.count(), { timeout: LIMIT_MS }).toBe(0);
 }
 
 async function picture(size: { readonly width: number; readonly height: number }, colorScheme: 'light' | 'dark') {

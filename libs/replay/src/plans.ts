@@ -74,6 +74,8 @@ type Tracked = {
   finished: FinishedPlan | null;
   /** The last event about each task. */
   readonly last: Map<string, LogEvent>;
+  /** When each task ended. */
+  readonly endsMs: Map<string, number>;
 };
 
 const TOUCHES: ReadonlySet<string> = new Set([
@@ -87,9 +89,6 @@ const TOUCHES: ReadonlySet<string> = new Set([
   'migration.skipped',
 ]);
 
-/** When a task ended, by its last event; null: it has not. */
-const endOf = (event: LogEvent | undefined): number | null =>
-  event !== undefined && OVER.has(event.type) ? Date.parse(event.time) : null;
 const OVER: ReadonlySet<string> = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
 
 /** The plans of a range and their outcomes, oldest first; read from the log's first event. */
@@ -117,10 +116,11 @@ export async function plansOf(
         facts: null,
         finished: null,
         last: new Map(),
+        endsMs: new Map(),
       });
       if (released) open.add(made.id);
     }
-    if ('taskId' in event.data) note(tracked, event, event.data.taskId);
+    if ('taskId' in event.data) note(tracked, stored, event.data.taskId);
     if (open.size > 0 && TOUCHES.has(event.type)) follow(tracked, open, folder.snapshot());
   }
   const end = folder.snapshot();
@@ -136,9 +136,12 @@ function planIn(range: Range, stored: StoredEvent): { id: string; event: CycleDe
   return decisionIn(range, stored) === null ? null : { id: event.data.plan.id, event };
 }
 
-function note(tracked: ReadonlyMap<string, Tracked>, event: LogEvent, taskId: string): void {
-  const plan = 'planId' in event.data ? event.data.planId : taskId.replace(/-s\d+$/, '');
-  tracked.get(plan)?.last.set(taskId, event);
+function note(tracked: ReadonlyMap<string, Tracked>, stored: StoredEvent, taskId: string): void {
+  const { event } = stored;
+  if (event.type === 'unreadable') return;
+  const plan = tracked.get('planId' in event.data ? event.data.planId : taskId.replace(/-s\d+$/, ''));
+  plan?.last.set(taskId, event);
+  if (OVER.has(event.type)) plan?.endsMs.set(taskId, timeOf(stored));
 }
 
 /** Keeps the last facts of plans that are open, and how those ended that are not. */
@@ -156,7 +159,7 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
 const loadsOf = ({ data }: CycleDecided | PlanProposed): PlanLoads | null =>
   ('plan' in data ? data.plan?.loads : undefined) ?? null;
 
-function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
+function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Tracked, end: LogState): PlanRecord {
   const { plan, before } =
     event.type === 'cycle.decided' ? event.data : { plan: null, before: { combined: null, policies: [] } };
   const { data } = event;
@@ -168,9 +171,11 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   const steps = planned.map((step): StepRecord => {
     const event = last.get(step.taskId);
     const text = noteOf(event);
-    const ended = endOf(event);
     const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note, endedAtMs: null });
-    const over = (state: StepState, note = ''): StepRecord => ({ ...as(state, note), endedAtMs: ended });
+    const over = (state: StepState, note = ''): StepRecord => ({
+      ...as(state, note),
+      endedAtMs: endsMs.get(step.taskId) ?? null,
+    });
     if (outcome === 'dryRun' || outcome === 'outsideWindow') return as(outcome);
     if (facts?.rejected.includes(step.step)) return as('rejected');
     if (!released.has(step.taskId))

@@ -19,17 +19,14 @@ async function digestOf(decision) {
 
 function decided(input, limit) {
   const options = limit === null ? input.options : { ...input.options, searchWorkLimit: limit };
-  const began = performance.now();
-  const decision = decide({ ...input, options });
-  return { decision, ms: performance.now() - began };
+  return decide({ ...input, options });
 }
 
-const shown = ({ decision, ms }) => {
-  const { outcome, reason, plan, course } = decision;
+const shown = ({ outcome, reason, plan, course }) => {
   const steps = (plan?.steps ?? []).map(({ step, serverId, serverName, from, to, ramMb, weights, phase }) => {
     return { step, serverId, serverName, from, to, ramMb, weights, phase };
   });
-  return { outcome, reason, steps, course, ms };
+  return { outcome, reason, steps, course };
 };
 
 /** What the options in force do: the recorded steps, or a decision of its own where a gate kept them from planning. */
@@ -44,7 +41,7 @@ async function answer({ input, recorded, changes }, limit) {
   const made = decided(changedInput(input, changes, score), limit);
   const would = shown(made);
   const is = same && changes.anyway ? { steps: would.steps } : presentOf({ input, changes, recorded }, limit);
-  const digest = limit === null && same && !changes.anyway ? await digestOf(made.decision) : null;
+  const digest = limit === null && same && !changes.anyway ? await digestOf(made) : null;
   postMessage({ is, would, digest, whole: limit === null });
 }
 

@@ -7,7 +7,6 @@ import {
   at,
   clockTime,
   count,
-  duration,
   figure,
   link,
   missing,
@@ -186,10 +185,8 @@ const stepsTable = (name, snapshot, steps) =>
     '',
   );
 
-function origin({ whole, digest, would }, { decision }, changes) {
-  const searched = whole
-    ? `Decided in this browser in ${duration(would.ms)}.`
-    : 'From a short search; the whole search goes on …';
+function origin({ whole, digest }, { decision }, changes) {
+  const searched = whole ? 'Decided in this browser.' : 'From a short search; the whole search goes on …';
   if (!whole || !changesNothing(changes) || changes.anyway || digest === null) return searched;
   return digest === decision.digest
     ? `${searched} It has the digest of the recorded decision.`
