@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeEvidence } from '@kronos/evidence';
 import { recordRange } from '@kronos/replay';
 import { memoryHistory, operate } from '@kronos/replay/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -152,6 +153,15 @@ describe('kronos evidence', () => {
     expect(JSON.parse(made.out)).toMatchObject({ decisions: 1, snapshots: 1 });
     const none = await kronos(['evidence', '--in', join(root, 'case'), '--plan', 'none', '--to', one]);
     expect(none.status).toBe(2);
+  });
+
+  it('refuses more than fits, and says how many snapshots would', async () => {
+    const history = memoryHistory(operation.events, operation.snapshots);
+    const about = { range: {}, anonymize: false, keyFile: null, madeBy: 'kronos test', nowMs: 0 };
+    const mostBytes = html.length - 10_000;
+    await expect(makeEvidence({ history, ...about, mostBytes })).rejects.toThrow(
+      /takes 0\.\d MB, more than 0 MB: about [12]?\d of its 30 snapshots fit/,
+    );
   });
 
   it('needs a plan or a range, a key that signs, and a file that is evidence', async () => {

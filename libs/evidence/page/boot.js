@@ -50,7 +50,42 @@ async function open() {
   return { problems, manifest, parts, signature };
 }
 
-const run = (text) => import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' })));
+const script = (text) => URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
+
+/** The address of each module of the views, whose imports lead to the addresses of the others. */
+function linked({ modules, inPlace, core }, coreUrl) {
+  const urls = new Map([[core, coreUrl]]);
+  const urlOf = (name) => {
+    const known = urls.get(name);
+    if (known !== undefined) return known;
+    const text = modules[name].replaceAll(
+      /((?:\bfrom|\bimport)\s*)(["'])(\.{1,2}\/[^"']+)\2/g,
+      (_, before, quote, spec) => {
+        const asked = new URL(spec, `file:///${name}`).pathname.slice(1);
+        return `${before}${quote}${urlOf(inPlace[asked] ?? asked)}${quote}`;
+      },
+    );
+    const url = script(text);
+    urls.set(name, url);
+    return url;
+  };
+  return urlOf;
+}
+
+/** In the worker: links its modules from the first message, and hands them the ones that came meanwhile. */
+function atWork() {
+  const early = [];
+  const start = async ({ views, core }) => {
+    await import(linked(views, script(core))(views.worker));
+    removeEventListener('message', keep);
+    for (const message of early.slice(1)) dispatchEvent(new MessageEvent('message', { data: message }));
+  };
+  const keep = ({ data }) => {
+    early.push(data);
+    if (early.length === 1) void start(data);
+  };
+  addEventListener('message', keep);
+}
 
 try {
   const { problems, manifest, parts, signature } = await open();
@@ -59,7 +94,19 @@ try {
     state.className = 'bad';
     document.documentElement.dataset.state = 'changed';
   } else {
-    const [core, view] = [await run(parts.core), await run(parts.view)];
+    const views = JSON.parse(parts.view);
+    const coreUrl = script(parts.core);
+    const urlOf = linked(views, coreUrl);
+    // The console starts its worker by the address that it has there. A worker of a file may load only what it made itself, and may be no module.
+    const start = script(`${linked}\nconst script = ${script};\n(${atWork})();`);
+    const { Worker } = globalThis;
+    globalThis.Worker = class extends Worker {
+      constructor() {
+        super(start);
+        this.postMessage({ views, core: parts.core });
+      }
+    };
+    const [core, view] = [await import(coreUrl), await import(urlOf(views.entry))];
     await view.show({ manifest, signature, parts, core, sha256, state });
   }
 } catch (error) {

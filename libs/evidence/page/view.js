@@ -1,31 +1,11 @@
-// The views of an evidence file: every recorded decision again, the reader's own questions, and what another option decides.
+// The views of an evidence file: every recorded decision again, and the console's views of any of its moments, answered from the file.
+import { columns, layout } from '../../../services/ledger/src/console/blocks.js';
+import { html, render } from '../../../services/ledger/src/console/lib/lit-html.js';
+import { clockTime, figures, link, section, table } from '../../../services/ledger/src/console/parts.js';
+import { worstPolicy } from '../../../services/ledger/src/console/ratio.js';
+import { whatIf } from '../../../services/ledger/src/console/views/whatIf.js';
+import { serve } from './api.js';
 
-/** An element with text or children. */
-function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value === undefined) continue;
-    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
-    else element.setAttribute(key, value);
-  }
-  element.append(...children);
-  return element;
-}
-const table = (heads, rows) =>
-  make(
-    'table',
-    {},
-    make('thead', {}, make('tr', {}, ...heads.map((head) => make('th', { scope: 'col' }, head)))),
-    make(
-      'tbody',
-      {},
-      ...rows.map((cells) =>
-        make('tr', {}, ...cells.map((cell) => (cell instanceof HTMLTableCellElement ? cell : make('td', {}, cell)))),
-      ),
-    ),
-  );
-const number = (value) => make('td', { class: 'n' }, value === null || value === undefined ? '-' : value.toFixed(3));
-const minute = (time) => `${time.slice(0, 16).replace('T', ' ')} UTC`;
 /** Lets the page draw. */
 const breathe = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -95,7 +75,7 @@ async function decideAgain({ core, manifest, sha256, state }, cycles) {
     const { snapshotId, digests } = cycle.event.data;
     const recorded = manifest.anonymized ? manifest.decisions[snapshotId] : digests.decision;
     if (digest !== manifest.decisions[snapshotId] || digest !== recorded)
-      different.push(`${snapshotId} (${minute(cycle.snapshot.time)})`);
+      different.push(`${snapshotId} (${clockTime(cycle.snapshot.time)})`);
   }
   return different;
 }
@@ -107,86 +87,150 @@ const signatureText = ({ kind, publicKey }) =>
     unable: 'It is signed; this browser cannot check the signature: kronos evidence verify can.',
   })[kind];
 
-function planView(decision) {
-  const { plan, reason, before } = decision;
-  const after = new Map((plan?.after.policies ?? []).map((one) => [one.policy, one.imbalance]));
-  return make(
-    'div',
-    {},
-    make('p', {}, `${decision.outcome}: ${reason.text}`),
+/** A snapshot that was not scored when it was taken is scored as its decision did. */
+function pictureOf(core, { snapshot, state }) {
+  if (snapshot.scores.policies.length > 0) return core.pictureOf(snapshot);
+  const { options } = core.decideInput(state, snapshot);
+  return core.pictureOf({ ...snapshot, scores: core.score({ ...snapshot, options }) });
+}
+
+const stepOf = ({ why: _, ...step }) => step;
+
+/** What the console's interface answers, from the cycles of the file. */
+function answerer(core, cycles, manifest) {
+  const byId = new Map(cycles.map((cycle) => [cycle.snapshot.id, cycle]));
+  return (path) => {
+    const [, name, what, query] = /^\/aggregates\/([^/]+)\/(imbalance|decision|picture)(\?.*)?$/.exec(path) ?? [];
+    const own = cycles.filter(({ event }) => event.aggregate === decodeURIComponent(name ?? ''));
+    if (what === 'imbalance')
+      return { times: own.map(({ snapshot }) => snapshot.time), snapshotIds: own.map(({ snapshot }) => snapshot.id) };
+    const cycle = byId.get(new URLSearchParams(query).get('snapshot'));
+    if (cycle === undefined || !own.includes(cycle)) return null;
+    const { event, snapshot, state, decision } = cycle;
+    if (what === 'picture') return pictureOf(core, cycle);
+    const { snapshotId, snapshotTime: time, outcome, reason, plannerVersion } = event.data;
+    return {
+      aggregate: event.aggregate,
+      decision: {
+        time,
+        snapshotId,
+        outcome,
+        reason,
+        plannerVersion,
+        sequence: snapshotId,
+        digest: manifest.decisions[snapshotId],
+      },
+      steps: decision.plan === null ? [] : decision.plan.steps.map(stepOf),
+      input: { ...core.decideInput(state, snapshot) },
+      missing: null,
+    };
+  };
+}
+
+const whyTable = (caption, aggregate, snapshot, steps) =>
+  table(
+    caption,
+    [
+      ['Step', ({ step }) => step, 'number'],
+      ['VM', ({ serverId, serverName }) => html`<a href=${link.vm(aggregate, serverId, snapshot)}>${serverName}</a>`],
+      ['From', ({ from }) => from],
+      ['To', ({ to }) => to],
+      [
+        'Why',
+        ({ why }) => (why === undefined ? '' : html`${why.text} <small class="dim">${figures(why.detail)}</small>`),
+      ],
+    ],
+    steps,
+    'No move.',
+  );
+
+/** The moment as it was: hosts with their VMs, the decision and its reasons. */
+function momentView(core, cycle) {
+  const { snapshot, event, decision } = cycle;
+  const picture = pictureOf(core, cycle);
+  const steps = decision.plan?.steps ?? [];
+  const policy = worstPolicy(picture.policies);
+  const how = {
+    aggregate: event.aggregate,
+    width: Math.max(280, Math.min(innerWidth - 64, 1600)),
+    snapshot: snapshot.id,
+    running: new Set(),
+  };
+  return html`
+    ${section('Hosts', picture.policies.length === 0 ? html`<p class="dim">No policy was scored.</p>` : columns(layout(picture, policy, steps, false), how))}
+    ${section(
+      'Decision',
+      html`<p>${decision.outcome}: ${decision.reason.text}</p>
+        ${whyTable('Moves of the recorded plan', event.aggregate, snapshot.id, steps)}
+        ${table(
+          'Refused candidates',
+          [
+            ['Why VMs were not moved', ([code]) => core.meaningOf(code) ?? code],
+            ['Candidates', ([, n]) => n, 'number'],
+          ],
+          Object.entries(decision.refusals),
+          'No candidate was refused.',
+        )}`,
+    )}`;
+}
+
+/** One VM over the recorded time. */
+function vmView(cycles, id) {
+  const seen = cycles.flatMap((cycle) => {
+    const server = cycle.snapshot.servers.find((one) => one.id === id);
+    const step = cycle.decision.plan?.steps.find(({ serverId }) => serverId === id);
+    return server === undefined ? [] : [{ cycle, server, step }];
+  });
+  const told = seen.filter(({ server, step }, i) => step !== undefined || server.host !== seen[i - 1]?.server.host);
+  return section(
+    `VM ${seen[0]?.server.name ?? id}`,
     table(
-      ['policy', 'threshold', 'imbalance', 'with the plan'],
-      before.policies.map(({ policy, threshold, imbalance }) => [
-        policy,
-        number(threshold),
-        number(imbalance),
-        number(after.get(policy) ?? imbalance),
-      ]),
+      'Hosts of the VM and plans that move it',
+      [
+        ['Time', ({ cycle }) => clockTime(cycle.snapshot.time)],
+        ['Host', ({ server }) => server.host],
+        ['Plan', ({ step }) => (step === undefined ? '' : `to ${step.to}: ${step.why?.text ?? ''}`)],
+      ],
+      told,
+      'The recording does not have it.',
     ),
-    ...(plan === null
-      ? []
-      : [
-          table(
-            ['', 'VM', 'from', 'to', 'why'],
-            plan.steps.map(({ step, serverName, from, to, why }) => [
-              String(step),
-              serverName,
-              from,
-              to,
-              why?.text ?? '',
-            ]),
-          ),
-        ]),
   );
 }
 
-function hostsView(core, { snapshot }, away, onAway) {
-  const { policies } = core.score({ ...snapshot, options: { balance: true } });
-  const vms = Map.groupBy(snapshot.servers, ({ host }) => host);
-  return table(
-    ['host', 'VMs', ...policies.map(({ policy }) => policy), 'take away'],
-    snapshot.hosts.map(({ name, service }) => {
-      const box = make('input', {
-        type: 'checkbox',
-        'aria-label': `take ${name} away`,
-        onchange: (event) => onAway(name, event.target.checked),
-      });
-      box.checked = away.has(name);
-      return [
-        make(
-          'th',
-          { scope: 'row' },
-          service.status === 'enabled' && service.state === 'up'
-            ? name
-            : `${name} (${service.status}, ${service.state})`,
-        ),
-        make('td', { class: 'n' }, String(vms.get(name)?.length ?? 0)),
-        ...policies.map(({ hosts }) => {
-          const raw = hosts[name]?.raw;
-          return raw === undefined
-            ? '-'
-            : make(
-                'td',
-                {},
-                make('meter', { min: '0', max: '1', value: String(raw), title: raw.toFixed(3) }),
-                ` ${raw.toFixed(3)}`,
-              );
-        }),
-        make('td', {}, box),
-      ];
-    }),
-  );
-}
-
-/** The recorded input with the reader's changes. */
-function changed({ snapshot, state }, { policies, away }, core) {
+/** The plan without some hosts. */
+function awayView(core, { snapshot, state, event }, away, redraw) {
+  const chosen = snapshot.hosts.filter(({ name }) => away.has(name));
+  const toggle = (name) => (changed) => {
+    if (changed.target.checked) away.add(name);
+    else away.delete(name);
+    redraw();
+  };
   const hosts = snapshot.hosts.map((host) =>
     away.has(host.name)
       ? { ...host, service: { ...host.service, status: 'disabled', disabledReason: 'taken away' } }
       : host,
   );
-  const own = snapshot.policies.map((policy) => ({ ...policy, ...policies.get(policy.name) }));
-  return core.decideInput(state, { ...snapshot, hosts, policies: own });
+  const decision = chosen.length === 0 ? null : core.decide(core.decideInput(state, { ...snapshot, hosts }));
+  return section(
+    'Take hosts away',
+    html`<div class="tools">${snapshot.hosts.map(
+      ({ name }) =>
+        html`<label><input type="checkbox" aria-label=${`take ${name} away`} .checked=${away.has(name)} @change=${toggle(name)}> ${name}</label>`,
+    )}</div>
+    ${decision === null ? '' : html`<div role="region" aria-label="without the hosts"><p>${decision.outcome}: ${decision.reason.text}</p>${whyTable('Moves without the hosts', event.aggregate, snapshot.id, decision.plan?.steps ?? [])}</div>`}`,
+  );
+}
+
+/** Where an address leads: `#/aggregates/NAME/...`. */
+function placeOf(hash, cycles) {
+  const [path = '', search = ''] = hash.replace(/^#/, '').split('?');
+  const [, , name, kind, id] = path.split('/').map(decodeURIComponent);
+  const query = new URLSearchParams(search);
+  const aggregate = cycles.some(({ event }) => event.aggregate === name) ? name : cycles.at(-1).event.aggregate;
+  const own = cycles.filter(({ event }) => event.aggregate === aggregate);
+  const cycle = own.find(({ snapshot }) => snapshot.id === query.get('snapshot')) ?? own.at(-1);
+  query.set('snapshot', cycle.snapshot.id);
+  return { aggregate, cycle, own, query, vm: kind === 'vms' ? id : null };
 }
 
 /**
@@ -205,84 +249,37 @@ export async function show(page) {
       ? `Each of the ${cycles.length} decisions was made again here, and has the recorded digest. ${signatureText(signature)}`
       : `${different.length} of ${cycles.length} decisions differ from the recorded ones: ${different.slice(0, 10).join(', ')}.`;
   state.className = different.length === 0 ? 'good' : 'bad';
-  const main = document.getElementById('main');
-  const change = { policies: new Map(), away: new Set() };
-  let at = cycles.length - 1;
+  serve(answerer(core, cycles, manifest));
+  const root = document.createElement('div');
+  document.getElementById('main').append(root);
+  const away = new Set();
+  const aggregates = [...new Set(cycles.map(({ event }) => event.aggregate))];
+  let turn = 0;
 
-  const slider = make('input', {
-    type: 'range',
-    min: '0',
-    max: String(cycles.length - 1),
-    value: String(at),
-    'aria-label': 'time',
-    oninput: () => go(Number(slider.value)),
-  });
-  const time = make('output', { id: 'time' });
-  const hosts = make('section', { 'aria-label': 'hosts' });
-  const recorded = make('section', { 'aria-label': 'recorded' });
-  const other = make('section', { 'aria-label': 'with your changes' });
-  const form = make('form', {
-    onsubmit: (event) => {
-      event.preventDefault();
-      decideOther();
-    },
-  });
-
-  const field = (policy, key, title, step) => {
-    const input = make('input', {
-      type: 'number',
-      min: '0',
-      step,
-      value: String(policy[key]),
-      'aria-label': `${title} of ${policy.name}`,
-    });
-    input.addEventListener('input', () => {
-      const value = Number(input.value);
-      if (input.value === '' || !Number.isFinite(value) || value < 0) return;
-      change.policies.set(policy.name, { ...change.policies.get(policy.name), [key]: value });
-    });
-    return make('label', {}, `${policy.name}: ${title}`, input);
-  };
-
-  function decideOther() {
-    const decision = core.decide(changed(cycles[at], change, core));
-    other.replaceChildren(make('h2', {}, 'With your changes'), planView(decision));
-  }
-  function go(to) {
-    at = to;
-    const cycle = cycles[at];
-    time.textContent = `${minute(cycle.snapshot.time)}, ${cycle.event.aggregate}`;
-    hosts.replaceChildren(
-      make('h2', {}, 'Hosts'),
-      hostsView(core, cycle, change.away, (name, gone) => {
-        if (gone) change.away.add(name);
-        else change.away.delete(name);
-      }),
+  async function draw() {
+    turn += 1;
+    const own = turn;
+    const { aggregate, cycle, query, vm, own: ofAggregate } = placeOf(location.hash, cycles);
+    const data = await whatIf.load({ name: aggregate }, query);
+    const late = await whatIf.late({ name: aggregate }, { query });
+    if (own !== turn) return;
+    const redraw = () => void draw();
+    const go = (hash) => {
+      if (location.hash === hash) redraw();
+      else location.hash = hash;
+    };
+    render(
+      html`<p>${manifest.aggregates.join(', ')}, ${clockTime(manifest.since)} to ${clockTime(manifest.until)}; planner ${manifest.plannerVersion}${manifest.anonymized ? '; names were replaced' : ''}.</p>
+        ${aggregates.length < 2 ? '' : html`<nav aria-label="Aggregates">${aggregates.map((name) => html`<a href=${link.whatIf(name)}>${name}</a> `)}</nav>`}
+        <p id="time">${clockTime(cycle.snapshot.time)}</p>
+        ${vm === null ? '' : vmView(ofAggregate, vm)}
+        ${whatIf.show(data, { go, late, redraw, query })}
+        ${momentView(core, cycle)}
+        ${awayView(core, cycle, away, redraw)}`,
+      root,
     );
-    recorded.replaceChildren(make('h2', {}, 'As it was decided'), planView(cycle.decision));
-    other.replaceChildren();
   }
-  form.append(
-    ...cycles[at].snapshot.policies.flatMap((policy) => [
-      field(policy, 'threshold', 'threshold', '0.01'),
-      field(policy, 'weight', 'weight', '0.05'),
-      field(policy, 'maxMigrationsPerCycle', 'moves a cycle', '1'),
-    ]),
-    make('button', { type: 'submit' }, 'Decide with these'),
-  );
-  main.append(
-    make(
-      'p',
-      {},
-      `${manifest.aggregates.join(', ')}, ${minute(manifest.since)} to ${minute(manifest.until)}; planner ${manifest.plannerVersion}${manifest.anonymized ? '; names were replaced' : ''}.`,
-    ),
-    make('label', {}, 'Time', slider),
-    time,
-    make('div', { class: 'two' }, recorded, other),
-    make('h2', {}, 'Change something'),
-    form,
-    hosts,
-  );
-  go(at);
+  addEventListener('hashchange', () => void draw());
+  await draw();
   document.documentElement.dataset.state = different.length === 0 ? 'agrees' : 'differs';
 }

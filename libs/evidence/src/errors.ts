@@ -15,8 +15,11 @@ export class EvidenceTooLarge extends Error {
   readonly code = 'KRONOS_EVIDENCE_TOO_LARGE';
   readonly remedy = 'Give a shorter range (--since, --until), one aggregate (-a), or one plan (--plan).';
 
-  constructor(bytes: number, most: number) {
-    super(`the evidence takes ${(bytes / 1e6).toFixed(1)} MB, more than ${(most / 1e6).toFixed(0)} MB`);
+  /** @param fit about how many of the snapshots would fit */
+  constructor({ bytes, most, snapshots, fit }: Readonly<Record<'bytes' | 'most' | 'snapshots' | 'fit', number>>) {
+    super(
+      `the evidence takes ${(bytes / 1e6).toFixed(1)} MB, more than ${(most / 1e6).toFixed(0)} MB: about ${fit} of its ${snapshots} snapshots fit`,
+    );
     this.name = 'EvidenceTooLarge';
   }
 }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { EvidenceInvalid } from './errors.ts';
+import { viewStyle } from './view.ts';
 
 /** The parts, in the order of the page. `core` and `view` are programs; `files` and `snapshots` are the recording. */
 const PARTS = ['recording', 'snapshots', 'core', 'view'] as const;
@@ -45,7 +46,6 @@ export type Evidence = {
 
 export const sha256 = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;
 const page = (name: string): string => readFileSync(new URL(`../page/${name}`, import.meta.url), 'utf8');
-export const viewScript = (): string => page('view.js');
 
 const PART = (name: string): RegExp => new RegExp(`<script type="text/plain" id="${name}">([^<]*)</script>`);
 const cspHash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
@@ -53,10 +53,11 @@ const cspHash = (text: string): string => `'sha256-${createHash('sha256').update
 /** The page. It loads nothing: its own program checks the parts, and then runs the core and the view out of them. */
 export function htmlOf({ manifestText, signature, parts }: Omit<Evidence, 'manifest'>): string {
   const boot = page('boot.js');
-  const style = page('style.css');
+  const style = viewStyle();
   const csp = [
     "default-src 'none'",
     `script-src ${cspHash(boot)} blob:`,
+    'worker-src blob:',
     `style-src ${cspHash(style)}`,
     "base-uri 'none'",
     "form-action 'none'",
@@ -72,6 +73,8 @@ export function htmlOf({ manifestText, signature, parts }: Omit<Evidence, 'manif
     '</head><body>',
     '<h1>Kronos: evidence</h1>',
     '<main id="main"><p id="state" role="status">The program of this page did not run. Open the file in a browser with scripts; where that does not help, the file was changed: kronos evidence verify FILE names the place.</p></main>',
+    // The console's parts expect it.
+    '<dialog id="dialog" aria-labelledby="dialog-title"></dialog>',
     data('manifest', Buffer.from(manifestText).toString('base64')),
     data('signature', signature === null ? '' : Buffer.from(JSON.stringify(signature)).toString('base64')),
     ...PARTS.map((name) => data(name, gzipSync(parts[name], { level: 9 }).toString('base64'))),

@@ -17,9 +17,10 @@ import {
   type SnapshotEntry,
 } from '@kronos/replay';
 import { EvidenceTooLarge } from './errors.ts';
-import { htmlOf, type Manifest, sha256, viewScript } from './format.ts';
+import { htmlOf, type Manifest, sha256 } from './format.ts';
 import { patchOf } from './patch.ts';
 import { signed } from './sign.ts';
+import { viewModules } from './view.ts';
 
 /** Bytes of a file. */
 const MOST_BYTES = 3_000_000;
@@ -34,6 +35,8 @@ export type MakeInput = {
   readonly keyFile: string | null;
   readonly madeBy: string;
   readonly nowMs: number;
+  /** The file may take this many bytes. Default: 3 MB. */
+  readonly mostBytes?: number;
 };
 
 export type Made = {
@@ -55,7 +58,10 @@ export async function makeEvidence(input: MakeInput): Promise<Made> {
   }
 }
 
-async function packed(directory: string, { anonymize, keyFile, madeBy, nowMs }: MakeInput): Promise<Made> {
+async function packed(
+  directory: string,
+  { anonymize, keyFile, madeBy, nowMs, mostBytes = MOST_BYTES }: MakeInput,
+): Promise<Made> {
   const recording = await readRecording(directory);
   const files: Record<string, string> = {};
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
@@ -80,7 +86,7 @@ async function packed(directory: string, { anonymize, keyFile, madeBy, nowMs }: 
     recording: JSON.stringify(files),
     snapshots: JSON.stringify(snapshots),
     core: coreScript(),
-    view: viewScript(),
+    view: viewModules(),
   };
   const { about } = recording;
   const manifest: Manifest = {
@@ -103,7 +109,11 @@ async function packed(directory: string, { anonymize, keyFile, madeBy, nowMs }: 
   const manifestText = JSON.stringify(manifest);
   const signature = keyFile === null ? null : signed(manifestText, keyFile);
   const html = htmlOf({ manifestText, signature, parts });
-  if (html.length > MOST_BYTES) throw new EvidenceTooLarge(html.length, MOST_BYTES);
+  if (html.length > mostBytes) {
+    const empty = htmlOf({ manifestText, signature, parts: { ...parts, recording: '', snapshots: '' } }).length;
+    const fit = Math.floor((entries.length * (mostBytes - empty)) / (html.length - empty));
+    throw new EvidenceTooLarge({ bytes: html.length, most: mostBytes, snapshots: entries.length, fit });
+  }
   return { html, decisions: Object.keys(decisions).length, snapshots: entries.length };
 }
 

@@ -1,15 +1,10 @@
 import { byText, type HostObservation, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@kronos/contracts';
+import { observed, pictureOf, policyRanges, rounded, valuesOfHost } from '@kronos/placement';
 import type { Answer } from './schemas.ts';
 
 /** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
 
 type Values = readonly (number | null)[];
-
-/** In six significant digits. */
-export const rounded = (value: number | null | undefined): number | null =>
-  value === null || value === undefined ? null : Number(value.toPrecision(6));
-
-const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time, cycle, purpose });
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => byText(a.name, b.name);
 
@@ -18,9 +13,6 @@ const free = ({ inventory }: HostObservation, resource: string): number | null =
   return counted === undefined ? null : counted.capacity - counted.used;
 };
 
-const valuesOf = ({ scores }: Snapshot, host: string): (number | null)[] =>
-  scores.policies.map(({ hosts }) => hosts[host]?.raw ?? null);
-
 export function hostsAnswer(snapshot: Snapshot): Answer<'hosts'> {
   const { aggregate, scores, problems, servers } = snapshot;
   const vms = Map.groupBy(servers, ({ host }) => host);
@@ -28,16 +20,7 @@ export function hostsAnswer(snapshot: Snapshot): Answer<'hosts'> {
     aggregate,
     snapshot: observed(snapshot),
     combined: scores.combined,
-    policies: scores.policies.map(({ hosts, ...policy }) => {
-      const values = Object.values(hosts).map(({ raw }) => raw);
-      const least = values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-      const most = values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
-      return {
-        ...policy,
-        lowest: values.length === 0 ? null : rounded(least),
-        highest: values.length === 0 ? null : rounded(most),
-      };
-    }),
+    policies: policyRanges(snapshot),
     problems,
     hosts: snapshot.hosts
       .map((host) => ({
@@ -45,7 +28,7 @@ export function hostsAnswer(snapshot: Snapshot): Answer<'hosts'> {
         zone: host.availabilityZone,
         service: host.service,
         vms: vms.get(host.name)?.length ?? 0,
-        values: valuesOf(snapshot, host.name).map(rounded),
+        values: valuesOfHost(snapshot, host.name).map(rounded),
         free: { vcpus: free(host, 'VCPU'), ramMb: free(host, 'MEMORY_MB'), diskGb: free(host, 'DISK_GB') },
       }))
       .sort(byName),
@@ -96,33 +79,8 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
   };
 }
 
-/** The readings of the VMs, in the order of the policies that are scored. */
-function readingsOf({ policies, vmReadings, scores }: Snapshot) {
-  return scores.policies.map(({ policy }) => {
-    const own = policies.find(({ name }) => name === policy);
-    return own === undefined ? undefined : vmReadingOf(vmReadings, vmQueryOf(own, 'vm_profile'));
-  });
-}
-
-/** Hosts and VMs to be drawn: columns in place of objects, as there may be thousands of VMs. */
-export function pictureAnswer(snapshot: Snapshot): Answer<'picture'> {
-  const { aggregate, combined, policies, hosts } = hostsAnswer(snapshot);
-  const index = new Map(hosts.map(({ name }, i) => [name, i]));
-  const servers = snapshot.servers.filter(({ host }) => index.has(host));
-  return {
-    aggregate,
-    snapshot: observed(snapshot),
-    combined,
-    policies,
-    hosts: hosts.map(({ name, service, values }) => ({ name, service, values })),
-    vms: {
-      ids: servers.map(({ id }) => id),
-      names: servers.map(({ name }) => name),
-      hosts: servers.map(({ host }) => index.get(host) ?? 0),
-      weights: readingsOf(snapshot).map((reading) => servers.map(({ id }) => rounded(reading?.values[id]))),
-    },
-  };
-}
+/** Hosts and VMs to be drawn. */
+export const pictureAnswer = (snapshot: Snapshot): Answer<'picture'> => pictureOf(snapshot);
 
 /** The hosts that these steps change: their values in the snapshot, and with every step done. */
 export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): Answer<'planHosts'> {
@@ -130,7 +88,7 @@ export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: reado
   const vms = Map.groupBy(snapshot.servers, ({ host }) => host);
   const names = new Set(steps.flatMap(({ from, to }) => [from, to]));
   const hosts = [...names].map((name) => {
-    const before = valuesOf(snapshot, name);
+    const before = valuesOfHost(snapshot, name);
     const leaving = steps.filter(({ from }) => from === name);
     const arriving = steps.filter(({ to }) => to === name);
     const after: Values = before.map((value, i) => {

@@ -1,8 +1,8 @@
 import type { EventLog } from '@kronos/eventlog';
+import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/hand.ts';
 import type { DecisionPoint } from '../history.ts';
-import { rounded } from './cycle.ts';
 import type { Answer } from './schemas.ts';
 import { decidedSnapshots, nullIfGone } from './snapshots.ts';
 

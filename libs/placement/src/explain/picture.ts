@@ -1,0 +1,52 @@
+/** A snapshot as people see it: hosts with their VMs, values in six significant digits, in the order of the policies. Pure. */
+import { byText, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
+
+/** In six significant digits. */
+export const rounded = (value: number | null | undefined): number | null =>
+  value === null || value === undefined ? null : Number(value.toPrecision(6));
+
+export const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time, cycle, purpose });
+
+/** The raw values of a host, by policy. */
+export const valuesOfHost = ({ scores }: Snapshot, host: string): (number | null)[] =>
+  scores.policies.map(({ hosts }) => hosts[host]?.raw ?? null);
+
+/** The policies with the lowest and the highest value of a host. */
+export const policyRanges = ({ scores }: Snapshot) =>
+  scores.policies.map(({ hosts, ...policy }) => {
+    const values = Object.values(hosts).map(({ raw }) => raw);
+    const least = values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+    const most = values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+    return {
+      ...policy,
+      lowest: values.length === 0 ? null : rounded(least),
+      highest: values.length === 0 ? null : rounded(most),
+    };
+  });
+
+/** The readings of the VMs, in the order of the policies that are scored. */
+const readingsOfVms = ({ policies, vmReadings, scores }: Snapshot) =>
+  scores.policies.map(({ policy }) => {
+    const own = policies.find(({ name }) => name === policy);
+    return own === undefined ? undefined : vmReadingOf(vmReadings, vmQueryOf(own, 'vm_profile'));
+  });
+
+/** Hosts and VMs to be drawn: columns in place of objects, as there may be thousands of VMs. */
+export function pictureOf(snapshot: Snapshot) {
+  const hosts = snapshot.hosts.toSorted((a, b) => byText(a.name, b.name));
+  const index = new Map(hosts.map(({ name }, i) => [name, i]));
+  const servers = snapshot.servers.filter(({ host }) => index.has(host));
+  return {
+    aggregate: snapshot.aggregate,
+    snapshot: observed(snapshot),
+    combined: snapshot.scores.combined,
+    policies: policyRanges(snapshot),
+    hosts: hosts.map(({ name, service }) => ({ name, service, values: valuesOfHost(snapshot, name).map(rounded) })),
+    vms: {
+      ids: servers.map(({ id }) => id),
+      names: servers.map(({ name }) => name),
+      hosts: servers.map(({ host }) => index.get(host) ?? 0),
+      weights: readingsOfVms(snapshot).map((reading) => servers.map(({ id }) => rounded(reading?.values[id]))),
+    },
+  };
+}
