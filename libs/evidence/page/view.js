@@ -1,10 +1,10 @@
 // The views of an evidence file: every recorded decision again, and the console's views of any of its moments, answered from the file.
 import { columns, layout } from '../../../services/ledger/src/console/blocks.js';
-import { html, render } from '../../../services/ledger/src/console/lib/lit-html.js';
 import { clockTime, figures, link, section, table } from '../../../services/ledger/src/console/parts.js';
 import { worstPolicy } from '../../../services/ledger/src/console/ratio.js';
 import { whatIf } from '../../../services/ledger/src/console/views/whatIf.js';
 import { serve } from './api.js';
+import { html, render } from './lib/lit-html.js';
 
 /** Lets the page draw. */
 const breathe = () => new Promise((resolve) => setTimeout(resolve));

@@ -52,7 +52,7 @@ export async function makeEvidence(input: MakeInput): Promise<Made> {
     const directory = join(scratch, 'recording');
     const { history, range, only, anonymize, madeBy, nowMs } = input;
     await recordRange(history, directory, { range, anonymize, madeBy, nowMs, ...(only === undefined ? {} : { only }) });
-    return await packed(directory, input);
+    return await packed(directory, { ...input, mostBytes: input.mostBytes ?? MOST_BYTES });
   } finally {
     await rm(scratch, { recursive: true });
   }
@@ -60,7 +60,7 @@ export async function makeEvidence(input: MakeInput): Promise<Made> {
 
 async function packed(
   directory: string,
-  { anonymize, keyFile, madeBy, nowMs, mostBytes = MOST_BYTES }: MakeInput,
+  { anonymize, keyFile, madeBy, nowMs, mostBytes }: Required<Omit<MakeInput, 'only'>>,
 ): Promise<Made> {
   const recording = await readRecording(directory);
   const files: Record<string, string> = {};
@@ -109,12 +109,17 @@ async function packed(
   const manifestText = JSON.stringify(manifest);
   const signature = keyFile === null ? null : signed(manifestText, keyFile);
   const html = htmlOf({ manifestText, signature, parts });
-  if (html.length > mostBytes) {
-    const empty = htmlOf({ manifestText, signature, parts: { ...parts, recording: '', snapshots: '' } }).length;
-    const fit = Math.floor((entries.length * (mostBytes - empty)) / (html.length - empty));
-    throw new EvidenceTooLarge({ bytes: html.length, most: mostBytes, snapshots: entries.length, fit });
-  }
+  const { core, view } = parts;
+  const empty = htmlOf({ manifestText, signature, parts: { core, view, recording: '', snapshots: '' } }).length;
+  checkSize({ bytes: html.length, most: mostBytes, snapshots: entries.length }, empty);
   return { html, decisions: Object.keys(decisions).length, snapshots: entries.length };
+}
+
+/** @param empty bytes without what grows with the snapshots @throws EvidenceTooLarge */
+function checkSize(size: Readonly<Record<'bytes' | 'most' | 'snapshots', number>>, empty: number): void {
+  const { bytes, most, snapshots } = size;
+  if (bytes <= most) return;
+  throw new EvidenceTooLarge({ ...size, fit: Math.floor((snapshots * (most - empty)) / (bytes - empty)) });
 }
 
 /** The digest of each decision, made again from the recording. Of one that is not anonymized it is the recorded one. */

@@ -9,7 +9,10 @@ const PAGE = 'libs/evidence/page';
 const CONSOLE = 'services/ledger/src/console';
 const ENTRY = `${PAGE}/view.js`;
 /** Modules that another one stands for: the page has no ledger, and its core is a part of its own. */
-const IN_PLACE: Readonly<Record<string, string>> = { [`${CONSOLE}/api.js`]: `${PAGE}/api.js` };
+const IN_PLACE: Readonly<Record<string, string>> = {
+  [`${CONSOLE}/api.js`]: `${PAGE}/api.js`,
+  [`${PAGE}/lib/lit-html.js`]: `${CONSOLE}/lib/lit-html.js`,
+};
 const CORE = `${CONSOLE}/core.js`;
 /** The console starts it by its address. */
 const WORKER = `${CONSOLE}/deciderWorker.js`;
