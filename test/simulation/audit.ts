@@ -14,6 +14,7 @@ import {
 import { digest, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
+import { standings, waitExists } from '@kronos/status';
 import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
 import { Recollection } from './recollection.ts';
@@ -82,7 +83,9 @@ export async function audit(
     const why = problems.length === 0 ? 'a reader does not find it, though it is there' : problems.join('; ');
     breach('state', `the checkpoint at ${sequence} cannot be used: ${why}`);
   }
+  let lastMs = 0;
   for await (const stored of log.replay()) {
+    lastMs = stored.storedAt;
     folder.apply(stored);
     for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
     if (stored.event.type !== 'unreadable') recollection.apply(stored.event);
@@ -90,31 +93,53 @@ export async function audit(
       const taken = snapshots.get(decided.data.digests.snapshot);
       const snapshot = taken === undefined ? null : await snapshotOf(log, taken);
       const state = aggregateState(folder.snapshot(), decided.aggregate);
+      for (const lost of waitsForNothing(state, stored.storedAt)) breach('liveness', lost);
       if (snapshot === null) continue;
-      const id = snapshot.id;
-      const options = state.configured?.options;
-      if (options === undefined) breach('replay', `${id}: the log names no options at its basis`);
-      else {
-        const again = decideAgain(snapshot, state, options, decided);
-        if (again !== null) breach('replay', `${id}: ${again}`);
-        const input = {
-          snapshot,
-          memory: recollection.memory(decided.aggregate),
-          options: completeEngineOptions(options),
-          ownWindow: (windows: readonly string[], zone: string, atMs: number) =>
-            isOpen({ zone, spans: windows.map(readSpan), blackouts: [] }, atMs)
-              ? ('open' as const)
-              : ('closed' as const),
-        };
-        for (const wrong of verify(input, decided.data)) breach('placement', `${id}: ${wrong}`);
-      }
+      for (const { rule, text } of judgeAgain(snapshot, state, decided, recollection)) breach(rule, text);
     }
   }
-  const whole = digestOf(folder.snapshot());
+  const end = folder.snapshot();
+  for (const aggregate of end.aggregates.keys())
+    for (const lost of waitsForNothing(aggregateState(end, aggregate), lastMs)) breach('liveness', lost);
+  const whole = digestOf(end);
   for (const start of starts)
     if (digestOf(start.folder.snapshot()) !== whole)
       breach('state', `the state from the checkpoint at ${start.sequence} differs from that from the first event`);
 }
+
+/** What is wrong with a decision, made again on its basis and judged by the second opinion. */
+function judgeAgain(
+  snapshot: Snapshot,
+  state: AggregateState,
+  decided: CycleDecided,
+  recollection: Recollection,
+): { readonly rule: Rule; readonly text: string }[] {
+  const { id } = snapshot;
+  const options = state.configured?.options;
+  if (options === undefined) return [{ rule: 'replay', text: `${id}: the log names no options at its basis` }];
+  const again = decideAgain(snapshot, state, options, decided);
+  const input = {
+    snapshot,
+    memory: recollection.memory(decided.aggregate),
+    options: completeEngineOptions(options),
+    ownWindow: (windows: readonly string[], zone: string, atMs: number) =>
+      isOpen({ zone, spans: windows.map(readSpan), blackouts: [] }, atMs) ? ('open' as const) : ('closed' as const),
+  };
+  return [
+    ...(again === null ? [] : [{ rule: 'replay' as const, text: `${id}: ${again}` }]),
+    ...verify(input, decided.data).map((wrong) => ({ rule: 'placement' as const, text: `${id}: ${wrong}` })),
+  ];
+}
+
+/** Tasks, plans and drains that wait for a thing that does not exist, or are stuck without a reason: they would never end. */
+const waitsForNothing = (state: AggregateState, nowMs: number): string[] =>
+  standings(state, nowMs).flatMap((one) => {
+    const name = `${one.about.kind} ${one.about.id}`;
+    if (one.state === 'stuck') return one.reasons.length === 0 ? [`${name} is stuck without a reason`] : [];
+    return waitExists(state, one.wait, nowMs)
+      ? []
+      : [`${name} waits for ${one.wait.code} ${one.wait.of}, which is not there`];
+  });
 
 /** The checkpoints of this log by their sequences, each with the sequences of its parts on the stream. */
 async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
