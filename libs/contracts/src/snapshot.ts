@@ -433,6 +433,8 @@ const shapeSchema = z.object({
   resources: z.record(z.string(), z.number().min(0)),
   requiredTraits: z.array(z.string()),
   forbiddenTraits: z.array(z.string()),
+  /** NUMA cells that it needs; null: some, and which is unknown. Absent: none. */
+  cells: z.array(serverCellSchema).nullable().optional(),
 });
 export type Shape = z.infer<typeof shapeSchema>;
 

@@ -14,6 +14,49 @@ import { commandRequests } from './requests.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
+test('a snapshot has the NUMA cells of hosts, and of the servers that need some', async () => {
+  const cells = [0, 1].map((id) => ({ id, dedicatedCpus: 8, sharedCpus: 8, memoryMb: 65_536, pages: { 1048576: 16 } }));
+  const scenario: ScenarioInput = {
+    hosts: ['cmp1', 'cmp2'].map((name) => ({ name, vcpus: 16, memoryMb: 131_072, cells })),
+    aggregates: [{ name: 'numa', hosts: ['cmp1', 'cmp2'] }],
+    flavors: [
+      { name: 'plain', vcpus: 2, memoryMb: 2048 },
+      {
+        name: 'pinned',
+        vcpus: 4,
+        memoryMb: 4096,
+        extraSpecs: {
+          'hw:cpu_policy': 'dedicated',
+          'hw:mem_page_size': '1GB',
+          'hw:emulator_threads_policy': 'isolate',
+        },
+      },
+    ],
+    servers: [
+      { name: 'a', host: 'cmp1', flavor: 'pinned' },
+      { name: 'b', host: 'cmp1', flavor: 'pinned' },
+      { name: 'c', host: 'cmp1', flavor: 'plain' },
+    ],
+  };
+  await using bed = Object.assign(await openBed({ scenario, scope: ['numa'] }), {
+    [Symbol.asyncDispose]: () => bed.close(),
+  });
+  await bed.scorer().cycle(1);
+  const snapshot = await bed.newest('numa');
+  expect(snapshot.notes).toEqual([]);
+  const own = ({ name }: { name: string }) => snapshot.servers.find((one) => one.name === name)?.topology?.cells;
+  const held = { dedicatedCpus: 4, sharedCpus: 0, memoryMb: 4096, pageSizeKb: 1_048_576 };
+  expect([own({ name: 'a' }), own({ name: 'b' }), own({ name: 'c' })]).toEqual([
+    [{ ...held, hostCell: 0 }],
+    [{ ...held, hostCell: 1 }],
+    undefined,
+  ]);
+  expect(snapshot.servers.find(({ name }) => name === 'a')?.resources).toMatchObject({ PCPU: 5, MEMORY_MB: 4096 });
+  expect(snapshot.hosts.map(({ topology }) => topology?.cells)).toEqual(
+    [0, 1].map(() => cells.map(({ pages: _, ...cell }) => ({ ...cell, pages: [{ sizeKb: 1_048_576, total: 16 }] }))),
+  );
+});
+
 describe('a snapshot of the demo cloud', () => {
   let bed: Bed;
   beforeAll(async () => {

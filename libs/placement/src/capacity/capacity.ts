@@ -7,6 +7,7 @@ import {
   type Shape,
 } from '@kronos/contracts';
 import { traitsOf } from '@kronos/facts';
+import { cellNeedsOf } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Room } from '../cluster/constraints.ts';
@@ -55,9 +56,19 @@ export function shapesOf(servers: readonly ServerObservation[]): Shape[] {
               resources: first.resources,
               requiredTraits: traitsOf(first, 'required'),
               forbiddenTraits: traitsOf(first, 'forbidden'),
+              ...cellsOf(first),
             },
           ];
     });
+}
+
+/** The NUMA cells of a new server like this one. */
+function cellsOf(server: ServerObservation): Pick<Shape, 'cells'> {
+  const needs = cellNeedsOf(server);
+  if (needs === null) return {};
+  return {
+    cells: needs === 'unknown' ? null : needs.map(({ smallPages: _, ...need }) => ({ ...need, hostCell: null })),
+  };
 }
 
 function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {

@@ -402,3 +402,41 @@ describe('headroom', () => {
     ]);
   });
 });
+
+describe('new VMs that need NUMA cells', () => {
+  const cells = (free: number) => ({
+    free: { PCPU: 1000 },
+    set: {
+      topology: { cells: [0, 1].map((id) => ({ id, dedicatedCpus: free, sharedCpus: 0, memoryMb: 8192, pages: [] })) },
+    },
+  });
+  const of = (hosts: Record<string, object>) =>
+    decideInput({
+      policies: { cpu: {} },
+      hosts,
+      vms: {
+        v: {
+          host: 'h0',
+          w: { cpu: 0.1 },
+          set: {
+            flavor: 'pinned',
+            resources: { PCPU: 4, MEMORY_MB: 1024 },
+            extraSpecs: { 'hw:cpu_policy': 'dedicated' },
+            topology: { cells: [{ hostCell: 0, dedicatedCpus: 4, sharedCpus: 0, memoryMb: 1024, pageSizeKb: null }] },
+          },
+        },
+      },
+    });
+
+  it('fit where one cell has room, and nowhere if it is unknown', () => {
+    const input = of({ h0: cells(6), h1: cells(9), h2: { free: { PCPU: 1000 }, set: { topology: null } } });
+    const [shape] = shapesOf(input.snapshot.servers);
+    if (shape === undefined) throw new Error('the snapshot has no flavor');
+    expect(fit(input, shape, 99).hosts).toEqual([
+      { host: 'h0', slots: 1 },
+      { host: 'h1', slots: 4 },
+    ]);
+    const { cells: _, ...unaware } = shape;
+    expect(fit(input, unaware, 99).now).toBeGreaterThan(99);
+  });
+});

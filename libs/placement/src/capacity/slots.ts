@@ -1,12 +1,15 @@
 import type { HostObservation, Shape } from '@kronos/contracts';
 import { traitsFit } from '@kronos/facts';
+import type { CellNeeds } from '@kronos/rules';
 import { float, int } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Room } from '../cluster/constraints.ts';
+import { cellSlots } from '../cluster/hostCells.ts';
 
 /** The number of new VMs of a shape that fit on each host. */
 export class Slots {
   readonly #cluster: Cluster;
+  readonly #cells: CellNeeds;
   /** Class of the cluster, or -1 and the amount that each host has free, which no move changes. */
   readonly #claims: readonly { readonly amount: number; readonly r: number; readonly free: Float64Array }[];
   /** 1 for hosts that may take the shape at all. */
@@ -16,6 +19,9 @@ export class Slots {
 
   constructor(cluster: Cluster, hosts: ReadonlyMap<string, HostObservation>, shape: Shape) {
     this.#cluster = cluster;
+    const { cells } = shape;
+    if (cells === undefined) this.#cells = null;
+    else this.#cells = cells?.map((need) => ({ ...need, smallPages: false })) ?? 'unknown';
     const claims = Object.entries(shape.resources).filter(([, amount]) => amount > 0);
     const seen = cluster.hostNames.map((name) => hosts.get(name));
     this.legal = Uint8Array.from(seen, (host, h) => {
@@ -48,7 +54,10 @@ export class Slots {
       const left = r < 0 ? float(free, host) : float(room.free, host * this.#cluster.R + r);
       slots = Math.min(slots, Math.floor(left / amount));
     }
-    return Math.max(0, Number.isFinite(slots) ? slots : 0);
+    const fitting = Math.max(0, Number.isFinite(slots) ? slots : 0);
+    if (this.#cells === null || fitting === 0) return fitting;
+    const { numa } = this.#cluster;
+    return numa === null ? 0 : cellSlots(numa, this.#cells, { host, most: fitting, arrived: room.arrived });
   }
 
   all(room: Room): number {

@@ -219,14 +219,26 @@ export function cellsAt(model: CellModel, before: Int32Array, after: Int32Array)
   return { ...model, hosts, vms };
 }
 
-/** How many servers with these needs the cells of a host take besides those on them, by Nova's own choice of cells. */
-export function cellSlots(model: CellModel, needs: CellNeeds, host: number, most: number): number {
+/**
+ * How many servers with these needs the cells of a host take besides those on them, by Nova's own choice of cells.
+ *
+ * @param arrived what arrivals take of every cell, by host and amount; null: there are none
+ */
+export function cellSlots(
+  model: CellModel,
+  needs: CellNeeds,
+  { host, most, arrived }: { readonly host: number; readonly most: number; readonly arrived: Float64Array | null },
+): number {
   if (needs === null) return most;
   const there = model.hosts[host] ?? null;
   if (needs === 'unknown' || there === null) return model.allowUnknown ? most : 0;
   const demands = needs.map((need) => cellDemand(need, model.sizes));
   const vm: VmCells = { needs, demands, most: mostOf(demands, model.width), kind: '' };
-  const filled: HostCells = { ...there, used: there.used.map((used) => Float64Array.from(used)) };
+  const extra = arrived?.subarray(host * model.width, (host + 1) * model.width);
+  const filled: HostCells = {
+    ...there,
+    used: there.used.map((used) => used.map((x, d) => x + (extra === undefined ? 0 : float(extra, d)))),
+  };
   for (let count = 0; count < most; count++) {
     const places = assign(model, vm, filled, null);
     if (places === null) return count;

@@ -116,13 +116,11 @@ describe('the NUMA cells of hosts', () => {
     const place = Int32Array.from(of.vmHost);
     place[u] = index(of.hostIndex, 'b');
     const after = cellsAt(modelOf(of), of.vmHost, place);
+    const needs = [
+      { hostCell: null, dedicatedCpus: 8, sharedCpus: 0, memoryMb: GIB, pageSizeKb: null, smallPages: false },
+    ];
     const slots = (model: typeof after, host: string): number =>
-      cellSlots(
-        model,
-        [{ hostCell: null, dedicatedCpus: 8, sharedCpus: 0, memoryMb: GIB, pageSizeKb: null, smallPages: false }],
-        index(of.hostIndex, host),
-        9,
-      );
+      cellSlots(model, needs, { host: index(of.hostIndex, host), most: 9, arrived: null });
     expect([slots(modelOf(of), 'a'), slots(modelOf(of), 'b')]).toEqual([1, 1]);
     expect([slots(after, 'a'), slots(after, 'b')]).toEqual([2, 0]);
   });

@@ -43,6 +43,13 @@ export type ClusterFile = {
     readonly status?: 'enabled' | 'disabled';
     readonly state?: 'up' | 'down';
     readonly az?: string;
+    readonly traits?: readonly string[];
+    readonly cells?: readonly {
+      readonly dedicatedCpus?: number;
+      readonly sharedCpus?: number;
+      readonly memMb: number;
+      readonly pages?: Readonly<Record<string, number>>;
+    }[];
   }[];
   readonly vms: readonly {
     readonly id: string;
@@ -54,6 +61,13 @@ export type ClusterFile = {
     readonly pin?: string;
     readonly immovable?: boolean;
     readonly hosts?: readonly string[];
+    readonly cells?: readonly {
+      readonly hostCell?: number;
+      readonly dedicatedCpus?: number;
+      readonly sharedCpus?: number;
+      readonly memMb: number;
+      readonly pageKb?: number;
+    }[];
     readonly costGib?: number;
   }[];
   readonly groups?: readonly {
@@ -88,6 +102,8 @@ export type PlanClusterOptions = {
     | 'moveOverheadGib'
     | 'softRules'
     | 'softPenalty'
+    | 'moveUnknownTopology'
+    | 'cpuCompatibility'
   >
 >;
 
@@ -216,7 +232,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         cell: null,
         hypervisorType: '',
         hypervisorVersion: 0,
-        traits: null,
+        ...hardwareOf(host),
         score,
         size: file.policies.map((_, p) => (host.size?.[p] ?? 1) / item(largest, p)),
         fullness: score,
@@ -239,7 +255,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         weight: vm.w,
         resources: { ...vm.resources, VCPU: vm.vcpus ?? 0, MEMORY_MB: vm.memMb ?? 0 },
         refusal: down.has(vm.host) ? 'vm-source-down' : vm.immovable === true ? 'vm-immovable' : null,
-        ...closedTo(file, vm),
+        ...limitsOf(file, vm),
         pin: vm.pin ?? null,
         requiredTraits: [],
         forbiddenTraits: [],
@@ -251,7 +267,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
       }),
     ),
     groups: (file.groups ?? []).map(groupPart),
-    restrictToAz: options.restrictToAz ?? false,
+    ...rulesOf(options),
     softPenalty: softRules === 'penalty' ? softPenalty : null,
   });
 }
@@ -266,6 +282,44 @@ function closedTo({ hosts }: ClusterFile, vm: ClusterFile['vms'][number]): Pick<
   const closed = hosts.flatMap(({ id }) => (allowed.includes(id) ? [] : [id]));
   return { refusedBy: closed.sort(byText), refusedFor: 'host-not-allowed' };
 }
+
+/** Hosts and NUMA cells that a VM may go to. */
+const limitsOf = (file: ClusterFile, vm: ClusterFile['vms'][number]) => ({ ...closedTo(file, vm), ...vmCells(vm) });
+
+const rulesOf = ({ restrictToAz = false, moveUnknownTopology = false, cpuCompatibility }: PlanClusterOptions) => ({
+  restrictToAz,
+  allowUnknownCells: moveUnknownTopology,
+  anyCpu: cpuCompatibility === 'ignore',
+});
+
+const hardwareOf = ({ traits: known, cells }: ClusterFile['hosts'][number]): Pick<HostPart, 'traits' | 'cells'> => {
+  const traits = known ?? null;
+  if (cells === undefined) return { traits };
+  return {
+    traits,
+    cells: cells.map(({ dedicatedCpus = 0, sharedCpus = 0, memMb, pages = {} }, id) => ({
+      id,
+      dedicatedCpus,
+      sharedCpus,
+      memoryMb: memMb,
+      pages: Object.entries(pages).map(([sizeKb, total]) => ({ sizeKb: Number(sizeKb), total })),
+    })),
+  };
+};
+
+const vmCells = ({ cells }: ClusterFile['vms'][number]): Pick<VmPart, 'cells'> => {
+  if (cells === undefined) return {};
+  return {
+    cells: cells.map(({ hostCell = null, dedicatedCpus = 0, sharedCpus = 0, memMb, pageKb = null }) => ({
+      hostCell,
+      dedicatedCpus,
+      sharedCpus,
+      memoryMb: memMb,
+      pageSizeKb: pageKb,
+      smallPages: false,
+    })),
+  };
+};
 
 const groupPart = ({
   id,
@@ -309,6 +363,10 @@ export function parseClusterFile(file: unknown): ClusterFile {
     for (const [name, field] of Object.entries(OWN_FIELDS))
       if (Object.hasOwn(host.free ?? {}, name))
         throw new ClusterFileError(`hosts[${i}].free.${name}`, `is given by ${field.free}`);
+    for (const [c, { pages = {} }] of (host.cells ?? []).entries())
+      for (const sizeKb of Object.keys(pages))
+        if (!/^[1-9]\d*$/.test(sizeKb))
+          throw new ClusterFileError(`hosts[${i}].cells[${c}].pages.${sizeKb}`, 'is no size in KiB');
   });
   checkUnique(
     hosts.map((host) => host.id),

@@ -20,11 +20,23 @@ const whole = {
       status: 'enabled',
       state: 'up',
       az: 'z1',
+      traits: ['HW_CPU_X86_AVX2'],
+      cells: [{ dedicatedCpus: 4, sharedCpus: 4, memMb: 4096, pages: { 2048: 512 } }, { memMb: 4096 }],
     },
-    { id: 'b' },
+    { id: 'b', traits: ['HW_CPU_X86_AVX2'] },
   ],
   vms: [
-    { id: 'v', host: 'a', w: [0.3, 0.1], vcpus: 2, memMb: 512, resources: { CUSTOM_GPU: 1 }, pin: 'z1', costGib: 8 },
+    {
+      id: 'v',
+      host: 'a',
+      w: [0.3, 0.1],
+      vcpus: 2,
+      memMb: 512,
+      resources: { CUSTOM_GPU: 1 },
+      pin: 'z1',
+      costGib: 8,
+      cells: [{ hostCell: 1, dedicatedCpus: 1, sharedCpus: 1, memMb: 512, pageKb: 2048 }],
+    },
     { id: 'u', host: 'b', w: [0.1, 0.1] },
   ],
   groups: [{ id: 'g', policy: 'anti-affinity', vms: ['v', 'u'], maxServerPerHost: 2 }],
@@ -127,6 +139,9 @@ describe('a cluster file', () => {
     ['hosts.0.free', { MEMORY_MB: 5 }, 'hosts[0].free.MEMORY_MB is given by memFreeMb'],
     ['hosts.0.free', { CUSTOM_GPU: -1 }, 'hosts[0].free.CUSTOM_GPU must be at least 0'],
     ['vms.0.resources', { VCPU: 5 }, 'vms[0].resources.VCPU is given by vcpus'],
+    ['hosts.0.cells.0.pages', { big: 1 }, 'hosts[0].cells[0].pages.big is no size in KiB'],
+    ['hosts.0.cells.0.memMb', undefined, 'hosts[0].cells[0].memMb is missing'],
+    ['vms.0.cells.0.hostCell', -1, 'vms[0].cells[0].hostCell must be at least 0'],
     ['hosts.0.status', 'off', 'hosts[0].status must be one of enabled, disabled'],
     ['hosts.1.id', 'a', 'hosts[1].id repeats "a"'],
     ['vms.0.host', 'c', 'vms[0].host names "c", which is no host'],
@@ -232,5 +247,34 @@ describe('a plan for a cluster file', () => {
     const share = (thresholds: number[]) => planCluster(file({ thresholds }), { maxMigrations: 4 }).shareOfPossible;
     expect(share([0.6])).toBeNull();
     expect(share([0.5])).toBe(1);
+  });
+});
+
+describe('NUMA cells and CPUs of a cluster file', () => {
+  const cell = (dedicatedCpus: number) => ({ dedicatedCpus, memMb: 4096 });
+  const file = (more: object): unknown => ({
+    policies: ['cpu'],
+    weights: [1],
+    hosts: [
+      { id: 'a', traits: ['HW_CPU_X86_AVX2'], cells: [cell(8)] },
+      { id: 'b', traits: ['HW_CPU_X86_AVX2'], cells: [cell(2), cell(2)], ...more },
+    ],
+    vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.3], cells: [{ hostCell: 0, dedicatedCpus: 4, memMb: 1024 }] })),
+  });
+  const moves = (more: object, options: object = {}): number =>
+    planCluster(file(more), { maxMigrations: 5, ...options }).moves.length;
+
+  it('decide where VMs go', () => {
+    expect(moves({ cells: [cell(2), cell(4)] })).toBe(1);
+    expect(moves({})).toBe(0);
+    expect(moves({ cells: [cell(4)], traits: ['HW_CPU_X86_SSE42'] })).toBe(0);
+    expect(moves({ cells: [cell(4)], traits: ['HW_CPU_X86_SSE42'] }, { cpuCompatibility: 'ignore' })).toBe(1);
+  });
+
+  it('that are unknown take no VM that needs some, unless the caller allows it', () => {
+    const unknown = { cells: undefined };
+    const without = JSON.parse(JSON.stringify(file(unknown)));
+    expect(planCluster(without, { maxMigrations: 5 }).moves).toEqual([]);
+    expect(planCluster(without, { maxMigrations: 5, moveUnknownTopology: true }).moves).toHaveLength(1);
   });
 });

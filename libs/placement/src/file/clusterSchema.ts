@@ -42,6 +42,39 @@ const share = number(LARGEST, '');
 const amounts = (description: string) =>
   ({ type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: MOST }, description }) as const;
 
+const whole = (description: string) => ({ type: 'integer', minimum: 0, maximum: MOST, description }) as const;
+
+const hostCell = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['memMb'],
+  properties: {
+    dedicatedCpus: whole('CPUs that VMs may pin. Default: 0.'),
+    sharedCpus: whole('CPUs that VMs without pinned CPUs share. Default: 0.'),
+    memMb: whole('All its memory in MiB, the huge pages included.'),
+    pages: {
+      type: 'object',
+      additionalProperties: { type: 'integer', minimum: 0, maximum: MOST },
+      description: 'Number of huge pages, by their size in KiB. Default: none.',
+    },
+  },
+} as const satisfies FileSchema;
+
+const vmCell = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['memMb'],
+  properties: {
+    hostCell: whole(
+      'Position, from 0, of the cell of its host on which it is. Default: unknown; then it counts on every one.',
+    ),
+    dedicatedCpus: whole('CPUs that it pins. Default: 0.'),
+    sharedCpus: whole('Other CPUs. Default: 0.'),
+    memMb: whole('Memory in MiB.'),
+    pageKb: whole('Size of its huge pages in KiB. Default: ordinary memory.'),
+  },
+} as const satisfies FileSchema;
+
 const host = {
   type: 'object',
   additionalProperties: false,
@@ -66,6 +99,14 @@ const host = {
       ['up', 'down'],
       'A host that is down takes no VM and no part in the imbalance; its VMs stay. Default: up.',
     ),
+    cells: list(
+      hostCell,
+      'NUMA cells of the host. VMs with `cells` go only to hosts that have them, unless `engine.move_unknown_topology` is set.',
+    ),
+    traits: list(
+      text(''),
+      'Traits of the host. A VM moves only to hosts that have the `HW_CPU_*` traits of its host. Default: unknown.',
+    ),
     az: text('Availability zone. VMs stay in their zone with `engine.restrict_to_az` or a pin.'),
   },
 } as const satisfies FileSchema;
@@ -81,6 +122,7 @@ const vm = {
     vcpus: number(MOST, 'vCPUs that it claims. Default: 0.'),
     memMb: number(MOST, 'Memory that it claims, in MiB. Default: 0.'),
     resources: amounts('What it claims of other resource classes, by name.'),
+    cells: list(vmCell, 'NUMA cells that it needs. Default: none.'),
     pin: text('Availability zone that it is pinned to. Default: none.'),
     immovable: { type: 'boolean', description: 'It never moves. Default: false.' },
     hosts: list(text(''), 'Ids of the hosts that it may go to. Default: all hosts.'),
@@ -109,6 +151,13 @@ const group = {
 } as const satisfies FileSchema;
 
 /** A cluster with every field. Its plan moves `web-1` to `b`. */
+const CELLS = {
+  traits: ['HW_CPU_X86_AVX2'],
+  cells: [
+    { dedicatedCpus: 8, sharedCpus: 8, memMb: 65536, pages: { 1048576: 32 } },
+    { dedicatedCpus: 8, sharedCpus: 8, memMb: 65536 },
+  ],
+} as const;
 const EXAMPLE = {
   policies: ['cpu', 'memory'],
   weights: [2, 1],
@@ -118,13 +167,25 @@ const EXAMPLE = {
   hosts: [
     {
       ...{ id: 'a', score: [0.7, 0.5], size: [1, 1], memFreeMb: 8192, vcpusFree: 4, free: { VGPU: 1 } },
-      ...{ status: 'enabled', state: 'up', az: 'z1' },
+      ...{ status: 'enabled', state: 'up', az: 'z1', ...CELLS },
     },
-    { id: 'b', score: [0.3, 0.3], memFreeMb: 32768, vcpusFree: 16, free: { VGPU: 1 }, az: 'z1' },
-    { id: 'c', score: [0.5, 0.4], memFreeMb: 32768, vcpusFree: 16, az: 'z1' },
+    { id: 'b', score: [0.3, 0.3], memFreeMb: 32768, vcpusFree: 16, free: { VGPU: 1 }, az: 'z1', ...CELLS },
+    { id: 'c', score: [0.5, 0.4], memFreeMb: 32768, vcpusFree: 16, az: 'z1', traits: CELLS.traits },
   ],
   vms: [
-    { id: 'web-1', host: 'a', w: [0.2, 0.1], vcpus: 4, memMb: 8192, resources: { VGPU: 1 }, pin: 'z1', costGib: 9 },
+    {
+      ...{
+        id: 'web-1',
+        host: 'a',
+        w: [0.2, 0.1],
+        vcpus: 4,
+        memMb: 8192,
+        resources: { VGPU: 1 },
+        pin: 'z1',
+        costGib: 9,
+      },
+      cells: [{ hostCell: 0, dedicatedCpus: 2, sharedCpus: 2, memMb: 8192, pageKb: 1048576 }],
+    },
     { id: 'web-2', host: 'c', w: [0.2, 0.1], vcpus: 4, memMb: 8192, hosts: ['b', 'c'] },
     { id: 'db', host: 'a', w: [0.2, 0.2], vcpus: 8, memMb: 16384, immovable: true },
   ],
