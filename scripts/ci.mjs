@@ -4,7 +4,7 @@
 //   node scripts/ci.mjs [--nightly] [STAGE ...]     only those stages
 import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -169,6 +169,11 @@ const nightly = inOrder(
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
+  check('build of nats-server 2.14', [process.execPath, 'scripts/goTools.mjs', 'nats-server-2.14'], 25),
+  tests('nats-server 2.14', ['vitest', 'run', 'libs/eventlog'], 30, {
+    KRONOS_NIGHTLY: '1',
+    KRONOS_NATS_SERVER: join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos/gobin/nats-server-2.14'),
+  }),
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
   tests('release', ['installs'], 60, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
-// the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart).
-// Where a command cannot be built,
-// this script says why and exits with 0: the test that needs it skips itself with the same reason.
-//   node scripts/goTools.mjs [nats|docker-compose|helm|kubeconform ...]     default: all
+// the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart),
+// and a nats-server between the oldest and the newest that tests run on.
+// Where a command cannot be built, this script says why and exits with 0: the test that needs it skips itself with the same reason.
+//   node scripts/goTools.mjs [nats|docker-compose|helm|kubeconform|nats-server-2.14 ...]     default: all that .ci/run needs
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -16,6 +16,13 @@ const TOOLS = {
     command: 'cmd',
     version: 'v2.40.0',
     ldflags: '-X github.com/docker/compose/v2/internal.Version=v2.40.0',
+  },
+  'nats-server-2.14': {
+    module: 'github.com/nats-io/nats-server/v2',
+    command: '',
+    version: 'v2.14.3',
+    ldflags: '',
+    nightly: true,
   },
   helm: { module: 'helm.sh/helm/v3', command: 'cmd/helm', version: 'v3.19.0', ldflags: '' },
   kubeconform: { module: 'github.com/yannh/kubeconform', command: 'cmd/kubeconform', version: 'v0.7.0', ldflags: '' },
@@ -53,7 +60,8 @@ function build(name, { module, command, version, ldflags }) {
 
 const failure = ({ stdout, stderr, error }) => error?.message ?? (stderr.trim() || stdout.trim());
 
-const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(TOOLS);
+const everyday = Object.keys(TOOLS).filter((name) => !TOOLS[name].nightly);
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : everyday;
 mkdirSync(place, { recursive: true });
 for (const name of wanted) {
   const tool = TOOLS[name];
