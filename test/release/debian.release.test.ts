@@ -6,6 +6,7 @@ import { demoCloud, demoPolicies } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { architecture, makeRelease, root } from './files.ts';
 import { boot, debianTree, type Machine, noMachines } from './machine.ts';
+import { transcript } from './transcript.ts';
 
 const none = noMachines();
 if (none !== null) console.warn(`skipped: the Debian package is not installed; ${none}`);
@@ -46,6 +47,12 @@ describe.skipIf(none !== null)(
       return found.replaceAll('VERSION', version);
     };
     const put = (path: string, text: string) => writeFileSync(join(machine.directory, path), text);
+    const said = transcript();
+    const type = (start: string) => said.typed(command(start), () => machine.run(command(start)));
+    const edit = (path: string, text: string) => {
+      put(path, text);
+      said.wrote(`/${path}`, text);
+    };
 
     beforeAll(async () => {
       makeRelease(files, architecture);
@@ -61,7 +68,8 @@ describe.skipIf(none !== null)(
     });
 
     it('apt installs it, and nothing runs yet', async () => {
-      await machine.run(command('apt install').replace('apt install', 'apt-get install --yes'));
+      const install = command('apt install').replace('apt install', 'apt-get install --yes');
+      await said.typed(command('apt install'), () => machine.run(install));
       expect(await machine.run('kronos version')).toContain(`kronos ${version} `);
       expect(await machine.run('systemctl list-units --all --no-legend "kronos@*"')).toBe('');
       expect(await machine.run('dpkg --verify kronos')).toBe('');
@@ -75,22 +83,26 @@ describe.skipIf(none !== null)(
       );
       put('root/scorer.password', 'of the scorer');
       put('root/executor.secret', 'of the credential');
-      await machine.run(command('kronos keys'));
-      await machine.run(command('mkdir -p /etc/nats'));
-      await machine.run(command('cp scorer.password'));
-      put('etc/kronos/scorer.env', scorerEnv);
-      put('etc/kronos/executor.env', executorEnv);
+      await type('kronos keys');
+      await type('mkdir -p /etc/nats');
+      await type('cp scorer.password');
+      edit('etc/kronos/scorer.env', scorerEnv);
+      edit('etc/kronos/executor.env', executorEnv);
       const site = conf
         .replace('https://keystone.example.org:5000/v3', `http://127.0.0.1:${CLOUD_PORT}/identity/v3`)
         .replace('http://prometheus.example.org:9090', `http://127.0.0.1:${CLOUD_PORT}/prometheus`);
-      put('etc/kronos/kronos.conf', site);
-      put('etc/kronos/policies.yaml', demoPolicies);
-      await machine.run(command('systemctl start kronos-provision'));
-      const shown = await machine.run(command('export OS_NATS__NKEY_SEED_FILE'));
+      edit('etc/kronos/kronos.conf', site);
+      edit('etc/kronos/policies.yaml', demoPolicies);
+      await type('systemctl start kronos-provision');
+      const shown = await type('export OS_NATS__NKEY_SEED_FILE');
       expect(shown).toMatch(/general: planned \(\d+ moves, dry run\)/);
       expect(shown).toMatch(/dry run +The move lowers the combined imbalance/);
       expect(await machine.run('systemctl is-active kronos.target kronos@{scorer,planner,executor,ledger}')).toBe(
         'active\n'.repeat(5),
+      );
+      said.write(
+        'From an empty Debian to the first plan',
+        'KRONOS_TRANSCRIPT=docs/transcripts/debian.md npm run test:release -- debian',
       );
     });
 
