@@ -76,11 +76,17 @@ const cycles = (taken: readonly SnapshotTaken[], intervalSeconds: number): numbe
 describe('the cycle', () => {
   test('takes a snapshot as each cycle begins, named by the clock', async () => {
     const one = start({ intervalMs: 700 });
-    const taken = await bed.until('four cycles', (all) => cycles(all, 0.7).length >= 4);
+    // A busy machine may begin the observation after its cycle.
+    const begun = ({ data }: SnapshotTaken): number => Math.floor(Date.parse(data.observedFrom) / 700);
+    const taken = await bed.until(
+      'four cycles, one of them observed as it began',
+      (all) => cycles(all, 0.7).length >= 4 && all.some((each) => each.data.cycle === begun(each)),
+    );
     const numbers = cycles(taken, 0.7);
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
-    for (const { data, time, aggregate } of taken) {
-      expect(data.cycle).toBe(Math.floor(Date.parse(data.observedFrom) / 700));
+    for (const each of taken) {
+      const { data, time, aggregate } = each;
+      expect(data.cycle).toBeLessThanOrEqual(begun(each));
       expect(data.snapshotId).toBe(`${aggregate}-${data.cycle}`);
       expect(Date.parse(time)).toBeGreaterThanOrEqual(Date.parse(data.observedFrom));
     }
