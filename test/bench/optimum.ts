@@ -214,3 +214,49 @@ export async function optimum(
     forbidden.push(moves.length === budget ? moves : pairs);
   }
 }
+
+/** The lowest cost of moves after which no policy is above its target. Null: no moves reach the targets. `unknown`: not proven in the time. */
+export type LowestCost = number | null | 'unknown';
+
+/**
+ * The lowest cost, in GiB, of moves of any number after which no policy is above its target, with HiGHS: the constraints of {@link optimum}, with
+ * the targets as limits and the cost as the objective. The order of up to 8 moves counts.
+ *
+ * @param costs of a move of each VM, in GiB.
+ */
+export async function lowestCost(
+  file: ClusterFile,
+  { targets, costs }: { readonly targets: readonly number[]; readonly costs: readonly number[] },
+  timeLimitSeconds: number,
+  restrictToAz = false,
+): Promise<LowestCost> {
+  const started = performance.now();
+  const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const stays = home.map((h, v) => `- ${costs[v] ?? 0} x${v}_${h}`).join(' ');
+  let all = 0;
+  for (const cost of costs) all += cost;
+  const forbidden: (readonly (readonly [number, number])[])[] = [];
+  for (;;) {
+    if (solver === null || solved++ % 200 === 0) solver = load();
+    const highs = await solver;
+    const text = program(file, file.vms.length, restrictToAz, forbidden)
+      .replace(/^ obj:.*$/m, ` obj: ${stays}`)
+      .replace(/^ accept(\d+): (.*) <= .*$/gm, (_, p, spread) => ` accept${p}: ${spread} <= ${targets[Number(p)]}`);
+    const { Status, Columns, ObjectiveValue } = highs.solve(text, {
+      time_limit: Math.max(0, timeLimitSeconds - (performance.now() - started) / 1000),
+      mip_rel_gap: 0,
+      mip_abs_gap: 0.5,
+      output_flag: false,
+    });
+    if (Status === 'Infeasible') return null;
+    if (Status !== 'Optimal') return 'unknown';
+    const isOn = (v: number, h: number): boolean => {
+      const column = Columns[`x${v}_${h}`];
+      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
+    };
+    const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(v, h))] as const);
+    const moves = pairs.filter(([v, h]) => h !== home[v]);
+    if (moves.length > 8 || hasOrder(file, moves)) return all + ObjectiveValue;
+    forbidden.push(pairs);
+  }
+}

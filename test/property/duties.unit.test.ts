@@ -34,7 +34,7 @@ describe('what must be done', () => {
     const empty = { ...full, vms: { big: { host: 'old', w: { p: 0.3 } } } };
     const { plan, warnings, stuck } = decide(decideInput(empty));
     expect(plan?.steps).toHaveLength(1);
-    expect(warnings.map(({ code }) => code)).toEqual(['past-threshold']);
+    expect(warnings.map(({ code }) => code)).toEqual(['threshold-unreachable', 'past-threshold']);
     expect(stuck).toEqual([]);
   });
 

@@ -28,6 +28,7 @@ export function balance(state: State, carryOut: CarryOut): Passed {
   const { end, course } = found;
   state.endedBy = end;
   state.course = course;
+  draft.warnings.push(...found.unreachable);
   const against = options.forecast && draft.moves.length > kept ? foresee(state, kept, base) : null;
   if (against !== null) return { end: against };
   if (draft.moves.length > kept) return { moves: draft.moves.length - kept };

@@ -164,6 +164,7 @@ export const reasonMeanings = {
   'host-over-capacity': 'More is claimed on the host than its capacity, and no move relieves it.',
   'outside-pinned-zone': 'The VM is outside of the availability zone that it is pinned to, and no move brings it back.',
   'groups-contradict': 'Two groups contradict each other: no placement keeps both rules.',
+  'threshold-unreachable': 'The bound shows that no moves of any number reach the threshold of the policy.',
   'no-destination': 'No host takes the VM.',
   'budget-used': 'The budget of the cycle is used up.',
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',

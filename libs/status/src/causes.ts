@@ -390,6 +390,13 @@ export const causes = {
     apart: ['policy'],
     explains: [],
   },
+  'threshold-unreachable': {
+    severity: 'info',
+    remedy: 'Raise the threshold of the policy, or let the VMs move that the line names.',
+    section: 'threshold-unreachable',
+    apart: ['policy'],
+    explains: [],
+  },
   'policy-few-servers': {
     severity: 'info',
     remedy: 'Run the exporter of VMs on every host; `kronos advise` names the VMs without a value.',

@@ -1,4 +1,4 @@
-import { clause, failoverText, streamNames } from '@kronos/contracts';
+import { clause, failoverText, type Reason, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -197,11 +197,16 @@ function impossible(
       about: aggregate,
       text: failoverText(failover),
     });
-  for (const { code, text, detail } of warnings) {
-    const server = typeof detail?.server === 'string' ? { server: detail.server } : {};
-    found.push({ code: 'decision-warning', place: { aggregate, reason: code, ...server }, about: aggregate, text });
-  }
+  for (const warning of warnings) found.push(ofWarning(aggregate, warning));
   return found;
+}
+
+function ofWarning(aggregate: string, { code, text, detail }: Reason): Finding {
+  const { server, policy } = detail ?? {};
+  if (code === 'threshold-unreachable' && typeof policy === 'string')
+    return { code, place: { aggregate, policy }, about: aggregate, text };
+  const place = { aggregate, reason: code, ...(typeof server === 'string' ? { server } : {}) };
+  return { code: 'decision-warning', place, about: aggregate, text };
 }
 
 /** Waits that have a finding of their own. */

@@ -11,8 +11,9 @@ import {
 } from '@kronos/contracts';
 import { checkMove } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
+import { unreachableIn } from '../passes/search/unreachable.ts';
 import { meaningOf, type ReasonCode } from '../reasons.ts';
-import { emptyMemory } from '../snapshot/memory.ts';
+import { decisionMs, emptyMemory } from '../snapshot/memory.ts';
 import { observe } from '../snapshot/observe.ts';
 
 /** The history of one policy in a range of the log. */
@@ -234,7 +235,8 @@ const LEAST_OBSERVED_MS = 24 * 3_600_000;
 /** A policy that is above its threshold for this share of the time counts as always above it. */
 const ALWAYS = 0.95;
 
-function thresholds({ snapshot, history }: AdviceInput): Advice[] {
+function thresholds(input: AdviceInput): Advice[] {
+  const { snapshot, history } = input;
   const { observedMs } = history;
   if (observedMs < LEAST_OBSERVED_MS) return [];
   const inForce = new Map(enabled(snapshot).map(({ name, threshold }) => [name, threshold]));
@@ -260,10 +262,19 @@ function thresholds({ snapshot, history }: AdviceInput): Advice[] {
         text: `The imbalance of ${policy} was above its threshold ${figure(threshold)} for ${percent(aboveMs / observedMs)} of the time`,
         remedy: inReach
           ? 'The plans would hold it below: release them (dry_run, approval), or see kronos report for the moves that failed.'
-          : `No plan reached it: raise the threshold, or see kronos explain cycle for what prevents moves.`,
+          : (outOfReach(input, policy) ??
+            'No plan reached it: raise the threshold, or see kronos explain cycle for what prevents moves.'),
       },
     ];
   });
+}
+
+/** The words of the bound when no moves reach the threshold; null when some may. */
+function outOfReach({ snapshot, memory, options }: AdviceInput, policy: string): string | null {
+  const now = decisionMs(snapshot, memory);
+  const { cluster } = observe(snapshot, memory, completeEngineOptions(options), now);
+  const text = unreachableIn(cluster).find(({ detail }) => detail?.policy === policy)?.text;
+  return text === undefined ? null : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 function takenBack({ history, options }: AdviceInput): Advice[] {

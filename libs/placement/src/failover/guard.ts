@@ -41,11 +41,13 @@ export const keepingRoom =
 
 /** What is left when no run of the pass kept the room with all of its moves. */
 function held(state: State, passed: ReturnType<Pass>, best: readonly Move[], mark: number): ReturnType<Pass> {
-  const { draft } = state;
+  const { draft, options } = state;
   if (draft.held.size === 0 || draft.moves.length > mark) return passed;
   for (const { vm, to, phase, why, repairs, parking } of best) draft.apply(vm, to, phase, why, repairs, parking);
   state.drains = [];
-  if (best.length > 0) return { moves: best.length };
+  // Without the others, these may have another order.
+  if (best.length > 0 && sorted(draft, mark, options.failoverHosts).taking.length > 0) draft.rollback(mark);
+  if (draft.moves.length > mark) return { moves: best.length };
   return 'end' in passed ? { end: reasonOf('failover-room') } : { moves: 0 };
 }
 
@@ -76,6 +78,7 @@ function sorted(
   const { order } = arrange(cluster, moves);
   const kept: Move[] = [];
   const taking: number[] = [];
+  const skipped: number[] = [];
   const place = Int32Array.from(cluster.vmHost);
   const amounts = new Room(cluster, true);
   const checker = new Checker(place, amounts);
@@ -88,14 +91,18 @@ function sorted(
     const move = item(moves, i);
     const { vm, from, to, repairs } = move;
     // A move that was left out may have made room for this one, or was its first half.
-    if (int(place, vm) !== from || checker.refusal(vm, to, repairs) !== 0) continue;
+    if (int(place, vm) !== from || checker.refusal(vm, to, repairs) !== 0) {
+      skipped.push(vm);
+      continue;
+    }
     if (tries(room, vm, to, gaps)) {
       amounts.move(vm, from, to);
       place[vm] = to;
       kept.push(move);
     } else taking.push(vm);
   }
-  return { kept, taking };
+  // Where nothing was left out, a move that was skipped is one that nobody has checked.
+  return { kept, taking: taking.length > 0 ? taking : skipped };
 }
 
 /** Makes the move if no failure then strands more VMs. */

@@ -20,7 +20,7 @@ import { type Drain, pack } from '../passes/pack.ts';
 import { restore } from '../passes/restore.ts';
 import { type CarryOut, inTurn } from '../passes/search/runs.ts';
 import type { SearchEnd } from '../passes/search/search.ts';
-import { type FoundCourse, type Spread, spread } from '../passes/spread.ts';
+import { type FoundCourse, nothingSaid, type Spread, spread } from '../passes/spread.ts';
 import { complete, quality } from '../plan/plan.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { checkForm, checkUnique, clusterFileSchema } from './clusterSchema.ts';
@@ -153,7 +153,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
   const settings: CompleteEngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
-  let found: Spread = { end: 'done', course: null, proven: false, withheld: null };
+  let found: Spread = nothingSaid;
   if (settings.evacuateDisabledHosts) evacuate(draft, settings);
   restore(draft, settings);
   enforceAffinity(draft, settings);

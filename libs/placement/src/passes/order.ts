@@ -31,8 +31,37 @@ type Account = {
 
 type Payment = { readonly account: Account; readonly base: number; readonly parts: [credit: number, amount: number][] };
 
-/** Arranges the moves. Two moves of one VM are the halves of a parking move and stay in their order. */
+/** Sequences in which the moves are tried while some have no place: those that had none come first in the next one. */
+const MOST_TRIES = 24;
+/** The same, in moves of all sequences: plans with many moves get fewer. */
+const MOST_TRIED = 1200;
+
+/**
+ * Arranges the moves. Two moves of one VM are the halves of a parking move and stay in their order. The amount that a departure frees is paid
+ * to the first move that asks for it, so other sequences are tried while some move has no place.
+ */
 export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
+  let sequence = moves.map((_, i) => i);
+  let best = arrangeIn(cluster, moves, sequence, true);
+  let last = best;
+  const tries = Math.min(MOST_TRIES, Math.floor(MOST_TRIED / Math.max(1, moves.length)));
+  for (let n = 0; n < tries && best.blocked.length > 0; n++) {
+    const late = new Set(last.blocked);
+    sequence = [...last.blocked, ...sequence.filter((i) => !late.has(i))];
+    last = arrangeIn(cluster, moves, sequence, n % 2 === 1);
+    if (last.blocked.length < best.blocked.length) best = last;
+    if (last.blocked.length === 0) break;
+  }
+  return best;
+}
+
+/** @param freeFirst moves that need no departure come before all others. */
+function arrangeIn(
+  cluster: Cluster,
+  moves: readonly Move[],
+  sequence: readonly number[],
+  freeFirst: boolean,
+): Arrangement {
   const accounts = new Accounts(cluster);
   const dependsOn: number[][] = moves.map(() => []);
   const order: number[] = [];
@@ -41,7 +70,7 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
   moves.forEach((move, i) => {
     if (!firstOfVm.has(move.vm)) firstOfVm.set(move.vm, i);
   });
-  let waiting = moves.map((_, i) => i);
+  let waiting = [...sequence];
 
   const tryPlace = (i: number, free: boolean): boolean => {
     const move = moves[i];
@@ -61,7 +90,7 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
   };
 
   // First the moves that need no departure; then, one at a time, those that need one.
-  waiting = waiting.filter((i) => !tryPlace(i, true));
+  if (freeFirst) waiting = waiting.filter((i) => !tryPlace(i, true));
   for (let progress = true; progress && waiting.length > 0; ) {
     progress = false;
     const rest: number[] = [];

@@ -1,4 +1,4 @@
-import type { CompleteEngineOptions } from '@kronos/contracts';
+import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
@@ -40,12 +40,12 @@ export function spread(
 ): Spread {
   if (options.planner === 'greedy') {
     for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
-    return { end: draft.budget === 0 ? 'budget' : 'done', course: null, proven: false, withheld: null };
+    return { ...nothingSaid, end: draft.budget === 0 ? 'budget' : 'done' };
   }
   const found = settled(draft, fullBudget, options, carryOut);
-  const { field, solution, end, course, proven } = found;
+  const { field, solution, end, course, proven, unreachable } = found;
   const withheld = withheldOf(found, options.noise);
-  if (withheld !== null) return { end, course: null, proven, withheld };
+  if (withheld !== null) return { end, course: null, proven, withheld, unreachable };
   const lowers = solution.combined < combinedOf(field.cluster, field.imbalance) - EPSILON;
   const why = course === null || lowers ? 'lowers-imbalance' : 'part-of-course';
   for (let v = 0; v < field.V; v++) {
@@ -55,7 +55,7 @@ export function spread(
     if (third !== undefined) draft.apply(v, third, 'spread', 'parks-vm', NO_REPAIR, true);
     draft.apply(v, to, 'spread', why);
   }
-  return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null };
+  return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null, unreachable };
 }
 
 /** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
@@ -76,7 +76,12 @@ export type Spread = {
   readonly proven: boolean;
   /** A plan that is not made, because its gain may be noise: the gain must exceed `least`. Null: there is none. */
   readonly withheld: { readonly moves: number; readonly gain: number; readonly least: number } | null;
+  /** The thresholds that no moves of any number reach. Greedy does not look for them. */
+  readonly unreachable: readonly Reason[];
 };
+
+/** Before a search, and after greedy. */
+export const nothingSaid: Spread = { end: 'done', course: null, proven: false, withheld: null, unreachable: [] };
 
 export type FoundCourse = Pick<Solution, 'moves' | 'cost' | 'combined'> & {
   readonly reaches: boolean;

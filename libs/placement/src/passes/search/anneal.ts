@@ -32,8 +32,16 @@ export const SAMPLES = 100;
 /** First and last temperature, in units of the effect of a typical change. */
 const HOT = 0.08;
 const COLD = 0.002;
-/** Penalty for an excess over a target in a search for the lowest cost, in average moves: for any excess, and per typical change. */
-const EXCESS = 2;
+/** Penalties for an excess over a target in a search for the lowest cost, in average moves: for any excess, and per typical change. */
+const EXCESS = { any: 0.3, perChange: 2 };
+
+/** The average cost of the moves so far; of any move when there are none. */
+function costOfMove({ costs, vmsOf }: Field, { cost, count }: Walk): number {
+  if (count > 0) return cost / count;
+  let all = 0;
+  for (const v of vmsOf) all += float(costs, v);
+  return all / vmsOf.length;
+}
 
 /**
  * Simulated annealing on the real measure. Half of the proposals change a policy's highest or lowest host. Returns the best placement of
@@ -78,7 +86,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     if (aim === 'lowest') return combined + unacceptable;
     if (aim === 'targets') return over + Math.max(0, penalty) + unacceptable;
     const excess = over + Math.max(0, penalty);
-    return walk.costAfter() / unit + (reached ? 0 : EXCESS * ofMove + excess / excessUnit + unacceptable);
+    return walk.costAfter() / unit + (reached ? 0 : EXCESS.any * ofMove + excess / excessUnit + unacceptable);
   };
   // Temperatures are derived from the effect of single changes on the combined imbalance, or on the cost.
   walk.reset();
@@ -95,10 +103,8 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   const hot = Math.max(2 * COLD, HOT * settings.heat);
   let typical = changes[changes.length >> 1] ?? 1;
   if (aim === 'cheapest') {
-    let all = 0;
-    for (const v of field.vmsOf) all += float(field.costs, v);
-    ofMove = all / field.vmsOf.length / unit;
-    excessUnit = typical / (EXCESS * ofMove);
+    ofMove = costOfMove(field, walk) / unit;
+    excessUnit = typical / (EXCESS.perChange * ofMove);
     typical = ofMove;
   }
   const cooling = (COLD / hot) ** (1 / settings.steps);

@@ -21,6 +21,25 @@ export function bandsOf(field: Field, widths: Float64Array): Band[] {
   return [least, fewest, ...aside].map(at);
 }
 
+/** Bands of a round of the last search for the lowest cost. */
+const IN_ROUND = 4;
+/** They are at most this many widths from the band with the least load to move. */
+const FARTHEST = 0.5;
+/** Multiples of it, without their whole parts, fill the range evenly. */
+const GOLDEN = 0.618_033_988_749_895;
+
+/** More bands of these widths around the one with the least load to move, others in each round. */
+export function furtherBands(field: Field, widths: Float64Array, round: number): Band[] {
+  const least = widths.map((width, p) => leastLoad(field, p, width));
+  return Array.from({ length: IN_ROUND }, (_, i) => {
+    const high = least.map((end, p) => {
+      const part = ((IN_ROUND * round + i + 1) * (p + 1) * GOLDEN) % 1;
+      return end + FARTHEST * (2 * part - 1) * float(widths, p);
+    });
+    return { low: high.map((end, p) => end - float(widths, p)), high };
+  });
+}
+
 const STEPS = 60;
 
 /** The upper end of the band for which the least load has to move, part by part. */

@@ -46,16 +46,14 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
   const { H, V, P, copyGib, policies } = cluster;
   const willing = new Uint8Array(V);
   for (let v = 0; v < V; v++) willing[v] = draft.movable(v) ? 1 : 0;
-  // At most one member of an affinity group may move: a second move would separate the group again.
+  // A member of an affinity group may join the others. Of a pair either one may: where one has moved, the constraint keeps the other.
   for (const group of cluster.groups) {
     if (!group.affine || !group.strict) continue;
     const hosts = new Set(group.members.map((v) => int(place, v)));
     if (!group.hard && group.members.length === 1) continue;
-    let kept = false;
     for (const v of group.members) {
       const apart = group.members.every((other) => other === v || place[other] !== place[v]);
-      if (hosts.size === 2 && apart && !kept && willing[v] === 1) kept = true;
-      else willing[v] = 0;
+      if (hosts.size !== 2 || !apart) willing[v] = 0;
     }
   }
   const parts = partsOf(cluster, place, willing);

@@ -47,7 +47,12 @@ export function carriedOut({ field, start, departuresFree, finish, band, ...sett
   const room = () => field.room.copy(departuresFree);
   if (band !== undefined) {
     const { seed, steps } = settings;
-    return { ...settle(field, start, room(), { band, seed, steps, refusals }), refused: refusals.counts };
+    const found = settle(field, start, room(), { band, seed, steps, refusals });
+    if (finish === null) return { ...found, refused: refusals.counts };
+    // The band may be beside the one that costs least.
+    const real = anneal(field, found.place, room(), { ...finish, budget: field.budget, seed, refusals });
+    const place = compare(judge(field, real.place), judge(field, found.place)) < 0 ? real.place : found.place;
+    return { place, steps: found.steps + real.steps, tight: found.tight || real.tight, refused: refusals.counts };
   }
   const found = level(field, start, room(), { ...settings, refusals });
   if (finish === null) return { ...found, refused: refusals.counts };

@@ -1,10 +1,11 @@
+import type { Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../../base/array.ts';
 import { allWithin, imbalances } from '../../cluster/measure.ts';
 import type { Draft } from '../draft.ts';
 import { greedy } from '../greedy.ts';
 import { type Aim, type Annealed, anneal, SAMPLES } from './anneal.ts';
-import { bandsOf } from './bands.ts';
+import { type Band, bandsOf, furtherBands } from './bands.ts';
 import { type Bound, bound } from './bound.ts';
 import { type Exhausted, exhaust, mayExhaust, placementsWithin } from './exhaustive.ts';
 import { fewestMoves } from './fewest.ts';
@@ -18,6 +19,7 @@ import { type CarryOut, type LevelFound, type LevelRun, stepsOf } from './runs.t
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
 import { compare, judge, type Solution } from './solution.ts';
+import { unreachableThresholds } from './unreachable.ts';
 
 export type SearchSettings = {
   readonly minGain: number;
@@ -53,6 +55,8 @@ export type Found = {
   readonly work: number;
   /** The bound shows that no moves of any number gain `minGain`. */
   readonly proven: boolean;
+  /** The thresholds that no moves of any number reach. */
+  readonly unreachable: readonly Reason[];
 };
 
 /** Cost of one proposal of the local search, in candidates of the guides. */
@@ -158,9 +162,11 @@ class Search {
     }
     const { part, course } = this.#onCourse();
     const work = this.#work;
-    if (part !== null) return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false };
-    const end = this.#end();
-    return { field, solution: this.#best, course, bests: this.#bests, end, work, proven: this.#isHopeless() };
+    if (part !== null)
+      return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false, unreachable: [] };
+    const [end, proven] = [this.#end(), this.#isHopeless()];
+    const unreachable = this.#best.within ? [] : unreachableThresholds(field, this.#boundOfAll);
+    return { field, solution: this.#best, course, bests: this.#bests, end, work, proven, unreachable };
   }
 
   /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
@@ -175,23 +181,32 @@ class Search {
    * Looks for the cheapest moves of any number that reach every target, in rounds of runs of one length. A course that fits the budget is a
    * plan.
    */
-  #seekCourse(lengths: readonly number[], whole = this.#whole): void {
+  #seekCourse(lengths: readonly number[]): void {
+    const whole = this.#whole;
     const bands = bandsOf(whole, whole.targets);
     for (const steps of lengths) {
-      const runs = bands.map((band) => {
-        const seed = this.#nextSeed++;
-        const departuresFree = this.#tight && seed % 2 === 0;
-        const start = whole.home;
-        return { field: whole, start, steps, seed, course: COURSES.short, departuresFree, band, finish: null };
-      });
-      for (const { place } of this.#found(runs)) this.#offerCourse(whole, place);
+      for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(whole, place);
       // Where long rounds find a course, short ones find one, too.
       if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) return;
     }
   }
 
+  #bandRuns(field: Field, bands: readonly Band[], steps: number): LevelRun[] {
+    return bands.map((band) => {
+      const seed = this.#nextSeed++;
+      const departuresFree = this.#tight && seed % 2 === 0;
+      const start = field.home;
+      return { field, start, steps, seed, course: COURSES.short, departuresFree, band, finish: null };
+    });
+  }
+
   #offerCourse(whole: Field, place: Int32Array): void {
-    if (!this.#isBetterCourse(judge(whole, place))) return;
+    const found = judge(whole, place);
+    if (!this.#isBetterCourse(found)) {
+      // It may have fewer moves than a cheaper course that the budget does not hold.
+      if (found.reached && found.moves <= this.#field.budget) this.#offerOrdered(place);
+      return;
+    }
     const ordered = this.#ordered(place);
     if (ordered === null) return;
     const solution = pruned(whole, judge(whole, ordered.place, ordered.parked), 0, (rest) => {
@@ -272,7 +287,9 @@ class Search {
     if (this.#best.reached) {
       const cheapest = this.#leastCost(least);
       this.#fewer(least);
-      this.#cheapest(() => this.#best.cost <= cheapest + EPSILON);
+      const enough = (): boolean => this.#best.cost <= cheapest + EPSILON;
+      this.#cheapest(enough);
+      this.#cheaper(enough);
     }
   }
 
@@ -329,6 +346,27 @@ class Search {
       const place = Int32Array.from(home);
       for (let i = 0; i < moves; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
       this.#offer(place);
+    }
+  }
+
+  /**
+   * The targets at the lowest cost: rounds of runs from home in bands of other positions, each with a run on the real measure, until rounds
+   * find nothing cheaper or no work is left.
+   */
+  #cheaper(enough: () => boolean): void {
+    const steps = cheaperRun(this.#field);
+    const finish = { aim: 'cheapest', steps: CHEAPER.finish * steps, heat: CHEAPER.heat } as const;
+    let useless = 0;
+    for (let round = 0; !enough() && useless < CHEAPER.patience; round++) {
+      const before = this.#best;
+      // Where the course has more moves than the budget, runs are held to the budget.
+      const fits = this.#course !== null && this.#course.moves <= this.#field.budget;
+      const field = fits ? this.#whole : this.#field;
+      const bands = furtherBands(field, field.targets, round);
+      const runs = this.#bandRuns(field, bands, steps).map((run) => ({ ...run, finish }));
+      for (const { place } of this.#found(runs)) this.#offerCourse(this.#whole, place);
+      if (this.#cut) return;
+      useless = this.#best === before ? useless + 1 : 0;
     }
   }
 
@@ -536,6 +574,12 @@ const mostWholeRuns = ({ vmsOf }: Field): number => Math.max(6, Math.min(20, Mat
 
 /** Proposals of a whole run in the other searches, and for parts. More proposals rarely find more. */
 const wholeRunElsewhere = (field: Field): number => runOf(2000, field);
+
+/** The last search for the lowest cost: length of the runs on the real measure, in runs from home; their heat; rounds without a result. */
+const CHEAPER = { finish: 2, heat: 3, patience: 2 };
+
+/** Proposals of a run from home of the last search for the lowest cost. */
+const cheaperRun = (field: Field): number => Math.min(200_000, runOf(1000, field));
 
 /** With fewer proposals, a long run from home does not reach what guides found. */
 const leastFromHome = ({ vmsOf, budget }: Field): number =>
