@@ -282,6 +282,13 @@ const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggre
 
 const plans = (cycles: readonly WhatIfCycle[]) => cycles.filter((cycle) => cycle.simulated.decision.plan !== null);
 
+it('a what-if has ended the moves of each plan before it makes the next: each has the whole budget', async () => {
+  const made = plans(await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }));
+  expect(made.length).toBeGreaterThan(1);
+  const budgets = made.map(({ simulated }) => simulated.decision.plan?.budget);
+  expect(new Set(budgets)).toEqual(new Set([budgets[0]]));
+});
+
 describe('threads', () => {
   /** More decisions than the thread of the caller runs by itself. */
   const long = hours(1.5);

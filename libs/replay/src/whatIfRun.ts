@@ -98,6 +98,8 @@ export const CARRIED: ReadonlySet<string> = new Set([
 export const MOVES: ReadonlySet<string> = new Set(['migration.started', 'migration.completed', 'migration.failed']);
 
 const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVersion };
+/** Only an executor ends a move that was started: by anyone else it would stay in flight, and use the budget for ever. */
+const executor: Actor = { ...by, service: 'executor' };
 
 /** A digest that nothing is compared with. */
 const NOT_COMPARED = '';
@@ -323,6 +325,7 @@ class OwnLog {
     };
     this.add({
       ...this.envelope(aggregate, messageId.started(step.taskId, attempt), planId, atMs),
+      by: executor,
       type: 'migration.started',
       data: {
         ...about,
@@ -335,6 +338,7 @@ class OwnLog {
     });
     this.add({
       ...this.envelope(aggregate, messageId.ended(step.taskId, attempt), planId, atMs),
+      by: executor,
       type: 'migration.completed',
       data: { ...about, outcome: 'migrated', host: step.to, retries: attempt - 1, nova: null, warnings: [] },
     });
