@@ -83,11 +83,14 @@ function relative(time) {
 export const when = (time) =>
   time === null ? '' : html`<time datetime=${time} title=${clockTime(time)}>${relative(time)}</time>`;
 
+/** A browser may not allow it: the id is in the button's title, too. */
+const copy = (text) => navigator.clipboard?.writeText(text).catch(() => undefined);
+
 /** A name for people, with its uuid to copy. */
 export const named = (name, id, href) => html`
   ${href === undefined ? name : html`<a href=${href}>${name}</a>`}
   <button class="copy" type="button" title=${id} aria-label=${`Copy the id of ${name}`}
-    @click=${() => navigator.clipboard?.writeText(id)}>id</button>`;
+    @click=${() => copy(id)}>id</button>`;
 
 /** `columns`: heading, cell of a row, and its class. */
 export function table(caption, columns, rows, empty) {
