@@ -7,14 +7,10 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Debian's name of this machine's architecture. */
 export const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
-/**
- * Makes the files of a release in a directory; with KRONOS_RELEASE, a directory that has them, takes those.
- *
- * @param fresh makes them also then
- */
-export function makeRelease(directory: string, architectures: string, fresh = false): void {
+/** Makes the files of a release in a directory; with KRONOS_RELEASE, a directory that has them, takes those. */
+export function makeRelease(directory: string, architectures: string): void {
   const made = process.env.KRONOS_RELEASE;
-  if (made !== undefined && !fresh) {
+  if (made !== undefined) {
     cpSync(made, directory, { recursive: true });
     return;
   }
