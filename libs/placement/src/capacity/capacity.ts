@@ -78,6 +78,9 @@ function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
 const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObservation> =>
   new Map(hosts.map((host) => [host.name, host]));
 
+/** A look at a move for room takes as long as this many of the search for balance. */
+const WORK_OF_ONE = 10;
+
 /** What room is made for, and how. */
 export type RoomOptions = Pick<CompleteEngineOptions, 'searchWorkLimit' | 'moveOverheadGib'> & {
   /** Moves of the plan, at most. Absent: any number. */
@@ -109,7 +112,7 @@ export function makeRoom(
   });
   const start = { shape, wanted, now, hosts };
   if (now >= wanted) return { fit: { ...start, moves: [], costGib: 0, after: now, proven: true }, moves: [] };
-  const limits = { work: searchWorkLimit, moves: maxMoves ?? Number.POSITIVE_INFINITY };
+  const limits = { work: searchWorkLimit / WORK_OF_ONE, moves: maxMoves ?? Number.POSITIVE_INFINITY };
   const { steps, after, proven } = new RoomMaker(cluster, slots, limits).run(wanted, now);
   const moves = steps.map(({ vm, from, to }) => ({
     serverId: item(cluster.vmIds, vm),

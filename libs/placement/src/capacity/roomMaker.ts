@@ -39,12 +39,15 @@ export class RoomMaker {
   readonly #slots: Slots;
   readonly #limits: Limits;
   readonly #flow: Flow;
+  /** A look at one move sums over the hosts. */
+  readonly #costOfOne: number;
   #work = 0;
 
   constructor(cluster: Cluster, slots: Slots, limits: Limits) {
     this.#cluster = cluster;
     this.#slots = slots;
     this.#limits = limits;
+    this.#costOfOne = 1 + cluster.H / 8;
     this.#flow = new Flow(cluster, slots);
   }
 
@@ -116,7 +119,7 @@ export class RoomMaker {
     const limit = this.#work + this.#limits.work * EXACT_SHARE;
     const most = Math.min(known === null ? this.#cluster.V : known.length - 1, this.#limits.moves);
     for (let depth = 1; depth <= most; depth++)
-      for (const chosen of exchanges(gains, spare, more, depth)) {
+      for (const chosen of exchanges({ gains, spare, more, moves: depth, may: this.#until(limit) })) {
         if (this.#work >= limit) return { steps: null, proven: false };
         const before = this.#work;
         const found = this.#search(chosen, depth, limit - before);
@@ -159,7 +162,8 @@ export class RoomMaker {
     const gains = this.#flow.gains(Math.min(missing, 2));
     shuffle(gains, random);
     let tried = 0;
-    for (const chosen of choices(gains, missing, fewer)) {
+    const may = this.#until(Math.min(this.#limits.work, this.#work + MOST_OF_ONE));
+    for (const chosen of choices({ gains, more: missing, moves: fewer, may })) {
       if (tried++ > 12 || this.#work >= this.#limits.work) break;
       const found = this.#search(chosen, fewer, MOST_OF_ONE / 4);
       if (found !== null) return found;
@@ -167,9 +171,15 @@ export class RoomMaker {
     return null;
   }
 
+  /** Counts one unit of work with each call; false from a limit on. */
+  #until(limit: number): () => boolean {
+    return () => ++this.#work < limit;
+  }
+
   /** The steps so far and at most `depth` more, after which each host has what is asked of it; the state is as before when null. */
   #search(gains: readonly Gain[], depth: number, work: number): readonly Step[] | null {
     const flow = this.#flow;
+    this.#work += this.#cluster.H;
     for (const { host, more } of gains) flow.ask(host, more);
     const limit = this.#work + work;
     let found: readonly Step[] | null = null;
@@ -199,7 +209,7 @@ export class RoomMaker {
     const found: { vm: number; to: number; least: number; gap: number }[] = [];
     for (const vm of flow.mayLeave(host))
       for (const to of flow.destinations) {
-        this.#work += 1;
+        this.#work += this.#costOfOne;
         if (to === host || !flow.lawful(vm, to)) continue;
         const { least, gap } = flow.preview(vm, to);
         if (least <= left - 1) found.push({ vm, to, least, gap });
@@ -260,20 +270,24 @@ const MOST_GIVEN_UP = 2;
  * The ways to get so many slots from hosts for which so many moves may be enough: one gain of each host at most, and slots of today that are
  * given up, at most two.
  */
-function* exchanges(
-  gains: readonly Gain[],
-  spare: readonly number[],
-  more: number,
-  moves: number,
-): Generator<readonly Gain[]> {
-  yield* choices(gains, more, moves);
+function* exchanges(asked: Asked & { readonly spare: readonly number[] }): Generator<readonly Gain[]> {
+  const { spare, more } = asked;
+  yield* choices(asked);
   for (let given = 1; given <= Math.min(MOST_GIVEN_UP, spare.length); given++)
-    for (const chosen of choices(gains, more + given, moves)) {
+    for (const chosen of choices({ ...asked, more: more + given })) {
       const others = spare.filter((host) => chosen.every((gain) => gain.host !== host));
       for (const hosts of subsets(others, given))
         yield [...chosen, ...hosts.map((host) => ({ host, more: -1, least: 0 }))];
     }
 }
+
+/** The slots to get and the moves for them, at most. `may`: false once no more work may be done. */
+type Asked = {
+  readonly gains: readonly Gain[];
+  readonly more: number;
+  readonly moves: number;
+  readonly may: () => boolean;
+};
 
 function subsets(of: readonly number[], size: number): readonly (readonly number[])[] {
   if (size === 0) return [[]];
@@ -281,13 +295,13 @@ function subsets(of: readonly number[], size: number): readonly (readonly number
 }
 
 /** The ways to get so many slots from hosts, one gain of each at most, for which so many moves may be enough. */
-function* choices(gains: readonly Gain[], more: number, moves: number): Generator<readonly Gain[]> {
+function* choices({ gains, more, moves, may }: Asked): Generator<readonly Gain[]> {
   function* from(i: number, missing: number, left: number): Generator<readonly Gain[]> {
     if (missing === 0) {
       yield [];
       return;
     }
-    for (let at = i; at < gains.length; at++) {
+    for (let at = i; at < gains.length && may(); at++) {
       const gain = item(gains, at);
       if (gain.more > missing || gain.least > left) continue;
       let next = at + 1;
