@@ -8,6 +8,7 @@ export { type Advice, advise, type NovaSettings, type PastMove } from './explain
 export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
 export { type Explanation, explain } from './explain/explain.ts';
 export type { ByPolicy, DestinationVerdict } from './explain/explanation.ts';
+export { generationsOf } from './explain/generations.ts';
 export { observed, pictureOf, policyRanges, rounded, valuesOfHost } from './explain/picture.ts';
 export {
   type ClusterFile,

@@ -9,7 +9,7 @@ import {
   some,
   UNASSIGNED,
 } from '@kronos/contracts';
-import { emptyMemory, meaningOf, observe, type ReasonCode } from '@kronos/placement';
+import { emptyMemory, generationsOf, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
@@ -49,7 +49,7 @@ export function judgeAggregate(
     ...counts.map(
       ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${meaningOf(code)} (${code})`,
     ),
-    ...hostLines(hostGrounds),
+    ...hostLines(hostGrounds).concat(hardwareLines(snapshot, options)),
     ...snapshot.scores.policies.flatMap(({ policy, sizes }) =>
       sizes === undefined ? [] : [`policy ${policy}: ${sizesText(sizes)}${sizes.named ? '' : `. ${SIZES_REMEDY}`}`],
     ),
@@ -88,6 +88,22 @@ export function judgeAggregate(
   if (unseen > cluster.V / 2)
     return end('warning', 'few-profiles', 'Most VMs have no sample. Check vm_profile_query and the exporter.');
   return end('ok', 'aggregate');
+}
+
+const HARDWARE_NOTES = new Set(['host-cells-unknown', 'host-cells-unread', 'server-cells-unread']);
+
+/** What is unknown of NUMA cells, and the generations of CPUs between which VMs move one way only. */
+function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: EngineOptions): string[] {
+  const cells = snapshot.notes.flatMap(({ code, text }) => (HARDWARE_NOTES.has(code) ? [text] : []));
+  const generations = cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot);
+  return [
+    ...cells,
+    ...generations.flatMap(({ traits, hosts, servers, closed }) => {
+      if (closed === 0) return [];
+      const what = traits === null ? 'unknown CPU traits' : `CPU traits that others lack (${some(traits)})`;
+      return [`${some(hosts)}: ${what}; ${servers} VMs on them may not move to ${closed} other hosts (cpu-traits)`];
+    }),
+  ];
 }
 
 /** One finding per policy whose VMs do not add up to their hosts. */
