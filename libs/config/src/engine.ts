@@ -37,6 +37,8 @@ export const engineFields = {
   cpuCompatibility: 'nova.cpu_compatibility',
   requireAllPolicies: 'engine.require_all_policies',
   failoverHosts: 'engine.failover_hosts',
+  foreignMoves: 'engine.foreign_moves',
+  foreignWaitSeconds: 'engine.foreign_wait',
   packHeadroomHosts: 'engine.pack_headroom_hosts',
   packReachCycles: 'engine.pack_reach_cycles',
   allowParking: 'engine.allow_parking',

@@ -50,6 +50,9 @@ export const engineOptionsSchema = z.object({
   cpuCompatibility: z.enum(['traits', 'ignore']).optional(),
   /** The servers of this many hosts that fail must have room on the others, by capacity and hard rules. */
   failoverHosts: z.int().min(0).optional(),
+  /** wait: nothing is balanced for `foreignWaitSeconds` after a move of others that undoes or repeats one of Kronos. */
+  foreignMoves: z.enum(['wait', 'ignore']).optional(),
+  foreignWaitSeconds: z.number().min(0).optional(),
   requireAllPolicies: z.boolean(),
   packHeadroomHosts: z.int().min(0),
   packReachCycles: z.int().min(1),
@@ -124,6 +127,8 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   moveUnknownTopology: false,
   cpuCompatibility: 'traits',
   failoverHosts: 0,
+  foreignMoves: 'wait',
+  foreignWaitSeconds: 3600,
   requireAllPolicies: false,
   packHeadroomHosts: 0,
   packReachCycles: 3,

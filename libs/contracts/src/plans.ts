@@ -205,6 +205,39 @@ export function failoverText({ hosts, tested, lacking, failures }: Failover): st
   return `no room for ${lacking} of ${count(tested, 'failure')} of ${what}: without ${lost.join(', ')}, ${without} (${named})`;
 }
 
+/** Moves of others that undo or repeat moves of Kronos: a second balancer, a person, a script. */
+const foreignSchema = z.object({
+  /** How many ended within `foreign_wait`. */
+  count: z.int().min(1),
+  /** Those of them that took a server off the host that Kronos chose. */
+  undone: z.int().min(0),
+  /** The newest of them. */
+  moves: z.array(
+    z.object({
+      serverId: z.string(),
+      serverName: z.string(),
+      from: z.string(),
+      to: z.string(),
+      at: isoTimeSchema,
+      /** It took the server off the host to which Kronos had moved it; else it moved the server to that host. */
+      undoes: z.boolean(),
+    }),
+  ),
+  /** Nothing is balanced before this. Absent: `foreign_moves` is ignore. */
+  waitUntil: isoTimeSchema.optional(),
+});
+export type Foreign = z.infer<typeof foreignSchema>;
+
+/** The moves of others, as a sentence without its stop. */
+export function foreignText({ count: all, undone, moves: [newest], waitUntil }: Foreign): string {
+  const what = `${count(all, 'migration')} that Kronos did not start ${undone === 0 ? 'repeat' : 'undo or repeat'} its moves`;
+  const last =
+    newest === undefined
+      ? ''
+      : `, the last one moved ${newest.serverName} from ${newest.from} to ${newest.to} at ${newest.at}`;
+  return `${what}${last}${waitUntil === undefined ? '' : `; nothing is balanced until ${waitUntil}`}`;
+}
+
 /** The outcome of a decision, before it is written: what the pure core returns. */
 export const decisionSchema = z.object({
   /** Planned: there is a plan. Quiet: nothing needs doing, or nothing helps. Gated: a gate ended the cycle before planning. */
@@ -231,6 +264,8 @@ export const decisionSchema = z.object({
   course: courseSchema.optional(),
   /** Absent: `failover_hosts` is 0. */
   failover: failoverSchema.optional(),
+  /** Absent: Nova shows none. */
+  foreign: foreignSchema.optional(),
 });
 export type Decision = z.infer<typeof decisionSchema>;
 

@@ -159,6 +159,17 @@ const runningMigrationSchema = z.object({
 });
 export type RunningMigration = z.infer<typeof runningMigrationSchema>;
 
+/** A migration that Nova completed within the last day, from any requester. */
+const endedMigrationSchema = z.object({
+  id: z.int(),
+  serverId: z.string(),
+  from: z.string(),
+  to: z.string(),
+  /** Its last change, by Nova's clock. */
+  at: isoTimeSchema,
+});
+export type EndedMigration = z.infer<typeof endedMigrationSchema>;
+
 /** The health of an answer of Prometheus. ERROR: the query was refused, or two series name the same host. */
 const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
 export type Health = z.infer<typeof healthSchema>;
@@ -333,6 +344,8 @@ const observedSchema = z.object({
   servers: z.array(serverObservationSchema),
   serverGroups: z.array(serverGroupSchema),
   migrations: z.array(runningMigrationSchema),
+  /** Of servers of the aggregate, the newest first. Absent: none, or nobody asked. */
+  endedMigrations: z.array(endedMigrationSchema).optional(),
   hostReadings: z.array(hostReadingSchema),
   vmReadings: z.array(vmReadingSchema),
   /** Answers to the queries of what moves cost: bytes per second. Absent: no policy has one. */

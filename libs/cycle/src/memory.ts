@@ -1,5 +1,5 @@
 import { type EngineOptions, iso, isoOrNull, type Snapshot } from '@kronos/contracts';
-import type { DecideInput, InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
+import type { DecideInput, InFlightTask, Memory, OwnMove, QuarantineFact } from '@kronos/placement';
 import {
   type AggregateState,
   cooldownFacts,
@@ -20,6 +20,8 @@ export type Seen = {
   readonly moveCostReadings?: Snapshot['moveCostReadings'];
   /** Absent: nobody asks how long moves take, and for what was waited. */
   readonly forecast?: Snapshot['forecast'];
+  /** Absent: nobody asks for the moves that Kronos completed. */
+  readonly endedMigrations?: Snapshot['endedMigrations'];
 };
 
 /** The input of a decision about the snapshot, by the options in force unless others are given. */
@@ -88,6 +90,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
     ...(draining.length === 0 ? {} : { draining }),
     ...refusalsOf(state, seen.hosts),
+    ...ownMovesOf(state, seen.endedMigrations),
     ...(carried === null ? {} : { copyBytesPerSecond: carried }),
     ...(paces === null ? {} : { movePaces: paces }),
     ...(seen.forecast === undefined ? {} : waitsOf(state)),
@@ -105,6 +108,17 @@ function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, '
     .sort((a, b) => a.sequence - b.sequence)
     .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, at: iso(atMs), text, shape, mark }));
   return refusals.length === 0 ? {} : { refusals };
+}
+
+/** Left out where there are none, so that the digest of a state without them is the same. */
+function ownMovesOf({ ownMoves }: AggregateState, ended: Seen['endedMigrations'] = []): Pick<Memory, 'ownMoves'> {
+  const own = [...new Set(ended.map(({ serverId }) => serverId))].sort().flatMap((id): [string, OwnMove][] => {
+    const move = ownMoves.get(id);
+    return move === undefined
+      ? []
+      : [[id, { from: move.from, to: move.to, at: iso(move.atMs), migrationId: move.migrationId }]];
+  });
+  return own.length === 0 ? {} : { ownMoves: Object.fromEntries(own) };
 }
 
 /** Left out where none is known, so that the digest of a state without it is the same. */

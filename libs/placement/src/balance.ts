@@ -1,4 +1,4 @@
-import { type Reason, timeMs } from '@kronos/contracts';
+import { foreignText, type Reason, timeMs } from '@kronos/contracts';
 import { isAbove, noWaits, type Waits, waitLimit } from '@kronos/rules';
 import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
@@ -17,6 +17,10 @@ export function balance(state: State, carryOut: CarryOut): Passed {
   if (state.budget === 0) return { end: reasonOf('no-budget') };
   const quiet = quietReason(state);
   if (quiet !== null) return { end: reasonOf(quiet) };
+  if (state.foreign?.waitUntil !== undefined)
+    return {
+      end: { code: 'foreign-moves', text: foreignText(state.foreign), detail: { until: state.foreign.waitUntil } },
+    };
   const kept = draft.moves.length;
   if (draft.budget === 0) return { moves: 0 };
   if (mode === 'pack') {

@@ -121,7 +121,11 @@ function finish(state: State, end: Reason): Deliberation {
   const completed = draft.moves.length === 0 ? null : complete(snapshot.id, draft, drains, options);
   const steps = completed === null ? [] : withinWindows(completed.steps, window, observed, options);
   const course = courseOf(state);
-  const more = { ...(course === null ? {} : { course }), ...failoverOf(state) };
+  const more = {
+    ...(course === null ? {} : { course }),
+    ...failoverOf(state),
+    ...(state.foreign === null ? {} : { foreign: state.foreign }),
+  };
   const decided = (outcome: Decision['outcome'], reason: Reason, plan: Decision['plan'] = null): Deliberation => {
     const { warnings, stuck } = draft;
     const refusals = draft.refusals.toRecord();

@@ -21,6 +21,8 @@ export const reasonMeanings = {
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   evacuating: 'No policy detects an imbalance. Evacuations have not ended.',
   stuck: 'No policy detects an imbalance. VMs that must move cannot.',
+  'foreign-moves':
+    'Somebody else moves VMs that Kronos moved: nothing is balanced for foreign_wait after the last such move.',
   'no-contention': 'No host is above act_above, so the policies that have it ask for no moves.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',

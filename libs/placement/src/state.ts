@@ -2,6 +2,7 @@ import type { CompleteEngineOptions, Decision, Policy, PolicyImbalance, Reason, 
 import { isAbove, migrationWindow, type WindowState } from '@kronos/rules';
 import { float } from './base/array.ts';
 import { combinedOf, imbalances } from './cluster/measure.ts';
+import { foreignMoves } from './foreign.ts';
 import { type Gate, gatesShut } from './gate.ts';
 import { Draft } from './passes/draft.ts';
 import type { Drain } from './passes/pack.ts';
@@ -27,6 +28,8 @@ export type State = {
   /** The gates that are shut. The first one ends the cycle. */
   readonly gates: readonly Gate[];
   readonly window: WindowState;
+  /** Moves of others that undo or repeat those of Kronos; null: none. */
+  readonly foreign: NonNullable<Decision['foreign']> | null;
   /** Moves that a cycle may make when none are in flight. */
   readonly fullBudget: number;
   /** The same without the moves in flight. */
@@ -67,6 +70,7 @@ export function begin(snapshot: Snapshot, memory: Memory, options: CompleteEngin
     before: imbalanceOf(observed, memory, imbalances(cluster, cluster.score)),
     gates: gatesShut(snapshot, memory, options, judged, now),
     window: migrationWindow(options, now),
+    foreign: foreignMoves({ snapshot, memory, options, now }),
     fullBudget,
     budget,
     draft: new Draft(cluster, budget),

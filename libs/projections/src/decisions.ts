@@ -8,6 +8,7 @@ import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
+import { forgetOwnMoves } from './ownMoves.ts';
 import { close, newPlan, putPlan, refuse, release, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
@@ -145,6 +146,7 @@ function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): vo
   forgetReleases(draft, f, snapshotMs);
   forgetHostFailures(draft, f, snapshotMs);
   forgetRefusals(draft, f, snapshotMs);
+  forgetOwnMoves(draft, f, snapshotMs);
   forgetQuarantines(draft, f, snapshotMs, looked);
 }
 

@@ -5,6 +5,7 @@ import { moveCounted } from './calibration.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
 import { departed } from './drains.ts';
+import { ownMoved } from './ownMoves.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
@@ -37,6 +38,7 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event, atMs);
   arrived(draft, f, task.step.serverId, host);
+  ownMoved(draft, f, task, { ...event.data, at: atMs });
   if (host !== task.step.from) departed(draft, f, task.step.from, atMs);
   moveCounted(draft, f, task, { ...event.data, endedMs: atMs });
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);

@@ -88,6 +88,8 @@ export type AggregateFacts = ControlFacts & {
    * {@link MAX_REFUSALS}, the newest.
    */
   readonly refusals: ReadonlyMap<string, RefusalFact>;
+  /** Server -> the last move of it that Kronos completed. At most {@link MAX_OWN_MOVES}, the newest. */
+  readonly ownMoves: ReadonlyMap<string, OwnMoveFact>;
   /** Paces of the latest moves, ms per GiB as `paceOfMove` gives them, oldest first; at most `PACES_KEPT`. */
   readonly paces: readonly number[];
   /**
@@ -356,6 +358,17 @@ type RefusalFact = {
 /** Refusals that are remembered for an aggregate. */
 export const MAX_REFUSALS = 1000;
 
+/** A move that Kronos completed. */
+type OwnMoveFact = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly from: string;
+  readonly to: string;
+  /** Nova's id of the migration; null: not known. */
+  readonly migrationId: number | null;
+};
+export const MAX_OWN_MOVES = 2000;
+
 export type VmFailure = {
   readonly sequence: number;
   readonly atMs: number;
@@ -541,6 +554,7 @@ export const initialAggregateFacts: AggregateFacts = {
   recentDrains: [],
   hostFailures: new Map(),
   refusals: new Map(),
+  ownMoves: new Map(),
   paces: [],
   pairPaces: new Map(),
   copyRates: [],

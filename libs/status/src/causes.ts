@@ -427,6 +427,14 @@ export const causes = {
     apart: ['aggregate', 'policy', 'reason'],
     explains: [],
   },
+  'foreign-moves': {
+    severity: 'alarm',
+    remedy:
+      'Find who moves these VMs (`openstack server migration list`) and let one of both balance; or set [engine] foreign_moves = ignore.',
+    section: 'foreign-moves',
+    apart: ['aggregate'],
+    explains: [],
+  },
   'failover-room': {
     severity: 'alarm',
     remedy:

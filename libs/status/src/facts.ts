@@ -1,4 +1,4 @@
-import type { Failover, ObjectRef, Reason, ServiceName, SnapshotTaken, Stuck } from '@kronos/contracts';
+import type { Failover, Foreign, ObjectRef, Reason, ServiceName, SnapshotTaken, Stuck } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 
 /** Everything that the judgement reads. Times are milliseconds since the epoch. */
@@ -78,6 +78,7 @@ export type AggregateInput = {
     readonly stuck: readonly Stuck[];
     readonly warnings: readonly Reason[];
     readonly failover?: Failover | undefined;
+    readonly foreign?: Foreign | undefined;
   } | null;
 };
 

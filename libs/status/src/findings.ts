@@ -1,4 +1,4 @@
-import { clause, failoverText, type Reason, streamNames } from '@kronos/contracts';
+import { clause, failoverText, foreignText, type Reason, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -180,7 +180,7 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
 /** What the last decision could not do. */
 function impossible(
   aggregate: string,
-  { stuck, warnings, failover }: NonNullable<AggregateInput['lastDecision']>,
+  { stuck, warnings, failover, foreign }: NonNullable<AggregateInput['lastDecision']>,
 ): Finding[] {
   const found: Finding[] = [];
   for (const { host, serverId, serverName, reason } of stuck)
@@ -190,6 +190,8 @@ function impossible(
       about: aggregate,
       text: `${serverName} cannot leave ${host}: ${clause(reason.text)}`,
     });
+  if (foreign !== undefined)
+    found.push({ code: 'foreign-moves', place: { aggregate }, about: aggregate, text: foreignText(foreign) });
   if (failover !== undefined && failover.lacking > 0)
     found.push({
       code: 'failover-room',

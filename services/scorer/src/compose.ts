@@ -1,10 +1,11 @@
 /** Makes the snapshot that a request asks for out of one observation. */
-import { iso, type Snapshot } from '@kronos/contracts';
+import { type EndedMigration, iso, type Snapshot } from '@kronos/contracts';
 import {
   assemble,
   type Capacity,
   CapacityReader,
   CellReader,
+  endedOf,
   exporterLabels,
   hostsOf,
   type KnownServer,
@@ -17,7 +18,10 @@ import type { SnapshotRequest } from './requests.ts';
 import { cycleAt } from './schedule.ts';
 
 /** The readings for the snapshots of a cycle. */
-export type Observed = Observation & { readonly history: ReadHistory | null };
+export type Observed = Observation & {
+  readonly history: ReadHistory | null;
+  readonly ended: readonly EndedMigration[];
+};
 
 /** @throws what reading capacities and, for a plan between cells, volumes and ports throws */
 export type Compose = {
@@ -99,7 +103,7 @@ export function createCompose(
     const { aggregate, cells, capacity } = request;
     if (cells === undefined) {
       const own = await assembled(request, aggregate, observation, known, signal);
-      return capacity === undefined ? own : { ...own, capacity };
+      return { ...own, ...endedOf(observation.ended, own.servers), ...(capacity === undefined ? {} : { capacity }) };
     }
     const names = settings.scope.filter((one) => one !== aggregate);
     const others = await Promise.all(names.map((one) => assembled(request, one, observation, [], signal)));

@@ -3,7 +3,14 @@ import type { Clock } from '@kronos/clock';
 import type { CallInProgress } from '@kronos/connect';
 import type { Actor, Policy } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import type { CellReaderDeps, CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
+import type {
+  CellReaderDeps,
+  CellsSettings,
+  EndedMigrations,
+  HistoryReader,
+  ObserveOptions,
+  ServerSource,
+} from '@kronos/observation';
 import type { Neutron, Nova, Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import type { Instruments, Logger } from '@kronos/telemetry';
@@ -23,6 +30,8 @@ export interface ScorerDeps {
   readonly prometheus: Prometheus | null;
   /** Null where no aggregate has a forecast. */
   readonly history?: HistoryReader | null;
+  /** Null where no aggregate waits for moves of others. */
+  readonly ended?: EndedMigrations | null;
   readonly seen: Seen;
   /** The calls to OpenStack and Prometheus that are under way. Absent: not known. */
   readonly calls?: () => readonly CallInProgress[];

@@ -35,8 +35,26 @@ export interface Scorer {
 /** Aggregates whose snapshots are assembled and published at the same time. */
 const AGGREGATES_AT_ONCE = 4;
 
+/** Stores a snapshot with the log that it states; reads the log again when that has aged before the bytes leave. */
+async function put(deps: ScorerDeps, request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal) {
+  const { by, log, seen, logger } = deps;
+  const { correlationId, causationId } = request;
+  for (;;) {
+    const stated = await deps.logMark?.(seen.newest(snapshot.aggregate));
+    const envelope = { by, correlationId, causationId };
+    if (stated === undefined) return await log.putSnapshot(snapshot, envelope);
+    try {
+      return await log.putSnapshot(snapshot, { ...envelope, log: stated.mark }, { veto: stated.aged });
+    } catch (error) {
+      if (!(error instanceof AppendWithdrawn)) throw error;
+      signal.throwIfAborted();
+      logger.debug({ aggregate: snapshot.aggregate, snapshotId: snapshot.id, err: error }, 'the log is read again');
+    }
+  }
+}
+
 export function createScorer(deps: ScorerDeps): Scorer {
-  const { log, seen, settings, clock, logger, tracer, metrics } = deps;
+  const { seen, settings, clock, logger, tracer, metrics } = deps;
   /** Of all aggregates: what Prometheus is asked. */
   const policies = [...new Set(settings.scope.flatMap(settings.policiesOf))];
   const forecasting = [...new Set(settings.scope.filter(forecastsOf(settings)).flatMap(settings.policiesOf))];
@@ -50,7 +68,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
   /** Reads what the snapshots of these requests need beside their capacities. */
   async function observeFor(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Observed> {
     const known = (await Promise.all(requests.map((one) => servers.newest(one.aggregate)))).flat();
-    const [observation, history] = await Promise.all([
+    const [observation, history, ended] = await Promise.all([
       observe({
         nova: deps.nova,
         ...(deps.servers === undefined ? {} : { servers: deps.servers }),
@@ -64,33 +82,16 @@ export function createScorer(deps: ScorerDeps): Scorer {
         signal,
       }),
       deps.history?.read(forecasting, clock.now(), signal) ?? null,
+      deps.ended?.read(clock.now(), signal) ?? [],
     ]);
     last = observation;
     measureReads(metrics, observation.durations);
-    return { ...observation, history };
-  }
-
-  /** Stores a snapshot with the log that it states; reads the log again when that has aged before the bytes leave. */
-  async function put(request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal) {
-    const { by } = deps;
-    const { correlationId, causationId } = request;
-    for (;;) {
-      const stated = await deps.logMark?.(seen.newest(snapshot.aggregate));
-      const envelope = { by, correlationId, causationId };
-      if (stated === undefined) return await log.putSnapshot(snapshot, envelope);
-      try {
-        return await log.putSnapshot(snapshot, { ...envelope, log: stated.mark }, { veto: stated.aged });
-      } catch (error) {
-        if (!(error instanceof AppendWithdrawn)) throw error;
-        signal.throwIfAborted();
-        logger.debug({ aggregate: snapshot.aggregate, snapshotId: snapshot.id, err: error }, 'the log is read again');
-      }
-    }
+    return { ...observation, history, ended };
   }
 
   const publish = (request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal): Promise<Outcome['published']> =>
     withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
-      const stored = await put(request, snapshot, signal);
+      const stored = await put(deps, request, snapshot, signal);
       span.setAttribute(attributes.sequence, stored.sequence);
       metrics.snapshotBytes.set(stored.message.data.body.bytes, { aggregate: snapshot.aggregate });
       // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.

@@ -1,10 +1,18 @@
 import { snapshotMark } from '@kronos/checkpoints';
+import type { Clock } from '@kronos/clock';
 import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { type CellsSettings, HistoryReader, keepServers, type ServerSource } from '@kronos/observation';
+import {
+  type CellsSettings,
+  EndedMigrations,
+  HistoryReader,
+  keepServers,
+  type ServerSource,
+} from '@kronos/observation';
 import type { Nova } from '@kronos/openstack';
-import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import type { Prometheus } from '@kronos/prometheus';
+import { type Logger, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { reportHanging } from './hanging.ts';
 import { showResync } from './meters.ts';
@@ -69,11 +77,7 @@ export const scorerService = ({
       const own = aggregateConfig(config, aggregate).engine;
       return own.balance && own.forecast;
     };
-    const horizons = scope.filter(forecasts).map((name) => aggregateConfig(config, name).engine.forecastHorizon);
-    const horizonMs = Math.max(...horizons) * 1000;
-    const deadlineMs = Math.max(intervalMs, timeout * 1000);
-    const reading = { clock, horizonMs, days: engine.forecastDays, concurrency: CONCURRENCY, deadlineMs };
-    const history = prometheus === null || horizons.length === 0 ? null : new HistoryReader({ ...reading, prometheus });
+    const history = prometheus === null ? null : historyReader(config, scope.filter(forecasts), clock, prometheus);
     const seen = new Seen();
     const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, logger, metrics });
     if (feed !== null) {
@@ -95,6 +99,7 @@ export const scorerService = ({
       neutron: cloud.neutron,
       prometheus,
       history,
+      ended: endedReader(config, scope, cloud.nova, logger),
       seen,
       calls: () => [...cloud.calls.list(), ...(prometheus?.inProgress() ?? [])],
       settings: {
@@ -201,4 +206,32 @@ async function following(feed: Feed, stopping: AbortSignal): Promise<never> {
     if (!stopping.aborted) throw error;
   }
   return Promise.withResolvers<never>().promise;
+}
+
+/** Null where no aggregate waits for moves of others. */
+function endedReader(config: Config, scope: readonly string[], nova: Nova, logger: Logger): EndedMigrations | null {
+  if (scope.every((aggregate) => aggregateConfig(config, aggregate).engine.foreignMoves === 'ignore')) return null;
+  return new EndedMigrations(nova, (err) =>
+    logger.warn({ err }, 'completed migrations cannot be read: moves of others since the last read are not seen'),
+  );
+}
+
+/** Null without aggregates. */
+function historyReader(
+  config: Config,
+  aggregates: readonly string[],
+  clock: Clock,
+  prometheus: Prometheus,
+): HistoryReader | null {
+  const { engine, prometheus: asked } = config;
+  if (aggregates.length === 0) return null;
+  const horizons = aggregates.map((name) => aggregateConfig(config, name).engine.forecastHorizon);
+  return new HistoryReader({
+    prometheus,
+    clock,
+    horizonMs: Math.max(...horizons) * 1000,
+    days: engine.forecastDays,
+    concurrency: CONCURRENCY,
+    deadlineMs: Math.max(engine.evaluationInterval, asked.timeout) * 1000,
+  });
 }

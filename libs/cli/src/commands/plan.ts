@@ -9,6 +9,7 @@ import {
   defaultEngineOptions,
   type EngineOptions,
   failoverText,
+  foreignText,
   type Reason,
   type Snapshot,
   type Step,
@@ -261,9 +262,9 @@ export function courseLine({
   return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB are left ${end}${time}`;
 }
 
-/** Whether hosts may fail; nothing where failover_hosts is 0. */
-export const failoverLine = ({ failover }: Pick<Decision, 'failover'>): string =>
-  failover === undefined ? '' : `${failoverText(failover)}\n`;
+/** Whether hosts may fail, where failover_hosts is not 0, and moves of others, where there are any. */
+export const failoverLine = ({ failover, foreign }: Pick<Decision, 'failover' | 'foreign'>): string =>
+  `${failover === undefined ? '' : `${failoverText(failover)}\n`}${foreign === undefined ? '' : `${foreignText(foreign)}\n`}`;
 
 /** A reason with its figures. */
 export function reasonLine({ text, detail }: Reason): string {

@@ -68,6 +68,8 @@ export type AggregateFigures = {
   readonly predictions: PredictionFigures;
   /** VMs that broke the rule of a server group, of those rules that Kronos repairs. */
   readonly breaches: { readonly servers: number; readonly repairable: number };
+  /** Moves of others that undo or repeat those of Kronos, and the time in which it waited for that reason. */
+  readonly foreign: { readonly moves: number; readonly undone: number; readonly waitMs: number };
   readonly evacuations: { readonly servers: number; readonly stuck: number };
   /** Refused candidates by the code of their reason, over all decisions. */
   readonly refusals: Readonly<Record<string, number>>;
@@ -129,6 +131,10 @@ class Aggregate {
   readonly breaking = new Set<string>();
   readonly repairable = new Set<string>();
   readonly evacuated = new Set<string>();
+  /** Moves of others that undo or repeat moves of Kronos, and those of them that undo one. */
+  readonly foreign = new Set<string>();
+  readonly undone = new Set<string>();
+  foreignWaitMs = 0;
   readonly stuck = new Set<string>();
   readonly refusals = new Map<string, number>();
   /** The decision whose time is not counted yet, the time of its snapshot and the scorer's interval. */
@@ -268,6 +274,7 @@ const intervalOf = (cycle: number, timeMs: number): number | null =>
 /** Counts the time that a decision stands for. */
 function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
   of.observedMs += ms;
+  if (data.reason.code === 'foreign-moves') of.foreignWaitMs += ms;
   const after = data.plan?.after ?? data.before;
   put(of.combined, data.before.combined, ms);
   put(of.combinedAfter, after.combined, ms);
@@ -296,6 +303,10 @@ function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
 
 /** VMs that break a rule or have to leave their host, each once. */
 function rules(of: Aggregate, { data }: CycleDecided): void {
+  for (const { serverId, at, undoes } of data.foreign?.moves ?? []) {
+    of.foreign.add(`${serverId} ${at}`);
+    if (undoes) of.undone.add(`${serverId} ${at}`);
+  }
   for (const { phase, serverId } of data.plan?.steps ?? []) {
     if (phase === 'evacuate') of.evacuated.add(serverId);
     if (phase !== 'affinity') continue;
@@ -396,6 +407,7 @@ function result(of: Aggregate): Omit<AggregateFigures, 'predictions'> {
     copying: { ...of.copying },
     effect: plans === 0 ? null : { plans, before: before / plans, expected: expected / plans, measured: then / plans },
     breaches: { servers: of.breaking.size, repairable: of.repairable.size },
+    foreign: { moves: of.foreign.size, undone: of.undone.size, waitMs: of.foreignWaitMs },
     evacuations: { servers: of.evacuated.size, stuck: [...of.stuck].filter((id) => !of.evacuated.has(id)).length },
     refusals: ranked(of.refusals),
   };

@@ -55,6 +55,16 @@ export const policyRows = (of: AggregateFigures): string[][] =>
 const shareOf = (ms: number, { observedMs }: Pick<AggregateFigures, 'observedMs'>): string =>
   `${span(ms)} (${figure(observedMs === 0 ? 0 : (100 * ms) / observedMs, 1)} %)`;
 
+const foreignLines = ({ foreign: { moves, undone, waitMs } }: AggregateFigures): Line[] =>
+  moves === 0
+    ? []
+    : [
+        {
+          label: 'Moves of others',
+          text: `${moves} undo or repeat moves of Kronos (${undone} undo one); it waited for ${span(waitMs)}`,
+        },
+      ];
+
 export function linesOf(of: AggregateFigures): Line[] {
   const lines: Line[] = [];
   const say = (label: string, text: string): void => void lines.push({ label, text });
@@ -102,6 +112,7 @@ export function linesOf(of: AggregateFigures): Line[] {
     );
   if (evacuations.servers + evacuations.stuck > 0)
     say('Evacuation', `${count(evacuations.servers, 'VM')} off disabled hosts, ${evacuations.stuck} stuck`);
+  lines.push(...foreignLines(of));
   if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
   return lines;
 }

@@ -199,6 +199,16 @@ export const engine = {
     by: PLANNING,
     help: 'The VMs of this many hosts that fail must have room on the others: no plan takes this room, and plans restore it. Exact for 1; for more, each host is tested together with the largest others.',
   }),
+  foreign_moves: choice(['wait', 'ignore'], 'wait', {
+    by: ['scorer', ...PLANNING],
+    help: 'wait: Kronos balances nothing for foreign_wait after a migration that it did not start and that undoes or repeats one of its moves. ignore: it goes on. Evacuations and repairs never wait.',
+  }),
+  foreign_wait: seconds(3600, {
+    min: 0,
+    max: 86_400,
+    by: PLANNING,
+    help: 'How long a migration of others that undoes or repeats a move of Kronos counts.',
+  }),
   require_all_policies: bool(false, {
     by: PLANNING,
     help: 'Plan nothing in a cycle in which a policy is skipped because its data are missing.',

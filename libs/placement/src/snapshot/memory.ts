@@ -42,6 +42,8 @@ export type Memory = {
     readonly shape: string | null;
     readonly mark: string | null;
   }[];
+  /** By server, of those in the snapshot's ended migrations: the last move that Kronos completed. Absent: none. */
+  readonly ownMoves?: Readonly<Record<string, OwnMove>>;
   /** Released tasks without a final result. */
   readonly inFlight: readonly InFlightTask[];
   /** Hosts that an operator asked to be drained. Absent: none. */
@@ -68,6 +70,14 @@ export type Memory = {
   readonly noise?: Readonly<Record<string, number>>;
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
+};
+
+export type OwnMove = {
+  readonly from: string;
+  readonly to: string;
+  readonly at: string;
+  /** Nova's id of the migration; null: not known. */
+  readonly migrationId: number | null;
 };
 
 export type QuarantineFact = {

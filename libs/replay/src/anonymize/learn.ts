@@ -39,6 +39,7 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
     names.learn('host', migration.sourceHost);
     names.learn('host', migration.destHost);
   }
+  learnEnded(names, snapshot);
   for (const reading of snapshot.hostReadings) {
     names.learn('query', reading.query);
     for (const host of [...Object.keys(reading.values), ...reading.missing]) names.learn('host', host);
@@ -47,6 +48,13 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   for (const reading of [...snapshot.vmReadings, ...(snapshot.moveCostReadings ?? [])]) {
     names.learn('query', reading.query);
     for (const server of Object.keys(reading.values)) names.learn('server', server);
+  }
+}
+
+function learnEnded(names: Names, { endedMigrations = [] }: Snapshot): void {
+  for (const { serverId, from, to } of endedMigrations) {
+    names.learn('server', serverId);
+    for (const host of [from, to]) names.learn('host', host);
   }
 }
 

@@ -25,6 +25,29 @@ export const anonymousShape = (names: Names, shape: Shape): Shape => ({
 const anonymousQueries = (names: Names, policy: Policy): Partial<Policy> =>
   Object.fromEntries(queriesOf(policy).map(({ use, query }) => [policyQueries[use].field, names.as('query', query)]));
 
+const anonymousMigrations = (
+  names: Names,
+  { migrations, endedMigrations }: Snapshot,
+): Pick<Snapshot, 'migrations' | 'endedMigrations'> => ({
+  migrations: migrations.map((migration) => ({
+    ...migration,
+    uuid: names.asOrNull('uuid', migration.uuid),
+    serverId: names.as('server', migration.serverId),
+    sourceHost: names.asOrNull('host', migration.sourceHost),
+    destHost: names.asOrNull('host', migration.destHost),
+  })),
+  ...(endedMigrations === undefined
+    ? {}
+    : {
+        endedMigrations: endedMigrations.map((ended) => ({
+          ...ended,
+          serverId: names.as('server', ended.serverId),
+          from: names.as('host', ended.from),
+          to: names.as('host', ended.to),
+        })),
+      }),
+});
+
 export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   id: names.id(snapshot.id),
@@ -73,13 +96,7 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     name: names.as('groupName', group.name),
     members: names.each('server', group.members),
   })),
-  migrations: snapshot.migrations.map((migration) => ({
-    ...migration,
-    uuid: names.asOrNull('uuid', migration.uuid),
-    serverId: names.as('server', migration.serverId),
-    sourceHost: names.asOrNull('host', migration.sourceHost),
-    destHost: names.asOrNull('host', migration.destHost),
-  })),
+  ...anonymousMigrations(names, snapshot),
   hostReadings: snapshot.hostReadings.map((reading) => ({
     ...reading,
     query: names.as('query', reading.query),

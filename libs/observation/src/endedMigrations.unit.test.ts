@@ -1,0 +1,81 @@
+import type { Migration } from '@kronos/openstack';
+import { describe, expect, it } from 'vitest';
+import { EndedMigrations, endedOf } from './endedMigrations.ts';
+
+const NOW = Date.parse('2026-03-10T12:00:00Z');
+const HOUR = 3_600_000;
+const signal = new AbortController().signal;
+const row = (id: number, at: number, more: Partial<Migration> = {}): Migration => ({
+  id,
+  uuid: `u${id}`,
+  serverId: 's1',
+  type: 'live-migration',
+  status: 'completed',
+  sourceCompute: 'h1',
+  destCompute: 'h2',
+  createdAt: new Date(at).toISOString(),
+  updatedAt: new Date(at).toISOString(),
+  ...more,
+});
+
+function novaOf(rows: Migration[]) {
+  const asked: (string | undefined)[] = [];
+  const nova = {
+    down: false,
+    asked,
+    async listMigrations({ changesSince }: { readonly changesSince?: string } = {}) {
+      asked.push(changesSince);
+      if (nova.down) throw new Error('Nova does not answer');
+      return rows.filter((one) => Date.parse(one.updatedAt ?? one.createdAt) >= Date.parse(changesSince ?? ''));
+    },
+  };
+  return nova;
+}
+
+describe('the migrations that Nova completed', () => {
+  it('are those of one day at first, and then those that changed since, with an overlap', async () => {
+    const rows = [row(1, NOW - 25 * HOUR), row(2, NOW - 23 * HOUR)];
+    const nova = novaOf(rows);
+    const reader = new EndedMigrations(nova, () => undefined);
+    expect((await reader.read(NOW, signal)).map(({ id }) => id)).toEqual([2]);
+    rows.push(row(3, NOW));
+    expect((await reader.read(NOW + HOUR / 2, signal)).map(({ id }) => id)).toEqual([2, 3]);
+    expect(nova.asked).toEqual(['2026-03-09T12:00:00.000Z', '2026-03-10T11:59:00.000Z']);
+    expect((await reader.read(NOW + 2 * HOUR, signal)).map(({ id }) => id)).toEqual([3]);
+  });
+
+  it('are asked for again after a read that failed', async () => {
+    const rows = [row(2, NOW - 10 * HOUR)];
+    const nova = novaOf(rows);
+    const failures: unknown[] = [];
+    const reader = new EndedMigrations(nova, (error) => failures.push(error));
+    expect(await reader.read(NOW, signal)).toHaveLength(1);
+    nova.down = true;
+    rows.push(row(3, NOW + HOUR));
+    expect(await reader.read(NOW + HOUR, signal)).toHaveLength(1);
+    expect(failures).toEqual([new Error('Nova does not answer')]);
+    nova.down = false;
+    expect(await reader.read(NOW + 2 * HOUR, signal)).toHaveLength(2);
+    expect(nova.asked.at(-1)).toBe('2026-03-10T11:59:00.000Z');
+  });
+
+  it('are moves from host to host: no evacuation, no resize on its host', async () => {
+    const rows = [
+      row(1, NOW, { type: 'evacuation' }),
+      row(2, NOW, { type: 'resize' }),
+      row(3, NOW, { destCompute: 'h1' }),
+      row(4, NOW, { destCompute: null }),
+      row(5, NOW, { type: 'migration' }),
+    ];
+    expect((await new EndedMigrations(novaOf(rows), () => undefined).read(NOW, signal)).map(({ id }) => id)).toEqual([
+      5,
+    ]);
+  });
+
+  it('of an aggregate are those of its servers, the newest first; without any the snapshot has none', async () => {
+    const rows = [row(1, NOW - HOUR), row(2, NOW, { serverId: 's2' }), row(3, NOW)];
+    const ended = await new EndedMigrations(novaOf(rows), () => undefined).read(NOW, signal);
+    expect(endedOf(ended, [{ id: 's1' }]).endedMigrations?.map(({ id }) => id)).toEqual([3, 1]);
+    expect(endedOf(ended, [{ id: 's9' }])).toEqual({});
+  });
+});
