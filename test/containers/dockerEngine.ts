@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 /** With this status `engine` and `deploy/images/build` say that it cannot be done here, and not that it failed. */
 export const CANNOT = 3;
 
-export type Ran = { readonly status: number | null; readonly output: string };
+type Ran = { readonly status: number | null; readonly output: string };
 
 export function run(command: string, args: readonly string[], minutes: number): Ran {
   const done = spawnSync(command, args, {

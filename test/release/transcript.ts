@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { systemClock } from '@kronos/clock';
 
-export type Transcript = {
+type Transcript = {
   /** Notes a file that a person writes. */
   readonly wrote: (path: string, text: string) => void;
   /** Notes a command with its answer and its time. */
