@@ -216,7 +216,7 @@ export async function optimum(
 }
 
 /** The lowest cost of moves after which no policy is above its target. Null: no moves reach the targets. `unknown`: not proven in the time. */
-export type LowestCost = number | null | 'unknown';
+type LowestCost = number | null | 'unknown';
 
 /**
  * The lowest cost, in GiB, of moves of any number after which no policy is above its target, with HiGHS: the constraints of {@link optimum}, with
