@@ -29,7 +29,9 @@ describe('approve without an id', () => {
       expect(err).toBe('Release this plan? [y/N] ');
       expect(out).toContain('Nothing was released.');
     }
-    expect((await world.kronos('tasks -a general')).out).toBe('No task is in flight.\n');
+    expect((await world.kronos('tasks -a general')).out).toBe(
+      'No task is in flight. kronos tasks --ended lists those of the last day.\n',
+    );
   });
 
   it('releases the steps that were named, after a yes', async () => {

@@ -43,6 +43,7 @@ export type StepInput = {
   readonly phase?: Phase;
   readonly ramMb?: number;
   readonly gain?: number;
+  readonly weights?: Step['weights'];
   /** Of a move between cells: the aggregate that it goes to. */
   readonly target?: string;
 };
@@ -488,7 +489,6 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
   return log;
 }
 
-/** A step with everything a plan states. */
 /** Sources carry much, and all other hosts little. */
 const testLoads = (steps: readonly Step[], { loads }: { readonly loads?: PlanLoads }): { loads: PlanLoads } => ({
   loads: loads ?? {
@@ -500,6 +500,7 @@ const testLoads = (steps: readonly Step[], { loads }: { readonly loads?: PlanLoa
   },
 });
 
+/** A step with everything a plan states. */
 export function testStep(planId: string, number: number, input: StepInput): Step {
   return {
     step: number,
@@ -518,7 +519,10 @@ export function testStep(planId: string, number: number, input: StepInput): Step
     resources: { VCPU: 2, MEMORY_MB: input.ramMb ?? 4096 },
     ramMb: input.ramMb ?? 4096,
     diskGb: 20,
-    weights: { cpu: { source: 0.08, destination: 0.08 }, memory: { source: 0.05, destination: 0.05 } },
+    weights: input.weights ?? {
+      cpu: { source: 0.08, destination: 0.08 },
+      memory: { source: 0.05, destination: 0.05 },
+    },
     ...(input.phase === 'cell' ? { cell: testCell(input.target ?? 'new') } : {}),
     why: { code: 'gain', text: 'lowers the combined imbalance', detail: { gain: input.gain ?? 0.02 } },
   };

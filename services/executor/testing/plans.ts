@@ -7,6 +7,7 @@ import {
   type LogEventOf,
   type MigrationRequested,
   messageId,
+  type PlanLoads,
   type StoredEvent,
   streamNames,
   taskId,
@@ -85,8 +86,8 @@ export async function openPlans(setup: {
       // Each plan is decided on a snapshot a minute later than the one before it.
       const draft = testLog(aggregate, Date.now() + released * 60_000);
       draft.configured({ planTtlSeconds });
-      const steps = moves.map(({ server, ...move }) => ({ ...move, serverId: uuid(server) }));
-      const planId = cell === null ? draft.released(steps) : betweenCells(draft, aggregate, steps, cell);
+      const steps = stepsOf(moves, uuid);
+      const planId = cell === null ? balanced(draft, steps) : betweenCells(draft, aggregate, steps, cell);
       draft.dispatched(planId, moves.length);
       const state = draft.state(aggregate);
       for (const { event } of draft.events)
@@ -152,6 +153,28 @@ export async function openPlans(setup: {
   };
   return plans;
 }
+
+const policyOf = (move: number): string => `policy-${move + 1}`;
+
+const stepsOf = (moves: readonly Move[], uuid: (server: string) => string): StepInput[] =>
+  moves.map(({ server, ...move }, i) => ({
+    ...move,
+    serverId: uuid(server),
+    weights: { [policyOf(i)]: { source: 0.2, destination: 0.2 } },
+  }));
+
+/** A policy for each move, by which only its source carries much: each move helps, whatever the other moves do. */
+const loadsOf = (moves: readonly StepInput[]): PlanLoads => ({
+  policies: moves.map((_, i) => ({ policy: policyOf(i), weight: 1, threshold: 0.2 })),
+  hosts: [...new Set(moves.flatMap(({ from, to, alternates = [] }) => [from, to, ...alternates]))].map((host) => ({
+    host,
+    values: moves.map(({ from }) => (from === host ? 0.9 : 0.1)),
+  })),
+});
+
+/** A released plan on the draft; gives its id. */
+const balanced = (draft: ReturnType<typeof testLog>, steps: readonly StepInput[]): string =>
+  draft.decided('released', steps, { loads: loadsOf(steps) });
 
 /** Reads the results of an aggregate from this sequence on. Tests ask every few milliseconds: each event is read once. */
 function resultsOf(log: EventLog, aggregate: string, from: number): () => Promise<readonly Result[]> {
