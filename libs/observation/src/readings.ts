@@ -255,7 +255,11 @@ function judgedVmReading(
   const judged = judgeFor(answers, {
     kind: 'vm',
     label,
-    matched: { ...matched, instant: seriesByNova(matched, answers.cloud, servers) },
+    matched: {
+      ...matched,
+      instant: seriesByNova(matched.instant, answers.cloud, servers),
+      timestamps: seriesByNova(matched.timestamps, answers.cloud, servers),
+    },
     subjects: servers.map((server) => server.id),
     expected: servers.filter((server) => server.status === 'ACTIVE').map((server) => server.id),
   });
@@ -305,22 +309,22 @@ function judgedVmReading(
  * covers both: the one counts that names the host that Nova has the VM on.
  */
 function seriesByNova(
-  { instant }: Matched,
+  series: Matched['instant'],
   cloud: readonly HostNames[],
   servers: readonly Pick<ServerObservation, 'id' | 'host'>[],
 ): ReadonlyMap<string, readonly Sample[]> {
-  const several = servers.filter(({ id }) => (instant.get(id)?.length ?? 0) > 1);
-  if (several.length === 0) return instant;
-  const labels = several.flatMap(({ id }) => (instant.get(id) ?? []).flatMap((one) => Object.values(one.labels)));
+  const several = servers.filter(({ id }) => (series.get(id)?.length ?? 0) > 1);
+  if (several.length === 0) return series;
+  const labels = several.flatMap(({ id }) => (series.get(id) ?? []).flatMap((one) => Object.values(one.labels)));
   const { byLabel } = matchHosts(labels, cloud);
   const hostOf = (sample: Sample): string | null => {
     const named = new Set(Object.values(sample.labels).flatMap((value) => byLabel.get(value) ?? []));
     const [host = null] = named;
     return named.size === 1 ? host : null;
   };
-  const chosen = new Map(instant);
+  const chosen = new Map(series);
   for (const { id, host } of several) {
-    const samples = instant.get(id) ?? [];
+    const samples = series.get(id) ?? [];
     const here = samples.filter((sample) => hostOf(sample) === host);
     // Two series of one host are two exporters, and a series that names no host may be either.
     if (here.length === 1 && samples.every((sample) => hostOf(sample) !== null)) chosen.set(id, here);

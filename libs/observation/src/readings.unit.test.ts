@@ -358,6 +358,25 @@ describe('an answer about VMs', () => {
     expect(notes).toEqual([]);
   });
 
+  test('of a VM that was migrated, the age of the series of its old host does not count', () => {
+    const given = answer('vm_cpu', [
+      [{ uuid: '1', host: 'b' }, 0.2],
+      [{ uuid: '1', host: 'a' }, 0.1],
+      [{ uuid: '2', host: 'b' }, 0.3],
+    ]);
+    const aged = (old: number, fresh: number) =>
+      vmReading({
+        ...given,
+        timestamps: samples([
+          [{ uuid: '1', host: 'b' }, at / 1000 - old],
+          [{ uuid: '1', host: 'a' }, at / 1000 - fresh],
+          [{ uuid: '2', host: 'b' }, at / 1000],
+        ]),
+      }).reading;
+    expect(aged(301, 0)).toMatchObject({ health: 'HEALTHY', values: { 1: 0.1, 2: 0.3 } });
+    expect(aged(0, 301)).toMatchObject({ health: 'STALE', values: { 2: 0.3 } });
+  });
+
   test('of two series of which one names no host, none counts: it may be of either', () => {
     const { reading } = vmReading(
       answer('vm_cpu', [
