@@ -186,6 +186,21 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
     }
   });
 
+  it('the triggers that the exporters here have tell a value of each host', async () => {
+    for (const file of ['node-exporter+steal.yaml', 'node-exporter+libvirt-exporter+balloon.yaml']) {
+      const { policies } = parsePolicies({ file, text: readFileSync(join(presets, file), 'utf8') });
+      const triggers = policies.flatMap(({ triggerQuery = null }) => (triggerQuery === null ? [] : [triggerQuery]));
+      expect(triggers, file).toHaveLength(1);
+      for (const query of triggers)
+        await vi.waitFor(async () => {
+          const answer = await fetch(`${metrics.url}/api/v1/query?query=${encodeURIComponent(query)}`);
+          const { data } = (await answer.json()) as { data: { result: { metric: { instance?: string } }[] } };
+          const hosts = data.result.map(({ metric }) => metric.instance?.replace(/:\d+$/, '')).sort();
+          expect(hosts, query).toEqual([...HOSTS].sort());
+        });
+    }
+  });
+
   it.each([
     'node-exporter.yaml',
     'node-exporter+libvirt-exporter.yaml',

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig, parsePolicies } from '@kronos/config';
+import { queriesOf } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { configText } from './configText.ts';
@@ -167,6 +168,32 @@ describe('presets', () => {
     const values = parse(readFileSync(join(root, 'deploy/helm/kronos/values.yaml'), 'utf8'));
     const preset = presetFiles().get('deploy/policies/node-exporter+libvirt-exporter.yaml') ?? '';
     expect(parse(values.config.policies)).toEqual(parse(preset));
+  });
+
+  it.each([...presetFiles()])('%s counts no counter without its rate: counters begin anew', (path, text) => {
+    const counters = /(_total|_cpu_time|ceilometer_cpu|_swap_in_bytes|_seconds)\b(?!_)/;
+    const rated = /rate\([^()]*\[\d+m\]\)/g;
+    const counted = parsePolicies({ file: path, text })
+      .policies.flatMap(queriesOf)
+      .flatMap(({ query }) =>
+        query
+          .replace(rated, '')
+          // The number of series of CPUs, not their values.
+          .replace(/count by \(\w+\) \((label_replace\()?node_cpu_seconds_total/g, '')
+          .match(counters),
+      );
+    expect(counted.filter((found) => found !== null)).toEqual([]);
+  });
+
+  it('that read guests give no value to a host whose exporter of VMs does not answer: unknown is not calm', () => {
+    for (const name of ['guests', 'balloon']) {
+      const path = `deploy/policies/node-exporter+libvirt-exporter+${name}.yaml`;
+      const { policies } = parsePolicies({ file: path, text: presetFiles().get(path) ?? '' });
+      const triggers = policies.flatMap(({ triggerQuery = null }) => (triggerQuery === null ? [] : [triggerQuery]));
+      expect(triggers).not.toEqual([]);
+      for (const query of triggers)
+        expect(query).toMatch(/ or 0 \* max by \(instance\) \(label_replace\(libvirt_up == 1,/);
+    }
   });
 
   it.each([...presetFiles()])('%s is a valid policies.yaml', (path, text) => {

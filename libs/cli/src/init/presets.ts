@@ -1,6 +1,6 @@
 /** The presets in deploy/policies: the policies that `kronos init` writes, with each exporter's usual labels. Pure. */
 import { hostExporters, type VmExporter, vmExporters } from './exporters.ts';
-import { guests, saturation, stalls, type Triggers } from './pressure.ts';
+import { balloons, guests, saturation, stalls, steal, type Triggers } from './pressure.ts';
 import { allocationPolicies, type ProposedPolicy, policiesText, proposePolicies, type Sources } from './propose.ts';
 
 const LABELS: Readonly<Record<string, Pick<NonNullable<Sources['vm']>, 'label' | 'type' | 'hostLabel'>>> = {
@@ -36,10 +36,12 @@ export function presetFiles(): Map<string, string> {
       const name = vm === null ? host.id : `${host.id}+${vm.id}`;
       const title = vm === null ? `${host.title} alone` : `${host.title} and ${vm.title}`;
       write(name, `Policies for ${title}.`, policies);
-      if (vm === null || vm.id === 'libvirt-exporter')
-        write(`${name}+quiet`, `Policies for ${title} that act under pressure alone.`, triggered(policies, stalls));
-      if (vm?.id !== 'libvirt-exporter') continue;
+      if (vm !== null && vm.id !== 'libvirt-exporter') continue;
+      write(`${name}+quiet`, `Policies for ${title} that act under pressure alone.`, triggered(policies, stalls));
+      write(`${name}+steal`, `Policies for ${title}, of hosts that are VMs.`, triggered(policies, steal));
+      if (vm === null) continue;
       write(`${name}+guests`, `Policies for ${title} that act when guests wait or swap.`, triggered(policies, guests));
+      write(`${name}+balloon`, `Policies for ${title}, of guests with balloons.`, triggered(policies, balloons));
       write(`${name}+saturation`, `Policies for disks and networks, by ${title}.`, saturation);
     }
   return files;
@@ -47,7 +49,9 @@ export function presetFiles(): Map<string, string> {
 
 const triggered = (policies: readonly ProposedPolicy[], triggers: Triggers): ProposedPolicy[] =>
   policies.map((policy) => {
-    const { query, actAbove, comment } = triggers[policy.name === 'cpu' ? 'cpu' : 'memory'];
+    const trigger = triggers[policy.name === 'cpu' ? 'cpu' : 'memory'];
+    if (trigger === undefined) return policy;
+    const { query, actAbove, comment } = trigger;
     return { ...policy, triggerQuery: query, actAbove, comments: [...policy.comments, comment] };
   });
 

@@ -1,6 +1,6 @@
 /**
  * What triggers policies under contention alone, and policies of saturation: pressure stall information, ready time of vCPUs, swap of guests,
- * disks and networks. Pure. Metrics: node_exporter (collectors pressure, diskstats, netclass); Tinkoff/libvirt-exporter and
+ * steal, balloons, disks and networks. Pure. Metrics: node_exporter (collectors pressure, diskstats, netclass); Tinkoff/libvirt-exporter and
  * inovex/prometheus-libvirt-exporter.
  */
 import { bare, type ProposedPolicy, type Trigger } from './propose.ts';
@@ -11,11 +11,11 @@ const HOST = 'instance';
 /** The names of hosts without the port, so that the exporter of VMs and that of hosts name a host alike. */
 const withoutPort = (query: string): string => `label_replace(${query}, "${HOST}", "$1", "${HOST}", "(.+?)(:[0-9]+)?")`;
 
-/** 0 for hosts without VMs, of which the exporter of VMs has no series. */
-const orNone = (query: string): string =>
-  `${query} or 0 * max by (${HOST}) (${withoutPort('node_memory_MemTotal_bytes')})`;
+/** 0 for hosts without VMs: their exporter answers and has no series of VMs. A host whose exporter does not answer has no value. */
+const orNone = (query: string): string => `${query} or 0 * max by (${HOST}) (${withoutPort('libvirt_up == 1')})`;
 
-export type Triggers = Readonly<Record<'cpu' | 'memory', Trigger>>;
+/** By policy; one without a trigger acts by its threshold. */
+export type Triggers = Readonly<Partial<Record<'cpu' | 'memory', Trigger>>>;
 
 /** The share of time in which some task waited for the resource: Linux' pressure stall information. */
 export const stalls: Triggers = {
@@ -46,6 +46,28 @@ export const guests: Triggers = {
     ),
     actAbove: 0.1,
     comment: 'Acts only where more than 10 % of the guests of a host read from their swap.',
+  },
+};
+
+/** Hosts that are VMs themselves: the time for which their own host lets them wait. */
+export const steal: Triggers = {
+  cpu: {
+    query: `avg by (${HOST}) (rate(node_cpu_seconds_total{mode="steal"}[${RANGE}]))`,
+    actAbove: 0.1,
+    comment: 'Acts only where more than 10 % of the CPU time of a host is stolen by the host below it.',
+  },
+};
+
+const BALLOON = 'libvirt_domain_memory_stats_actual_balloon_bytes';
+/** Of the guests that have a balloon. */
+const BALLOON_MOST = `libvirt_domain_info_maximum_memory_bytes and on (domain, ${HOST}) ${BALLOON}`;
+
+/** The share of the guests' memory that balloons took back. */
+export const balloons: Triggers = {
+  memory: {
+    query: orNone(`1 - sum by (${HOST}) (${withoutPort(BALLOON)}) / sum by (${HOST}) (${withoutPort(BALLOON_MOST)})`),
+    actAbove: 0.1,
+    comment: 'Acts only where balloons took more than 10 % of the memory of the guests of a host.',
   },
 };
 
