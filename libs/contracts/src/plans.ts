@@ -223,19 +223,26 @@ const foreignSchema = z.object({
       undoes: z.boolean(),
     }),
   ),
-  /** Nothing is balanced before this. Absent: `foreign_moves` is ignore. */
+  /** Several servers: nothing is balanced before this. Absent: one server, or `foreign_moves` is ignore. */
   waitUntil: isoTimeSchema.optional(),
+  /** One server: only an evacuation moves it before this. Absent: several, or `foreign_moves` is ignore. */
+  stayUntil: isoTimeSchema.optional(),
 });
 export type Foreign = z.infer<typeof foreignSchema>;
 
 /** The moves of others, as a sentence without its stop. */
-export function foreignText({ count: all, undone, moves: [newest], waitUntil }: Foreign): string {
-  const what = `${count(all, 'migration')} that Kronos did not start ${undone === 0 ? 'repeat' : 'undo or repeat'} its moves`;
+export function foreignText({ count: all, undone, moves: [newest], waitUntil, stayUntil }: Foreign): string {
+  const verb = undone === 0 ? 'repeat' : undone === all ? 'undo' : 'undo or repeat';
+  const what =
+    all === 1
+      ? `a migration that Kronos did not start ${undone === 0 ? 'repeats' : 'undoes'} one of its moves`
+      : `${all} migrations that Kronos did not start ${verb} its moves`;
   const last =
     newest === undefined
       ? ''
-      : `, the last one moved ${newest.serverName} from ${newest.from} to ${newest.to} at ${newest.at}`;
-  return `${what}${last}${waitUntil === undefined ? '' : `; nothing is balanced until ${waitUntil}`}`;
+      : `: ${all === 1 ? 'it' : 'the last one'} moved ${newest.serverName} from ${newest.from} to ${newest.to} at ${newest.at}`;
+  const wait = waitUntil === undefined ? '' : `; nothing is balanced until ${waitUntil}`;
+  return `${what}${last}${wait}${stayUntil === undefined ? '' : `; the VM stays there until ${stayUntil}`}`;
 }
 
 /** The outcome of a decision, before it is written: what the pure core returns. */

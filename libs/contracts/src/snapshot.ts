@@ -344,8 +344,8 @@ const observedSchema = z.object({
   servers: z.array(serverObservationSchema),
   serverGroups: z.array(serverGroupSchema),
   migrations: z.array(runningMigrationSchema),
-  /** Of servers of the aggregate, the newest first. Absent: none, or nobody asked. */
-  endedMigrations: z.array(endedMigrationSchema).optional(),
+  /** Of servers of the aggregate, the newest first. Absent: none, or nobody asked. Null: Nova did not list them. */
+  endedMigrations: z.array(endedMigrationSchema).nullable().optional(),
   hostReadings: z.array(hostReadingSchema),
   vmReadings: z.array(vmReadingSchema),
   /** Answers to the queries of what moves cost: bytes per second. Absent: no policy has one. */

@@ -111,8 +111,8 @@ function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, '
 }
 
 /** Left out where there are none, so that the digest of a state without them is the same. */
-function ownMovesOf({ ownMoves }: AggregateState, ended: Seen['endedMigrations'] = []): Pick<Memory, 'ownMoves'> {
-  const own = [...new Set(ended.map(({ serverId }) => serverId))].sort().flatMap((id): [string, OwnMove][] => {
+function ownMovesOf({ ownMoves }: AggregateState, ended: Seen['endedMigrations']): Pick<Memory, 'ownMoves'> {
+  const own = [...new Set((ended ?? []).map(({ serverId }) => serverId))].sort().flatMap((id): [string, OwnMove][] => {
     const move = ownMoves.get(id);
     return move === undefined
       ? []

@@ -1,6 +1,8 @@
 /** The migrations that Nova completed: read once for a day, and then only those that changed since. */
-import { DAY_MS, type EndedMigration, iso, timeMs } from '@kronos/contracts';
+import { DAY_MS, type EndedMigration, iso, type Snapshot, timeMs } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
+import type { Fetched } from './cloud.ts';
+import { fetched } from './collect.ts';
 
 /** Nova's clock, and rows that were written while they were read. */
 const OVERLAP_MS = 60_000;
@@ -9,29 +11,23 @@ const MOST = 1_000;
 
 export class EndedMigrations {
   readonly #nova: Pick<Nova, 'listMigrations'>;
-  readonly #onFailure: (error: unknown) => void;
   readonly #kept = new Map<string, EndedMigration>();
   #readMs: number | null = null;
 
-  /** @param onFailure is told when Nova does not answer: moves since the last read are not seen. */
-  constructor(nova: Pick<Nova, 'listMigrations'>, onFailure: (error: unknown) => void) {
+  constructor(nova: Pick<Nova, 'listMigrations'>) {
     this.#nova = nova;
-    this.#onFailure = onFailure;
   }
 
   /**
-   * Those of the last day, in no order. When Nova does not answer, those that are known; the next read asks for the same time again.
+   * Those of the last day, in no order; after a read that failed, the next one asks for the same time again.
    *
    * @throws the signal's reason when it aborts; nothing else.
    */
-  async read(nowMs: number, signal: AbortSignal): Promise<readonly EndedMigration[]> {
-    try {
+  read(nowMs: number, signal: AbortSignal): Promise<Fetched<readonly EndedMigration[]>> {
+    return fetched(async () => {
       await this.#update(nowMs, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      this.#onFailure(error);
-    }
-    return [...this.#kept.values()];
+      return [...this.#kept.values()];
+    }, signal);
   }
 
   async #update(nowMs: number, signal: AbortSignal): Promise<void> {
@@ -54,13 +50,19 @@ export class EndedMigrations {
   }
 }
 
-/** The migrations of these servers, the newest first; nothing where there are none. */
+/**
+ * The migrations of these servers, the newest first; nothing where there are none, null where they could not be read.
+ *
+ * @param ended null: nobody asked
+ */
 export function endedOf(
-  ended: readonly EndedMigration[],
+  ended: Fetched<readonly EndedMigration[]> | null,
   servers: readonly { readonly id: string }[],
-): { readonly endedMigrations?: EndedMigration[] } {
+): Pick<Snapshot, 'endedMigrations'> {
+  if (ended === null) return {};
+  if (!ended.ok) return { endedMigrations: null };
   const ids = new Set(servers.map(({ id }) => id));
-  const own = ended
+  const own = ended.value
     .filter(({ serverId }) => ids.has(serverId))
     .sort((a, b) => timeMs(b.at) - timeMs(a.at) || b.id - a.id)
     .slice(0, MOST);

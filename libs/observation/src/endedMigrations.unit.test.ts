@@ -32,30 +32,38 @@ function novaOf(rows: Migration[]) {
   return nova;
 }
 
+/** What a read that Nova answers gives. */
+async function read(reader: EndedMigrations, atMs: number) {
+  const got = await reader.read(atMs, signal);
+  if (!got.ok) throw new Error(got.text);
+  return got.value;
+}
+const idsOf = (rows: Awaited<ReturnType<typeof read>>) => rows.map(({ id }) => id);
+
 describe('the migrations that Nova completed', () => {
   it('are those of one day at first, and then those that changed since, with an overlap', async () => {
     const rows = [row(1, NOW - 25 * HOUR), row(2, NOW - 23 * HOUR)];
     const nova = novaOf(rows);
-    const reader = new EndedMigrations(nova, () => undefined);
-    expect((await reader.read(NOW, signal)).map(({ id }) => id)).toEqual([2]);
+    const reader = new EndedMigrations(nova);
+    expect(idsOf(await read(reader, NOW))).toEqual([2]);
     rows.push(row(3, NOW));
-    expect((await reader.read(NOW + HOUR / 2, signal)).map(({ id }) => id)).toEqual([2, 3]);
+    expect(idsOf(await read(reader, NOW + HOUR / 2))).toEqual([2, 3]);
     expect(nova.asked).toEqual(['2026-03-09T12:00:00.000Z', '2026-03-10T11:59:00.000Z']);
-    expect((await reader.read(NOW + 2 * HOUR, signal)).map(({ id }) => id)).toEqual([3]);
+    expect(idsOf(await read(reader, NOW + 2 * HOUR))).toEqual([3]);
   });
 
-  it('are asked for again after a read that failed', async () => {
+  it('are unknown after a read that failed, and are asked for again', async () => {
     const rows = [row(2, NOW - 10 * HOUR)];
     const nova = novaOf(rows);
-    const failures: unknown[] = [];
-    const reader = new EndedMigrations(nova, (error) => failures.push(error));
-    expect(await reader.read(NOW, signal)).toHaveLength(1);
+    const reader = new EndedMigrations(nova);
+    expect(idsOf(await read(reader, NOW))).toEqual([2]);
     nova.down = true;
     rows.push(row(3, NOW + HOUR));
-    expect(await reader.read(NOW + HOUR, signal)).toHaveLength(1);
-    expect(failures).toEqual([new Error('Nova does not answer')]);
+    const failed = await reader.read(NOW + HOUR, signal);
+    expect(failed).toMatchObject({ ok: false, text: 'Nova does not answer' });
+    expect(endedOf(failed, [{ id: 's1' }])).toEqual({ endedMigrations: null });
     nova.down = false;
-    expect(await reader.read(NOW + 2 * HOUR, signal)).toHaveLength(2);
+    expect(idsOf(await read(reader, NOW + 2 * HOUR))).toEqual([2, 3]);
     expect(nova.asked.at(-1)).toBe('2026-03-10T11:59:00.000Z');
   });
 
@@ -67,15 +75,14 @@ describe('the migrations that Nova completed', () => {
       row(4, NOW, { destCompute: null }),
       row(5, NOW, { type: 'migration' }),
     ];
-    expect((await new EndedMigrations(novaOf(rows), () => undefined).read(NOW, signal)).map(({ id }) => id)).toEqual([
-      5,
-    ]);
+    expect(idsOf(await read(new EndedMigrations(novaOf(rows)), NOW))).toEqual([5]);
   });
 
   it('of an aggregate are those of its servers, the newest first; without any the snapshot has none', async () => {
     const rows = [row(1, NOW - HOUR), row(2, NOW, { serverId: 's2' }), row(3, NOW)];
-    const ended = await new EndedMigrations(novaOf(rows), () => undefined).read(NOW, signal);
+    const ended = await new EndedMigrations(novaOf(rows)).read(NOW, signal);
     expect(endedOf(ended, [{ id: 's1' }]).endedMigrations?.map(({ id }) => id)).toEqual([3, 1]);
     expect(endedOf(ended, [{ id: 's9' }])).toEqual({});
+    expect(endedOf(null, [{ id: 's1' }])).toEqual({});
   });
 });

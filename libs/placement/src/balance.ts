@@ -17,10 +17,8 @@ export function balance(state: State, carryOut: CarryOut): Passed {
   if (state.budget === 0) return { end: reasonOf('no-budget') };
   const quiet = quietReason(state);
   if (quiet !== null) return { end: reasonOf(quiet) };
-  if (state.foreign?.waitUntil !== undefined)
-    return {
-      end: { code: 'foreign-moves', text: foreignText(state.foreign), detail: { until: state.foreign.waitUntil } },
-    };
+  const others = othersMove(state);
+  if (others !== null) return { end: others };
   const kept = draft.moves.length;
   if (draft.budget === 0) return { moves: 0 };
   if (mode === 'pack') {
@@ -42,6 +40,13 @@ export function balance(state: State, carryOut: CarryOut): Passed {
     const moves = draft.moves.length - before;
     return moves === 0 ? { end: reasonOf(nothing) } : { moves };
   }
+}
+
+/** The reason that moves of others leave nothing to balance; null when there is none. Unknown moves may be any. */
+function othersMove({ snapshot: { endedMigrations }, options, foreign }: State): Reason | null {
+  if (endedMigrations === null && options.foreignMoves === 'wait') return reasonOf('foreign-unknown');
+  if (foreign?.waitUntil === undefined) return null;
+  return { code: 'foreign-moves', text: foreignText(foreign), detail: { until: foreign.waitUntil } };
 }
 
 /** The reason that a search found no moves for this cycle. */

@@ -19,20 +19,16 @@ type ForeignInput = {
   readonly now: number;
 };
 
+type ForeignMove = { readonly ended: EndedMigration; readonly undoes: boolean };
+
 /**
- * The migrations of the last `foreign_wait` that Kronos did not start and that undo or repeat its last move of the same server. Null:
- * none. Pure.
+ * The migrations of the last `foreign_wait` that Kronos did not start and that undo or repeat its last move of the same server, the newest
+ * first.
  */
-export function foreignMoves({
-  snapshot,
-  memory,
-  options,
-  now,
-}: ForeignInput): NonNullable<Decision['foreign']> | null {
+function found({ snapshot, memory, options, now }: ForeignInput): ForeignMove[] {
   const sinceMs = now - options.foreignWaitSeconds * 1000;
   const flying = new Set(memory.inFlight.map(({ serverId }) => serverId));
-  const names = new Map(snapshot.servers.map(({ id, name }) => [id, name]));
-  const found = (snapshot.endedMigrations ?? [])
+  return (snapshot.endedMigrations ?? [])
     .filter(({ serverId, at }) => timeMs(at) > sinceMs && !flying.has(serverId))
     .flatMap((ended) => {
       const own = memory.ownMoves?.[ended.serverId];
@@ -40,13 +36,33 @@ export function foreignMoves({
       return undoes === null ? [] : [{ ended, undoes }];
     })
     .sort((a, b) => timeMs(b.ended.at) - timeMs(a.ended.at) || b.ended.id - a.ended.id);
-  const [newest] = found;
-  if (newest === undefined) return null;
-  const until = iso(timeMs(newest.ended.at) + options.foreignWaitSeconds * 1000);
+}
+
+/**
+ * Server -> until when only an evacuation moves it, because others moved it after Kronos: ms since the epoch. The latest first. Pure.
+ */
+export function foreignHolds(input: ForeignInput): ReadonlyMap<string, number> {
+  const holds = new Map<string, number>();
+  const { foreignMoves: rule, foreignWaitSeconds } = input.options;
+  if (rule !== 'wait') return holds;
+  for (const { ended } of found(input))
+    if (!holds.has(ended.serverId)) holds.set(ended.serverId, timeMs(ended.at) + foreignWaitSeconds * 1000);
+  return holds;
+}
+
+/**
+ * What a decision says about moves of others. One server that they moved stays where it is; nothing is balanced where they moved several.
+ * Null: none. Pure.
+ */
+export function foreignMoves(input: ForeignInput): NonNullable<Decision['foreign']> | null {
+  const moves = found(input);
+  if (moves.length === 0) return null;
+  const names = new Map(input.snapshot.servers.map(({ id, name }) => [id, name]));
+  const [last, several] = foreignHolds(input).values();
   return {
-    count: found.length,
-    undone: found.filter(({ undoes }) => undoes).length,
-    moves: found.slice(0, NAMED).map(({ ended: { serverId, from, to, at }, undoes }) => ({
+    count: moves.length,
+    undone: moves.filter(({ undoes }) => undoes).length,
+    moves: moves.slice(0, NAMED).map(({ ended: { serverId, from, to, at }, undoes }) => ({
       serverId,
       serverName: names.get(serverId) ?? serverId,
       from,
@@ -54,7 +70,8 @@ export function foreignMoves({
       at,
       undoes,
     })),
-    ...(options.foreignMoves === 'wait' ? { waitUntil: until } : {}),
+    ...(several === undefined ? {} : { waitUntil: iso(several) }),
+    ...(last === undefined || several !== undefined ? {} : { stayUntil: iso(last) }),
   };
 }
 

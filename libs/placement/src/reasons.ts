@@ -22,7 +22,9 @@ export const reasonMeanings = {
   evacuating: 'No policy detects an imbalance. Evacuations have not ended.',
   stuck: 'No policy detects an imbalance. VMs that must move cannot.',
   'foreign-moves':
-    'Somebody else moves VMs that Kronos moved: nothing is balanced for foreign_wait after the last such move.',
+    'Others moved several VMs that Kronos had moved: nothing is balanced until foreign_wait has passed for all of them but one.',
+  'foreign-unknown':
+    'Nova did not list its completed migrations: moves of others are unknown, so nothing is balanced in this cycle.',
   'no-contention': 'No host is above act_above, so the policies that have it ask for no moves.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',
@@ -68,6 +70,8 @@ export const reasonMeanings = {
   'vm-in-flight': 'A released move of the VM has not ended.',
   'vm-cooling-down': 'The VM was released to be moved a short while ago.',
   'vm-quarantined': 'The VM is quarantined after a failed move or by an operator.',
+  'vm-moved-by-others':
+    'Others moved the VM after Kronos had moved it: only an evacuation moves it before foreign_wait has passed.',
   'vm-too-young': 'The VM is younger than min_instance_age, or of unknown age.',
   'vm-outside-window': "The VM's own window is closed.",
   'vm-window-unreadable': "The VM's own window cannot be read.",

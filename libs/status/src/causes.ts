@@ -427,6 +427,13 @@ export const causes = {
     apart: ['aggregate', 'policy', 'reason'],
     explains: [],
   },
+  'foreign-move': {
+    severity: 'info',
+    remedy: 'Nothing to do if somebody wants the VM there: Kronos leaves it alone for foreign_wait.',
+    section: 'foreign-moves',
+    apart: ['aggregate'],
+    explains: [],
+  },
   'foreign-moves': {
     severity: 'alarm',
     remedy:

@@ -191,7 +191,12 @@ function impossible(
       text: `${serverName} cannot leave ${host}: ${clause(reason.text)}`,
     });
   if (foreign !== undefined)
-    found.push({ code: 'foreign-moves', place: { aggregate }, about: aggregate, text: foreignText(foreign) });
+    found.push({
+      code: foreign.stayUntil === undefined ? 'foreign-moves' : 'foreign-move',
+      place: { aggregate },
+      about: aggregate,
+      text: foreignText(foreign),
+    });
   if (failover !== undefined && failover.lacking > 0)
     found.push({
       code: 'failover-room',

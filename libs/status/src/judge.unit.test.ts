@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SERVER_IN_ERROR, serviceNames } from '@kronos/contracts';
+import { type Foreign, SERVER_IN_ERROR, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { heartbeat, runningLog, wellFacts, wellPolicy } from '../testing/index.ts';
 import { type Cause, type CauseCode, causes } from './causes.ts';
@@ -35,6 +35,22 @@ const failingBy = (
     'for people',
     parts.map(([code, part, text, sinceMs = null]) => ({ code, part, text, sinceMs })),
   );
+
+/** Moves of others that undo moves of Kronos. */
+const othersMoved = (more: Pick<Foreign, 'count' | 'waitUntil' | 'stayUntil'>) =>
+  wellFacts(undefined, {
+    input: {
+      lastDecision: {
+        stuck: [],
+        warnings: [],
+        foreign: {
+          undone: more.count,
+          moves: [{ serverId: 'db', serverName: 'db', from: 'h2', to: 'h1', at: '2026-01-01T00:00:00Z', undoes: true }],
+          ...more,
+        },
+      },
+    },
+  });
 
 describe('the causal order', () => {
   const table: Readonly<Record<string, Cause>> = causes;
@@ -329,6 +345,12 @@ describe('status', () => {
     ],
     ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
+      'foreign-moves',
+      'others moved several VMs',
+      othersMoved({ count: 2, waitUntil: '2026-01-01T01:00:00Z' }),
+      /^2 migrations that Kronos did not start undo its moves: .*; nothing is balanced until 2026-01-01T01:00:00Z$/,
+    ],
+    [
       'failover-room',
       'a host cannot fail',
       wellFacts(undefined, {
@@ -411,6 +433,13 @@ describe('status', () => {
       doing: 'not released: 2 of at most 5 moves, blocked by the window until 2026-01-05T22:00:00.000Z',
       waitsFor: 'the next window',
     });
+  });
+  it('names the VM that others moved, and is well', () => {
+    const facts = othersMoved({ count: 1, stayUntil: '2026-01-01T01:00:00Z' });
+    expect(judge(facts).map(({ code, text }) => `${code}: ${text}`)).toEqual([
+      'foreign-move: a migration that Kronos did not start undoes one of its moves: it moved db from h2 to h1 at 2026-01-01T00:00:00Z; the VM stays there until 2026-01-01T01:00:00Z',
+    ]);
+    expect(statusOf(facts).well).toBe(true);
   });
   it('says what is worth knowing and is well nevertheless', () => {
     const facts = wellFacts(undefined, {

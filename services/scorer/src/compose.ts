@@ -7,6 +7,7 @@ import {
   CellReader,
   endedOf,
   exporterLabels,
+  type Fetched,
   hostsOf,
   type KnownServer,
   type Observation,
@@ -20,7 +21,8 @@ import { cycleAt } from './schedule.ts';
 /** The readings for the snapshots of a cycle. */
 export type Observed = Observation & {
   readonly history: ReadHistory | null;
-  readonly ended: readonly EndedMigration[];
+  /** The migrations that Nova completed; null: nobody asked. */
+  readonly ended: Fetched<readonly EndedMigration[]> | null;
 };
 
 /** @throws what reading capacities and, for a plan between cells, volumes and ports throws */

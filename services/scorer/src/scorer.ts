@@ -82,10 +82,12 @@ export function createScorer(deps: ScorerDeps): Scorer {
         signal,
       }),
       deps.history?.read(forecasting, clock.now(), signal) ?? null,
-      deps.ended?.read(clock.now(), signal) ?? [],
+      deps.ended?.read(clock.now(), signal) ?? null,
     ]);
     last = observation;
     measureReads(metrics, observation.durations);
+    if (ended?.ok === false)
+      logger.warn({ error: ended.code }, `Nova's completed migrations could not be read: ${ended.text}`);
     return { ...observation, history, ended };
   }
 

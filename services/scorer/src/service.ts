@@ -12,7 +12,7 @@ import {
 } from '@kronos/observation';
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
-import { type Logger, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { reportHanging } from './hanging.ts';
 import { showResync } from './meters.ts';
@@ -99,7 +99,7 @@ export const scorerService = ({
       neutron: cloud.neutron,
       prometheus,
       history,
-      ended: endedReader(config, scope, cloud.nova, logger),
+      ended: endedReader(config, scope, cloud.nova),
       seen,
       calls: () => [...cloud.calls.list(), ...(prometheus?.inProgress() ?? [])],
       settings: {
@@ -209,11 +209,9 @@ async function following(feed: Feed, stopping: AbortSignal): Promise<never> {
 }
 
 /** Null where no aggregate waits for moves of others. */
-function endedReader(config: Config, scope: readonly string[], nova: Nova, logger: Logger): EndedMigrations | null {
-  if (scope.every((aggregate) => aggregateConfig(config, aggregate).engine.foreignMoves === 'ignore')) return null;
-  return new EndedMigrations(nova, (err) =>
-    logger.warn({ err }, 'completed migrations cannot be read: moves of others since the last read are not seen'),
-  );
+function endedReader(config: Config, scope: readonly string[], nova: Nova): EndedMigrations | null {
+  const waits = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.foreignMoves === 'wait';
+  return scope.some(waits) ? new EndedMigrations(nova) : null;
 }
 
 /** Null without aggregates. */

@@ -61,7 +61,7 @@ const foreignLines = ({ foreign: { moves, undone, waitMs } }: AggregateFigures):
     : [
         {
           label: 'Moves of others',
-          text: `${moves} undo or repeat moves of Kronos (${undone} undo one); it waited for ${span(waitMs)}`,
+          text: `${moves} undo or repeat moves of Kronos (${undone} undo one)${waitMs === 0 ? '' : `; it balanced nothing for ${span(waitMs)}`}`,
         },
       ];
 

@@ -99,6 +99,36 @@ describe('the report on a recorded history', () => {
     expect(figuresFor('general', undispatched).plans.approved).toBe(0);
   });
 
+  it('counts each move of others once, and the time in which nothing was balanced for them', () => {
+    const foreign = {
+      count: 2,
+      undone: 1,
+      moves: [1, 2].map((vm) => ({
+        serverId: `vm-${vm}`,
+        serverName: `vm-${vm}`,
+        from: 'h2',
+        to: 'h1',
+        at: '2026-01-01T00:00:00Z',
+        undoes: vm === 1,
+      })),
+    };
+    const [first, second, third] = decided();
+    if (first === undefined || second === undefined || third === undefined)
+      throw new Error('the history has decisions');
+    const reason = { code: 'foreign-moves', text: 'others move VMs' };
+    const waited = { ...second, data: { ...second.data, foreign, reason } };
+    const held = { ...third, data: { ...third.data, foreign: { ...foreign, moves: foreign.moves.slice(0, 1) } } };
+    const gpu = figuresFor('gpu', [first, waited, held]);
+    expect({ ...gpu.foreign, waitMs: minutes(gpu.foreign.waitMs) }).toEqual({ moves: 2, undone: 1, waitMs: 1 });
+    expect(renderReport(plain, [gpu])).toMatch(
+      /Moves of others +2 undo or repeat moves of Kronos \(1 undo one\); it balanced nothing for 1 min\n/,
+    );
+    expect(renderReport(plain, [figuresFor('gpu', [first, held])])).toMatch(
+      /Moves of others +1 undo or repeat moves of Kronos \(1 undo one\)\n/,
+    );
+    expect(renderReport(plain, [figuresFor('gpu', [first])])).not.toContain('Moves of others');
+  });
+
   it('says nothing about an aggregate without a decision, and of an empty range that it is empty', () => {
     expect(figuresOf([])).toEqual([]);
     expect(figuresOf(recorded.filter(({ type }) => type !== 'cycle.decided'))).toEqual([]);

@@ -201,7 +201,7 @@ export const engine = {
   }),
   foreign_moves: choice(['wait', 'ignore'], 'wait', {
     by: ['scorer', ...PLANNING],
-    help: 'wait: Kronos balances nothing for foreign_wait after a migration that it did not start and that undoes or repeats one of its moves. ignore: it goes on. Evacuations and repairs never wait.',
+    help: 'wait: a VM that others moved after Kronos, so that its move is undone or repeated, stays there for foreign_wait; nothing is balanced while there are several such VMs, and in cycles in which Nova does not list its completed migrations. ignore: Kronos goes on. Evacuations never wait.',
   }),
   foreign_wait: seconds(3600, {
     min: 0,

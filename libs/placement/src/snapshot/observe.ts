@@ -12,6 +12,7 @@ import { isUp, traitsOf } from '@kronos/facts';
 import { asksForCpu, cellNeedsOf, hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from '../cluster/cluster.ts';
+import { foreignHolds } from '../foreign.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
@@ -27,7 +28,7 @@ export type Observed = {
   readonly cluster: Cluster;
   /** The reasons that VMs may not move, with the facts; by server uuid. */
   readonly vmGrounds: ReadonlyMap<string, Ground>;
-  /** VMs that only an evacuation may move (on a disabled host, too young, or outside their own windows); by server uuid. */
+  /** VMs that only an evacuation may move (on a disabled host, too young, moved by others, or outside their own windows); by server uuid. */
   readonly evacuationOnlyGrounds: ReadonlyMap<string, Ground>;
   /** End of the open window of each VM with its own windows, ms since the epoch; by server uuid. */
   readonly vmWindowEnds: ReadonlyMap<string, number>;
@@ -54,6 +55,11 @@ export type Assumed = {
   }[];
 };
 
+function modelsOf(taking: readonly JudgedPolicy[], options: CompleteEngineOptions): PolicyModel[] {
+  const pack = taking.some(({ policy }) => policy.mode === 'pack');
+  return taking.map((one) => modelOf(one, options, pack));
+}
+
 /** @param pack some policy that takes part is in pack mode */
 function modelOf({ policy, acts }: JudgedPolicy, options: CompleteEngineOptions, pack: boolean): PolicyModel {
   const { name, weight, threshold, target, capacityThreshold } = policy;
@@ -78,8 +84,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const judged = judgePolicies({ ...snapshot, options });
   const refused = refusedServers(snapshot, memory, now);
   const taking = judged.filter((j) => j.reason === null);
-  const pack = taking.some((j) => j.policy.mode === 'pack');
-  const policies = taking.map((one) => modelOf(one, options, pack));
+  const policies = modelsOf(taking, options);
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
   const servers = mergeServers(snapshot.servers, hosts);
   const tasks = new Map<string, InFlightTask[]>();
@@ -98,6 +103,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const evacuationOnlyGrounds = new Map<string, Ground>();
   const vmWindowEnds = new Map<string, number>();
   const windowOf = vmWindows(options, now);
+  const waits = waiting({ snapshot, memory, options, now });
   const copyGib = copyGibOf(snapshot, memory, options);
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
@@ -112,7 +118,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       window.hard ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);
-    const evacuationOnly = sourceDisabled(host) ?? tooYoung(server, options, now) ?? window.soft;
+    const evacuationOnly = waits(server, host) ?? window.soft;
     if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
     let at = server.host;
     let alsoOn = running === undefined ? server.alsoOn : [...server.alsoOn, ...running];
@@ -302,6 +308,18 @@ function tooYoung(
   if (server.createdAt === null) return { code: 'vm-too-young', detail: { minAgeSeconds: minInstanceAgeSeconds } };
   const end = timeMs(server.createdAt) + 1000 * minInstanceAgeSeconds;
   return now < end ? { code: 'vm-too-young', detail: { until: iso(end) } } : null;
+}
+
+/** The reason that only an evacuation moves a server, but for its own windows: its host, its age, or moves of others. */
+function waiting(
+  input: Parameters<typeof foreignHolds>[0] & { readonly options: CompleteEngineOptions },
+): (server: ServerObservation, host: HostObservation | undefined) => Ground | null {
+  const holds = foreignHolds(input);
+  const held = (id: string): Ground | null => {
+    const untilMs = holds.get(id);
+    return untilMs === undefined ? null : { code: 'vm-moved-by-others', detail: { until: iso(untilMs) } };
+  };
+  return (server, host) => sourceDisabled(host) ?? tooYoung(server, input.options, input.now) ?? held(server.id);
 }
 
 /** The effect of a VM's own windows. */

@@ -51,8 +51,8 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   }
 }
 
-function learnEnded(names: Names, { endedMigrations = [] }: Snapshot): void {
-  for (const { serverId, from, to } of endedMigrations) {
+function learnEnded(names: Names, { endedMigrations }: Snapshot): void {
+  for (const { serverId, from, to } of endedMigrations ?? []) {
     names.learn('server', serverId);
     for (const host of [from, to]) names.learn('host', host);
   }

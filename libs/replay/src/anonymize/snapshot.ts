@@ -39,12 +39,13 @@ const anonymousMigrations = (
   ...(endedMigrations === undefined
     ? {}
     : {
-        endedMigrations: endedMigrations.map((ended) => ({
-          ...ended,
-          serverId: names.as('server', ended.serverId),
-          from: names.as('host', ended.from),
-          to: names.as('host', ended.to),
-        })),
+        endedMigrations:
+          endedMigrations?.map((ended) => ({
+            ...ended,
+            serverId: names.as('server', ended.serverId),
+            from: names.as('host', ended.from),
+            to: names.as('host', ended.to),
+          })) ?? null,
       }),
 });
 
