@@ -1,5 +1,12 @@
 import { writeFileSync } from 'node:fs';
-import { defaultEngineOptions, eventTimeMs, type LogEvent } from '@kronos/contracts';
+import {
+  defaultEngineOptions,
+  eventTimeMs,
+  type LogEvent,
+  type ProfileSum,
+  type SnapshotTaken,
+  timeMs,
+} from '@kronos/contracts';
 import { aggregateState, optionsOf } from '@kronos/projections';
 import { firstStoredMs } from '@kronos/replay';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -33,6 +40,7 @@ export async function report(
   const cycles: ReportCycle[] = [];
   const folding = (optionsOf: ReportOptions['optionsOf']): ReportFold =>
     new ReportFold({ optionsOf, ...(options.html === undefined ? {} : { onCycle: (cycle) => cycles.push(cycle) }) });
+  const sums = new Map<string, readonly ProfileSum[]>();
   let fold: ReportFold;
   if (directory !== undefined) {
     const { history, problems } = await openRecording(shell, directory);
@@ -59,12 +67,23 @@ export async function report(
       }))
         if (problem === undefined && within(message as LogEvent, firstStoredAt))
           live.add(message as LogEvent, firstStoredAt);
+      for await (const { message, problem } of log.tail({
+        families: ['snapshots'],
+        aggregates,
+        since: 'last',
+        end: true,
+      }))
+        if (problem === undefined && message.type === 'snapshot.taken' && timeMs(message.time) <= (untilMs ?? nowMs))
+          sums.set(message.aggregate, sumsOf(message));
       return live;
     });
-  const figures = fold.figures();
+  const figures = fold.figures(sums);
   if (options.html !== undefined) writeFileSync(options.html, reportPage(figures, cycles, nowMs));
   await answer(shell, options, { aggregates: figures }, (terminal) => {
     const written = options.html === undefined ? '' : `\nWrote the page to ${options.html}\n`;
     return `${renderReport(terminal, figures)}${written}`;
   });
 }
+
+const sumsOf = ({ data }: SnapshotTaken): ProfileSum[] =>
+  data.policies.flatMap(({ profileSum }) => (profileSum === undefined ? [] : [profileSum]));

@@ -7,6 +7,7 @@ import {
   type MigrationCompleted,
   type MigrationFailed,
   moveEnd,
+  type ProfileSum,
   snapshotTimeMs,
 } from '@kronos/contracts';
 import { PredictionCount, type PredictionFigures } from './predictions.ts';
@@ -71,6 +72,8 @@ export type AggregateFigures = {
   /** Moves of others that undo or repeat those of Kronos, and the time in which it waited for that reason. */
   readonly foreign: { readonly moves: number; readonly undone: number; readonly waitMs: number };
   readonly evacuations: { readonly servers: number; readonly stuck: number };
+  /** Policies whose VMs do not add up to their hosts, by the newest snapshot; of a recording none. */
+  readonly profileSums: readonly ProfileSum[];
   /** Refused candidates by the code of their reason, over all decisions. */
   readonly refusals: Readonly<Record<string, number>>;
 };
@@ -185,15 +188,20 @@ export class ReportFold {
     }
   }
 
-  /** The figures of every aggregate that decided something, by name. */
-  figures(): AggregateFigures[] {
+  /**
+   * The figures of every aggregate that decided something, by name.
+   *
+   * @param sums by aggregate, what the newest snapshot says about weights that do not add up
+   */
+  figures(sums: ReadonlyMap<string, readonly ProfileSum[]> = new Map()): AggregateFigures[] {
     return [...this.#aggregates.values()]
       .filter(({ last }) => last !== null)
       .sort((a, b) => (a.name < b.name ? -1 : 1))
       .map((of) => {
         if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;
-        return { ...result(of), predictions: this.#predictions.figures(of.name) };
+        const profileSums = sums.get(of.name) ?? [];
+        return { ...result(of), predictions: this.#predictions.figures(of.name), profileSums };
       });
   }
 
@@ -382,7 +390,7 @@ function measured(of: Aggregate, { data }: CycleDecided, timeMs: number): void {
   }
 }
 
-function result(of: Aggregate): Omit<AggregateFigures, 'predictions'> {
+function result(of: Aggregate): Omit<AggregateFigures, 'predictions' | 'profileSums'> {
   const { plans, before, expected, measured: then } = of.effect;
   return {
     aggregate: of.name,

@@ -1,4 +1,5 @@
 /** The statements of a report, for the terminal and for the page alike. Pure. */
+import { type ProfileSum, profileWords } from '@kronos/contracts';
 import { count, figure } from '../terminal.ts';
 import { span } from '../times.ts';
 import type { AggregateFigures } from './figures.ts';
@@ -104,7 +105,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       'Effect',
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
-  lines.push(...predictionLines(of.predictions));
+  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine));
   if (breaches.servers > 0)
     say(
       'Group rules',
@@ -116,6 +117,11 @@ export function linesOf(of: AggregateFigures): Line[] {
   if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
   return lines;
 }
+
+const sumLine = (sum: ProfileSum): Line => ({
+  label: 'Values of VMs',
+  text: `${sum.policy}: ${profileWords(sum).text}`,
+});
 
 function predictionLines({ soon, later, off }: AggregateFigures['predictions']): Line[] {
   const compared = [

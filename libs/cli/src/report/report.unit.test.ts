@@ -129,6 +129,19 @@ describe('the report on a recorded history', () => {
     expect(renderReport(plain, [figuresFor('gpu', [first])])).not.toContain('Moves of others');
   });
 
+  it('names the policies whose VMs do not add up to their hosts, with the likely cause', () => {
+    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
+    for (const event of recorded) fold.add(event, honest(event));
+    const sums = [
+      { policy: 'cpu', ratio: 0.001, host: 'h1', sum: 0.0008, value: 0.8, cause: 'unit' as const, factor: 1000 },
+    ];
+    const all = fold.figures(new Map([['gpu', sums]]));
+    expect(all.find(({ aggregate }) => aggregate === 'gpu')?.profileSums).toEqual(sums);
+    expect(renderReport(plain, all).match(/Values of VMs.*/g)).toEqual([
+      "Values of VMs       cpu: the values of the VMs on h1 add up to 0.0008, and the host's value is 0.8 (over all hosts 0.001 times): the unit of the VMs' values is wrong",
+    ]);
+  });
+
   it('says nothing about an aggregate without a decision, and of an empty range that it is empty', () => {
     expect(figuresOf([])).toEqual([]);
     expect(figuresOf(recorded.filter(({ type }) => type !== 'cycle.decided'))).toEqual([]);
