@@ -333,18 +333,26 @@ describe('metricType', () => {
 });
 
 describe('options', () => {
-  it('keep the path of the URL', async () => {
-    const { url } = await play(() => vector([]));
-    const seen: string[] = [];
-    const prometheus = createPrometheus({
-      url: `${url}/prometheus/`,
-      onCall: (report) => seen.push(report.route),
-      maxRetries: 0,
-    });
-    closing.push(() => prometheus.close());
-    await prometheus.instant('up');
-    expect(seen).toEqual(['/api/v1/query']);
-  });
+  it.each(['/prometheus/', '/select/0/prometheus', '/prometheus/api/v1'])(
+    'keep the path of the URL: %s',
+    async (path) => {
+      const { url, seen } = await play(({ path: asked }) =>
+        asked.endsWith('/query') ? vector([]) : { body: { status: 'success', data: [] } },
+      );
+      const routes: string[] = [];
+      const prometheus = createPrometheus({
+        url: `${url}${path}`,
+        onCall: (report) => routes.push(report.route),
+        maxRetries: 0,
+      });
+      closing.push(() => prometheus.close());
+      await prometheus.instant('up');
+      await prometheus.metricNames();
+      const prefix = path.replace(/\/api\/v1$|\/$/, '');
+      expect(seen.map((one) => one.path)).toEqual([`${prefix}/api/v1/query`, `${prefix}/api/v1/label/__name__/values`]);
+      expect(routes).toEqual(['/api/v1/query', '/api/v1/label/__name__/values']);
+    },
+  );
 
   it('send a bearer token, or basic authentication', async () => {
     const bearer = await play(() => vector([]), { bearerToken: 'abc' });
