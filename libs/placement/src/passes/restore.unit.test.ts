@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type ClusterFile, planCluster } from '../file/clusterFile.ts';
+import { type ClusterFile, clusterOf, planCluster } from '../file/clusterFile.ts';
+import { Draft } from './draft.ts';
+import { restore } from './restore.ts';
 
 type Vm = ClusterFile['vms'][number];
 const vm = (id: string, host: string, memMb: number, more: Partial<Vm> = {}): Vm => ({
@@ -70,6 +72,17 @@ describe('a host on which more is claimed than it has', () => {
       ],
     });
     expect(plan(hosts, [vm('a', 'h1', 20)], { maxMigrations: 0 }).warnings).toEqual(['host-over-capacity']);
+  });
+
+  it('is not searched for without an end where a ratio was lowered for all', () => {
+    const hosts = Array.from({ length: 12 }, (_, h) => ({ id: `h${h}`, memFreeMb: h < 6 ? -2 : 3 }));
+    const vms = Array.from({ length: 96 }, (_, v) => vm(`v${v}`, `h${v % 12}`, 9 + ((v * 7) % 5)));
+    const cluster = clusterOf({ policies: ['cpu'], weights: [1], hosts, vms }, { maxMigrations: 10 });
+    const draft = new Draft(cluster, 10);
+    restore(draft, { evacuationThresholds: 'prefer' }, { ofOne: 1000, ofAll: 5000 });
+    expect(draft.moves).toEqual([]);
+    expect(draft.warnings.map(({ code }) => code)).toEqual(hosts.slice(0, 6).map(() => 'host-over-capacity'));
+    expect(draft.evaluated).toBeLessThan(10_000);
   });
 
   it('is left alone when it has room, or when it is emptied anyway', () => {
