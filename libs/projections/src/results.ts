@@ -5,7 +5,7 @@ import { moveCounted } from './calibration.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
 import { departed } from './drains.ts';
-import { ownMoved } from './ownMoves.ts';
+import { ownGivenUp, ownMoved } from './ownMoves.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
@@ -53,6 +53,7 @@ function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migr
   if (task.slot !== null || started) f.lastMoveEnd = { taskId: task.id, atMs };
   if (hostAtFault !== null) hostFailed(draft, f, hostAtFault, atMs);
   refused(draft, f, event.data, atMs);
+  ownGivenUp(draft, f, task, event.data);
   if (!final) {
     putTask(draft, f, {
       ...task,

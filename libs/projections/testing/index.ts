@@ -260,14 +260,14 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         data: { ...attempt, migrationId, requestId },
       });
     },
-    completed(input: AttemptInput, seconds = 30, warnings: readonly Reason[] = []) {
+    completed(input: AttemptInput & { readonly host?: string }, seconds = 30, warnings: readonly Reason[] = []) {
       const attempt = attemptOf(input);
       return push({
         ...envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
         data: {
           ...attempt,
           outcome: 'migrated',
-          host: attempt.destination,
+          host: input.host ?? attempt.destination,
           retries: attempt.attempt - 1,
           nova: nova(seconds),
           warnings: [...warnings],
