@@ -1,5 +1,6 @@
 import {
   type Actor,
+  byText,
   type CycleDecided,
   type Decision,
   decisionSchema,
@@ -7,8 +8,10 @@ import {
   iso,
   messageId,
   type ObjectRef,
+  type PlanLoads,
   type PlannerConfigured,
   type Snapshot,
+  type Step,
 } from '@kronos/contracts';
 
 /** A larger event keeps the reasons of its steps in the details bucket. */
@@ -26,11 +29,29 @@ export function releaseOf(
   return options.approval === 'manual' ? 'proposed' : 'released';
 }
 
-/** The decision without the reasons of its steps: what stays in an event whose details went to the bucket. */
+/**
+ * What stays in an event whose details went to the bucket: no reasons of steps; and of the loads, those by which its moves are judged.
+ */
 export function withoutDetails(decision: Decision): Decision {
-  if (decision.plan === null) return decision;
-  const steps = decision.plan.steps.map(({ why: _, ...step }) => step);
-  return { ...decision, plan: { ...decision.plan, steps } };
+  const { plan } = decision;
+  if (plan === null) return decision;
+  const steps = plan.steps.map(({ why: _, ...step }) => step);
+  const loads = plan.loads === undefined ? {} : { loads: decisiveLoads(plan.loads, steps) };
+  return { ...decision, plan: { ...plan, steps, ...loads } };
+}
+
+/** Hosts without a move whose loads are kept for each policy: the highest and as many of the lowest. Moves of later plans may change some. */
+const UNMOVED_KEPT = 20;
+
+/** The loads of the hosts of the steps, and of those others that may be the highest or the lowest. In thousands of hosts they are few. */
+function decisiveLoads({ policies, hosts }: PlanLoads, steps: readonly Step[]): PlanLoads {
+  const kept = new Set(steps.flatMap(({ from, to, alternates }) => [from, to, ...alternates]));
+  const others = hosts.filter(({ host }) => !kept.has(host));
+  policies.forEach((_, p) => {
+    const ranked = others.toSorted((a, b) => (a.values[p] ?? 0) - (b.values[p] ?? 0) || byText(a.host, b.host));
+    for (const { host } of [...ranked.slice(0, UNMOVED_KEPT), ...ranked.slice(-UNMOVED_KEPT)]) kept.add(host);
+  });
+  return { policies, hosts: hosts.filter(({ host }) => kept.has(host)) };
 }
 
 /** The decision as its event holds it: without the reasons of its steps where those are kept in the bucket. */

@@ -2,7 +2,7 @@ import { decide } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { releaseOf } from './events.ts';
+import { releaseOf, withoutDetails } from './events.ts';
 import { requests } from './requests.ts';
 
 const planned = (windows: string[]) =>
@@ -27,6 +27,24 @@ describe('how a plan begins', () => {
     expect(releaseOf(planned(['22:00-06:00']), auto)).toBe('none');
     expect(releaseOf(planned(['22:00-06:00']), { ...auto, approval: 'manual' })).toBe('none');
     expect(releaseOf(planned(['22:00-06:00']), { ...auto, dryRun: true })).toBe('dryRun');
+  });
+});
+
+describe('a decision that is too large for its event', () => {
+  it('keeps the loads of the hosts of its steps, and of the highest and lowest of the others', () => {
+    const decision = planned([]);
+    const [step] = decision.plan?.steps ?? [];
+    if (decision.plan === null || step === undefined) throw new Error('there is no plan');
+    const others = Array.from({ length: 100 }, (_, h) => ({ host: `h${h}`, values: [h / 1000] }));
+    const loads = {
+      policies: [{ policy: 'cpu', weight: 1, threshold: 0.2 }],
+      hosts: [{ host: step.from, values: [0.05] }, { host: step.to, values: [0.05] }, ...others],
+    };
+    const { plan } = withoutDetails({ ...decision, plan: { ...decision.plan, loads } });
+    const ends = [...others.slice(0, 20), ...others.slice(-20)].map(({ host }) => host);
+    expect(plan?.loads?.hosts.map(({ host }) => host)).toEqual([step.from, step.to, ...ends]);
+    expect(plan?.steps.every(({ why }) => why === undefined)).toBe(true);
+    expect(withoutDetails(decision).plan).not.toHaveProperty('loads');
   });
 });
 
