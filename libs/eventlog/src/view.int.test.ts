@@ -291,15 +291,21 @@ onEachServer('views', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('a cut in the network that nobody reports is noticed, and the view goes on', async () => {
     const { server, log } = await bench.provisioned();
+    await log.append(pausedEvent('1'));
     const proxy = bench.closing.add(await startProxy(server.port));
     const reader = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
     const view = await reader.view(collect);
+    const command = await bench.connect(proxy, { requestTimeoutMs: 1_000, readPatienceMs: 500 });
+    const ofCommand = await command.view(collect);
     proxy.cut();
-    await log.append(pausedEvent('1'));
+    await log.append(pausedEvent('2'));
     expect(await failure(view.refresh())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
+    // A person waits for a command: what it waits for has an end, and the view none.
+    expect(await failure(ofCommand.upTo(2))).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
     proxy.heal();
-    await until(async () => (await view.refresh().catch(() => null))?.sequence === 1);
-    expect(view.at().state).toHaveLength(1);
+    await until(async () => (await view.refresh().catch(() => null))?.sequence === 2);
+    expect(view.at().state).toHaveLength(2);
+    await until(async () => (await ofCommand.refresh().catch(() => null))?.sequence === 2);
   });
 
   test('a server whose every answer takes three seconds is waited for', async () => {

@@ -1,7 +1,7 @@
 import { logEventOf, type Place, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { lastMessageOf } from './append.ts';
-import { Closed, LogGap } from './errors.ts';
+import { Closed, LogGap, StreamUnavailable } from './errors.ts';
 import { originalStamp } from './headers.ts';
 import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
@@ -200,14 +200,37 @@ export class View<F, S> implements LogView<S> {
     if (this.#failure !== null) throw this.#failure;
     if (this.#sequence >= sequence) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiters.push({ sequence, resolve, reject });
+    const waiter: Waiter = { sequence, resolve, reject };
+    this.#waiters.push(waiter);
     this.#next = Math.min(this.#next, sequence);
-    const cancel = this.#link.clock.every(STALL_MS, () => this.#reader?.nudge(STALL_MS));
+    const stalled = this.#stalls(waiter);
+    const cancel = this.#link.clock.every(STALL_MS, () => {
+      this.#reader?.nudge(STALL_MS);
+      stalled();
+    });
     try {
       await promise;
     } finally {
       cancel();
     }
+  }
+
+  /**
+   * Called each {@link STALL_MS}, it rejects the waiter of a command whose user has waited long enough for the next event. The view goes
+   * on: it catches up when there is a connection again. Calls are counted, as the clock goes on while the process does not run.
+   */
+  #stalls(waiter: Waiter): () => void {
+    const { readPatienceMs } = this.#link;
+    let before = this.#sequence;
+    let idle = 0;
+    return () => {
+      idle = this.#sequence === before ? idle + 1 : 0;
+      before = this.#sequence;
+      if (readPatienceMs === null || idle * STALL_MS <= readPatienceMs) return;
+      this.#waiters = this.#waiters.filter((one) => one !== waiter);
+      const { detail } = this.healthy();
+      waiter.reject(new StreamUnavailable(`waited ${readPatienceMs / 1000} s for messages of ${LOG}: ${detail}`));
+    };
   }
 
   changes(): AsyncIterable<StoredEvent> {
