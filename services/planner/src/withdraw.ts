@@ -17,8 +17,23 @@ export function goneReason(plan: Pick<PlanFacts, 'proposed'>, snapshot: Snapshot
       return gone(`${from} is enabled again: its VMs stay`, step);
     if (phase === 'affinity' && !awaited.has(step.taskId) && repairsNothing(step, snapshot))
       return gone(`the server groups of ${serverName} hold their rules again`, step);
+    if (phase === 'repair' && !awaited.has(step.taskId) && staysAtHome(step, snapshot))
+      return gone(`${serverName} is where it is pinned to, and ${from} has no more claimed than its capacity`, step);
   }
   return null;
+}
+
+/**
+ * A server that is not pinned to another zone than that of its host, on a host on which no more is claimed than it has. An unknown pin, host
+ * or inventory proves nothing.
+ */
+function staysAtHome({ serverId, from }: StepFacts, { servers, hosts }: Snapshot): boolean {
+  const server = servers.find(({ id }) => id === serverId);
+  const host = hosts.find(({ name }) => name === from);
+  if (server === undefined || server.host !== from || host === undefined || host.inventory === null) return false;
+  const { pinnedAvailabilityZone: pin } = server;
+  if (pin === undefined || (pin !== null && pin !== host.availabilityZone)) return false;
+  return Object.values(host.inventory).every(({ used, capacity }) => used <= capacity);
 }
 
 const gone = (text: string, { step, serverId }: StepFacts): Reason => ({

@@ -60,6 +60,45 @@ describe('a plan that waits for approval', () => {
     expect(goneReason(plan, cloud(false, { vm2: 'h2' }))).toMatchObject({ text: 'h1 is enabled again: its VMs stay' });
   });
 
+  describe('of a repair of a host or a zone', () => {
+    const at = (used: number | null, pin: string | null = null, host = 'h1') => {
+      const snapshot = cloud(false);
+      const memory = { capacity: 100, used: used ?? 0, minUnit: null, maxUnit: null, stepSize: null };
+      const inventory = used === null ? null : { MEMORY_MB: memory };
+      return {
+        ...snapshot,
+        hosts: snapshot.hosts.map((one) => ({ ...one, availabilityZone: 'z1', inventory })),
+        servers: snapshot.servers.map((one) => ({ ...one, host, pinnedAvailabilityZone: pin })),
+      };
+    };
+    const plan = waiting({ phase: 'repair' });
+
+    it('acts: nothing is over its capacity any more, and the server is in its zone', () => {
+      expect(goneReason(plan, at(100))).toMatchObject({ code: 'reason-gone' });
+      expect(goneReason(plan, at(100, 'z1'))?.text).toContain('h1 has no more claimed than its capacity');
+    });
+
+    it('refuses: over its capacity, pinned elsewhere, or not known', () => {
+      for (const snapshot of [at(101), at(100, 'z2'), at(null), at(100, null, 'h3')])
+        expect(goneReason(plan, snapshot)).toBeNull();
+      const known = at(100);
+      const servers = known.servers.map(({ pinnedAvailabilityZone: _, ...server }) => server);
+      expect(goneReason(plan, { ...known, servers })).toBeNull();
+    });
+
+    it('refuses: a step that makes room for another one is judged by that one', () => {
+      const log = testLog();
+      log.configured();
+      const id = log.proposed([
+        { serverId: 'vm1', from: 'h1', to: 'h2', phase: 'repair' },
+        { serverId: 'vm2', from: 'h3', to: 'h1', phase: 'repair', dependsOn: [1] },
+      ]);
+      const both = log.state().plans.get(id);
+      if (both === undefined) throw new Error('the plan does not wait');
+      expect(goneReason(both, at(100))).toBeNull();
+    });
+  });
+
   it('does nothing: a plan of another phase rests on none of these facts', () => {
     expect(goneReason(waiting({ phase: 'spread', groups: GROUPS }), cloud(false, { vm2: 'h3' }))).toBeNull();
   });
