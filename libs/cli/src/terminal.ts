@@ -74,7 +74,8 @@ export const MOVE_COLUMNS: readonly Column[] = [
 /** Those of a table of a plan's steps. */
 export const STEP_COLUMNS: readonly Column[] = [{ head: 'step', right: true }, ...MOVE_COLUMNS];
 
-const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
+/** The text of a cell on one line: texts of Nova and of people have line breaks. */
+const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text).replaceAll(/\s*[\r\n]+\s*/g, ' ');
 const LEAST_FLEX = 8;
 const GAP = 2;
 

@@ -23,6 +23,12 @@ describe('a table on a narrow terminal', () => {
     expect(new Set(hosts).size).toBe(6);
   });
 
+  it('has one line for each row, also where a text of Nova has several', () => {
+    const text = table(terminal(80), MOVE_COLUMNS, [['refused:\n  no valid host\r\nwas found', 'h1', 'h2']]);
+    expect(text.trimEnd().split('\n')).toHaveLength(2);
+    expect(text).toContain('refused: no valid host was found  h1    h2');
+  });
+
   it('fits where that is possible', () => {
     const text = table(terminal(60), MOVE_COLUMNS, rows);
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);

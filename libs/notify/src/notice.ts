@@ -24,8 +24,15 @@ export type Notice = {
 /** A part of a header, from whatever text. */
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 24);
 
-/** @param place the stream and the sequence that it has there, for the CloudEvents extension `sequence` */
-export function noticeOf(message: Message, place: { readonly stream: string; readonly sequence: number }): Notice {
+/**
+ * @param place the stream and the sequence that it has there, for the CloudEvents extension `sequence`
+ * @param nameOf the name of a server by its uuid, as the sentence has it
+ */
+export function noticeOf(
+  message: Message,
+  place: { readonly stream: string; readonly sequence: number },
+  nameOf: (serverId: string) => string = (id) => id,
+): Notice {
   const alarm = message.type === 'alarm.raised' || message.type === 'alarm.resolved' ? message : null;
   return {
     id: `${place.stream === 'KRONOS_LOG' ? 'event' : 'alarm'}-${place.sequence}-${digest(message.id)}`,
@@ -33,7 +40,7 @@ export function noticeOf(message: Message, place: { readonly stream: string; rea
     aggregate: message.aggregate,
     timeMs: Date.parse(message.time),
     by: `${message.by.service} ${message.by.instance}`,
-    text: sentence(message),
+    text: sentence(message, nameOf),
     alarm,
     attributes: { ...cloudEvent(message), sequence: String(place.sequence).padStart(16, '0') },
     data: message.data,

@@ -53,6 +53,24 @@ const resolved = (key: string, atMs: number, raisedAtMs = NOW): AlarmResolved =>
   };
 };
 
+describe('a notice', () => {
+  const refused: LogEventOf<'migration.abortRefused'> = {
+    ...paused('e-1'),
+    type: 'migration.abortRefused',
+    by: { service: 'executor', instance: 'e1', version: '1.0.0' },
+    data: {
+      ...{ taskId: 'p-s1', planId: 'p', serverId: 'vm1', attempt: 1, from: 'h1', destination: 'h2' },
+      ...{ migrationId: 7, status: 409, text: 'it has ended' },
+    },
+  };
+  it('names a server where its name is known', () => {
+    const place = { stream: 'KRONOS_LOG', sequence: 7 };
+    const said = noticeOf(refused, place, (id) => (id === 'vm1' ? 'database' : id));
+    expect(said.text).toBe('Nova refused to abort database from h1 to h2 with 409: it has ended');
+    expect(noticeOf(refused, place).text).toContain('abort vm1 from');
+  });
+});
+
 describe('what a sink wants', () => {
   it('needs a type and an aggregate; what is about all aggregates goes to every sink', () => {
     const sink = { types: ['migration.*', 'alarm.*'], aggregates: ['gpu', 'web-*'] };

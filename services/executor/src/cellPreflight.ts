@@ -1,6 +1,6 @@
 /** Pre-flight of a move between cells: does the present state of the cloud still allow it? The decisions are pure. */
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
-import { cancelled } from './failure.ts';
+import { cancelled, elsewhere } from './failure.ts';
 import {
   type CheckedCloud,
   type CheckOptions,
@@ -36,8 +36,7 @@ export function judgeCell(
   const settled = server.vmState === 'active' || server.vmState === 'stopped';
   if (server.host !== task.from && settled && reached(task).includes(server.host ?? ''))
     return { kind: 'there', host: server.host ?? '' };
-  if (server.host !== task.from)
-    return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
+  if (server.host !== task.from) return no(cancelled('moved-by-others', elsewhere(server.host)));
   return (
     judgeGuest(server, options) ??
     judgeFlavor(task, server, flavors) ??

@@ -35,6 +35,12 @@ export const cancelled = (code: TaskReasonCode, text: string): Failure => ({
   fault: 'none',
 });
 
+/** The words for a server that is not where its task knows it. A shelved one is on no host. */
+export const elsewhere = (host: string | null): string =>
+  host === null
+    ? 'the server is on no host: it was shelved, or somebody else moves it'
+    : `the server is on ${host}: somebody else moved it`;
+
 /** Nova's reason for a failed action: the first event that ended in error. */
 interface Story {
   readonly text: string;

@@ -1,5 +1,5 @@
 /** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
-import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
+import { count, type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
 import {
   evacuationIsOver,
   groupIsWhole,
@@ -25,7 +25,7 @@ import {
   type ServerGroup,
 } from '@kronos/openstack';
 import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
-import { cancelled, type Failure, failureFor } from './failure.ts';
+import { cancelled, elsewhere, type Failure, failureFor } from './failure.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
@@ -82,8 +82,7 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
   if (server.host !== null && server.host !== task.from && reached(task).includes(server.host))
     return { kind: 'there', host: server.host };
-  if (server.host !== task.from)
-    return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
+  if (server.host !== task.from) return no(cancelled('moved-by-others', elsewhere(server.host)));
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   const refused =
     judgeServer(server, ['active', 'paused'], exempt, options) ??
@@ -264,7 +263,11 @@ function groupRefused(
     case 'allowed':
       return null;
     case 'apart':
-      return destinationRefused(task, 'group-apart', `${there} members of ${name} are on ${task.destination}`);
+      return destinationRefused(
+        task,
+        'group-apart',
+        `${count(there, 'member')} of ${name} ${there === 1 ? 'is' : 'are'} on ${task.destination}`,
+      );
     case 'together':
       return destinationRefused(task, 'group-together', `not all members of ${name} are on ${task.destination}`);
     case 'immovable':

@@ -1,6 +1,6 @@
 /** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
 import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR, timeMs } from '@kronos/contracts';
-import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
+import { type Account, cancelled, elsewhere, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
 import {
   type Ended,
   type Fact,
@@ -92,8 +92,7 @@ export function gone(state: TaskState, run: Run, at: Reading): TaskState {
   return fail(state, failure, { started: true, nova: novaFacts(run, at) }, at, null);
 }
 
-export const movedByOthers = (host: string | null): Failure =>
-  cancelled('moved-by-others', `the server is on ${host ?? 'no host'}: somebody else moved it`);
+export const movedByOthers = (host: string | null): Failure => cancelled('moved-by-others', elsewhere(host));
 
 export const abortedByOthers = (): Failure =>
   cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');

@@ -91,6 +91,7 @@ async function notifiers(count: number, sinks: Record<string, SinkOptions>, alar
       log: await connect(),
       sinks: named,
       status: async () => ({ timeMs: 0, well: true, alarms: alarms(), aggregates: [], streams: [], services: [] }),
+      nameOf: () => null,
       by: { ...by, instance: `ledger-${i}` },
       logger: telemetry.log,
       metrics: telemetry.metrics.instruments,

@@ -25,6 +25,8 @@ export type NotifierInput = {
   readonly sinks: ReadonlyMap<string, SinkOptions>;
   /** The current status. */
   readonly status: () => Promise<Status>;
+  /** The name of a server of an aggregate; null: it is not known. */
+  readonly nameOf: (aggregate: string, serverId: string) => string | null;
   readonly by: Actor;
   readonly logger: Logger;
   readonly metrics: Instruments;
@@ -52,7 +54,7 @@ const ALERTS_MS = 60_000;
  * alarms decides.
  */
 export function startNotifier(input: NotifierInput): Notifier {
-  const { log, sinks, status, by, logger, metrics, clock } = input;
+  const { log, sinks, status, nameOf, by, logger, metrics, clock } = input;
   const troubles = new Map<string, Trouble>();
   const stopping = new AbortController();
   const senders = new Map<string, Sender>();
@@ -85,7 +87,7 @@ export function startNotifier(input: NotifierInput): Notifier {
     const { message, problem, sequence, deliveries, lost } = delivery;
     // An unreadable event has an alarm. A restored event was sent when it happened.
     if (problem !== undefined || delivery.firstStoredAt !== delivery.storedAt) return { kind: 'done' };
-    const notice = noticeOf(message, { stream, sequence });
+    const notice = noticeOf(message, { stream, sequence }, (id) => nameOf(message.aggregate, id) ?? id);
     if (!wants(sink, notice)) return { kind: 'done' };
     const signal = AbortSignal.any([lost, delivery.stopping, stopping.signal]);
     try {

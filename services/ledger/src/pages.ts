@@ -1,3 +1,4 @@
+import { type AggregateState, aggregateState } from '@kronos/projections';
 import { addActing } from './acting/acting.ts';
 import { alarmReader } from './alarms.ts';
 import { addChanges, type Changes } from './api/changes.ts';
@@ -30,7 +31,8 @@ export async function addPages(input: LedgerInput, folding: Folding): Promise<Pa
   const state = () => view.at().state;
   const { history, following } = folding;
   const status = alarmReader({ log, state, history, scope, maxClockSkewMs, clock });
-  const notifier = startNotifier({ log, sinks, status, by, logger, metrics, clock });
+  const nameOf = (aggregate: string, serverId: string) => plannedName(aggregateState(state(), aggregate), serverId);
+  const notifier = startNotifier({ log, sinks, status, nameOf, by, logger, metrics, clock });
   const { monotonic, after } = clock;
   const now = () => clock.now();
   const aside = createAside();
@@ -69,3 +71,7 @@ export async function addPages(input: LedgerInput, folding: Folding): Promise<Pa
   if (options.console) await addConsole(http);
   return { notifier, changes, aside, names, warm };
 }
+
+/** The name of a server, as the plan of a move of it has it. */
+const plannedName = ({ tasks }: AggregateState, serverId: string): string | null =>
+  tasks.values().find(({ step }) => step.serverId === serverId)?.step.serverName ?? null;

@@ -30,7 +30,7 @@ export const showResync =
   (reason, { host, server }) => {
     metrics.inventoryResyncs.add(1, { reason });
     const what = host ?? server ?? 'every server';
-    log.info({ reason, host, server }, `read again because the inventory differs from Nova (${reason}): ${what}`);
+    log.info({ reason, host, server }, `read again from Nova (${reason}): ${what}`);
   };
 
 /** Sets the figures of one snapshot; `hosts`: also those of each host. */
