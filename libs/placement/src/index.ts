@@ -4,7 +4,7 @@ export { decideCells } from './cells/decideCells.ts';
 export type { Cluster } from './cluster/cluster.ts';
 export { checkMove } from './cluster/constraints.ts';
 export { type DecideInput, decide } from './decide.ts';
-export { type Advice, advise, type NovaSettings, type PastMove } from './explain/advise.ts';
+export { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from './explain/advise.ts';
 export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
 export { type Explanation, explain } from './explain/explain.ts';
 export type { ByPolicy, DestinationVerdict } from './explain/explanation.ts';

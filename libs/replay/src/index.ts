@@ -9,6 +9,7 @@ export * from './errors.ts';
 export * from './explain.ts';
 export * from './find.ts';
 export * from './history.ts';
+export * from './hostFailures.ts';
 export * from './live.ts';
 export * from './newest.ts';
 export * from './overlay.ts';

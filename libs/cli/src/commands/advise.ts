@@ -2,7 +2,7 @@ import { loadConf } from '@kronos/config/conf';
 import { eventTimeMs, type LogEvent, type Snapshot, some } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { createLimiter } from '@kronos/observation';
-import { type Advice, advise, type NovaSettings, type PastMove } from '@kronos/placement';
+import { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from '@kronos/placement';
 import { aggregateState, optionsOf } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
@@ -86,14 +86,22 @@ async function novaSettings(
       const metadata = new Map((await nova.listAggregates()).map((one) => [one.name, one.metadata]));
       const limit = createLimiter(CONCURRENCY);
       const found = new Map<string, NovaSettings>();
-      for (const { aggregate, hosts } of snapshots) {
+      for (const snapshot of snapshots) {
+        const { aggregate, hosts } = snapshot;
         const ratios = await Promise.all(
           hosts.map(async ({ name, hypervisorId }) => {
             const inventories = Object.entries(await limit(() => placement.getInventories(hypervisorId)));
             return [name, Object.fromEntries(inventories.map(([of, one]) => [of, one.allocationRatio]))] as const;
           }),
         );
-        found.set(aggregate, { metadata: metadata.get(aggregate) ?? {}, ratios: Object.fromEntries(ratios) });
+        const claims = await Promise.all(
+          hosts.map(async ({ name, hypervisorId }): Promise<Claims> => {
+            const allocations = await limit(() => placement.getProviderAllocations(hypervisorId));
+            return { host: name, providerId: hypervisorId, allocations };
+          }),
+        );
+        const leaked = await confirmed(suspects(snapshot, claims), (id) => nova.getServer(id));
+        found.set(aggregate, { metadata: metadata.get(aggregate) ?? {}, ratios: Object.fromEntries(ratios), leaked });
       }
       return found;
     } finally {
@@ -105,6 +113,48 @@ async function novaSettings(
       (_, end: string) => `${end === '' ? '.' : end} `,
     );
   }
+}
+
+/** What is claimed of one host. */
+type Claims = {
+  readonly host: string;
+  readonly providerId: string;
+  /** Amounts by resource class, by the uuid of the server or the migration that claims them. */
+  readonly allocations: Readonly<Record<string, Readonly<Record<string, number>>>>;
+};
+/** The server as Nova has it now. */
+type ServerNow = { readonly host: string | null; readonly taskState: string | null; readonly vmState: string | null };
+
+/**
+ * Claims of servers on hosts where the snapshot does not see them. A running migration or a resize claims the source under its own uuid, and
+ * the destination under that of the server: servers in either are left out. Pure.
+ */
+export function suspects(
+  { servers, migrations }: Pick<Snapshot, 'servers' | 'migrations'>,
+  claims: readonly Claims[],
+): LeakedAllocation[] {
+  const moving = new Set(migrations.map(({ serverId }) => serverId));
+  const known = new Map(servers.map((server) => [server.id, server]));
+  return claims.flatMap(({ host: of, providerId, allocations }) =>
+    Object.entries(allocations).flatMap(([serverId, resources]): LeakedAllocation[] => {
+      const server = known.get(serverId);
+      if (server === undefined || server.host === of || server.alsoOn.includes(of) || moving.has(serverId)) return [];
+      return [{ serverId, serverName: server.name, host: server.host, of, providerId, resources }];
+    }),
+  );
+}
+
+/** Those that Nova still has at rest on the host of the snapshot: a server that moves meanwhile leaks nothing. */
+export async function confirmed(
+  found: readonly LeakedAllocation[],
+  serverNow: (serverId: string) => Promise<ServerNow>,
+): Promise<LeakedAllocation[]> {
+  const leaked: LeakedAllocation[] = [];
+  for (const one of found) {
+    const { host, taskState, vmState } = await serverNow(one.serverId);
+    if (host === one.host && taskState === null && vmState !== 'resized') leaked.push(one);
+  }
+  return leaked;
 }
 
 /** Names on one line. */

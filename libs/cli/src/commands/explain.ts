@@ -11,8 +11,10 @@ import {
   explainWhere,
   type FoundProposal,
   findCellStories,
+  findHostFailures,
   findProposal,
   type History,
+  type HostFailure,
   liveHistory,
   NotOnTheLog,
   type Wanted,
@@ -172,8 +174,14 @@ export const explainHost = (shell: Shell, host: string, options: ExplainOptions)
       known: ({ hosts }) => hosts.map(({ name }) => name),
       onLog: ({ decision }) => decision.plan?.steps.some((step) => step.from === host || step.to === host) ?? false,
     });
-    await show(shell, options, explained, explained.explanation?.host(host) ?? null, (terminal) =>
-      hostText(terminal, explained, host),
+    const failures = await findHostFailures(history, host, wanted.atMs ?? shell.now());
+    await show(
+      shell,
+      options,
+      explained,
+      explained.explanation?.host(host) ?? null,
+      (terminal) => `${failureLines(explained, failures, shell.now())}${hostText(terminal, explained, host)}`,
+      { failures: failures.map(({ atMs, data }) => ({ atMs, ...data })) },
     );
   });
 
@@ -567,6 +575,17 @@ const assumedText = ({ host, tasks }: Assumed): string =>
         `task ${taskId}, ${startedAt === null ? 'not started yet' : `started at ${startedAt}`}`,
     )
     .join(' and ')}`;
+
+/** The moves of the last day that failed because of the host. */
+function failureLines({ snapshot }: Explained, failures: readonly HostFailure[], nowMs: number): string {
+  const names = new Map(snapshot?.servers.map((server) => [server.id, server.name]));
+  return failures
+    .map(({ atMs, data: { serverId, from, taskId, errorType, reason } }) => {
+      const move = `the move of ${names.get(serverId) ?? serverId} from ${from}`;
+      return `it failed ${move}, ${when(atMs, nowMs)} (${taskId}): ${errorType}: ${reason.text}\n`;
+    })
+    .join('');
+}
 
 function hostText(terminal: Terminal, explained: Explained, name: string): string {
   const { explanation, decision, snapshot } = explained;

@@ -42,6 +42,22 @@ export type NovaSettings = {
   readonly metadata: Readonly<Record<string, string>>;
   /** Allocation ratio by host and resource class. */
   readonly ratios: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** What servers claim of hosts on which they are not, and from which nothing moves them. */
+  readonly leaked: readonly LeakedAllocation[];
+};
+
+/** A claim in Placement that nothing frees: that of an evacuated server is freed when nova-compute starts on its former host. */
+export type LeakedAllocation = {
+  readonly serverId: string;
+  readonly serverName: string;
+  /** The host on which it is. */
+  readonly host: string;
+  /** The host of which it claims resources. */
+  readonly of: string;
+  /** Uuid of that host's resource provider. */
+  readonly providerId: string;
+  /** By resource class. */
+  readonly resources: Readonly<Record<string, number>>;
 };
 
 export type AdviceInput = DecideInput & {
@@ -57,6 +73,7 @@ export type AdviceInput = DecideInput & {
 
 type AdviceCode =
   | 'host-without-metrics'
+  | 'allocation-leaked'
   | 'nova-stacks'
   | 'nova-spreads'
   | 'ratios-differ'
@@ -82,7 +99,9 @@ export type Advice = {
 /** Changes that an operator could make, most pressing first. Pure. */
 export const advise = (input: AdviceInput): Advice[] => [
   ...withoutMetrics(input.snapshot),
-  ...(input.settings === null ? [] : [...weights(input, input.settings), ...ratios(input, input.settings)]),
+  ...(input.settings === null
+    ? []
+    : [...leaks(input.settings), ...weights(input, input.settings), ...ratios(input, input.settings)]),
   ...thresholds(input),
   ...takenBack(input),
   ...neverMoves(input),
@@ -109,6 +128,20 @@ function withoutMetrics(snapshot: Snapshot): Advice[] {
     hosts,
   }));
 }
+
+const leaks = ({ leaked }: NovaSettings): Advice[] =>
+  leaked.map(({ serverId, serverName, host, of, providerId, resources }) => {
+    const amounts = Object.entries(resources)
+      .sort(([a], [b]) => byText(a, b))
+      .map(([name, amount]) => `${amount} ${name}`);
+    return {
+      code: 'allocation-leaked',
+      text: `Placement has ${amounts.join(', ')} of ${serverName} (${serverId}) on ${of}, and the VM is on ${host}: ${of} takes less than it could`,
+      remedy: `If the VM was evacuated, nova-compute on ${of} frees them when it starts. Else run: openstack resource provider allocation unset --provider ${providerId} ${serverId}`,
+      hosts: [of],
+      servers: [{ serverId, serverName }],
+    };
+  });
 
 /** Weighers of Nova's scheduler that place new VMs by free resources, by their key in the metadata of an aggregate. */
 const WEIGHTS = ['cpu_weight_multiplier', 'ram_weight_multiplier'] as const;

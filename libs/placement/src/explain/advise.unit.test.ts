@@ -12,6 +12,7 @@ const quiet: AdviceInput['history'] = { observedMs: 0, policies: [], moves: [] }
 const ofNova = (metadata: Record<string, string> = {}, ratios: Record<string, number> = { a: 4, b: 4, c: 4 }) => ({
   metadata,
   ratios: Object.fromEntries(Object.entries(ratios).map(([host, VCPU]) => [host, { VCPU }])),
+  leaked: [],
 });
 
 type More = Partial<Pick<AdviceInput, 'history' | 'settings'>>;
@@ -33,6 +34,19 @@ describe('advice', () => {
     expect(advise({ ...input, snapshot, history: quiet, settings: null })).toMatchObject([
       { code: 'host-without-metrics', text: 'Prometheus has no value of cpu for 2 hosts', hosts: ['b', 'c'] },
     ]);
+  });
+
+  it('names what an evacuated VM still claims of its former host, with the command that frees it', () => {
+    const leak = { serverId: 'one', serverName: 'db', host: 'a', of: 'b', providerId: 'p-b' };
+    const leaked = [{ ...leak, resources: { VCPU: 4, MEMORY_MB: 8192 } }];
+    const [advice, ...others] = adviceOf(calm, { settings: { ...ofNova(), leaked } });
+    expect(others).toEqual([]);
+    expect(advice).toMatchObject({
+      code: 'allocation-leaked',
+      text: 'Placement has 8192 MEMORY_MB, 4 VCPU of db (one) on b, and the VM is on a: b takes less than it could',
+      hosts: ['b'],
+    });
+    expect(advice?.remedy).toContain('openstack resource provider allocation unset --provider p-b one');
   });
 
   describe("on Nova's weights", () => {
