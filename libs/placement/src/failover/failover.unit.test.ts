@@ -158,6 +158,17 @@ describe('room for the failure of a host', () => {
     });
   });
 
+  it('holds back a repair that would take it, and says so', () => {
+    // Only h1 has room for one of the two, and then none for h0.
+    const vms = [...sizes(0, 3, 3), ...sizes(1, 4), ...sizes(2, 6)];
+    const world = { capacity: [10, 10, 6], vms, apart: [0, 1] };
+    const options = { enforceHardAffinity: true };
+    const { plan, reason, warnings } = decide(inputOf(world, options));
+    expect({ plan, reason: reason.code }).toEqual({ plan: null, reason: 'stuck' });
+    expect(warnings.map(({ code }) => code)).toEqual(['repair-impossible']);
+    expect(stepsOf(decide(inputOf(world, { ...options, failoverHosts: 0 })))).toHaveLength(1);
+  });
+
   it('does nothing when failover_hosts is 0, and says nothing of it', () => {
     const world = { capacity: [10, 10], vms: [...sizes(0, 7), ...sizes(1, 7)], apart: [] };
     const decision = decide(inputOf(world, { failoverHosts: 0 }));

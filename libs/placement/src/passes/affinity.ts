@@ -90,6 +90,7 @@ function together(
   if (broken.length > MOST_TOGETHER) return null;
   const start = new Draft(cluster, draft.budget + than.made);
   for (const move of draft.moves.slice(0, than.mark)) start.apply(move.vm, move.to, move.phase, move.why, move.repairs);
+  for (const vm of draft.held) start.held.add(vm);
   const choices = broken.map((g) => waysOf(start, g, item(cluster.groups, g)));
   const least = choices.reduce((sum, ways) => sum + Math.min(...ways.map(({ vms }) => vms.length)), 0);
   const product = choices.reduce((n, ways) => n * ways.length, 1);
