@@ -331,7 +331,8 @@ describe('the console leads', () => {
     await open();
     await page.keyboard.press('?');
     await page.getByRole('dialog').getByText('one cycle back and forward').waitFor();
-    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: NAME }).waitFor();

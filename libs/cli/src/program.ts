@@ -1,7 +1,7 @@
 import { CommandRefused } from '@kronos/operator/errors';
 import { isKronosError } from '@kronos/telemetry/errors';
 import { scrub } from '@kronos/telemetry/scrub';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { UsageError } from './errors.ts';
 import { actCommands } from './grammar/act.ts';
 import { completionCommand } from './grammar/completion.ts';
@@ -25,8 +25,18 @@ export function createProgram(shell: Shell): Command {
     .version(`kronos ${kronosVersion}`, '--version', 'Print the version')
     .helpOption('-h, --help', 'Show the help of a command')
     .showHelpAfterError('(kronos --help lists the commands)')
-    .configureOutput({ writeOut: (help) => terminal.out(prose(help)), writeErr: terminal.err })
+    .configureOutput({
+      writeOut: (help) => terminal.out(prose(help)),
+      writeErr: terminal.err,
+      outputError: (text, write) => write(text.replace(/^error: /, 'kronos: ')),
+    })
+    .configureHelp({ visibleCommands })
     .exitOverride();
+  program.option('--all', 'With --help: list every command');
+  program.hook('preAction', () => {
+    if (program.opts<AllOption>().all === true)
+      throw new UsageError('--all before a command is only for kronos --help', 'Give it after the command.');
+  });
   globalConfig(program);
   program.commandsGroup('Try it:');
   demoCommand(program, shell);
@@ -45,6 +55,18 @@ export function createProgram(shell: Shell): Command {
   serviceCommands(program);
   pointToHelp(program, 'kronos');
   return program;
+}
+
+/** Commands of installations and of repairs, which `kronos --help` lists with `--all` only. */
+const SELDOM: ReadonlySet<string> = new Set(['log', 'archive', 'completion']);
+
+type AllOption = { readonly all?: boolean };
+
+/** The commands that a help text lists. */
+function visibleCommands(command: Command): Command[] {
+  const all = new Help().visibleCommands(command);
+  if (command.parent !== null || command.opts<AllOption>().all === true) return all;
+  return all.filter((sub) => !isService(sub.name()) && !SELDOM.has(sub.name()));
 }
 
 /** An error about one command's arguments leads to that command's help; what stands after a subcommand's name is its own. */

@@ -25,7 +25,7 @@ export function chooseAggregates(
   if (only !== undefined && others.length === 0) return [only];
   throw new UsageError(
     `several aggregates are in scope: name one`,
-    `In scope: ${someOf(scope)}; for example: kronos ${command} -a ${/\s/.test(only ?? '') ? JSON.stringify(only) : only}. Or add --all.`,
+    `In scope: ${someOf(scope)}; for example: kronos ${command} ${aggregateOption(only ?? '')}. Or add --all.`,
   );
 }
 
@@ -39,6 +39,10 @@ export function chooseAddresses(
   const chosen = chooseAggregates(scope, names, all, command);
   return all ? [ALL] : chosen;
 }
+
+/** The option that addresses an aggregate, or all of them, as a person types it. */
+export const aggregateOption = (aggregate: string): string =>
+  aggregate === ALL ? '--all' : `-a ${/\s/.test(aggregate) ? JSON.stringify(aggregate) : aggregate}`;
 
 /** An aggregate as people read it. */
 export const aggregateText = (aggregate: string): string => (aggregate === ALL ? 'all aggregates' : aggregate);

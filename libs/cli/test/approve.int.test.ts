@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CliWorld, openCliWorld } from './world.ts';
 
-describe('approve without an id', () => {
+describe('an answer without an id', () => {
   let world: CliWorld;
   let plan = '';
   beforeAll(async () => {
@@ -32,6 +32,17 @@ describe('approve without an id', () => {
     expect((await world.kronos('tasks -a general')).out).toBe(
       'No task is in flight. kronos tasks --ended lists those of the last day.\n',
     );
+  });
+
+  it('is the same for reject', async () => {
+    const { status, out, err } = await world.kronos('reject --json');
+    expect([status, out]).toEqual([2, '']);
+    expect(err).toContain('reject without a plan id needs a terminal');
+    expect(err).toContain(`kronos reject ${plan} rejects it`);
+    const refused = await world.kronos('reject', { answer: 'n' });
+    expect([refused.status, refused.err]).toEqual([1, 'Reject this plan? [y/N] ']);
+    expect(refused.out).toContain(`${plan} of general: waits for approval`);
+    expect(refused.out).toContain('Nothing was rejected.');
   });
 
   it('releases the steps that were named, after a yes', async () => {

@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../src/program.ts';
@@ -19,6 +22,18 @@ describe('help', () => {
     expect(status).toBe(0);
     expect(out.split('\n').filter((line) => line.length > 80 && !line.startsWith('  kronos '))).toEqual([]);
     await expect(out).toMatchFileSnapshot(`golden/help/${path.replaceAll(' ', '-') || 'kronos'}.golden.txt`);
+  });
+
+  it('lists what is seldom needed with --all only', async () => {
+    const seldom = [...services, 'log', 'archive', 'completion'];
+    const listed = (text: string) => seldom.filter((name) => new RegExp(`^  ${name}\\b`, 'm').test(text));
+    expect(listed((await kronos(['--help'])).out)).toEqual([]);
+    for (const words of [
+      ['--help', '--all'],
+      ['--all', '--help'],
+    ])
+      expect(listed((await kronos(words)).out)).toEqual(seldom);
+    expect((await kronos(['log', '--help'])).out).toContain('skip');
   });
 
   it('has an example for every command that is not a group', () => {
@@ -61,6 +76,7 @@ describe('what is not understood', () => {
     '-c /nonexistent.conf pause',
     '-c a.conf pause -c b.conf',
     '-c a.conf completion bash',
+    '--all pause',
     'pause -c /nonexistent.conf',
   ])('%s', async (line) => {
     const { status, out, err } = await kronos(line.split(' '));
@@ -69,6 +85,26 @@ describe('what is not understood', () => {
     await expect(`status ${status}\n${err}`).toMatchFileSnapshot(
       `golden/errors/${line.replaceAll(/[^\w.-]+/g, '_')}.golden.txt`,
     );
+  });
+});
+
+describe('init', () => {
+  it('without a cloud names those of clouds.yaml', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'kronos-clouds-'));
+    try {
+      const file = join(directory, 'clouds.yaml');
+      await writeFile(file, 'clouds: {prod: {}, lab: {}}');
+      for (const [words, env] of [
+        [['init'], { OS_CLIENT_CONFIG_FILE: file }],
+        [['init', '--clouds-file', file], {}],
+      ] as const) {
+        const { status, out, err } = await kronos(words, { env });
+        expect([status, out]).toEqual([2, '']);
+        expect(err).toBe(`kronos: no cloud is set\nAdd --cloud NAME, or set OS_CLOUD. ${file} has: lab, prod.\n`);
+      }
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 });
 

@@ -206,6 +206,14 @@ describe('seeing', () => {
   it('tap', () => golden('tap plans results controls --since all --end', 'tap'));
   it('tap, filtered', () => golden('tap --since all --end --type failed', 'tap-failed'));
   it('tap of one VM', () => golden(`tap --since all --end --vm ${anyPlan().steps[0]?.serverName}`, 'tap-vm'));
+  it('tap says that there is nothing, and since when', async () => {
+    await golden('tap alarms --since 1h --end', 'tap-alarms');
+    expect((await world.kronos('tap alarms --since all --end')).out).toBe('No alarm is stored.\n');
+    expect((await world.kronos('tap results --since all --end --vm nobody')).out).toBe(
+      'No message that matches is stored.\n',
+    );
+    expect((await world.kronos('tap alarms --since 1h --end -o json')).out).toBe('');
+  });
   it('tap -o json is one message a line', async () => {
     const { out } = await world.kronos('tap results --since all --end -o json');
     const lines = out
@@ -270,6 +278,17 @@ describe('understanding', () => {
   it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
   it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
   it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName} --in ${scratch}/case`, 'explain-vm'));
+  it('explain vm takes the beginning of a uuid', async () => {
+    const servers = world.operation.snapshots.findLast((s) => s.aggregate === 'gpu')?.servers ?? [];
+    const [{ id, name } = { id: '', name: '' }] = servers;
+    const explain = (vm: string) => world.kronos(`explain vm ${vm} -a gpu --in ${scratch}/case`);
+    expect(await explain(id.slice(0, -1))).toMatchObject({
+      status: 2,
+      err: expect.stringContaining('VMs begin with'),
+    });
+    expect(id.slice(0, -1)).not.toBe('');
+    expect(await explain(id.toUpperCase())).toEqual(await explain(name));
+  });
   it('explain calls positions assumed that are assumed', async () => {
     const { events, snapshots } = world.operation;
     const found = events.flatMap(({ event }) => {
@@ -381,6 +400,11 @@ describe('acting', () => {
       by: 'ada@desk',
     });
     await world.kronos('resume -a general');
+  });
+  it('pause of an aggregate whose name has a space names what ends it', async () => {
+    const { out } = await world.kronos(['pause', '-a', 'web eu/1']);
+    expect(out).toContain('; kronos resume -a "web eu/1" ends it\n');
+    await world.kronos(['resume', '-a', 'web eu/1']);
   });
   it('evaluate: asks, and says when nobody answers', () => golden('evaluate -a gpu --wait 0.2s', 'evaluate-nobody'));
   it('ids of snapshots asked for are those of the scorer', () => expect(commandSnapshotId('gpu', 'x')).toBe('gpu-c-x'));

@@ -47,7 +47,7 @@ export function readConf(input: LoadInput): Read {
       line: null,
       option: null,
       problem: 'the file is not there',
-      remedy: 'Name it with --config FILE, or start from the sample that kronos config sample prints.',
+      remedy: 'Name it with --config FILE. kronos demo tries Kronos without it, kronos init writes it for a cloud.',
     });
   }
   return { ...resolveConfig({ file, text, env: input.env, role: input.role, readFile }), missing };
@@ -55,10 +55,14 @@ export function readConf(input: LoadInput): Read {
 
 /** The configuration for a role that reads no policies. @throws ConfigError with every problem at once */
 export function loadConf(input: LoadInput): Config {
-  const { config, problems, missing } = readConf(input);
-  if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
-  return config;
+  const read = readConf(input);
+  if (read.problems.length > 0) throw configError(read, read.problems);
+  return read.config;
 }
+
+/** The error of these problems. Where nothing is set at all, they all follow from the file that is not there. */
+export const configError = ({ missing, sources }: Read, problems: readonly Problem[]): ConfigError =>
+  new ConfigError(missing.length > 0 && sources.size === 0 ? missing : [...missing, ...problems]);
 
 export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
   readFile ?? ((path) => readFileSync(path, 'utf8'));

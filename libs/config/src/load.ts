@@ -1,8 +1,8 @@
 import type { Policy } from '@kronos/contracts';
 import { UNASSIGNED } from '@kronos/contracts/names';
-import { type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
+import { configError, type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
-import { ConfigError, type Problem } from './errors.ts';
+import type { Problem } from './errors.ts';
 import { type HostCells, parseHostCells } from './hostCells.ts';
 import type { Reader } from './option.ts';
 import { type Config, sections } from './options.ts';
@@ -30,7 +30,8 @@ export interface Loaded {
  * @throws ConfigError with every problem at once.
  */
 export function loadConfig(input: LoadInput): Loaded {
-  const { config, sources, missing, problems: found } = readConf(input);
+  const read = readConf(input);
+  const { config, sources, problems: found } = read;
   const problems = [...found];
   const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
   const policiesOf = (aggregate: string): readonly Policy[] => policies.get(aggregate) ?? [];
@@ -45,7 +46,7 @@ export function loadConfig(input: LoadInput): Loaded {
       remedy:
         'Set it, or balance by allocations (source: allocation in policies.yaml), or set [engine] balance = false.',
     });
-  if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
+  if (problems.length > 0) throw configError(read, problems);
   return { config, policiesOf, hostCells, sources };
 }
 

@@ -65,6 +65,16 @@ describe('loading the configuration', () => {
     ]);
   });
 
+  it('reports only the default file where nothing else is set', () => {
+    const missing = `${DEFAULT_CONFIG_FILE} null: the file is not there`;
+    for (const role of ['cli', 'scorer', 'check'] as const)
+      expect(problemsOf(() => load({}, { env: {}, role }))).toEqual([missing]);
+    expect(problemsOf(() => load({}, { env: { OS_LOG__LEVEL: 'warn' }, role: 'cli' }))).toEqual([
+      missing,
+      expect.stringContaining('[engine] aggregates'),
+    ]);
+  });
+
   it('reports the problems of both files at once', () => {
     const files = { '/k.conf': `${FULL}[log]\nlevel = loud\n`, '/p.yaml': 'policies: []\n' };
     expect(problemsOf(() => load(files, { file: '/k.conf', env: {}, role: 'check' }))).toEqual([

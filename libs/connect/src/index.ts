@@ -1,5 +1,5 @@
 export type { CallInProgress } from '@kronos/http';
-export { cloudsFile } from '@kronos/openstack';
+export { cloudNames, cloudsFile } from '@kronos/openstack';
 export { checkClock, logClock } from './clockCheck.ts';
 export { awaitTrustedLog, type FoldedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
 export { reportService } from './heartbeat.ts';

@@ -58,6 +58,9 @@ function finder(places: CloudsPlaces) {
 export const cloudsFile = (places: CloudsPlaces = {}): string | undefined =>
   places.file ?? finder(places).find('clouds', 'OS_CLIENT_CONFIG_FILE');
 
+/** The names of the clouds in a clouds.yaml, sorted. @throws BadAuthOptions when it is not understood */
+export const cloudNames = (file: string): string[] => Object.keys(readYaml(file, fileSchema).clouds ?? {}).sort();
+
 /**
  * The authentication options of one cloud of clouds.yaml, as openstacksdk finds them: the first clouds.yaml of
  * `$OS_CLIENT_CONFIG_FILE`, the working directory, `~/.config/openstack` and `/etc/openstack`, the first secure.yaml laid over it, on
@@ -77,7 +80,7 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
   }
   const clouds = readYaml(file, fileSchema).clouds ?? {};
   if (clouds[name] === undefined) {
-    const has = Object.keys(clouds).sort().join(', ');
+    const has = cloudNames(file).join(', ');
     throw new BadAuthOptions('cloud', `${file} has no cloud "${name}"; it has ${has === '' ? 'none' : has}`);
   }
   const beside = [dirname(file)];

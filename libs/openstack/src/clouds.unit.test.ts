@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type CloudsPlaces, loadCloud } from './clouds.ts';
+import { type CloudsPlaces, cloudNames, loadCloud } from './clouds.ts';
 import { BadAuthOptions } from './errors.ts';
 
 let root: string;
@@ -131,6 +131,7 @@ clouds:
   it('says which clouds a file has', () => {
     write(join(places.cwd, 'clouds.yaml'), 'clouds: {b: {}, a: {}}');
     expect(() => loadCloud('c', places)).toThrow(/has no cloud "c"; it has a, b/);
+    expect(cloudNames(join(places.cwd, 'clouds.yaml'))).toEqual(['a', 'b']);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 export { actionReason } from './actionReason.ts';
 export type { AuthOptions } from './auth.ts';
-export { cloudsFile, loadCloud } from './clouds.ts';
+export { cloudNames, cloudsFile, loadCloud } from './clouds.ts';
 export * from './errors.ts';
 export { flavorResources } from './flavor.ts';
 export { createIdentity, type Identity, type Person } from './identity.ts';

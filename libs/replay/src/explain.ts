@@ -53,6 +53,6 @@ export async function explainWhere(
     `the ${wanted.atMs === undefined ? 'last decisions' : 'decisions at that time'} do not contain ${what.name}`,
     decisions === 0
       ? 'No decision has been made yet: kronos status.'
-      : 'Give another time (--at), or the uuid or host name that Nova uses.',
+      : 'Give another time (--at). kronos vms and kronos hosts list what the newest snapshots have.',
   );
 }

@@ -14,7 +14,7 @@ import { answer } from '../output.ts';
 import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, figure, paint, type Terminal } from '../terminal.ts';
-import { parseDuration, span } from '../times.ts';
+import { parseDuration, said, span } from '../times.ts';
 import { give, type Target } from './operator.ts';
 
 export type EvaluateOptions = Target & { readonly wait: string };
@@ -54,7 +54,7 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
     );
     const decisions = decided.map((event) => event.data);
     await answer(shell, options, { ...(asked.length === 1 ? asked[0] : { asked }), decisions }, (terminal) =>
-      decided.map((event) => describe(terminal, event)).join(''),
+      decided.map((event) => decisionText(terminal, event, shell.now())).join(''),
     );
     const silent = [...ids].filter(([id]) => !decided.some((event) => event.data.snapshotId === id));
     for (const [, name] of silent)
@@ -65,8 +65,9 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
   });
 }
 
-function describe(terminal: Terminal, { aggregate, data }: CycleDecided): string {
+/** One decision in a line. */
+export function decisionText(terminal: Terminal, { aggregate, data }: CycleDecided, nowMs: number): string {
   const steps = data.plan === null ? '' : ` (${count(data.plan.steps.length, 'move')}, ${releaseWords[data.release]})`;
   const imbalance = data.before.combined === null ? '' : ` (combined imbalance ${figure(data.before.combined)})`;
-  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${clause(data.reason.text)}${imbalance}\n`;
+  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${said(clause(data.reason.text), nowMs)}${imbalance}\n`;
 }

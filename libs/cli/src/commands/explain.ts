@@ -1,6 +1,13 @@
 import { didYouMean } from '@kronos/config/nearest';
 import { clause, type Decision, decisionWords, type Snapshot, sentence, timeOf } from '@kronos/contracts';
-import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
+import { someOf } from '@kronos/operator/scope';
+import {
+  type Assumed,
+  type ByPolicy,
+  type CycleExplanation,
+  type DestinationVerdict,
+  meaningOf,
+} from '@kronos/placement';
 import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
 import {
   type Calibration,
@@ -45,7 +52,7 @@ export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<voi
   run(shell, options, async (history, wanted) => {
     const explained = await explainDecision(history, wanted);
     await show(shell, options, explained, explained.explanation?.cycle() ?? null, (terminal) =>
-      cycleText(terminal, explained),
+      said(cycleText(terminal, explained), shell.now()),
     );
   });
 
@@ -128,43 +135,81 @@ async function showProposal(shell: Shell, options: ExplainOptions, proposal: Fou
 
 /** kronos explain vm. */
 export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
-  run(shell, options, async (history, wanted) => {
-    const is = (id: string, name: string): boolean => id === vm || name === vm;
-    const untilMs = wanted.atMs ?? shell.now();
-    const stories = await findCellStories(history, is, untilMs);
-    const told = (terminal: Terminal): string =>
-      stories.map((story) => cellStoryText(terminal, story, untilMs)).join('\n');
-    const explained = await where(history, wanted, vm, {
-      name: `the VM ${JSON.stringify(vm)}`,
-      known: ({ servers }) => servers.flatMap(({ id, name }) => [id, name]),
-      onLog: ({ decision }) => mentions(decision, is).length > 0,
-    }).catch((error: unknown) => {
-      // It was deleted, or is in no aggregate in scope now.
-      if (error instanceof NotOnTheLog && stories.length > 0) return error;
-      throw error;
-    });
-    if (explained instanceof NotOnTheLog) {
-      const value = { missing: explained.message, decision: null, explanation: null, cells: stories };
-      await answer(shell, options, value, (terminal) => `${explained.message}\n\n${told(terminal)}`);
+  run(shell, options, (history, wanted) => explainOneVm(shell, options, { history, wanted }, vm));
+
+type Asked = { readonly history: History; readonly wanted: Wanted };
+
+/** @param vm a name, a uuid, or the beginning of the uuid of one VM */
+async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked, vm: string): Promise<void> {
+  const { history, wanted } = asked;
+  const is = (id: string, name: string): boolean => id === vm || name === vm;
+  const untilMs = wanted.atMs ?? shell.now();
+  const stories = await findCellStories(history, is, untilMs);
+  const told = (terminal: Terminal): string =>
+    stories.map((story) => cellStoryText(terminal, story, untilMs)).join('\n');
+  const seen = new Map<string, string>();
+  const explained = await where(history, wanted, vm, {
+    name: `the VM ${JSON.stringify(vm)}`,
+    known: ({ servers }) => {
+      for (const { id, name } of servers) seen.set(id, name);
+      return servers.flatMap(({ id, name }) => [id, name]);
+    },
+    onLog: ({ decision }) => mentions(decision, is).length > 0,
+  }).catch((error: unknown) => {
+    if (error instanceof NotOnTheLog) return error;
+    throw error;
+  });
+  if (explained instanceof NotOnTheLog) {
+    // With stories it was deleted, or is in no aggregate in scope now.
+    if (stories.length === 0) {
+      const id = begun(vm, seen);
+      if (id === null) throw explained;
+      await explainOneVm(shell, options, asked, id);
       return;
     }
-    const called = explained.snapshot?.servers.filter((server) => is(server.id, server.name)) ?? [];
-    if (called.length > 1)
-      throw new UsageError(
-        `${called.length} VMs are called ${JSON.stringify(vm)}`,
-        `Give the uuid: ${called.map((one) => `${one.id} on ${one.host}${one.projectId === null ? '' : ` (project ${one.projectId})`}`).join(', ')}`,
-      );
-    const id = called[0]?.id ?? vm;
-    await show(
-      shell,
-      options,
-      explained,
-      explained.explanation?.vm(id) ?? null,
-      (terminal) =>
-        `${vmText(terminal, explained, { id, is, nowMs: shell.now() })}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
-      { cells: stories },
+    const value = { missing: explained.message, decision: null, explanation: null, cells: stories };
+    await answer(shell, options, value, (terminal) => `${explained.message}\n\n${told(terminal)}`);
+    return;
+  }
+  const called = explained.snapshot?.servers.filter((server) => is(server.id, server.name)) ?? [];
+  if (called.length > 1)
+    throw new UsageError(
+      `${called.length} VMs are called ${JSON.stringify(vm)}`,
+      `Give the uuid: ${called.map((one) => `${one.id} on ${one.host}${one.projectId === null ? '' : ` (project ${one.projectId})`}`).join(', ')}`,
     );
-  });
+  const id = called[0]?.id ?? vm;
+  await show(
+    shell,
+    options,
+    explained,
+    explained.explanation?.vm(id) ?? null,
+    (terminal) =>
+      `${vmText(terminal, explained, { id, is, nowMs: shell.now() })}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
+    { cells: stories },
+  );
+}
+
+/** Tables show this many characters of a uuid. Fewer of them are rather meant as a name. */
+const UUID_START = 8;
+
+/**
+ * The VM whose uuid begins with this text; null: none does.
+ *
+ * @param names by uuid
+ * @throws UsageError that names the VMs, where several uuids or names begin with it
+ */
+export function begun(text: string, names: ReadonlyMap<string, string>): string | null {
+  const ids = text.length < UUID_START ? [] : [...names.keys()].filter((id) => id.startsWith(text.toLowerCase()));
+  const [only, ...others] = ids;
+  if (only !== undefined && others.length === 0) return only;
+  const meant = ids.length > 0 ? ids : [...new Set(names.values())].filter((name) => name.startsWith(text)).sort();
+  if (meant.length === 0) return null;
+  const what = ids.length > 0 ? 'uuids' : 'names';
+  throw new UsageError(
+    `${count(meant.length, 'VM')} ${meant.length === 1 ? 'begins' : 'begin'} with ${JSON.stringify(text)}`,
+    `Name one, or give its uuid; their ${what}: ${someOf(meant, 'kronos vms')}.`,
+  );
+}
 
 /** kronos explain host. */
 export const explainHost = (shell: Shell, host: string, options: ExplainOptions): Promise<void> =>
@@ -315,13 +360,19 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
           rows,
         ),
     `\n${cycle.hosts.destinations} of ${count(cycle.hosts.all, 'host')} may be destinations${counted(cycle.hosts.refused)}\n`,
-    `${cycle.vms.movable} of ${count(cycle.vms.all, 'VM')} may move${counted(cycle.vms.refused)}\n`,
+    movableText(cycle.vms),
     assumedNote(cycle.assumed),
     drains,
     skipLines(state),
     troublesOf(decision),
     refusals(cycle.refusals),
   ].join('');
+}
+
+/** VMs on a disabled host, for instance, may move, but only in an evacuation. */
+function movableText({ all, movable, refused, evacuationOnly }: CycleExplanation['vms']): string {
+  const later = Object.values(evacuationOnly).reduce((sum, n) => sum + n, 0);
+  return `${movable - later} of ${count(all, 'VM')} may move now${counted({ ...refused, ...evacuationOnly })}\n`;
 }
 
 /** Under figures that assume released moves to be done. */

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { loadConfig } from '@kronos/config';
-import { cloudsFile, openCloud, openPrometheus } from '@kronos/connect';
+import { cloudNames, cloudsFile, openCloud, openPrometheus } from '@kronos/connect';
 import { hostNamesOf, indexServers, vmNamesOf } from '@kronos/observation';
 import type { HostNames, Prometheus, VmNames } from '@kronos/prometheus';
 import { check } from '../check/check.ts';
@@ -37,6 +37,14 @@ function fileOfCloud({ cloudsFile: given }: InitOptions, env: Shell['env']): str
   return file === undefined ? null : resolve(file);
 }
 
+/** Names the clouds that a person can choose from. */
+function noCloud(file: string | null): UsageError {
+  const has = file === null ? null : cloudNames(file);
+  const found =
+    has === null ? 'There is no clouds.yaml: name it with --clouds-file.' : `${file} has: ${has.join(', ') || 'none'}.`;
+  return new UsageError('no cloud is set', `Add --cloud NAME, or set OS_CLOUD. ${found}`);
+}
+
 /** The options of `[prometheus]` that these options give. */
 function accessOf(options: InitOptions): string[] {
   const file = (option: string, path: string | undefined): string[] =>
@@ -70,7 +78,7 @@ const regionOf = ({ region = '' }: InitOptions, env: Shell['env']): string | nul
 export async function init(options: InitOptions, shell: Shell): Promise<void> {
   const { terminal, env } = shell;
   const cloud = options.cloud ?? env.OS_CLOUD;
-  if (cloud === undefined || cloud === '') throw new UsageError('no cloud is set: add --cloud, or set OS_CLOUD');
+  if (cloud === undefined || cloud === '') throw noCloud(fileOfCloud(options, env));
   const { directory, configFile, policiesFile } = filesToWrite(options);
 
   const found = {

@@ -17,7 +17,7 @@ import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
-import { aggregateText, chooseAddresses } from '../scope.ts';
+import { aggregateOption, aggregateText, chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
 import { kronosVersion } from '../version.ts';
@@ -51,11 +51,16 @@ export async function give(
 
 const styles = { done: 'green', unchanged: 'yellow', refused: 'red' } as const;
 
-/** Prints outcomes. Status 1 when the log refused one. */
-export async function tell(shell: Shell, options: OutputOption, told: readonly Told[]): Promise<void> {
+/** Prints outcomes, each with what `hint` adds for people. Status 1 when the log refused one. */
+export async function tell(
+  shell: Shell,
+  options: OutputOption,
+  told: readonly Told[],
+  hint: (one: Told) => string = () => '',
+): Promise<void> {
   await answer(shell, options, told.length === 1 ? told[0] : told, (terminal) =>
     told
-      .map(({ aggregate, effect, text }) => `${aggregateText(aggregate)}: ${paint(terminal, styles[effect], text)}\n`)
+      .map((one) => `${aggregateText(one.aggregate)}: ${paint(terminal, styles[one.effect], one.text)}${hint(one)}\n`)
       .join(''),
   );
   if (told.some(({ effect }) => effect === 'refused')) process.exitCode = 1;
@@ -75,9 +80,11 @@ export async function pause(shell: Shell, name: keyof typeof pauses, options: Ta
     const told: Told[] = [];
     for (const address of chooseAddresses(session.scope, options.aggregate, options.all === true, name))
       told.push(await give(shell, session, options, (_, asking) => control(pauses[name], address, {}, asking)));
-    await tell(shell, options, told);
+    await tell(shell, options, told, name === 'pause' ? resumeHint : undefined);
   });
 }
+
+const resumeHint = ({ aggregate }: Told): string => `; kronos resume ${aggregateOption(aggregate)} ends it`;
 
 /** kronos approve, reject. */
 export async function answerPlan(
@@ -88,7 +95,7 @@ export async function answerPlan(
 ): Promise<void> {
   await withSession(shell, options, async (session) => {
     const steps = options.step === undefined ? null : [...options.step];
-    const named = name === 'approve' && planId === undefined ? await confirmed(shell, session, options, steps) : planId;
+    const named = planId ?? (await confirmed(shell, session, name, { ...options, steps }));
     if (named === null) return;
     const told = await give(shell, session, options, (state, asking) => {
       const plan = choosePlan(state, session.scope, asking.nowMs, { planId: named, steps });
@@ -98,23 +105,30 @@ export async function answerPlan(
   });
 }
 
+/** What an answer does to a plan, in the words of its question. */
+const answering = {
+  approve: { ask: 'Release', does: 'releases it', none: 'Nothing was released.' },
+  reject: { ask: 'Reject', does: 'rejects it', none: 'Nothing was rejected.' },
+} as const;
+
 /**
- * The plan that the person wants to release, after seeing it; null where they do not.
+ * The plan that the person wants to answer, after seeing it; null where they do not.
  *
  * @throws UsageError where nobody can answer
  */
 async function confirmed(
   shell: Shell,
   { log, scope }: Session,
-  options: AnswerOptions,
-  steps: readonly number[] | null,
+  name: keyof typeof answers,
+  { steps, ...options }: OutputOption & { readonly steps: readonly number[] | null },
 ): Promise<string | null> {
+  const { ask, does, none } = answering[name];
   const chosen = choosePlan(await currentState(shell, log), scope, shell.now(), { planId: undefined, steps });
-  const command = `kronos approve ${chosen.planId}${steps === null ? '' : ` --step ${steps.join(',')}`}`;
+  const command = `kronos ${name} ${chosen.planId}${steps === null ? '' : ` --step ${steps.join(',')}`}`;
   if (shell.ask === null || isStructured(options))
     throw new UsageError(
-      'approve without a plan id needs a terminal to ask for confirmation',
-      `kronos plan show ${chosen.planId} shows the plan that waits; ${command} releases it.`,
+      `${name} without a plan id needs a terminal to ask for confirmation`,
+      `kronos plan show ${chosen.planId} shows the plan that waits; ${command} ${does}.`,
     );
   const [record] = await plansOf(
     liveHistory(log, '').events(),
@@ -123,9 +137,9 @@ async function confirmed(
   );
   if (record !== undefined) shell.terminal.out(`${renderPlan(shell, record)}\n`);
   const what = steps === null ? 'this plan' : `step ${steps.join(', ')} of this plan`;
-  const answered = await shell.ask(`Release ${what}? [y/N] `);
+  const answered = await shell.ask(`${ask} ${what}? [y/N] `);
   if (/^y(es)?$/i.test(answered.trim())) return chosen.planId;
-  shell.terminal.out('Nothing was released.\n');
+  shell.terminal.out(`${none}\n`);
   process.exitCode = 1;
   return null;
 }

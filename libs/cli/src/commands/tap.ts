@@ -19,7 +19,7 @@ import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cut, paint, type Style } from '../terminal.ts';
-import { parseTime, said } from '../times.ts';
+import { parseTime, said, when } from '../times.ts';
 
 export type TapOptions = ConfigOption &
   OutputOption &
@@ -60,12 +60,30 @@ export async function tap(shell: Shell, wanted: readonly string[], options: TapO
       else if (isStructured(options)) shell.terminal.out(`${JSON.stringify(whole(delivered))}\n`);
       else on.terminal.out(`${render(on, names, delivered)}\n`);
     };
+    let written = 0;
     for await (const delivered of inOrder(messages, stop)) {
       learnNames(names, delivered);
       await learn(delivered);
-      if (matches(options, names, delivered)) write(delivered);
+      if (!matches(options, names, delivered)) continue;
+      write(delivered);
+      written++;
     }
+    if (written === 0 && options.end === true && !isStructured(options))
+      shell.terminal.out(`${nothing(chosen, options, since, shell.now())}\n`);
   });
+}
+
+/** Says that there is no message, and since when. */
+function nothing(
+  chosen: readonly Family[],
+  { type, vm }: TapOptions,
+  since: 'new' | 'all' | Date,
+  nowMs: number,
+): string {
+  const what = chosen.every((family) => family === 'alarms') ? 'alarm' : 'message';
+  const wanted = type === undefined && vm === undefined ? '' : ' that matches';
+  if (since === 'new') return `No ${what}${wanted}: --end ends at once without --since.`;
+  return `No ${what}${wanted} ${since === 'all' ? 'is stored' : `since ${when(since.getTime(), nowMs)}`}.`;
 }
 
 /** Messages of the streams side by side are put in order of time as long as they come in one go. */

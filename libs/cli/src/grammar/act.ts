@@ -53,10 +53,7 @@ export function actCommands(program: Command, shell: Shell): void {
         'after',
         `${examples(
           ['kronos plans', 'which plans wait'],
-          [
-            `kronos ${name}`,
-            name === 'approve' ? 'show the only plan that waits, and ask' : 'the only plan that waits',
-          ],
+          [`kronos ${name}`, 'show the only plan that waits, and ask'],
           [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
         )}\n\nThe first answer on the log counts. Exit status 1: too late, or no step waits for approval.`,
       )

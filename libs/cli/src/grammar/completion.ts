@@ -1,4 +1,4 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, Help } from 'commander';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
 import { type ConfigOption, type NameKind, nameKinds, withConfig } from './shared.ts';
@@ -61,8 +61,9 @@ type Place = {
 
 function places(program: Command): Place[] {
   const found: Place[] = [];
+  // Unlike that of the program it lists every command.
+  const help = new Help();
   const visit = (command: Command, path: string): void => {
-    const help = program.createHelp();
     const commands = help.visibleCommands(command).filter((sub) => sub.name() !== 'help');
     const options = help.visibleOptions(command);
     found.push({

@@ -75,7 +75,7 @@ export class Explanation {
         };
       }),
       hosts: { all: cluster.H, ...tally(cluster.hostRefusal, 'destinations') },
-      vms: { all: cluster.V, ...tally(cluster.vmRefusal, 'movable') },
+      vms: { all: cluster.V, ...tally(cluster.vmRefusal, 'movable'), evacuationOnly: this.#evacuationOnly() },
       assumed: observed.assumed.size,
       refusals: decision.refusals,
       drains: drains.map((drain) => ({
@@ -88,6 +88,12 @@ export class Explanation {
       warnings: decision.warnings,
       evacuations: decision.evacuations,
     };
+  }
+
+  #evacuationOnly(): Counts {
+    const { evacuationOnly, vmRefusal, vmHost, leaving } = this.#cluster;
+    const kept = evacuationOnly.filter((_, v) => vmRefusal[v] === 0 && leaving[int(vmHost, v)] !== 1);
+    return tally(kept, 'others').refused;
   }
 
   plan(): PlanExplanation | null {

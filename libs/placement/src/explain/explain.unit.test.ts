@@ -109,7 +109,14 @@ describe('an explanation', () => {
     const cycle = explained(hot).cycle();
     expect(cycle.policies[0]).toMatchObject({ detected: true, highest: { host: 'a' }, lowest: { host: 'b' } });
     expect(cycle.hosts).toEqual({ all: 3, destinations: 2, refused: { 'host-disabled': 1 } });
-    expect(cycle.vms).toEqual({ all: 3, movable: 2, refused: { 'vm-locked': 1 } });
+    expect(cycle.vms).toEqual({ all: 3, movable: 2, refused: { 'vm-locked': 1 }, evacuationOnly: {} });
+    const onDisabled = { ...hot.vms, v4: { host: 'c', w: { cpu: 0.1 } } };
+    expect(explained({ ...hot, vms: onDisabled }).cycle().vms).toEqual({
+      all: 4,
+      movable: 3,
+      refused: { 'vm-locked': 1 },
+      evacuationOnly: { 'vm-source-disabled': 1 },
+    });
   });
 
   it('in pack mode speaks of drains: who is emptied, and why not', () => {

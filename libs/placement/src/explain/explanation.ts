@@ -30,7 +30,13 @@ export type CycleExplanation = {
     readonly lowest: HostValue | null;
   }[];
   readonly hosts: { readonly all: number; readonly destinations: number; readonly refused: Counts };
-  readonly vms: { readonly all: number; readonly movable: number; readonly refused: Counts };
+  readonly vms: {
+    readonly all: number;
+    readonly movable: number;
+    readonly refused: Counts;
+    /** Those of the movable ones that only an evacuation may move, by reason. */
+    readonly evacuationOnly: Counts;
+  };
   /** VMs with a released, unfinished move: all figures assume that it is done. */
   readonly assumed: number;
   /** Candidates of the passes that were refused. */

@@ -36,7 +36,7 @@ const HELP = [
 const help = () =>
   showDialog(
     'Keys',
-    html`<dl class="keys">${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+    html`<dl class="keys" data-help>${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
       <p class="commands"><button type="button" @click=${closeDialog}>Close</button></p>`,
   );
 
@@ -72,6 +72,11 @@ function act(event) {
 
 addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === '?' && document.querySelector('#dialog[open] [data-help]') !== null) {
+    closeDialog();
+    event.preventDefault();
+    return;
+  }
   if (event.target.closest?.('input, select, textarea, dialog') != null) return;
   if (act(event)) event.preventDefault();
 });
