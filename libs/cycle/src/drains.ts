@@ -50,7 +50,19 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
       cycleBudget(snapshot),
       input.options,
     );
-    return { aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, moves, time, blockedBy, holds };
+    // The end of a drain enables a host that the drain disabled.
+    const own = state.drains.get(host.host)?.disabled?.byKronos === true;
+    const disabled = own ? null : host.disabled;
+    return {
+      aggregate: snapshot.aggregate,
+      snapshotTime: snapshot.time,
+      ...host,
+      disabled,
+      moves,
+      time,
+      blockedBy,
+      holds,
+    };
   });
 }
 

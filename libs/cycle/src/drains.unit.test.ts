@@ -1,6 +1,8 @@
 import { defaultEngineOptions } from '@kronos/contracts';
+import { snapshotOf } from '@kronos/placement/testing';
+import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { drainTime, holdsOf } from './drains.ts';
+import { drainTime, holdsOf, hostDrains } from './drains.ts';
 
 const MINUTE = 60_000;
 const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE } };
@@ -39,6 +41,26 @@ describe('the time of a drain', () => {
   it('is none where nothing is to be moved', () => {
     const none = { plans: 0, expectedMs: 0, interval: { lowMs: 0, highMs: 0 } };
     expect([drainTime([], 10, options), drainTime([], 0, options)]).toEqual([none, none]);
+  });
+});
+
+describe('a host that is disabled', () => {
+  const snapshot = snapshotOf({
+    policies: {},
+    hosts: { h1: { disabled: true }, h2: {} },
+    vms: { vm1: { host: 'h1' } },
+  });
+  const disabledBefore = (byKronos: boolean) => {
+    const log = testLog();
+    log.configured();
+    const drain = log.drainAsked('h1').data.commandId;
+    log.hostDisabled(drain, 'h1', byKronos);
+    return hostDrains({ snapshot, state: log.state(), hosts: ['h1'], paces: [] })[0]?.disabled;
+  };
+
+  it('was disabled before the drain, unless the drain of Kronos disabled it', () => {
+    expect(disabledBefore(true)).toBeNull();
+    expect(disabledBefore(false)).not.toBeNull();
   });
 });
 

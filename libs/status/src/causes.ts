@@ -392,7 +392,8 @@ export const causes = {
   },
   'threshold-unreachable': {
     severity: 'info',
-    remedy: 'Raise the threshold of the policy, or let the VMs move that the line names.',
+    remedy:
+      'Raise the threshold of the policy, or let the VMs move that the line names. Load of no VM with a value moves once the exporter of VMs runs on that host.',
     section: 'threshold-unreachable',
     apart: ['policy'],
     explains: [],
