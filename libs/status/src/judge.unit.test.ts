@@ -201,6 +201,18 @@ describe('status', () => {
     ],
     [
       'service-missing',
+      'all instances of a service have ceased to report',
+      wellFacts(undefined, {
+        heartbeats: without(
+          'planner',
+          heartbeat('planner', nowMs, { instance: 'planner-a', storedAtMs: late, timeMs: late }),
+          heartbeat('planner', nowMs, { instance: 'planner-b', storedAtMs: late - 1, timeMs: late - 1 }),
+        ),
+      }),
+      /planner-a, planner-b ended, hang, or cannot reach NATS/,
+    ],
+    [
+      'service-missing',
       'a service was stopped',
       wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { state: 'stopped' })) }),
       /was stopped/,

@@ -1,4 +1,4 @@
-import { partCodes, type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
+import { partCodes, type ServiceName, serviceNames, some, streamNames } from '@kronos/contracts';
 import { inFlight, optionsOf } from '@kronos/projections';
 import type { AggregateInput, Facts, Heartbeat } from './facts.ts';
 import type { Finding } from './finding.ts';
@@ -69,14 +69,20 @@ function missing(
       about: `${service} of ${aggregate}`,
       text: `no ${service} serves this aggregate`,
     }));
-  const last = own.toSorted((a, b) => b.storedAtMs - a.storedAtMs)[0];
-  const text =
-    last === undefined
-      ? 'no instance has sent a heartbeat recently'
-      : last.state === 'stopped'
-        ? `${last.instance} was stopped at ${when(last.storedAtMs, nowMs)}, and no other instance runs`
-        : `${last.instance} sent its last heartbeat at ${when(last.storedAtMs, nowMs)}: it ended, hangs, or cannot reach NATS`;
-  return [{ code: 'service-missing', place: { service }, about: service, text }];
+  return [{ code: 'service-missing', place: { service }, about: service, text: silence(own, nowMs) }];
+}
+
+/** What the last heartbeats of a service of which no instance lives say. */
+function silence(heartbeats: readonly Heartbeat[], nowMs: number): string {
+  const newest = heartbeats.toSorted((a, b) => b.storedAtMs - a.storedAtMs);
+  const [last] = newest;
+  if (last === undefined) return 'no instance has sent a heartbeat recently';
+  const at = when(last.storedAtMs, nowMs);
+  if (last.state === 'stopped') return `${last.instance} was stopped at ${at}, and no other instance runs`;
+  const silent = newest.filter(({ state }) => state !== 'stopped').map(({ instance }) => instance);
+  return silent.length === 1
+    ? `${last.instance} sent its last heartbeat at ${at}: it ended, hangs, or cannot reach NATS`
+    : `${some(silent)} ended, hang, or cannot reach NATS: the last heartbeat came at ${at}`;
 }
 
 /** Instances that ended without saying so, where others do their work. */
