@@ -12,6 +12,7 @@ const fieldKinds: Readonly<Record<string, Kind>> = {
   host: 'host',
   hostAtFault: 'host',
   requestId: 'request',
+  migrationUuid: 'uuid',
   target: 'aggregate',
   oldFlavor: 'flavor',
   newFlavor: 'flavor',
@@ -47,6 +48,17 @@ const KEPT = new Set([
 ]);
 /** Free text of people and of Nova. */
 const FREE = new Set(['comment', 'reason', 'disabledReason']);
+
+const leftOut = (_: Names, list: readonly string[]): string[] => list.map(() => 'left out');
+/** Lists of names. */
+const LISTS: Readonly<Record<string, (names: Names, list: readonly string[]) => string[]>> = {
+  alternates: (names, list) => names.each('host', list),
+  dependsOn: (names, list) => list.map((one) => names.id(one)),
+  // What only an executor reads of a server, by Nova's ids.
+  addresses: leftOut,
+  volumes: leftOut,
+  knownMigrations: leftOut,
+};
 
 export function anonymousEvent<E extends StoredEvent['event']>(names: Names, event: E): E {
   if (event.type === 'unreadable')
@@ -104,8 +116,8 @@ function field(names: Names, key: string, value: unknown): unknown {
     return value.map((group: unknown) =>
       typeof group === 'string' ? names.as('group', group) : groupOf(names, group as { id: string }),
     );
-  if (key === 'alternates') return names.each('host', value as string[]);
-  if (key === 'dependsOn') return (value as string[]).map((one) => names.id(one));
+  const list = LISTS[key];
+  if (list !== undefined && Array.isArray(value)) return list(names, value as string[]);
   if (key === 'resources') return names.customKeys(value as Record<string, number>);
   if (key === 'detail') return names.deep(value);
   if (Array.isArray(value)) return value.map((inner: unknown) => field(names, '', inner));

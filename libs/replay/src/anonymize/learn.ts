@@ -1,7 +1,9 @@
 /** Which names snapshots and events hold, and what each of them names. */
-import { queriesOf, type Snapshot, type StoredEvent } from '@kronos/contracts';
+import { type CycleDecided, type LogEventOf, queriesOf, type Snapshot, type StoredEvent } from '@kronos/contracts';
 import type { Names } from './names.ts';
 import { replacedSpecs } from './specs.ts';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
@@ -58,14 +60,44 @@ function learnEnded(names: Names, { endedMigrations }: Snapshot): void {
   }
 }
 
+/** What a decision names beside its steps: its snapshot may no longer be kept. */
+function learnDecided(names: Names, data: CycleDecided['data']): void {
+  const { evacuations, plan, loads = [], novaRefusals = [] } = data;
+  for (const { host } of [...evacuations, ...loads, ...(plan?.loads?.hosts ?? []), ...novaRefusals])
+    names.learn('host', host);
+  for (const { waits = [] } of evacuations) for (const { serverName } of waits) names.learn('serverName', serverName);
+  for (const { serverId } of novaRefusals) names.learn('server', serverId);
+  for (const id of Object.values(data.absence ?? {}).flat()) names.learn('server', id);
+  learnOthers(names, data);
+}
+
+/** What a decision names of failures and of moves of others. */
+function learnOthers(names: Names, { failover, foreign }: CycleDecided['data']): void {
+  for (const failure of failover?.failures ?? []) {
+    for (const host of failure.hosts) names.learn('host', host);
+    for (const name of failure.names) names.learn('serverName', name);
+  }
+  for (const { serverId, serverName, from, to } of foreign?.moves ?? []) {
+    names.learn('server', serverId);
+    names.learn('serverName', serverName);
+    for (const host of [from, to]) names.learn('host', host);
+  }
+}
+
+function learnCellsAsked(names: Names, { aggregate, data }: LogEventOf<'cells.moveAsked'>): void {
+  names.learn('aggregate', data.to);
+  names.learn('project', data.project);
+  for (const flavor of Object.entries(data.flavorMap).flat()) names.learn('flavor', flavor);
+  for (const one of data.from) if (one !== aggregate) names.learn('host', one);
+  for (const one of data.servers ?? []) names.learn(UUID.test(one) ? 'server' : 'serverName', one);
+}
+
 export function learnEvent(names: Names, event: StoredEvent['event']): void {
   names.learn('aggregate', event.aggregate);
   if (event.type === 'unreadable') return;
   names.learn(event.by.service === 'operator' ? 'person' : 'process', event.by.instance);
   if (event.type === 'cells.moveAsked') {
-    names.learn('aggregate', event.data.to);
-    names.learn('project', event.data.project);
-    for (const flavor of Object.entries(event.data.flavorMap).flat()) names.learn('flavor', flavor);
+    learnCellsAsked(names, event);
     return;
   }
   if (event.type === 'capacity.asked') {
@@ -94,7 +126,7 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
       names.learn('serverName', stuck.serverName);
       names.learn('host', stuck.host);
     }
-    if (event.type === 'cycle.decided') for (const { host } of event.data.evacuations) names.learn('host', host);
+    if (event.type === 'cycle.decided') learnDecided(names, event.data);
     return;
   }
   const { data } = event;
@@ -106,5 +138,6 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
   if ('next' in data) names.learn('host', data.next?.destination);
   if ('requestId' in data) names.learn('request', data.requestId);
   if ('nova' in data) names.learn('request', data.nova?.requestId);
+  if ('migrationUuid' in data) names.learn('uuid', data.migrationUuid);
   if (event.type === 'migration.started') for (const group of event.data.groups) names.learn('group', group);
 }

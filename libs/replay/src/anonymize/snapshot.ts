@@ -20,6 +20,7 @@ export const anonymousShape = (names: Names, shape: Shape): Shape => ({
   resources: names.customKeys(shape.resources),
   requiredTraits: shape.requiredTraits.map((trait) => names.custom(trait)),
   forbiddenTraits: shape.forbiddenTraits.map((trait) => names.custom(trait)),
+  ...(shape.cells === undefined ? {} : { cells: shape.cells }),
 });
 
 const anonymousQueries = (names: Names, policy: Policy): Partial<Policy> =>

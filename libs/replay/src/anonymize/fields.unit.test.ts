@@ -1,0 +1,89 @@
+import { type LogEvent, logEventSchema, type Snapshot, snapshotSchema } from '@kronos/contracts';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { anonymizer } from './anonymizer.ts';
+
+/** The parts of a JSON Schema that the messages have. */
+type Schema = {
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly format?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema | boolean;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+};
+
+/** Fields that hold no names, or only names of policies: the ends of their paths. A sentence has names that are learnt elsewhere. */
+const KEPT = new RegExp(
+  `\\.(${[
+    // Ids of Kronos's own, versions, digests.
+    'id|correlationId|causationId|commandId|taskId|planId|snapshotId|dependsOn|drainId|installationId',
+    'version|plannerVersion|digests\\.\\w+|optionsDigest|shape|mark|details\\.\\w+',
+    // Words of Kronos, of Nova and of Placement; sentences and their figures.
+    'code|errorType|cause|status|vmState|taskState|text|detail\\.\\w+|hypervisorType|allocation|migrations\\.type',
+    'refusals\\.key|traits|requiredTraits|forbiddenTraits|resources\\.key|inventory\\.key|resourceClass',
+    'reconstructed\\.sources|unknown\\.key',
+    // Policies, their labels, and the planner's options.
+    'policy|policies\\.name|hostLabel|vmProfileLabel|label|weights\\.key|alternateWeights\\.key|loads\\.\\w+\\.key',
+    'options\\.(windows|blackouts|timezone\\.name)',
+  ].join('|')})$`,
+);
+
+/** A value with every field of a schema. A text that may be anything says which field it is. */
+function filled(schema: Schema, path: string): unknown {
+  const { properties, items, additionalProperties } = schema;
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined) return schema.enum[0];
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices !== undefined) return filled(choices.find(({ type }) => type !== 'null') ?? {}, path);
+  const [type] = [schema.type].flat().filter((one) => one !== 'null');
+  if (type === 'object') {
+    const own = Object.entries(properties ?? {}).map(([key, one]) => [key, filled(one, `${path}.${key}`)]);
+    return Object.fromEntries(
+      typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 0
+        ? [...own, [`Secret${path}.key`, filled(additionalProperties, `${path}.value`)]]
+        : own,
+    );
+  }
+  if (type === 'array') return [filled(items ?? {}, path)];
+  if (type === 'boolean') return true;
+  if (type === 'integer' || type === 'number') return 1;
+  return schema.format === 'date-time' ? '2026-01-05T00:00:00.000Z' : `Secret${path}`;
+}
+
+const leftIn = (value: unknown): string[] =>
+  (JSON.stringify(value).match(/Secret[\w.]+/g) ?? []).filter((path) => !KEPT.test(path));
+
+const schemaOf = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: 'input' }) as Schema;
+
+it('leaves no name of any field of any event, also where its snapshot is not kept', () => {
+  const { oneOf: types = [] } = schemaOf(logEventSchema);
+  expect(types.length).toBeGreaterThan(30);
+  const found = types.flatMap((type) => {
+    const event = filled(type, '') as LogEvent;
+    const names = anonymizer();
+    names.learnEvent(event);
+    names.settle();
+    return leftIn(names.event(event)).map((path) => `${event.type}: ${path}`);
+  });
+  expect(found).toEqual([]);
+});
+
+it('leaves no name of any field of a snapshot', () => {
+  const snapshot = filled(schemaOf(snapshotSchema), '') as Snapshot;
+  const names = anonymizer();
+  names.learnSnapshot(snapshot);
+  names.settle();
+  expect(leftIn(names.snapshot(snapshot))).toEqual([]);
+});
+
+it('keeps the cells that new VMs need', () => {
+  const { capacity } = filled(schemaOf(snapshotSchema), '') as Snapshot;
+  const snapshot = filled(schemaOf(snapshotSchema), '') as Snapshot;
+  const names = anonymizer();
+  names.settle();
+  expect(names.snapshot(snapshot).capacity?.asked.shape.cells).toEqual(capacity?.asked.shape.cells);
+});
