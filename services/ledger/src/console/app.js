@@ -145,6 +145,8 @@ function draw() {
   );
 }
 
+const refusedBy = (error) => (error instanceof Refused ? error : new Refused(0, String(error)));
+
 /** The read that is out: of which route, since when, and whether something happened meanwhile; null: none. */
 let out = null;
 /**
@@ -164,7 +166,7 @@ async function refresh() {
   try {
     result = { data: await route.page.load(route.params, route.query), error: null, readAt: new Date().toISOString() };
   } catch (error) {
-    result = { error: error instanceof Refused ? error : new Refused(0, String(error)) };
+    result = { error: refusedBy(error) };
     // A thing that no longer exists is not shown as stale.
     if (result.error.status === 404) result.data = null;
   }
@@ -191,14 +193,16 @@ async function readLate() {
   }
   const own = { route, view, again: false };
   asking = own;
-  let late;
+  let result;
   try {
-    late = await route.page.late(route.params, { query: route.query, view, data });
-  } finally {
-    if (asking === own) asking = null;
+    result = { late: await route.page.late(route.params, { query: route.query, view, data }) };
+  } catch (error) {
+    // The rest of the view stays, and is read again with this part.
+    result = { error: refusedBy(error) };
   }
+  if (asking === own) asking = null;
   if (shown.route !== route || shown.view !== view) return;
-  shown = { ...shown, late };
+  shown = { ...shown, ...result };
   draw();
   if (own.again) await readLate();
 }
@@ -232,13 +236,16 @@ zone.addEventListener('click', () => {
   draw();
 });
 
+/** Whether it is read again without a person: a view that is `still` only while it has not been read. */
+const rereads = ({ route, data, error }) => !route?.page.still || data === null || error !== null;
+
 let waiting = false;
 function later() {
   if (waiting) return;
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    if (!document.hidden && !(shown.route?.page.still && shown.data !== null)) void refresh();
+    if (!document.hidden && rereads(shown)) void refresh();
   }, BURST_MS);
 }
 follow(

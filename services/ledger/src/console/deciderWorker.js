@@ -47,5 +47,6 @@ async function answer({ input, recorded, changes }, limit) {
 
 addEventListener('message', ({ data: question }) => {
   const short = question.input.options.searchWorkLimit > SHORT ? answer(question, SHORT) : Promise.resolve();
-  void short.then(() => answer(question, null));
+  // The page hears of an error of its worker, not of a promise that fails in it.
+  short.then(() => answer(question, null)).catch(reportError);
 });

@@ -43,5 +43,6 @@ export function marksOf(name, { series, recent, history, moved }) {
       text: said(e.text),
       href: momentOf(name, series, e.time),
     }));
-  return [...moves, ...acts, ...plans].slice(-MOST);
+  const all = [...moves, ...acts, ...plans];
+  return all.length <= MOST ? all : all.toSorted((a, b) => a.ms - b.ms).slice(-MOST);
 }

@@ -19,7 +19,7 @@ import {
 } from '../parts.js';
 import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } from '../question.js';
 import { countedValues, ratioAfter, valuesAfter } from '../ratio.js';
-import { recorded } from '../recorded.js';
+import { recorded, recordedDecision } from '../recorded.js';
 import { skyline } from '../skyline.js';
 import { timeSlider } from '../timeSlider.js';
 
@@ -252,7 +252,10 @@ export const whatIf = {
     const [made, picture] =
       snapshot === null
         ? [null, null]
-        : await Promise.all([recorded(`${base}/decision${at(snapshot)}`), recorded(`${base}/picture${at(snapshot)}`)]);
+        : await Promise.all([
+            recordedDecision(`${base}/decision${at(snapshot)}`),
+            recorded(`${base}/picture${at(snapshot)}`),
+          ]);
     return { name, series, made, picture, index: series.snapshotIds.indexOf(snapshot) };
   },
   async late({ name }, { query }) {
