@@ -10,7 +10,9 @@ export type Picture = {
 export function picture(terminal: Terminal): Picture {
   let height = 0;
   return {
-    show(lines) {
+    show(all) {
+      // The cursor does not reach lines that have left the screen.
+      const lines = all.slice(0, Math.max(1, (terminal.rows ?? Number.POSITIVE_INFINITY) - 1));
       terminal.out(`${height > 0 ? `\u001b[${height}A` : ''}${lines.map((l) => `\u001b[2K${l}\n`).join('')}\u001b[0J`);
       height = lines.length;
     },
