@@ -1,7 +1,6 @@
 /**
  * The worst policy's imbalance, as a multiple of its threshold: above 1 Kronos looks for moves. A policy that does not act
- * counts as at most 1. Null: no policy has an imbalance, or
- * one has a threshold of 0, of which nothing is a multiple.
+ * counts as at most 1. Null: no policy has both an imbalance and a threshold above 0, of which it is a multiple.
  */
 export function worstRatio(
   policies: readonly {
