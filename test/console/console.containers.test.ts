@@ -334,7 +334,7 @@ describe('the console leads', () => {
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.keyboard.press('j');
-    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent), { timeout: LIMIT_MS }).toBe(NAME);
+    await page.locator('a:focus', { hasText: NAME }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
     await shown();

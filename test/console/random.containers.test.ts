@@ -179,7 +179,7 @@ describe('the console withstands', () => {
       await page.locator('#freshness', { hasText: /^(Live|Not shown)$/ }).waitFor();
       // A page that has only the address shows the same; this one may still have an event before it.
       const fresh = await page.context().newPage();
-      await fresh.goto(await page.evaluate(() => location.href));
+      await fresh.goto(await page.evaluate<string>('location.href'));
       await fresh.locator('#freshness', { hasText: /^(Live|Not shown)$/ }).waitFor({ timeout: LIMIT_MS });
       const title = await fresh.title();
       await fresh.close();
