@@ -26,6 +26,7 @@ import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { ARCHITECTURES, debianPackage } from './debian.ts';
 import { type Material, ociImages } from './images.ts';
+import { LOADED } from './loaded.ts';
 import { releaseNotes } from './releaseNotes.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -231,7 +232,7 @@ function npmPackage(): Packed {
       if (!other.startsWith('@kronos/')) dependencies[other] = wanted;
   }
   for (const room of rooms.map((path) => dirname(path)))
-    for (const file of globSync(`${room}/{src,bin,schemas}/**/*`, { cwd: root, withFileTypes: true })) {
+    for (const file of globSync(`${room}/{${LOADED.join(',')}}/**/*`, { cwd: root, withFileTypes: true })) {
       if (!file.isFile()) continue;
       const path = relative(root, join(file.parentPath, file.name));
       if (isLoaded(path)) put(path, /\.(ts|m?js)$/.test(path) ? script(path, places) : readFileSync(join(root, path)));

@@ -49,7 +49,7 @@ describe('npm run release', () => {
     expect(readFileSync(join(out, 'SHA256SUMS'), 'utf8')).toBe(files.map((name) => `${sum(name)}  ${name}\n`).join(''));
   });
 
-  it('the npm package runs in an empty directory, also a service and its threads', () => {
+  it('the npm package runs in an empty directory, also a service, its threads, and what is written for browsers', () => {
     const empty = join(directory, 'empty');
     mkdirSync(empty);
     writeFileSync(join(empty, 'package.json'), '{ "private": true }');
@@ -61,6 +61,9 @@ describe('npm run release', () => {
       encoding: 'utf8',
     });
     expect(replayed.stdout).toMatch(/of 135 decisions run again/);
+    // The page of an evidence file is made of files, the console's among them.
+    const recording = ['--in', join(root, 'test/histories/0.1.0'), '--plan', 'gpu-29459520'];
+    expect(run(command, ['evidence', ...recording, '--to', 'case.html'], empty)).toMatch(/wrote 1 decision /);
     expect(() => run(join(empty, 'node_modules/.bin/kronos-planner'), ['--config', '/none'], empty)).toThrow(
       /\/none: the file cannot be read/,
     );
