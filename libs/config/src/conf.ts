@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import { ConfigError, type Problem } from './errors.ts';
 import type { Config } from './options.ts';
+import type { Renamed } from './renamed.ts';
 import { resolveConfig } from './resolve.ts';
 import { ENVIRONMENT, type Role, type Source } from './source.ts';
 
@@ -16,6 +17,8 @@ export interface LoadInput {
   readonly role: Role;
   /** Reads a file as text; throws when it cannot. Default: the file system. */
   readonly readFile?: (path: string) => string;
+  /** Former names that are accepted. Default: all that the table has. */
+  readonly renamed?: readonly Renamed[] | undefined;
 }
 
 export interface Read {
@@ -23,6 +26,8 @@ export interface Read {
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
   readonly problems: readonly Problem[];
+  /** What is accepted and will not be in a later version. */
+  readonly warnings: readonly Problem[];
   /** Added to the problems, if there are any: that there is no file. */
   readonly missing: readonly Problem[];
 }
@@ -50,7 +55,8 @@ export function readConf(input: LoadInput): Read {
       remedy: 'Name it with --config FILE. kronos demo tries Kronos without it, kronos init writes it for a cloud.',
     });
   }
-  return { ...resolveConfig({ file, text, env: input.env, role: input.role, readFile }), missing };
+  const resolved = resolveConfig({ file, text, env: input.env, role: input.role, readFile, renamed: input.renamed });
+  return { ...resolved, missing };
 }
 
 /** The configuration for a role that reads no policies. @throws ConfigError with every problem at once */
@@ -60,9 +66,9 @@ export function loadConf(input: LoadInput): Config {
   return read.config;
 }
 
-/** The error of these problems. Where nothing is set at all, they all follow from the file that is not there. */
-export const configError = ({ missing, sources }: Read, problems: readonly Problem[]): ConfigError =>
-  new ConfigError(missing.length > 0 && sources.size === 0 ? missing : [...missing, ...problems]);
+/** The error of these problems, with the warnings before them. Where nothing is set at all, they all follow from the file that is not there. */
+export const configError = ({ missing, sources, warnings }: Read, problems: readonly Problem[]): ConfigError =>
+  new ConfigError(missing.length > 0 && sources.size === 0 ? missing : [...missing, ...warnings, ...problems]);
 
 export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
   readFile ?? ((path) => readFileSync(path, 'utf8'));

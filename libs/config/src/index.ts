@@ -7,6 +7,7 @@ export type { Config, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
 export { fits } from './pattern.ts';
 export { parsePolicies } from './policies.ts';
+export type { Renamed } from './renamed.ts';
 export { defaultConfig } from './resolve.ts';
 export { configSample, policiesSample } from './sample.ts';
 export { aggregateConfig, scopeOf } from './scope.ts';

@@ -22,6 +22,8 @@ export interface Loaded {
   readonly hostCells: readonly HostCells[] | null;
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
+  /** What is accepted and will not be in a later version: former names of options. */
+  readonly warnings: readonly Problem[];
 }
 
 /**
@@ -31,7 +33,7 @@ export interface Loaded {
  */
 export function loadConfig(input: LoadInput): Loaded {
   const read = readConf(input);
-  const { config, sources, problems: found } = read;
+  const { config, sources, warnings, problems: found } = read;
   const problems = [...found];
   const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
   const policiesOf = (aggregate: string): readonly Policy[] => policies.get(aggregate) ?? [];
@@ -47,7 +49,7 @@ export function loadConfig(input: LoadInput): Loaded {
         'Set it, or balance by allocations (source: allocation in policies.yaml), or set [engine] balance = false.',
     });
   if (problems.length > 0) throw configError(read, problems);
-  return { config, policiesOf, hostCells, sources };
+  return { config, policiesOf, hostCells, sources, warnings };
 }
 
 /** Who does not read the file has no cells: they use those of the snapshots. */

@@ -5,11 +5,12 @@ import { nearest } from './nearest.ts';
 import type { Option } from './option.ts';
 import { type Config, camel, options, sections } from './options.ts';
 import { aggregateOfSection, type Given, readAggregates } from './overrides.ts';
+import { type Renamed, withModernNames } from './renamed.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
 import { readSecretFile } from './secretFile.ts';
 import { readSinks, sinkOfSection } from './sinks.ts';
-import { ENVIRONMENT, place, type Role, type Source } from './source.ts';
+import { ENVIRONMENT, environmentName, place, type Role, type Source } from './source.ts';
 
 export interface ConfigInput {
   /** Name of the file, for problems. */
@@ -20,6 +21,8 @@ export interface ConfigInput {
   readonly role: Role;
   /** Reads the file of a secret; throws when it cannot. */
   readonly readFile: (path: string) => string;
+  /** Former names that are accepted. */
+  readonly renamed?: readonly Renamed[] | undefined;
 }
 
 export interface Resolved {
@@ -27,20 +30,17 @@ export interface Resolved {
   readonly config: Config;
   readonly sources: ReadonlyMap<string, Source>;
   readonly problems: readonly Problem[];
+  /** What is accepted and will not be in a later version. */
+  readonly warnings: readonly Problem[];
 }
-
-/** `OS_ENGINE__EVALUATION_INTERVAL`: the name that oslo.config's environment driver gives an option. */
-export const environmentName = (section: string, option: string): string => `OS_${section}__${option}`.toUpperCase();
 
 const keyOf = (section: string, option: string): string => `${section}.${option}`;
 
 /** From the text of the file and the environment to the configuration: checks everything and stops at nothing. */
 export function resolveConfig(input: ConfigInput): Resolved {
-  const problems: Problem[] = [];
   const given = new Map<string, Given>();
-
-  const ini = parseIni(input.file, input.text);
-  problems.push(...ini.problems);
+  const read = { ...input, ini: parseIni(input.file, input.text) };
+  const { ini, env, warnings, problems } = withModernNames(read, input.renamed);
   for (const { name, line } of ini.sections) {
     if (sections.has(name) || aggregateOfSection(name) !== null || sinkOfSection(name) !== null) continue;
     problems.push({
@@ -67,7 +67,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
         remedy: optionRemedy(entry.section, entry.option),
       });
   }
-  for (const [name, raw] of Object.entries(input.env)) {
+  for (const [name, raw] of Object.entries(env)) {
     if (raw === undefined) continue;
     const match = /^OS_(.+?)__(.+)$/i.exec(name);
     const section = match?.[1]?.toLowerCase();
@@ -135,7 +135,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
   ]);
   const reads = (section: string, option: string): boolean => readsOption(input.role, section, option);
   problems.push(...checkRules({ file: input.file, config, role: input.role, sources, broken, reads }));
-  return { config, sources, problems: inOrder(problems, input.file) };
+  return { config, sources, warnings, problems: inOrder(problems, input.file) };
 }
 
 const readsOption = (role: Role, section: string, option: string): boolean =>

@@ -5,11 +5,11 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 import { ConfigError, renderProblem } from './errors.ts';
 import { type Config, camel, sections } from './options.ts';
-import { defaultConfig, environmentName, resolveConfig } from './resolve.ts';
+import { defaultConfig, resolveConfig } from './resolve.ts';
 import { defaultText } from './sample.ts';
 import type { Secret } from './secret.ts';
 import { knownSecrets } from './secret.ts';
-import type { Role } from './source.ts';
+import { environmentName, type Role } from './source.ts';
 
 interface Given {
   readonly text?: string;

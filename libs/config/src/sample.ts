@@ -3,7 +3,7 @@ import { EVERYONE, type Option, type Reader } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
 import { commonToAggregates, type SectionName, sectionHelp, sections } from './options.ts';
 import { policyFileSchema } from './policies.ts';
-import { environmentName } from './resolve.ts';
+import { environmentName } from './source.ts';
 
 const WIDTH = 88;
 

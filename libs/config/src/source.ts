@@ -15,4 +15,7 @@ export interface Source {
 /** Name of the file in problems about overrides. */
 export const ENVIRONMENT = 'environment';
 
+/** `OS_ENGINE__EVALUATION_INTERVAL`: the name that oslo.config's environment driver gives an option. */
+export const environmentName = (section: string, option: string): string => `OS_${section}__${option}`.toUpperCase();
+
 export const place = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);

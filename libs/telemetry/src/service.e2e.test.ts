@@ -75,8 +75,13 @@ describe('the life of a service', () => {
   });
 
   it('is alive from the start and ready when it has started', async () => {
-    const { logged, child, exit } = run('works');
+    const { logged, find, child, exit } = run('works', { OS_ENGINE__PAUSE_AFTER_MOVE: '60' });
     const { url } = await logged('starting');
+    expect(find('an option has a former name')).toMatchObject({
+      level: 'warn',
+      option: 'OS_ENGINE__PAUSE_AFTER_MOVE',
+      remedy: expect.stringContaining('Write OS_ENGINE__COOLDOWN'),
+    });
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     await logged('started');
     const ready = await fetch(`${url}/readyz`);

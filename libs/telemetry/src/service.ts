@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type Config, type Loaded, loadConfig } from '@kronos/config';
+import { type Config, type Loaded, loadConfig, type Renamed } from '@kronos/config';
 import type { Tracer } from '@opentelemetry/api';
 import { isKronosError, StartAgain, StopTimeoutError } from './errors.ts';
 import { HttpServer } from './http.ts';
@@ -53,6 +53,8 @@ export interface RunInput {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Limit of `stop`; after it the process ends without it. Default 10 s. */
   readonly stopTimeoutMs?: number;
+  /** Former names of options that are accepted. Default: those of `@kronos/config`. */
+  readonly renamed?: readonly Renamed[];
 }
 
 /**
@@ -65,7 +67,7 @@ export interface RunInput {
 export async function runService(definition: ServiceDefinition, input: RunInput): Promise<number> {
   let loaded: Loaded;
   try {
-    loaded = loadConfig({ file: input.file, env: input.env, role: definition.name });
+    loaded = loadConfig({ file: input.file, env: input.env, role: definition.name, renamed: input.renamed });
   } catch (error) {
     process.stderr.write(startupMessage(definition.name, error));
     return 1;
@@ -78,6 +80,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
     config: loaded.config,
   });
   const { log } = telemetry;
+  for (const warning of loaded.warnings) log.warn(warning, 'an option has a former name');
   const fatal = (error: unknown, origin: string) => {
     log.fatal({ err: error, origin }, 'uncaught error');
     process.exit(1);

@@ -50,5 +50,13 @@ if (start === undefined) throw new Error(`no behaviour ${behaviour}`);
 // A timer keeps the process alive as a connection would.
 setInterval(() => {}, 1000);
 process.exit(
-  await runService({ name: 'planner', version: '1.2.3', start }, { file, env: process.env, stopTimeoutMs: 500 }),
+  await runService(
+    { name: 'planner', version: '1.2.3', start },
+    {
+      file,
+      env: process.env,
+      stopTimeoutMs: 500,
+      renamed: [{ from: 'engine.pause_after_move', to: 'engine.cooldown', since: '1.2.0' }],
+    },
+  ),
 );

@@ -57,6 +57,7 @@ export async function check(
   const { config, policiesOf } = loaded;
   const sets = policySets(config, policiesOf);
   for (const set of sets) report(files(set));
+  for (const one of formerNames(loaded)) report(one);
   for (const one of overrides(config)) report(one);
   const nats = checkNats(config);
   const cloud = checkObservation(loaded, sets, env);
@@ -98,6 +99,14 @@ function files({ file, policies, suffix }: PolicySet): Finding {
     detail: { file, policies: names },
   });
 }
+
+/** One warning per option that has a former name in the file or the environment. */
+export const formerNames = ({ warnings }: Pick<Loaded, 'warnings'>): Finding[] =>
+  warnings.map(({ file, line, option, problem, remedy }) =>
+    finding('warning', 'former-name', option ?? file, `${line === null ? file : `${file}:${line}`}: ${problem}`, {
+      remedy,
+    }),
+  );
 
 /** One finding per section `[aggregate:NAME]`: what it sets. */
 function overrides(config: Config): Finding[] {

@@ -1,9 +1,11 @@
+import { loadConfig } from '@kronos/config';
 import type { Policy } from '@kronos/contracts';
 import { matchAnswers } from '@kronos/observation';
 import { answer, policy } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
 import { healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
+import { formerNames } from './check.ts';
 import { judgeQueries } from './queries.ts';
 
 describe('a configuration that works', () => {
@@ -14,6 +16,27 @@ describe('a configuration that works', () => {
     expect(vms?.text).toContain('2 of 2 VMs in scope have a value');
     expect(aggregate?.text).toContain('2 of 2 VMs may move (100 %)');
     expect(aggregate?.detail).toMatchObject({ hosts: 3, destinations: 3, vms: 2, movable: 2 });
+  });
+});
+
+describe('former names of options', () => {
+  it('are warned about, with the place and the name of today', () => {
+    const loaded = loadConfig({
+      file: 'k.conf',
+      env: {},
+      role: 'planner',
+      readFile: () => '[engine]\naggregates = gpu\npause_after_move = 7\n',
+      renamed: [{ from: 'engine.pause_after_move', to: 'engine.cooldown', since: '1.4.0' }],
+    });
+    expect(formerNames(loaded)).toMatchObject([
+      {
+        state: 'warning',
+        code: 'former-name',
+        what: '[engine] pause_after_move',
+        text: 'k.conf:3: is the former name of [engine] cooldown, since Kronos 1.4.0',
+        remedy: 'Write [engine] cooldown: Kronos 1.5.0 refuses the former name.',
+      },
+    ]);
   });
 });
 
