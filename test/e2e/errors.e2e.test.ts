@@ -69,7 +69,9 @@ describe('what goes wrong at the start gives one clear error', () => {
       expect(text).toMatch(
         new RegExp(`aggregate ${DEMO_AGGREGATE}: 12 hosts, 11 may be destinations; 147 of 150 VMs may move`),
       );
-      expect(text).toContain('All checks passed.');
+      // A warning on nats-server 2.9 alone.
+      expect(text).toMatch(/(warning|skipped) +NATS durability/);
+      expect(text).toMatch(/All checks passed\.|No check failed, with 1 warning\./);
     });
 
     it('config check finds a sink whose durables are missing', async () => {

@@ -197,7 +197,12 @@ onEachServer('provisioning', { concurrent: false }, (bench) => {
   test('sync_interval is for servers that have it', async () => {
     const jetstream = 'sync_interval: always';
     const { syncInterval } = (await bench.connect(await bench.server())).server.capabilities;
-    if (syncInterval) expect((await bench.server({ jetstream })).pid).not.toBeNull();
-    else expect(String(await failure(bench.server({ jetstream })))).toContain('sync_interval');
+    if (syncInterval) {
+      // Where its operator sees it; no client of an account does.
+      const log = (await bench.server({ jetstream, config: 'http: "127.0.0.1:-1"' })).logText();
+      const [, port] = /http monitor on 127\.0\.0\.1:(\d+)/.exec(log) ?? [];
+      const { config } = (await (await fetch(`http://127.0.0.1:${port}/jsz`)).json()) as { config: unknown };
+      expect(config).toMatchObject({ sync_always: true });
+    } else expect(String(await failure(bench.server({ jetstream })))).toContain('sync_interval');
   });
 });

@@ -34,7 +34,7 @@ import { type Finding, finding, type Report } from './finding.ts';
 import type { MetricTypes } from './metricType.ts';
 import { judgeAggregate } from './movable.ts';
 import { judgeQueries, metricsToType } from './queries.ts';
-import { judgeAccount, judgeSnapshots } from './storage.ts';
+import { judgeAccount, judgeDurability, judgeSnapshots } from './storage.ts';
 
 /** Calls to OpenStack, and queries of Prometheus, at a time. */
 const CONCURRENCY = 8;
@@ -145,7 +145,7 @@ async function checkNats(config: Config): Promise<Finding[]> {
         // Where JetStream does not answer, the streams say why.
         log.accountLimits().catch(() => null),
       ]);
-      return [streams, judgeAccount({ ...room, account })];
+      return [streams, judgeAccount({ ...room, account }), judgeDurability(log.server)];
     } finally {
       await log.close();
     }

@@ -1,4 +1,4 @@
-/** One thing that was checked. `skipped`: a part that it needs failed. */
+/** One thing that was checked. `skipped`: a part that it needs failed, or nobody can see it from here. */
 export type Finding = {
   /** Kind of check, for programs: stays the same over versions. */
   readonly code: string;

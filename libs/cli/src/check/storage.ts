@@ -1,6 +1,6 @@
-/** Whether NATS has room for what Kronos stores. Pure. */
+/** Whether NATS has room for what Kronos stores, and keeps it. Pure. */
 import { type StorageLimits, storageNeeded } from '@kronos/contracts';
-import type { AccountLimits } from '@kronos/eventlog';
+import type { AccountLimits, EventLog } from '@kronos/eventlog';
 import { byteText } from '../sizes.ts';
 import { type Finding, finding } from './finding.ts';
 
@@ -34,6 +34,33 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
   const remedy =
     'Raise max_file and max_mem of the account in the configuration of the NATS servers, or lower [nats] log_max_bytes and snapshot_max_bytes.';
   return finding('failed', 'nats-storage', WHAT, [text, ...short].join('\n'), { remedy, detail });
+}
+
+/**
+ * Whether an event that NATS has acknowledged survives a power failure: only with the server's option `sync_interval: always`, which no
+ * client can see. nats-server 2.9 does not have it.
+ */
+export function judgeDurability({ version, capabilities }: EventLog['server']): Finding {
+  const what = 'NATS durability';
+  const detail = { version };
+  if (!capabilities.syncInterval)
+    return finding(
+      'warning',
+      'nats-durability',
+      what,
+      `nats-server ${version} writes to its disk every two minutes: a power failure loses events that it has acknowledged`,
+      { remedy: 'Use nats-server 2.10 or newer with sync_interval: always, as in deploy/nats.', detail },
+    );
+  return finding(
+    'skipped',
+    'nats-durability',
+    what,
+    'only the servers themselves tell whether an acknowledged event is on disk',
+    {
+      remedy: 'On each server, curl -s http://127.0.0.1:8222/jsz must show "sync_always": true (docs/nats.md).',
+      detail,
+    },
+  );
 }
 
 /** Finds out whether the bucket has room for the snapshots of the configured retention. */

@@ -1,6 +1,7 @@
 import { defaultStorageLimits, storageNeeded } from '@kronos/contracts';
+import { capabilitiesOf } from '@kronos/eventlog/local';
 import { describe, expect, it } from 'vitest';
-import { judgeAccount, judgeSnapshots } from './storage.ts';
+import { judgeAccount, judgeDurability, judgeSnapshots } from './storage.ts';
 
 const GIB = 1024 ** 3;
 const limits = { ...defaultStorageLimits, logMaxBytes: 4 * GIB, snapshotMaxBytes: 2 * GIB };
@@ -60,5 +61,21 @@ describe('how long snapshots are kept', () => {
 
   it('says nothing when no snapshot could be made', () => {
     expect(judgeSnapshots(day, [], 60)).toEqual([]);
+  });
+});
+
+describe('whether acknowledged events are on disk', () => {
+  const judge = (version: string) => judgeDurability({ version, capabilities: capabilitiesOf(version) });
+
+  it('is never so on a server without sync_interval', () => {
+    expect(judge('2.9.25')).toMatchObject({
+      state: 'warning',
+      text: expect.stringContaining('nats-server 2.9.25 writes to its disk every two minutes'),
+      remedy: expect.stringContaining('2.10 or newer'),
+    });
+  });
+
+  it('is not known from here on any other, and is not said to be so', () => {
+    expect(judge('2.15.3')).toMatchObject({ state: 'skipped', remedy: expect.stringContaining('"sync_always": true') });
   });
 });
