@@ -1,22 +1,39 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createProgram } from '@kronos/cli';
+import { ConfigError, defaultConfig, loadConfig, parsePolicies } from '@kronos/config';
+import { parseClusterFile } from '@kronos/placement';
 import { describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { processShell } from '../../libs/cli/src/shell.ts';
+import { parseHostCells } from '../../libs/config/src/hostCells.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const pages = globSync(['docs/*.md', 'deploy/**/*.md', 'README.md', 'CONTRIBUTING.md'], { cwd: root }).toSorted();
+const pages = globSync(['docs/**/*.md', 'deploy/**/*.md', 'README.md', 'CONTRIBUTING.md'], { cwd: root }).toSorted();
 const read = (page: string) => readFileSync(`${root}${page}`, 'utf8');
 
 const program = createProgram(processShell());
 
-/** The commands of `kronos` that a page names: in `code`, and as lines of a block. */
+type Block = { readonly language: string; readonly text: string };
+
+/** The fenced blocks of a page, without the indentation of their list. */
+const blocksOf = (text: string): Block[] =>
+  [...text.matchAll(/^( *)```(\w*)\n(.*?)^ *```$/gms)].map(([, indent = '', language = '', block = '']) => ({
+    language,
+    text: block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+  }));
+
+/** The commands of `kronos` that a page names: in `code`, and in the lines of a block; in answers, those after a prompt. */
 function commandsOf(text: string): string[] {
   const inline = [...text.matchAll(/`kronos ([^`]+)`/g)].map(([, rest = '']) => rest);
-  const blocks = [...text.matchAll(/```[a-z]*\n(.*?)```/gs)].flatMap(([, block = '']) =>
+  const blocks = blocksOf(text).flatMap(({ language, text: block }) =>
     block.split('\n').flatMap((line) => {
-      const [, rest] = /^(?:docker compose .*run --rm |npm run )?kronos (?:-- )?([^#]+)/.exec(line) ?? [];
-      return rest === undefined ? [] : [rest];
+      const [, prompt, typed = ''] = /^(\$ )?(.*)$/.exec(line) ?? [];
+      if (prompt === undefined && !['', 'sh'].includes(language)) return [];
+      return typed.split(/ #.*| ?&&|;| [|>&] ?/).flatMap((command) => {
+        const [, rest] = /^(?:docker compose .*run --rm )?kronos (.+)/.exec(command.trim()) ?? [];
+        return rest === undefined ? [] : [rest];
+      });
     }),
   );
   return [...inline, ...blocks].map((command) => command.trim());
@@ -64,6 +81,127 @@ describe('documentation', () => {
     expect(wrong('explain everything')).toBe('there is no command "everything"');
     expect(wrong('pause --every')).toBe('pause has no option --every');
     expect(commandsOf(read('docs/runbook.md')).length).toBeGreaterThan(20);
+    expect(
+      commandsOf(
+        '```\nkronos up > up.txt &\n   kronos plan show && kronos tap # follow\n```\n- x\n  ```txt\n  $ kronos status\n  kronos is well\n  ```\n',
+      ),
+    ).toEqual(['up', 'plan show', 'tap', 'status']);
+  });
+
+  it('no page spells the command otherwise, and every script of npm that a page names is there', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const wrongIn = (text: string): string[] => [
+      ...[...text.matchAll(/\b(?:npx|npm run) kronos\b|\bnode \S*cli\/[\w/.]+|\.bin\/kronos\b/g)].map(
+        ([other]) => other,
+      ),
+      ...[...text.matchAll(/\bnpm run ([\w:-]+)/g)].flatMap(([, name = '']) =>
+        name in scripts ? [] : [`npm run ${name}`],
+      ),
+    ];
+    expect(pages.flatMap((page) => wrongIn(read(page)).map((other) => `${page}: ${other}`))).toEqual([]);
+    expect(wrongIn('npx kronos status; npm run kronos; node libs/cli/src/main.ts; npm run lint; npm run lnit')).toEqual(
+      ['npx kronos', 'npm run kronos', 'node libs/cli/src/main.ts', 'npm run lnit'],
+    );
+  });
+
+  /** What the files of secrets hold. */
+  const secretIn = (path: string): string =>
+    path.endsWith('-secret') ? 'A'.repeat(32) : 'https://receiver.example.org';
+  /** What is wrong with the lines of a kronos.conf, or with options of the environment. Not: what is missing in it. */
+  const problemsOf = (text: string, env: Record<string, string> = {}): string[] => {
+    try {
+      loadConfig({
+        file: 'k.conf',
+        env,
+        role: 'check',
+        readFile: (path) => (path === 'k.conf' ? text : secretIn(path)),
+      });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.problems
+        .filter(({ file, line }) => (file === 'k.conf' && line !== null) || file === 'environment')
+        .map(({ option, problem }) => `${option ?? ''}: ${problem}`);
+    }
+    return [];
+  };
+
+  const preset = parse(read('deploy/policies/node-exporter+libvirt-exporter.yaml')) as {
+    policies: { name: string }[];
+  };
+  /** What is wrong with a block of a page, by the reader of such a file. `section`: the one that the block before ended in. */
+  function wrongBlock({ language, text }: Block, section: string): string[] {
+    if (language === 'ini') return problemsOf(text.startsWith('[') ? text : `${section}\n${text}`);
+    if (language === 'json') {
+      parseClusterFile(JSON.parse(text));
+      return [];
+    }
+    if (language === 'yaml') {
+      const list = parse(text) as { name?: string; hosts?: string }[];
+      if (list.some(({ hosts }) => hosts !== undefined))
+        return parseHostCells({ file: 'cells.yaml', text }).problems.map(({ problem }) => problem);
+      const policies = preset.policies.map((policy) => ({
+        ...policy,
+        ...list.find(({ name }) => name === policy.name),
+      }));
+      const others = list.flatMap(({ name }) =>
+        policies.some((policy) => policy.name === name) ? [] : [String(name)],
+      );
+      const { problems } = parsePolicies({ file: 'policies.yaml', text: stringify({ policies }) });
+      return [...others, ...problems.map(({ option, problem }) => `${option ?? ''}: ${problem}`)];
+    }
+    const env = [...text.matchAll(/^(?:\$ )?(?:export )?(OS_\w+__\w+)=(\S*)$/gm)].map(([, name = '', value = '']) => [
+      name,
+      value,
+    ]);
+    return problemsOf('', Object.fromEntries(env));
+  }
+
+  it.each(pages.map((page) => ({ page, blocks: blocksOf(read(page)) })).filter(({ blocks }) => blocks.length > 0))(
+    'the configurations of $page are read without a mistake',
+    ({ blocks }) => {
+      const errors = blocks.flatMap((block, i) => {
+        const before = blocks.slice(0, i).flatMap(({ language, text }) => (language === 'ini' ? [text] : []));
+        return wrongBlock(block, [...before.join('\n').matchAll(/^\[.*\]$/gm)].at(-1)?.[0] ?? '');
+      });
+      expect(errors).toEqual([]);
+    },
+  );
+
+  /** Options in a text that Kronos does not have: `[section] option`, and names of the environment. */
+  function unknownOptions(text: string): string[] {
+    const camel = (name: string): string =>
+      name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+    const sections = new Map<string, object>(Object.entries(defaultConfig));
+    const named = [
+      ...text.matchAll(/`[^`\n]*?\[([a-z]+)\]\s+([a-z][a-z_]*)(?= = |`)/g),
+      ...text.matchAll(/\bOS_([A-Z]+)__([A-Z][A-Z_]*)/g),
+    ].map(([, section = '', option = '']) => [section.toLowerCase(), option.toLowerCase()] as const);
+    return named.flatMap(([section, option]) => {
+      const known = sections.get(section);
+      return known === undefined || camel(option) in known ? [] : [`${section}.${option}`];
+    });
+  }
+
+  it.each(pages)('%s names options that there are', (page) => {
+    expect(unknownOptions(read(page))).toEqual([]);
+  });
+
+  it('a configuration or an option that is wrong is noticed', () => {
+    expect(unknownOptions('Set `[engine] cooldwon = 1`, `OS_LOG__LEVLE` or `[compute] cpu_dedicated_set`.')).toEqual([
+      'engine.cooldwon',
+      'log.levle',
+    ]);
+    const ini = { language: 'ini', text: 'cooldwon = 1\ncooldown = 10m\n' };
+    expect(wrongBlock(ini, '[engine]')).toEqual([
+      '[engine] cooldwon: is not an option of Kronos',
+      '[engine] cooldown: "10m" has a unit, and durations are plain seconds',
+    ]);
+    expect(wrongBlock({ language: 'yaml', text: '- name: cpu\n  treshold: 0.2\n' }, '')).toHaveLength(1);
+    expect(wrongBlock({ language: 'yaml', text: '- hosts: a\n  cells: []\n' }, '')).toHaveLength(1);
+    expect(wrongBlock({ language: 'sh', text: 'OS_NOVA__USERNAM=a\n' }, '')).toEqual([
+      'OS_NOVA__USERNAM: is not an option of [nova]',
+    ]);
+    expect(() => wrongBlock({ language: 'json', text: '{ "policies": ["cpu"] }' }, '')).toThrow();
   });
 
   it('the runbook names panels that dashboards have', () => {
