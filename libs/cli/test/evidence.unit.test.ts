@@ -54,6 +54,18 @@ const changedIn = (part: string): string => {
 };
 
 describe('kronos evidence', () => {
+  it('of a log with decisions of an older planner, and without some snapshots, is as it was made', async () => {
+    const older = join(root, 'older.html');
+    const history = join(import.meta.dirname, '../../../test/histories/0.1.0');
+    await kronos(['evidence', '--in', history, '--since', '2026-01-01T00:00Z', '--to', older]);
+    const { status, out } = await verify(older);
+    expect(out).toContain('is as it was made; ');
+    expect(out).toMatch(
+      /of 11 decisions made again are identical, \d+ of another planner version differ: check with the kronos/,
+    );
+    expect(status).toBe(0);
+  });
+
   it('writes one file whose decisions are identical when they are made again', async () => {
     const { status, out } = await verify(file, '--key', join(root, 'key.pub'));
     expect(out).toContain('30 of 30 decisions made again are identical');

@@ -1,4 +1,4 @@
-/** The migrations that Nova completed: read once for a day, and then only those that changed since. */
+/** The live migrations that Nova completed: read once for a day, and then only those that changed since. */
 import { DAY_MS, type EndedMigration, iso, type Snapshot, timeMs } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import type { Fetched } from './cloud.ts';
@@ -37,7 +37,8 @@ export class EndedMigrations {
     this.#readMs = nowMs;
     for (const { uuid, id, type, serverId, sourceCompute, destCompute, updatedAt, createdAt } of rows) {
       if (sourceCompute === null || destCompute === null || sourceCompute === destCompute) continue;
-      if (type !== 'live-migration' && type !== 'migration') continue;
+      // Nova ends a cold migration as `confirmed`, and not as `completed`.
+      if (type !== 'live-migration') continue;
       this.#kept.set(uuid, {
         id,
         serverId,

@@ -67,13 +67,13 @@ describe('the migrations that Nova completed', () => {
     expect(nova.asked.at(-1)).toBe('2026-03-10T11:59:00.000Z');
   });
 
-  it('are moves from host to host: no evacuation, no resize on its host', async () => {
+  it('are live migrations from host to host', async () => {
     const rows = [
       row(1, NOW, { type: 'evacuation' }),
       row(2, NOW, { type: 'resize' }),
       row(3, NOW, { destCompute: 'h1' }),
       row(4, NOW, { destCompute: null }),
-      row(5, NOW, { type: 'migration' }),
+      row(5, NOW),
     ];
     expect(idsOf(await read(new EndedMigrations(novaOf(rows)), NOW))).toEqual([5]);
   });

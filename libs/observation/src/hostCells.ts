@@ -64,7 +64,7 @@ export const exporterLabels = (policies: readonly Pick<Policy, 'hostLabel'>[]): 
 export class CellReader {
   readonly #deps: CellReaderDeps;
   readonly #limit: <T>(job: () => Promise<T>) => Promise<T>;
-  /** A server's cells change when it moves or is resized. */
+  /** By id, of servers that Nova lists. A server's cells change when it moves or is resized. */
   readonly #servers = new Map<string, { readonly at: string; readonly cells: readonly ServerCell[] | null }>();
   #exported: { readonly readAt: number; readonly answer: Exported } | null = null;
 
@@ -75,6 +75,7 @@ export class CellReader {
 
   /** @throws the signal's reason when it aborts; nothing else. */
   async read(input: HostCellsInput, signal: AbortSignal): Promise<CellsSeen> {
+    for (const id of this.#servers.keys()) if (!input.index.placed.has(id)) this.#servers.delete(id);
     const here = new Set(input.hosts.map(({ name }) => name));
     const wanting = [...input.index.placed.values()].flatMap(({ server, host, alsoOn }) =>
       [host, ...alsoOn].some((name) => here.has(name)) && needsCells(server) ? [server] : [],

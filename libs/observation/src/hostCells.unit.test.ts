@@ -63,7 +63,7 @@ async function readTwice(servers: readonly Server[], deps: Partial<CellReaderDep
       },
       new AbortController().signal,
     );
-  return { first: await read(servers), second: await read(later ?? servers), asked };
+  return { first: await read(servers), second: await read(later ?? servers), third: () => read(servers), asked };
 }
 
 const codes = ({ notes }: { notes: readonly { code: string }[] }): string[] => notes.map(({ code }) => code);
@@ -75,6 +75,13 @@ describe('the NUMA cells of servers', () => {
     expect([first.servers, second.servers]).toEqual([new Map([['one', cells]]), new Map([['one', cells]])]);
     expect(asked).toEqual(['one', 'one']);
     expect((await readTwice([one], {})).asked).toEqual(['one']);
+  });
+
+  it('are forgotten with a server that is gone', async () => {
+    const one = server('one', 'cmp1', { flavor: pinnedFlavor });
+    const { asked, third } = await readTwice([one], { later: [] });
+    await third();
+    expect(asked).toEqual(['one', 'one']);
   });
 
   it('are read of servers that need some by flavor or image, on hosts of the aggregate', async () => {

@@ -98,6 +98,8 @@ export async function evidenceVerify(shell: Shell, file: string, options: Eviden
       const recording = await readRecording(directory);
       problems.push(...recording.problems);
       for await (const cycle of verify(recording.history, await recording.history.kept(), { threads: 1 })) {
+        // The log has decisions whose snapshots were not kept when the file was made: it claims nothing of them.
+        if (!(cycle.snapshotId in found.manifest.decisions)) continue;
         verdicts.add(cycle);
         if (cycle.verdict === 'different' || cycle.verdict === 'notReplayed')
           problems.push(`decision ${cycle.snapshotId}: ${cycle.verdict === 'different' ? 'differs' : cycle.reason}`);
@@ -110,9 +112,15 @@ export async function evidenceVerify(shell: Shell, file: string, options: Eviden
   await answer(shell, options, { file, problems, totals, publicKey: signed }, () =>
     problems.length > 0
       ? `${file} was changed, or does not decide as it says:\n${problems.map((one) => `  ${one}\n`).join('')}`
-      : `${file} is as it was made; ${totals.identical} of ${count(totals.decisions, 'decision')} made again are identical\n${signed === null ? 'It is not signed.\n' : `It is signed by ${signed}${options.key === undefined ? ': compare it with the key of its sender (--key)' : ''}\n`}`,
+      : `${file} is as it was made; ${totals.identical} of ${count(totals.decisions, 'decision')} made again are identical${others(totals)}\n${signed === null ? 'It is not signed.\n' : `It is signed by ${signed}${options.key === undefined ? ': compare it with the key of its sender (--key)' : ''}\n`}`,
   );
 }
+
+/** Decisions of another version of the planner are no proof against the file. */
+const others = ({ otherVersion }: { readonly otherVersion: number }): string =>
+  otherVersion === 0
+    ? ''
+    : `, ${otherVersion} of another planner version ${otherVersion === 1 ? 'differs' : 'differ'}: check with the kronos that made the file`;
 
 function textOf(file: string): string {
   try {
