@@ -8,7 +8,7 @@ export { type Advice, advise, type LeakedAllocation, type NovaSettings, type Pas
 export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
 export { type Explanation, explain } from './explain/explain.ts';
 export type { ByPolicy, CycleExplanation, DestinationVerdict } from './explain/explanation.ts';
-export { generationsOf } from './explain/generations.ts';
+export { type Generation, generationsOf, generationText } from './explain/generations.ts';
 export { observed, pictureOf, policyRanges, rounded, valuesOfHost } from './explain/picture.ts';
 export {
   type ClusterFile,

@@ -9,7 +9,7 @@ import {
   some,
   UNASSIGNED,
 } from '@kronos/contracts';
-import { emptyMemory, generationsOf, meaningOf, observe, type ReasonCode } from '@kronos/placement';
+import { emptyMemory, generationsOf, generationText, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
@@ -96,14 +96,7 @@ const HARDWARE_NOTES = new Set(['host-cells-unknown', 'host-cells-unread', 'serv
 function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: EngineOptions): string[] {
   const cells = snapshot.notes.flatMap(({ code, text }) => (HARDWARE_NOTES.has(code) ? [text] : []));
   const generations = cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot);
-  return [
-    ...cells,
-    ...generations.flatMap(({ traits, hosts, servers, closed }) => {
-      if (closed === 0) return [];
-      const what = traits === null ? 'unknown CPU traits' : `CPU traits that others lack (${some(traits)})`;
-      return [`${some(hosts)}: ${what}; ${servers} VMs on them may not move to ${closed} other hosts (cpu-traits)`];
-    }),
-  ];
+  return [...cells, ...generations.filter(({ closed }) => closed > 0).map(generationText)];
 }
 
 /** One finding per policy whose VMs do not add up to their hosts. */

@@ -1,19 +1,20 @@
 import { writeFileSync } from 'node:fs';
 import {
   defaultEngineOptions,
+  type EngineOptions,
   eventTimeMs,
   type LogEvent,
-  type ProfileSum,
-  type SnapshotTaken,
+  type Snapshot,
   timeMs,
 } from '@kronos/contracts';
+import { generationsOf } from '@kronos/placement';
 import { aggregateState, optionsOf } from '@kronos/projections';
-import { firstStoredMs } from '@kronos/replay';
+import { firstStoredMs, newestSnapshots } from '@kronos/replay';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
-import { type ReportCycle, ReportFold, type ReportOptions } from '../report/figures.ts';
+import { type NewestFacts, type ReportCycle, ReportFold, type ReportOptions } from '../report/figures.ts';
 import { reportPage } from '../report/page.ts';
 import { renderReport } from '../report/render.ts';
 import { filterAggregates } from '../scope.ts';
@@ -40,7 +41,7 @@ export async function report(
   const cycles: ReportCycle[] = [];
   const folding = (optionsOf: ReportOptions['optionsOf']): ReportFold =>
     new ReportFold({ optionsOf, ...(options.html === undefined ? {} : { onCycle: (cycle) => cycles.push(cycle) }) });
-  const sums = new Map<string, readonly ProfileSum[]>();
+  const newest = new Map<string, NewestFacts>();
   let fold: ReportFold;
   if (directory !== undefined) {
     const { history, problems } = await openRecording(shell, directory);
@@ -67,17 +68,12 @@ export async function report(
       }))
         if (problem === undefined && within(message as LogEvent, firstStoredAt))
           live.add(message as LogEvent, firstStoredAt);
-      for await (const { message, problem } of log.tail({
-        families: ['snapshots'],
-        aggregates,
-        since: 'last',
-        end: true,
-      }))
-        if (problem === undefined && message.type === 'snapshot.taken' && timeMs(message.time) <= (untilMs ?? nowMs))
-          sums.set(message.aggregate, sumsOf(message));
+      for (const snapshot of await newestSnapshots(log, aggregates))
+        if (timeMs(snapshot.time) <= (untilMs ?? nowMs))
+          newest.set(snapshot.aggregate, factsOf(snapshot, optionsOf(aggregateState(state, snapshot.aggregate))));
       return live;
     });
-  const figures = fold.figures(sums);
+  const figures = fold.figures(newest);
   if (options.html !== undefined) writeFileSync(options.html, reportPage(figures, cycles, nowMs));
   await answer(shell, options, { aggregates: figures }, (terminal) => {
     const written = options.html === undefined ? '' : `\nWrote the page to ${options.html}\n`;
@@ -85,5 +81,7 @@ export async function report(
   });
 }
 
-const sumsOf = ({ data }: SnapshotTaken): ProfileSum[] =>
-  data.policies.flatMap(({ profileSum }) => (profileSum === undefined ? [] : [profileSum]));
+const factsOf = (snapshot: Snapshot, { cpuCompatibility }: EngineOptions): NewestFacts => ({
+  profileSums: snapshot.profileSums ?? [],
+  generations: cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot).filter(({ closed }) => closed > 0),
+});

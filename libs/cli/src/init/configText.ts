@@ -32,11 +32,17 @@ export function configText(found: Found): string {
       : [`policies_file = ${found.policiesFile}`]),
     '# Keep room for the VMs of one host that fails; `kronos headroom --proof` shows where they would go.',
     '# failover_hosts = 1',
+    '# A VM that others move after Kronos stays there for an hour; `ignore`: Kronos goes on.',
+    '# foreign_moves = ignore',
     '',
     '[nova]',
     `cloud = ${found.cloud}`,
     ...(found.cloudsFile === null ? [] : [`clouds_file = ${found.cloudsFile}`]),
     ...(found.region === null ? [] : [`region_name = ${found.region}`]),
+    '# NUMA cells of the hosts, for VMs with pinned CPUs or huge pages, where node_exporter does not show them.',
+    '# host_topology = /etc/kronos/host-topology.yaml',
+    '# Where all guests see one common CPU model: do not compare the CPUs of hosts.',
+    '# cpu_compatibility = ignore',
     '',
     ...(found.prometheusUrl === null && found.prometheusAccess.length === 0
       ? []

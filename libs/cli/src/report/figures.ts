@@ -10,6 +10,7 @@ import {
   type ProfileSum,
   snapshotTimeMs,
 } from '@kronos/contracts';
+import type { Generation } from '@kronos/placement';
 import { PredictionCount, type PredictionFigures } from './predictions.ts';
 
 /** One policy over the time that was observed. */
@@ -74,9 +75,14 @@ export type AggregateFigures = {
   readonly evacuations: { readonly servers: number; readonly stuck: number };
   /** Policies whose VMs do not add up to their hosts, by the newest snapshot; of a recording none. */
   readonly profileSums: readonly ProfileSum[];
+  /** Generations of CPUs whose VMs may not move to all other hosts, by the newest snapshot; of a recording none. */
+  readonly generations: readonly Generation[];
   /** Refused candidates by the code of their reason, over all decisions. */
   readonly refusals: Readonly<Record<string, number>>;
 };
+
+/** What the newest snapshot of an aggregate says. */
+export type NewestFacts = Pick<AggregateFigures, 'profileSums' | 'generations'>;
 
 /** A decision as the chart draws it. */
 export type ReportCycle = {
@@ -191,17 +197,17 @@ export class ReportFold {
   /**
    * The figures of every aggregate that decided something, by name.
    *
-   * @param sums by aggregate, what the newest snapshot says about weights that do not add up
+   * @param newest by aggregate, what the newest snapshot says
    */
-  figures(sums: ReadonlyMap<string, readonly ProfileSum[]> = new Map()): AggregateFigures[] {
+  figures(newest: ReadonlyMap<string, NewestFacts> = new Map()): AggregateFigures[] {
     return [...this.#aggregates.values()]
       .filter(({ last }) => last !== null)
       .sort((a, b) => (a.name < b.name ? -1 : 1))
       .map((of) => {
         if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;
-        const profileSums = sums.get(of.name) ?? [];
-        return { ...result(of), predictions: this.#predictions.figures(of.name), profileSums };
+        const { profileSums, generations } = newest.get(of.name) ?? { profileSums: [], generations: [] };
+        return { ...result(of), predictions: this.#predictions.figures(of.name), profileSums, generations };
       });
   }
 
@@ -390,7 +396,7 @@ function measured(of: Aggregate, { data }: CycleDecided, timeMs: number): void {
   }
 }
 
-function result(of: Aggregate): Omit<AggregateFigures, 'predictions' | 'profileSums'> {
+function result(of: Aggregate): Omit<AggregateFigures, 'predictions' | keyof NewestFacts> {
   const { plans, before, expected, measured: then } = of.effect;
   return {
     aggregate: of.name,

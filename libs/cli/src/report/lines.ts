@@ -1,5 +1,6 @@
 /** The statements of a report, for the terminal and for the page alike. Pure. */
 import { type ProfileSum, profileWords } from '@kronos/contracts';
+import { type Generation, generationText } from '@kronos/placement';
 import { count, figure } from '../terminal.ts';
 import { span } from '../times.ts';
 import type { AggregateFigures } from './figures.ts';
@@ -105,7 +106,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       'Effect',
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
-  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine));
+  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine), ...of.generations.map(generationLine));
   if (breaches.servers > 0)
     say(
       'Group rules',
@@ -117,6 +118,11 @@ export function linesOf(of: AggregateFigures): Line[] {
   if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
   return lines;
 }
+
+const generationLine = (generation: Generation): Line => ({
+  label: 'CPU generations',
+  text: generationText(generation),
+});
 
 const sumLine = (sum: ProfileSum): Line => ({
   label: 'Values of VMs',

@@ -135,10 +135,20 @@ describe('the report on a recorded history', () => {
     const sums = [
       { policy: 'cpu', ratio: 0.001, host: 'h1', sum: 0.0008, value: 0.8, cause: 'unit' as const, factor: 1000 },
     ];
-    const all = fold.figures(new Map([['gpu', sums]]));
+    const all = fold.figures(new Map([['gpu', { profileSums: sums, generations: [] }]]));
     expect(all.find(({ aggregate }) => aggregate === 'gpu')?.profileSums).toEqual(sums);
     expect(renderReport(plain, all).match(/Values of VMs.*/g)).toEqual([
       "Values of VMs       cpu: the values of the VMs on h1 add up to 0.0008, and the host's value is 0.8 (over all hosts 0.001 times): the unit of the VMs' values is wrong",
+    ]);
+  });
+
+  it('says how many VMs are caught on a generation of CPUs', () => {
+    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
+    for (const event of recorded) fold.add(event, honest(event));
+    const generations = [{ traits: ['HW_CPU_X86_AVX512F'], hosts: ['h3', 'h4'], servers: 17, closed: 2 }];
+    const all = fold.figures(new Map([['gpu', { profileSums: [], generations }]]));
+    expect(renderReport(plain, all).match(/CPU generations.*/g)).toEqual([
+      'CPU generations     h3, h4: CPU traits that others lack (HW_CPU_X86_AVX512F); 17 VMs on them may not move to 2 other hosts (cpu-traits)',
     ]);
   });
 

@@ -1,4 +1,4 @@
-import type { Snapshot } from '@kronos/contracts';
+import { type Snapshot, some } from '@kronos/contracts';
 import { cpuFits, cpuTraits } from '@kronos/facts';
 
 /** Hosts whose CPUs are alike, and their VMs. */
@@ -28,4 +28,10 @@ export function generationsOf({ hosts, servers }: Pick<Snapshot, 'hosts' | 'serv
       };
     })
     .sort((a, b) => b.closed - a.closed || b.servers - a.servers);
+}
+
+/** Which VMs are caught on a generation, in words. */
+export function generationText({ traits, hosts, servers, closed }: Generation): string {
+  const what = traits === null ? 'unknown CPU traits' : `CPU traits that others lack (${some(traits)})`;
+  return `${some(hosts)}: ${what}; ${servers} VMs on them may not move to ${closed} other hosts (cpu-traits)`;
 }
