@@ -90,7 +90,8 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const first = watch({ ...stage, log: before });
     await first.until('moves that run and moves that wait', (events) => {
       const open = released(events).length - ended(events).size;
-      return count(events, 'migration.started') >= 2 && count(events, 'migration.completed') >= 1 && open >= 2;
+      // On a busy machine some of them end before the executors are killed.
+      return count(events, 'migration.started') >= 2 && count(events, 'migration.completed') >= 1 && open >= 4;
     });
     await kill(stage, ['scorer', 'planner', 'executor']);
     const last = await before.lastSequence(streamNames.log);
