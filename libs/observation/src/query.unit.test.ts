@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { askAll } from './query.ts';
 import type { Answer } from './readings.ts';
 
-/** The answer to `load`, where Prometheus warns of each kind of query as it is told. */
+/** The answer to `load`; Prometheus adds a warning to the kinds of query that the test names. */
 async function ask(
   query: string,
   warn: { readonly instant?: string[]; readonly range?: string[]; readonly age?: string[] },

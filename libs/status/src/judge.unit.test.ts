@@ -680,7 +680,7 @@ describe('one cause gives one alarm', () => {
       ['server-stuck'],
     );
   });
-  it('a threshold that no moves reach is told, and is no alarm', () => {
+  it('names a threshold that no moves reach, and raises no alarm', () => {
     const warning = { code: 'threshold-unreachable', text: 'no moves bring cpu below 0.6', detail: { policy: 'cpu' } };
     const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [warning] } } }));
     expect(found).toMatchObject([{ code: 'threshold-unreachable', severity: 'info', places: [{ policy: 'cpu' }] }]);

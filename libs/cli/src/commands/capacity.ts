@@ -181,7 +181,7 @@ function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: numbe
   return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...failures].join('\n')}\n`;
 }
 
-/** The failures of so many hosts: a sentence, those that strand VMs, and with `proof` the host of every VM. */
+/** What happens when the given number of hosts fails: a sentence, the failures that strand VMs, and with `proof` the host of every VM. */
 function renderFailures(
   terminal: Terminal,
   { count: hosts, losses }: Headroom['failures'][number],

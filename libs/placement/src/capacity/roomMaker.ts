@@ -149,7 +149,7 @@ export class RoomMaker {
     return best;
   }
 
-  /** Completes a part of a plan with at most so many moves. */
+  /** Completes a part of a plan with at most the given number of moves. */
   #again(
     kept: readonly Step[],
     { fewer, more, random }: { readonly fewer: number; readonly more: number; readonly random: Random },
@@ -267,8 +267,8 @@ function partOf(steps: readonly Step[], random: Random): ReadonlySet<Step> {
 const MOST_GIVEN_UP = 2;
 
 /**
- * The ways to get so many slots from hosts for which so many moves may be enough: one gain of each host at most, and slots of today that are
- * given up, at most two.
+ * The ways to get the wanted slots from hosts, for which the given moves may be enough: at most one gain of each host, and at most two
+ * slots of today that are given up.
  */
 function* exchanges(asked: Asked & { readonly spare: readonly number[] }): Generator<readonly Gain[]> {
   const { spare, more } = asked;
@@ -294,7 +294,7 @@ function subsets(of: readonly number[], size: number): readonly (readonly number
   return of.flatMap((first, i) => subsets(of.slice(i + 1), size - 1).map((rest) => [first, ...rest]));
 }
 
-/** The ways to get so many slots from hosts, one gain of each at most, for which so many moves may be enough. */
+/** The ways to get the wanted slots from hosts, at most one gain of each, for which the given moves may be enough. */
 function* choices({ gains, more, moves, may }: Asked): Generator<readonly Gain[]> {
   function* from(i: number, missing: number, left: number): Generator<readonly Gain[]> {
     if (missing === 0) {

@@ -207,8 +207,8 @@ class Search {
   }
 
   /**
-   * At least this many VMs are stranded: of the VMs that are as large as a given one in a resource or load, the hosts hold only so many
-   * pieces of this size; and the smallest VMs must fit into the sum of what is free.
+   * A lower bound of the VMs that are stranded. The free room of each host is counted in pieces of the size of one VM, by resource or
+   * load: more VMs of at least this size than pieces do not fit. The smallest VMs must fit into the sum of what is free.
    */
   #leastStranded(vms: readonly number[]): number {
     const { cluster, room, load } = this.#ground;
