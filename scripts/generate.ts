@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { presetFiles } from '../libs/cli/src/init/presets.ts';
 import { generatedFiles as configurationFiles } from '../libs/config/src/sample.ts';
 import { generatedFiles } from '../libs/contracts/src/generate.ts';
-import { generatedFiles as natsFiles } from '../libs/eventlog/src/deploy.ts';
+import { generatedFiles as natsFiles } from '../libs/eventlog/src/admin/deploy.ts';
 import { generatedFiles as factsFiles } from '../libs/facts/src/document.ts';
 import { generatedFiles as placementFiles } from '../libs/placement/src/document.ts';
 import { generatedFiles as telemetryFiles } from '../libs/telemetry/src/doc.ts';

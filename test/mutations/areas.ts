@@ -52,22 +52,22 @@ export const AREAS: Readonly<Record<string, Area>> = {
   },
   eventlog: {
     files: [
-      'libs/eventlog/src/append.ts',
-      'libs/eventlog/src/window.ts',
-      'libs/eventlog/src/deadline.ts',
-      'libs/eventlog/src/queue.ts',
-      'libs/eventlog/src/tasks.ts',
+      'libs/eventlog/src/log/append.ts',
+      'libs/eventlog/src/admin/window.ts',
+      'libs/eventlog/src/wire/deadline.ts',
+      'libs/eventlog/src/log/channel.ts',
+      'libs/eventlog/src/queue/tasks.ts',
     ],
     tests: [
       [
-        'libs/eventlog/src/append.unit',
-        'libs/eventlog/src/window.unit',
-        'libs/eventlog/src/deadline.unit',
-        'libs/eventlog/src/queue.unit',
-        'libs/eventlog/src/tasks.unit',
+        'libs/eventlog/src/log/append.unit',
+        'libs/eventlog/src/admin/window.unit',
+        'libs/eventlog/src/wire/deadline.unit',
+        'libs/eventlog/src/log/channel.unit',
+        'libs/eventlog/src/queue/tasks.unit',
       ],
       ['libs/eventlog/testing/simulated/contract.unit'],
-      ['libs/eventlog/src/append.int', 'libs/eventlog/src/tasks.int', 'libs/eventlog/src/contract.int'],
+      ['libs/eventlog/src/log/append.int', 'libs/eventlog/src/queue/tasks.int', 'libs/eventlog/src/contract.int'],
     ],
   },
 };

@@ -44,8 +44,8 @@ const DECIDE = 'services/planner/src/decideOnce.ts';
 const DISPATCH = 'services/planner/src/dispatch.ts';
 const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
-const HELD = 'libs/eventlog/src/held.ts';
-const APPEND = 'libs/eventlog/src/append.ts';
+const HELD = 'libs/eventlog/src/queue/held.ts';
+const APPEND = 'libs/eventlog/src/log/append.ts';
 const SCRUBBED = 'libs/connect/src/scrubbed.ts';
 const INSTRUMENTED = 'libs/connect/src/instrumented.ts';
 const WIRING = 'libs/connect/src/wiring.int.test.ts';
@@ -570,14 +570,14 @@ export const bugs: readonly Bug[] = [
     unseen: {
       why: 'whoever is refused by a conflict reads the log, finds its own event there and goes on from it: a start is followed without a request, a decision is dispatched later',
       shownBy: {
-        file: 'libs/eventlog/src/append.int.test.ts',
+        file: 'libs/eventlog/src/log/append.int.test.ts',
         test: 'beyond the window of ids it is still a duplicate',
       },
     },
   },
   {
     name: 'task acked before its result',
-    file: 'libs/eventlog/src/tasks.ts',
+    file: 'libs/eventlog/src/queue/tasks.ts',
     find: '    let outcome: TaskOutcome;\n    try {',
     replace: "    await held.settle('done');\n    let outcome: TaskOutcome;\n    try {",
   },

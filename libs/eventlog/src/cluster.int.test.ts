@@ -6,9 +6,9 @@ import { afterAll, expect, test } from 'vitest';
 import { startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
 import { onNewest } from '../testing/newest.ts';
 import { Closing } from '../testing/suite.ts';
-import { AppendConflict } from './errors.ts';
 import { connectEventLog } from './index.ts';
 import { type NatsCluster, startNatsCluster } from './local/server.ts';
+import { AppendConflict } from './wire/errors.ts';
 
 /** Three servers, three copies; on a current server, as older ones are refused for that. */
 

@@ -1,28 +1,28 @@
 import { familyOf, subject as subjectOf } from '@kronos/contracts';
-import { append, lastMessageOf } from './append.ts';
-import { capabilitiesOf } from './capabilities.ts';
-import { copy, restore } from './copy.ts';
-import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './iterate.ts';
-import { Link } from './link.ts';
-import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
-import { provision, verify } from './provision.ts';
-import { type Seams, unknownWrite, type Wrap, type Write, type Written } from './seams.ts';
-import { readServerClock } from './serverClock.ts';
-import { sinkWorker, taskWorker } from './tasks.ts';
-import type { EventLog, EventLogHooks, Health, LogView, NatsOptions, TaskWorker, ViewOptions } from './types.ts';
-import { streamInfo, View } from './view.ts';
-import { natsWire, type Wire } from './wire.ts';
+import { copy, restore } from './admin/copy.ts';
+import { provision, verify } from './admin/provision.ts';
+import { append, lastMessageOf } from './log/append.ts';
+import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './log/iterate.ts';
+import { readServerClock } from './log/serverClock.ts';
+import { streamInfo, View } from './log/view.ts';
+import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects/objects.ts';
+import { sinkWorker, taskWorker } from './queue/tasks.ts';
+import { capabilitiesOf } from './wire/capabilities.ts';
+import { Link } from './wire/link.ts';
+import { type Seams, unknownWrite, type Wrap, type Write, type Written } from './wire/seams.ts';
+import type { EventLog, EventLogHooks, Health, LogView, NatsOptions, TaskWorker, ViewOptions } from './wire/types.ts';
+import { natsWire, type Wire } from './wire/wire.ts';
 
-export * from './capabilities.ts';
-export { bucketStream, taskConsumerName } from './definitions.ts';
-export * from './errors.ts';
-export { cloudEvent, contextFrom } from './headers.ts';
-export { streamOf } from './iterate.ts';
-export { inboxPrefixOf } from './link.ts';
-export { digestOf } from './objects.ts';
-export * from './seams.ts';
-export type * from './types.ts';
-export { natsWire, type Wire } from './wire.ts';
+export { streamOf } from './log/iterate.ts';
+export { digestOf } from './objects/objects.ts';
+export * from './wire/capabilities.ts';
+export { bucketStream, taskConsumerName } from './wire/definitions.ts';
+export * from './wire/errors.ts';
+export { cloudEvent, contextFrom } from './wire/headers.ts';
+export { inboxPrefixOf } from './wire/link.ts';
+export * from './wire/seams.ts';
+export type * from './wire/types.ts';
+export { natsWire, type Wire } from './wire/wire.ts';
 
 /**
  * Connects to NATS and stays connected for ever. Only the first connection is bounded.

@@ -2,18 +2,16 @@ import { readFileSync } from 'node:fs';
 import { streamNames } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { all } from '../testing/async.ts';
 import { pausedEvent } from '../testing/messages.ts';
-import { endOf, readPubAck, unsureAfter } from './append.ts';
-import { atLeast, capabilitiesOf, judgeServer } from './capabilities.ts';
-import { compare, taskConsumerName } from './definitions.ts';
-import { generatedFiles } from './deploy.ts';
-import * as errors from './errors.ts';
-import { cloudEvent, headerValue } from './headers.ts';
-import { hostPort, inboxPrefixOf, plainText } from './link.ts';
-import { permissionsOf, users } from './permissions.ts';
-import { Queue } from './queue.ts';
-import { parseDelivery } from './reader.ts';
+import { generatedFiles } from './admin/deploy.ts';
+import { permissionsOf, users } from './admin/permissions.ts';
+import { endOf, readPubAck, unsureAfter } from './log/append.ts';
+import { parseDelivery } from './log/reader.ts';
+import { atLeast, capabilitiesOf, judgeServer } from './wire/capabilities.ts';
+import { compare, taskConsumerName } from './wire/definitions.ts';
+import * as errors from './wire/errors.ts';
+import { cloudEvent, headerValue } from './wire/headers.ts';
+import { hostPort, inboxPrefixOf, plainText } from './wire/link.ts';
 
 describe('capabilities', () => {
   test('versions compare by their numbers, and text that is no version has nothing', () => {
@@ -173,38 +171,6 @@ describe('reply subjects of deliveries', () => {
   });
 });
 
-describe('the queue', () => {
-  test('gives what was pushed, in order, then ends', async () => {
-    const queue = new Queue<number>();
-    for (let i = 0; i < 5000; i++) queue.push(i);
-    const taken = all(queue);
-    queue.push(5000);
-    queue.end();
-    queue.push(9);
-    expect(await taken).toEqual(Array.from({ length: 5001 }, (_, i) => i));
-  });
-
-  test('throws its error after the last item, once, and says that it was left', async () => {
-    let left = 0;
-    const queue = new Queue<number>({ return: () => left++ });
-    queue.push(1);
-    queue.end(new Error('broken'));
-    expect(await queue.next()).toEqual({ value: 1, done: false });
-    await expect(queue.next()).rejects.toThrow('broken');
-    expect(await queue.next()).toEqual({ value: undefined, done: true });
-    expect(left).toBeGreaterThan(0);
-  });
-
-  test('wakes every waiting reader', async () => {
-    const queue = new Queue<number>();
-    const waiting = [queue.next(), queue.next(), queue.next()];
-    queue.push(1);
-    queue.push(2);
-    queue.end();
-    expect((await Promise.all(waiting)).map(({ value }) => value)).toEqual([1, 2, undefined]);
-  });
-});
-
 describe('texts', () => {
   test('no password of a URL gets into a message', () => {
     expect(plainText(new Error('cannot reach nats://me:secret@host:4222'))).not.toContain('secret');
@@ -222,7 +188,7 @@ test('README.md lists every error with its code, and no other', () => {
   const listed = [...readme.matchAll(/^\| `(KRONOS_[A-Z_]+)` +\| `(\w+)`/gm)].map(
     ([, code, name]) => `${name} ${code}`,
   );
-  const source = readFileSync(new URL('./errors.ts', import.meta.url), 'utf8');
+  const source = readFileSync(new URL('./wire/errors.ts', import.meta.url), 'utf8');
   const classes = [...source.matchAll(/class (\w+) extends EventLogError \{\n {2}readonly code = '(\w+)'/g)];
   expect(listed.sort()).toEqual(classes.map(([, name, code]) => `${name} ${code}`).sort());
   expect(classes.length).toBe(Object.values(errors).length - 1);

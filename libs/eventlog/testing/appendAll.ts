@@ -1,5 +1,5 @@
 import type { Message } from '@kronos/contracts';
-import type { EventLog } from '../src/types.ts';
+import type { EventLog } from '../src/wire/types.ts';
 
 /** Appends on the way at once. */
 const WINDOW = 512;

@@ -2,10 +2,10 @@ import { elapse, until } from '@kronos/clock/testing';
 import { streamNames, subject as subjectOf } from '@kronos/contracts';
 import { headers, type Msg, type NatsConnection, nanos } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { taskConsumerName } from '../src/definitions.ts';
-import { AppendConflict, LogFull } from '../src/errors.ts';
-import { parseDelivery } from '../src/reader.ts';
-import type { Delivered, EventLog, TaskOutcome } from '../src/types.ts';
+import { parseDelivery } from '../src/log/reader.ts';
+import { taskConsumerName } from '../src/wire/definitions.ts';
+import { AppendConflict, LogFull } from '../src/wire/errors.ts';
+import type { Delivered, EventLog, TaskOutcome } from '../src/wire/types.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './messages.ts';
 
 /** A JetStream server, real or simulated, as the contract sees it. */

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { encodeMessage } from '../src/append.ts';
-import type { RawEvent } from '../src/types.ts';
+import { encodeMessage } from '../src/log/append.ts';
+import type { RawEvent } from '../src/wire/types.ts';
 
 /**
  * Events of the past as `restore` takes them: put on a log, they keep the server's timestamps that they had. Events that

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { failure } from '../../testing/async.ts';
-import { ServerNotFound } from '../errors.ts';
+import { ServerNotFound } from '../wire/errors.ts';
 import { findNatsServer } from './find.ts';
 import { startNatsServer } from './server.ts';
 

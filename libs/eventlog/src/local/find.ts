@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { atLeast, parseVersion } from '../capabilities.ts';
-import { ServerNotFound } from '../errors.ts';
+import { atLeast, parseVersion } from '../wire/capabilities.ts';
+import { ServerNotFound } from '../wire/errors.ts';
 import { cacheDir, intoCache } from './cache.ts';
 import { unpackDebian } from './debian.ts';
 

@@ -1,7 +1,7 @@
 import { type ManualClock, manualClock } from '@kronos/clock/testing';
 import { connectEventLog, natsWire } from '../../src/index.ts';
-import { inboxPrefixOf, Link } from '../../src/link.ts';
-import type { Wire } from '../../src/wire.ts';
+import { inboxPrefixOf, Link } from '../../src/wire/link.ts';
+import type { Wire } from '../../src/wire/wire.ts';
 import { testLimits } from '../messages.ts';
 import { type Fate, SimulatedConnection } from './connection.ts';
 import { SimulatedServer } from './server.ts';

@@ -12,7 +12,7 @@ import {
   type SubscriptionOptions,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { Queue } from '../../src/queue.ts';
+import { Channel } from '../../src/log/channel.ts';
 import type { Client, Sent } from './consumer.ts';
 import type { SimulatedServer } from './server.ts';
 
@@ -63,7 +63,7 @@ export class SimulatedConnection {
   readonly #path: Path;
   readonly #subscriptions = new Map<string, Set<Callback>>();
   readonly #requests = new Map<string, (message: Msg) => void>();
-  readonly #statuses = new Queue<Status>();
+  readonly #statuses = new Channel<Status>();
   readonly #denied = new Set<string>();
   #client: Client | null = null;
   #closed = false;

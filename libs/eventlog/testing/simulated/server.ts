@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import { type MsgHdrs, headers as makeHeaders } from '@nats-io/transport-node';
-import { apiCodes } from '../../src/codes.ts';
-import { parseDelivery } from '../../src/reader.ts';
+import { parseDelivery } from '../../src/log/reader.ts';
+import { apiCodes } from '../../src/wire/codes.ts';
 import { type Client, Consumer, type ConsumerSettings } from './consumer.ts';
 import { refusal, type StoredMessage, Stream } from './stream.ts';
 

@@ -1,5 +1,5 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { apiCodes } from '../../src/codes.ts';
+import { apiCodes } from '../../src/wire/codes.ts';
 
 /** A stream as nats-server 2.9 keeps it, with its refusals. Durations of a configuration are nanoseconds, as on the wire. */
 

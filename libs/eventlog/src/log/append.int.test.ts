@@ -11,11 +11,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { failure } from '../testing/async.ts';
-import { pausedEvent, startedEvent } from '../testing/messages.ts';
-import { startProxy } from '../testing/proxy.ts';
-import { onEachServer } from '../testing/suite.ts';
-import { encodeMessage, MSG_ID } from './append.ts';
+import { failure } from '../../testing/async.ts';
+import { pausedEvent, startedEvent } from '../../testing/messages.ts';
+import { startProxy } from '../../testing/proxy.ts';
+import { onEachServer } from '../../testing/suite.ts';
+import { connectEventLog } from '../index.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -24,11 +24,11 @@ import {
   InvalidMessage,
   LogFull,
   StreamUnavailable,
-} from './errors.ts';
-import { contextFrom } from './headers.ts';
-import { connectEventLog } from './index.ts';
-import type { RawEvent } from './types.ts';
-import { natsWire } from './wire.ts';
+} from '../wire/errors.ts';
+import { contextFrom } from '../wire/headers.ts';
+import type { RawEvent } from '../wire/types.ts';
+import { natsWire } from '../wire/wire.ts';
+import { encodeMessage, MSG_ID } from './append.ts';
 
 const SUBJECT = 'kronos.controls.gpu';
 

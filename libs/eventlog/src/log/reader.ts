@@ -1,11 +1,11 @@
 import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
-import { backoffMs } from './deadline.ts';
-import { LogGap, NotProvisioned, StreamUnavailable } from './errors.ts';
-import { headersSafely } from './headers.ts';
-import { isNotFound, type Link, plainText, troubleOf } from './link.ts';
-import type { Health } from './types.ts';
+import { backoffMs } from '../wire/deadline.ts';
+import { LogGap, NotProvisioned, StreamUnavailable } from '../wire/errors.ts';
+import { headersSafely } from '../wire/headers.ts';
+import { isNotFound, type Link, plainText, troubleOf } from '../wire/link.ts';
+import type { Health } from '../wire/types.ts';
 
 /** Messages asked for at once, and the bytes at which the server ends such a request: its buffer per client is limited. */
 const BATCH = 4096;

@@ -1,9 +1,9 @@
 import { defaultStorageLimits } from '@kronos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type NatsServer, startNatsServer } from '../testing/index.ts';
-import { pausedEvent } from '../testing/messages.ts';
-import { connectEventLog } from './index.ts';
-import type { EventLog, RawEvent } from './types.ts';
+import { type NatsServer, startNatsServer } from '../../testing/index.ts';
+import { pausedEvent } from '../../testing/messages.ts';
+import { connectEventLog } from '../index.ts';
+import type { EventLog, RawEvent } from '../wire/types.ts';
 
 let server: NatsServer;
 let log: EventLog;

@@ -9,10 +9,10 @@ import {
   subjectsOf,
 } from '@kronos/contracts';
 import { z } from 'zod';
-import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
-import { bucketStream, NOTIFY_STREAMS, TASK_STREAM } from './definitions.ts';
-import { streamOf } from './iterate.ts';
-import { inboxPrefixOf } from './link.ts';
+import table from '../../../../deploy/nats/accounts.json' with { type: 'json' };
+import { streamOf } from '../log/iterate.ts';
+import { bucketStream, NOTIFY_STREAMS, TASK_STREAM } from '../wire/definitions.ts';
+import { inboxPrefixOf } from '../wire/link.ts';
 
 /** The rights of one NATS user, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
 const rightsSchema = z.strictObject({

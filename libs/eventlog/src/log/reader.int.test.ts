@@ -1,15 +1,15 @@
 import { ALL, defaultStorageLimits, messageId, streamNames } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { all, failure } from '../testing/async.ts';
-import { startProxy } from '../testing/proxy.ts';
-import { NotProvisioned, StreamUnavailable } from './errors.ts';
-import { connectEventLog } from './index.ts';
-import { Link } from './link.ts';
-import { availableServers } from './local/find.ts';
-import { type NatsServer, startNatsServer } from './local/server.ts';
+import { all, failure } from '../../testing/async.ts';
+import { startProxy } from '../../testing/proxy.ts';
+import { connectEventLog } from '../index.ts';
+import { availableServers } from '../local/find.ts';
+import { type NatsServer, startNatsServer } from '../local/server.ts';
+import { NotProvisioned, StreamUnavailable } from '../wire/errors.ts';
+import { Link } from '../wire/link.ts';
+import type { EventLog } from '../wire/types.ts';
+import { natsWire } from '../wire/wire.ts';
 import { OrderedReader } from './reader.ts';
-import type { EventLog } from './types.ts';
-import { natsWire } from './wire.ts';
 
 const { servers } = await availableServers();
 

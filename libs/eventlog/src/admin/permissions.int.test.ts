@@ -3,13 +3,13 @@ import { bucketNames, families, streamDefinitions, streamNames, subject } from '
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, nanos, PermissionViolationError } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
-import { all, failure, take } from '../testing/async.ts';
-import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
-import { onEachServer } from '../testing/suite.ts';
-import { bucketStream } from './definitions.ts';
-import { NatsRefused } from './errors.ts';
-import type { EventLog } from './index.ts';
-import type { NatsServer } from './local/server.ts';
+import { all, failure, take } from '../../testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from '../../testing/messages.ts';
+import { onEachServer } from '../../testing/suite.ts';
+import type { EventLog } from '../index.ts';
+import type { NatsServer } from '../local/server.ts';
+import { bucketStream } from '../wire/definitions.ts';
+import { NatsRefused } from '../wire/errors.ts';
 import { accountsConfiguration, appends, loginVariable, permissionsOf, SYSTEM_USER, users } from './permissions.ts';
 
 const names = Object.keys(users);

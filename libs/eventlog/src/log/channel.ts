@@ -1,5 +1,5 @@
-/** A queue between a callback and an iteration: pushed to on one side, iterated once on the other. */
-export class Queue<T> implements AsyncIterableIterator<T, undefined> {
+/** A channel between a callback and an iteration: pushed to on one side, iterated once on the other. */
+export class Channel<T> implements AsyncIterableIterator<T, undefined> {
   #items: T[] = [];
   #head = 0;
   #ended = false;
@@ -32,7 +32,7 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
     }
   }
 
-  /** Ends the iteration, or makes it throw the error, after it has handed out the rest of the queue. */
+  /** Ends the iteration, or makes it throw the error, after it has handed out the rest of the channel. */
   end(error?: Error): void {
     if (this.#ended) return;
     this.#ended = true;

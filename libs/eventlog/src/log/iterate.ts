@@ -10,14 +10,14 @@ import {
   subjectsOf,
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
-import { Closed, StreamUnavailable } from './errors.ts';
-import { headersSafely, originalStamp, traceparentOf } from './headers.ts';
-import { type Link, plainText } from './link.ts';
-import { Queue } from './queue.ts';
+import { Closed, StreamUnavailable } from '../wire/errors.ts';
+import { headersSafely, originalStamp, traceparentOf } from '../wire/headers.ts';
+import { type Link, plainText } from '../wire/link.ts';
+import type { Delivered, ReplayedEvent, TailOptions } from '../wire/types.ts';
+import type { Wire } from '../wire/wire.ts';
+import { Channel } from './channel.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
-import type { Delivered, ReplayedEvent, TailOptions } from './types.ts';
 import { LogParser, streamInfo } from './view.ts';
-import type { Wire } from './wire.ts';
 
 const decoder = new TextDecoder();
 /** Messages held for an iteration that is slow to take them. */
@@ -57,21 +57,21 @@ type RawOptions = {
 export type Scope = { add(end: () => void): () => void };
 
 /** Messages of a stream, in order; holds few of them at a time. */
-export function rawMessages(link: Link, scope: Scope, options: RawOptions): Queue<RawMessage> {
+export function rawMessages(link: Link, scope: Scope, options: RawOptions): Channel<RawMessage> {
   const { to = Number.POSITIVE_INFINITY } = options;
   let reader: OrderedReader | null = null;
   const close = () => {
     forget();
     void reader?.stop();
   };
-  const queue = new Queue<RawMessage>({
+  const channel = new Channel<RawMessage>({
     take: () => {
-      if (queue.length === ROOM / 2) reader?.more();
+      if (channel.length === ROOM / 2) reader?.more();
     },
     return: close,
   });
   const forget = scope.add(() => {
-    queue.end(new Closed('the event log is closed'));
+    channel.end(new Closed('the event log is closed'));
     void reader?.stop();
   });
   reader = new OrderedReader(link, {
@@ -79,16 +79,16 @@ export function rawMessages(link: Link, scope: Scope, options: RawOptions): Queu
     ...(options.filter === undefined ? {} : { filter: options.filter }),
     start: options.start,
     contiguous: options.contiguous,
-    room: () => queue.length <= ROOM / 2,
+    room: () => channel.length <= ROOM / 2,
     onMessage: (raw) => {
-      if (options.beyond?.(raw) === true) queue.end();
-      if (raw.sequence <= to) queue.push(raw);
-      if (raw.sequence >= to) queue.end();
+      if (options.beyond?.(raw) === true) channel.end();
+      if (raw.sequence <= to) channel.push(raw);
+      if (raw.sequence >= to) channel.end();
     },
-    ...(options.end === true ? { onCaughtUp: () => queue.end() } : {}),
-    onFailure: (error) => queue.end(error),
+    ...(options.end === true ? { onCaughtUp: () => channel.end() } : {}),
+    onFailure: (error) => channel.end(error),
   });
-  return queue;
+  return channel;
 }
 
 export async function* replay(
@@ -222,7 +222,7 @@ export async function* tail(
   options: TailOptions,
 ): AsyncGenerator<Delivered<Message>, void, undefined> {
   const byStream = Map.groupBy(options.families, (family) => streamOf[family]);
-  const queue = new Queue<Delivered<Message>>();
+  const channel = new Channel<Delivered<Message>>();
   const sources = [...byStream].map(([stream, families]) => {
     const { filter, wanted } = select(families, options.aggregates);
     const source =
@@ -240,12 +240,12 @@ export async function* tail(
   let running = sources.length;
   for (const { source, wanted, families } of sources)
     void (async () => {
-      for await (const raw of source) if (wanted(raw.subject)) queue.push(deliver(link.wire, raw, families));
+      for await (const raw of source) if (wanted(raw.subject)) channel.push(deliver(link.wire, raw, families));
       running--;
-      if (running === 0) queue.end();
-    })().catch((error: Error) => queue.end(error));
+      if (running === 0) channel.end();
+    })().catch((error: Error) => channel.end(error));
   try {
-    yield* queue;
+    yield* channel;
   } finally {
     await Promise.all(sources.map(({ source }) => source.return()));
   }
@@ -255,17 +255,17 @@ export async function* tail(
  * Tasks on the work queue, read without taking them: a work queue allows no reader beside its durables, so the leader
  * is asked for one message after the other. What is done between two looks is not seen; the log has it.
  */
-function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOptions): Queue<RawMessage> {
+function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOptions): Channel<RawMessage> {
   const { since } = options;
   let over = false;
   const close = () => {
     over = true;
     forget();
   };
-  const queue = new Queue<RawMessage>({ return: close });
+  const channel = new Channel<RawMessage>({ return: close });
   const forget = scope.add(() => {
     over = true;
-    queue.end(new Closed('the event log is closed'));
+    channel.end(new Closed('the event log is closed'));
   });
   void (async () => {
     const { readPatienceMs } = link;
@@ -296,9 +296,9 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
       }
       next = found.seq + 1;
       if (since instanceof Date && found.time.getTime() < since.getTime()) continue;
-      queue.push(rawOf(found));
+      channel.push(rawOf(found));
     }
-    queue.end();
-  })().catch((error: Error) => queue.end(error));
-  return queue;
+    channel.end();
+  })().catch((error: Error) => channel.end(error));
+  return channel;
 }

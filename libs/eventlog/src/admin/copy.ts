@@ -1,12 +1,12 @@
 import { logFamilies, parseSubject, streamNames } from '@kronos/contracts';
 import { headers as noHeaders } from '@nats-io/transport-node';
-import { MSG_ID } from './append.ts';
-import { RestoreRefused } from './errors.ts';
-import { ORIGINAL_STAMP } from './headers.ts';
-import { rawMessages, type Scope } from './iterate.ts';
-import type { Link } from './link.ts';
-import type { RawEvent } from './types.ts';
-import { streamInfo } from './view.ts';
+import { MSG_ID } from '../log/append.ts';
+import { rawMessages, type Scope } from '../log/iterate.ts';
+import { streamInfo } from '../log/view.ts';
+import { RestoreRefused } from '../wire/errors.ts';
+import { ORIGINAL_STAMP } from '../wire/headers.ts';
+import type { Link } from '../wire/link.ts';
+import type { RawEvent } from '../wire/types.ts';
 import { Window } from './window.ts';
 
 const LOG = streamNames.log;

@@ -1,12 +1,12 @@
 import { until } from '@kronos/clock/testing';
 import { bucketNames, defaultStorageLimits, streamDefinitions, streamNames, UNASSIGNED } from '@kronos/contracts';
 import { expect, test } from 'vitest';
-import { failure } from '../testing/async.ts';
-import { pausedEvent, testLimits } from '../testing/messages.ts';
-import { startProxy } from '../testing/proxy.ts';
-import { onEachServer } from '../testing/suite.ts';
-import { compare, streamConfig } from './definitions.ts';
-import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from './errors.ts';
+import { failure } from '../../testing/async.ts';
+import { pausedEvent, testLimits } from '../../testing/messages.ts';
+import { startProxy } from '../../testing/proxy.ts';
+import { onEachServer } from '../../testing/suite.ts';
+import { compare, streamConfig } from '../wire/definitions.ts';
+import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from '../wire/errors.ts';
 
 const aggregates = ['gpu', UNASSIGNED, 'Größe 1 / "*>"', 'x'.repeat(255)];
 const wanted = { limits: testLimits, replicas: 1, aggregates };

@@ -1,8 +1,8 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, idOf, readPubAck } from './append.ts';
-import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from './errors.ts';
-import { type Link, troubleOf } from './link.ts';
-import { streamInfo } from './view.ts';
+import { type Attempt, idOf, readPubAck } from '../log/append.ts';
+import { streamInfo } from '../log/view.ts';
+import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from '../wire/errors.ts';
+import { type Link, troubleOf } from '../wire/link.ts';
 
 const WINDOW = 1024;
 /** After trouble: a message that does not follow the one before it makes all behind it fail. */

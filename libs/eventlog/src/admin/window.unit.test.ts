@@ -1,12 +1,12 @@
 import type { Message } from '@kronos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pausedEvent } from '../testing/messages.ts';
-import { type Bench, simulatedBench } from '../testing/simulated/bench.ts';
-import type { Fate } from '../testing/simulated/index.ts';
-import { encodeMessage } from './append.ts';
-import { apiCodes } from './codes.ts';
-import { AppendRefused, AppendUnknown, Closed, LogFull, NatsRefused, NotProvisioned } from './errors.ts';
-import type { Link } from './link.ts';
+import { pausedEvent } from '../../testing/messages.ts';
+import { type Bench, simulatedBench } from '../../testing/simulated/bench.ts';
+import type { Fate } from '../../testing/simulated/index.ts';
+import { encodeMessage } from '../log/append.ts';
+import { apiCodes } from '../wire/codes.ts';
+import { AppendRefused, AppendUnknown, Closed, LogFull, NatsRefused, NotProvisioned } from '../wire/errors.ts';
+import type { Link } from '../wire/link.ts';
 import { Window } from './window.ts';
 
 const LOG = 'KRONOS_LOG';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { pausedEvent, taskMessage } from '../testing/messages.ts';
-import { type Bench, type BenchOptions, simulatedBench } from '../testing/simulated/bench.ts';
-import { append } from './append.ts';
-import { TASK_STREAM, taskConsumerName } from './definitions.ts';
+import { pausedEvent, taskMessage } from '../../testing/messages.ts';
+import { type Bench, type BenchOptions, simulatedBench } from '../../testing/simulated/bench.ts';
+import { append } from '../log/append.ts';
+import { TASK_STREAM, taskConsumerName } from '../wire/definitions.ts';
+import type { TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions } from '../wire/types.ts';
 import { sinkWorker, taskWorker } from './tasks.ts';
-import type { TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions } from './types.ts';
 
 const NEXT = `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.`;
 const ACK_WAIT_MS = 3_000;

@@ -2,7 +2,7 @@ import type { ServerReading } from '@kronos/clock';
 import { streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
-import type { Link } from './link.ts';
+import type { Link } from '../wire/link.ts';
 import { streamInfo } from './view.ts';
 
 const LOG = streamNames.log;

@@ -1,6 +1,6 @@
 import type { Cancel } from '@kronos/clock';
 import { nanos } from '@nats-io/transport-node';
-import { type Link, troubleOf } from './link.ts';
+import { type Link, troubleOf } from '../wire/link.ts';
 
 const RETRY_MS = 250;
 

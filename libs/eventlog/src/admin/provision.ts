@@ -6,8 +6,8 @@ import {
   streamDefinitions,
 } from '@kronos/contracts';
 import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
-import { judgeServer } from './capabilities.ts';
-import { apiCodes } from './codes.ts';
+import { judgeServer } from '../wire/capabilities.ts';
+import { apiCodes } from '../wire/codes.ts';
 import {
   bucketConfig,
   compare,
@@ -23,10 +23,10 @@ import {
   TASK_STREAM,
   taskConsumerConfig,
   taskConsumerName,
-} from './definitions.ts';
-import { NotProvisioned, PayloadTooSmall, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
-import { isNotFound, type Link, plainText } from './link.ts';
-import type { Need, ProvisionOptions, ProvisionReport } from './types.ts';
+} from '../wire/definitions.ts';
+import { NotProvisioned, PayloadTooSmall, ProvisionRefused, ServerTooOld, StreamUnavailable } from '../wire/errors.ts';
+import { isNotFound, type Link, plainText } from '../wire/link.ts';
+import type { Need, ProvisionOptions, ProvisionReport } from '../wire/types.ts';
 
 type StreamWanted = { readonly what: string; readonly config: Partial<StreamConfig> & { readonly name: string } };
 

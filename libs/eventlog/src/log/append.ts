@@ -1,7 +1,7 @@
 import { excess, familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
-import { apiCodes, fullCodes, transientCodes } from './codes.ts';
-import { backoffMs, Deadline } from './deadline.ts';
+import { apiCodes, fullCodes, transientCodes } from '../wire/codes.ts';
+import { backoffMs, Deadline } from '../wire/deadline.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -11,10 +11,10 @@ import {
   InvalidMessage,
   LogFull,
   StreamUnavailable,
-} from './errors.ts';
-import { headersOf, headersSafely } from './headers.ts';
-import { type Link, plainText, type Trouble, troubleOf } from './link.ts';
-import type { Appended, AppendOptions } from './types.ts';
+} from '../wire/errors.ts';
+import { headersOf, headersSafely } from '../wire/headers.ts';
+import { type Link, plainText, type Trouble, troubleOf } from '../wire/link.ts';
+import type { Appended, AppendOptions } from '../wire/types.ts';
 
 export const MSG_ID = 'Nats-Msg-Id';
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';

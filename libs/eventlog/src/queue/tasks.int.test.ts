@@ -4,15 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { expect, test } from 'vitest';
-import { appendAll } from '../testing/appendAll.ts';
-import { all, failure } from '../testing/async.ts';
-import { actor, startedEvent, taskMessage } from '../testing/messages.ts';
-import { startProxy } from '../testing/proxy.ts';
-import { type Bench, onEachServer } from '../testing/suite.ts';
-import { taskConsumerName } from './definitions.ts';
+import { appendAll } from '../../testing/appendAll.ts';
+import { all, failure } from '../../testing/async.ts';
+import { actor, startedEvent, taskMessage } from '../../testing/messages.ts';
+import { startProxy } from '../../testing/proxy.ts';
+import { type Bench, onEachServer } from '../../testing/suite.ts';
+import { taskConsumerName } from '../wire/definitions.ts';
+import { Link } from '../wire/link.ts';
+import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from '../wire/types.ts';
 import { Held } from './held.ts';
-import { Link } from './link.ts';
-import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from './types.ts';
 
 const QUEUE = streamNames.migrations;
 /** Of tests that let a delivery be lost: a worker that does not run for this time loses what it holds. */
@@ -482,7 +482,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 });
 
 function startProcess(url: string, ackWaitMs: number) {
-  const script = fileURLToPath(new URL('../testing/workerProcess.ts', import.meta.url));
+  const script = fileURLToPath(new URL('../../testing/workerProcess.ts', import.meta.url));
   const child: ChildProcess = spawn(process.execPath, [script, url, 'gpu', String(ackWaitMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -4,10 +4,10 @@ import { bucketNames, type ObjectRef, streamNames } from '@kronos/contracts';
 import { jetstream } from '@nats-io/jetstream';
 import { Objm } from '@nats-io/obj';
 import { expect, test } from 'vitest';
-import { failure } from '../testing/async.ts';
-import { actor, emptySnapshot, testLimits } from '../testing/messages.ts';
-import { onEachServer } from '../testing/suite.ts';
-import { AppendRefused, BadObject, LogFull, MissingObject } from './errors.ts';
+import { failure } from '../../testing/async.ts';
+import { actor, emptySnapshot, testLimits } from '../../testing/messages.ts';
+import { onEachServer } from '../../testing/suite.ts';
+import { AppendRefused, BadObject, LogFull, MissingObject } from '../wire/errors.ts';
 import { digestOf } from './objects.ts';
 
 const BUCKET = bucketNames.details;

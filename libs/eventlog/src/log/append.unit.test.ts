@@ -1,8 +1,21 @@
 import { headers, InvalidArgumentError, type MsgHdrs } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { pausedEvent } from '../testing/messages.ts';
-import { type Bench, simulatedBench } from '../testing/simulated/bench.ts';
-import type { Fate } from '../testing/simulated/index.ts';
+import { pausedEvent } from '../../testing/messages.ts';
+import { type Bench, simulatedBench } from '../../testing/simulated/bench.ts';
+import type { Fate } from '../../testing/simulated/index.ts';
+import { apiCodes, fullCodes, transientCodes } from '../wire/codes.ts';
+import {
+  AppendConflict,
+  AppendRefused,
+  AppendUnknown,
+  AppendWithdrawn,
+  Closed,
+  InvalidMessage,
+  LogFull,
+  NatsRefused,
+  StreamUnavailable,
+} from '../wire/errors.ts';
+import type { AppendOptions } from '../wire/types.ts';
 import {
   type Attempt,
   append,
@@ -15,19 +28,6 @@ import {
   readPubAck,
   unsureAfter,
 } from './append.ts';
-import { apiCodes, fullCodes, transientCodes } from './codes.ts';
-import {
-  AppendConflict,
-  AppendRefused,
-  AppendUnknown,
-  AppendWithdrawn,
-  Closed,
-  InvalidMessage,
-  LogFull,
-  NatsRefused,
-  StreamUnavailable,
-} from './errors.ts';
-import type { AppendOptions } from './types.ts';
 
 const error = (err_code: number | undefined, description?: string, code = 400) =>
   readPubAck(JSON.stringify({ stream: 'S', seq: 0, error: { code, err_code, description } }));

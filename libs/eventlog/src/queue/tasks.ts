@@ -1,12 +1,11 @@
 import type { Cancel } from '@kronos/clock';
 import { families, type MigrationRequested } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
-import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName } from './definitions.ts';
-import { headersSafely, traceparentOf } from './headers.ts';
-import { Held, type Settlement } from './held.ts';
-import { deliver } from './iterate.ts';
-import { type Link, plainText, troubleOf } from './link.ts';
-import { parseDelivery } from './reader.ts';
+import { deliver } from '../log/iterate.ts';
+import { parseDelivery } from '../log/reader.ts';
+import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName } from '../wire/definitions.ts';
+import { headersSafely, traceparentOf } from '../wire/headers.ts';
+import { type Link, plainText, troubleOf } from '../wire/link.ts';
 import type {
   Health,
   SinkWorkerOptions,
@@ -15,8 +14,9 @@ import type {
   TaskWorker,
   TaskWorkerOptions,
   UnreadableTask,
-} from './types.ts';
-import type { Wire } from './wire.ts';
+} from '../wire/types.ts';
+import type { Wire } from '../wire/wire.ts';
+import { Held, type Settlement } from './held.ts';
 
 /** Interval between two looks at an empty durable while there are fewer free slots than durables. */
 const SWEEP_MS = 500;

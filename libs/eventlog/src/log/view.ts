@@ -1,13 +1,13 @@
 import { logEventOf, type Place, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
+import { Closed, LogGap, StreamUnavailable } from '../wire/errors.ts';
+import { originalStamp } from '../wire/headers.ts';
+import { type Link, plainText } from '../wire/link.ts';
+import type { Health, LogPosition, LogView, ViewOptions } from '../wire/types.ts';
+import type { Wire } from '../wire/wire.ts';
 import { lastMessageOf } from './append.ts';
-import { Closed, LogGap, StreamUnavailable } from './errors.ts';
-import { originalStamp } from './headers.ts';
-import { type Link, plainText } from './link.ts';
-import { Queue } from './queue.ts';
+import { Channel } from './channel.ts';
 import { OrderedReader, type RawMessage } from './reader.ts';
-import type { Health, LogPosition, LogView, ViewOptions } from './types.ts';
-import type { Wire } from './wire.ts';
 
 const LOG = streamNames.log;
 /** While someone waits for the view and nothing comes for this long, its consumer is created again. */
@@ -59,7 +59,7 @@ export class View<F, S> implements LogView<S> {
   #lastBySubject = new Map<string, number>();
   /** The position that was given out since the last event; it shares `#lastBySubject`. */
   #at: LogPosition<S> | null = null;
-  readonly #listeners = new Set<Queue<StoredEvent>>();
+  readonly #listeners = new Set<Channel<StoredEvent>>();
   #reader: OrderedReader | null = null;
   #waiters: Waiter[] = [];
   /** The smallest sequence that anyone waits for. */
@@ -234,13 +234,13 @@ export class View<F, S> implements LogView<S> {
   }
 
   changes(): AsyncIterable<StoredEvent> {
-    const queue: Queue<StoredEvent> = new Queue({ return: () => this.#listeners.delete(queue) });
-    this.#listeners.add(queue);
-    if (this.#failure !== null) this.#endListener(queue, this.#failure);
-    return queue;
+    const channel: Channel<StoredEvent> = new Channel({ return: () => this.#listeners.delete(channel) });
+    this.#listeners.add(channel);
+    if (this.#failure !== null) this.#endListener(channel, this.#failure);
+    return channel;
   }
 
-  #endListener(listener: Queue<StoredEvent>, error: Error): void {
+  #endListener(listener: Channel<StoredEvent>, error: Error): void {
     if (error instanceof Closed) listener.end();
     else listener.end(error);
   }

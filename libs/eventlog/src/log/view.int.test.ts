@@ -4,13 +4,13 @@ import { until } from '@kronos/clock/testing';
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
-import { appendAll } from '../testing/appendAll.ts';
-import { all, failure, take } from '../testing/async.ts';
-import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from '../testing/messages.ts';
-import { startProxy } from '../testing/proxy.ts';
-import { onEachServer } from '../testing/suite.ts';
-import { AppendConflict, Closed, InvalidMessage, LogGap } from './errors.ts';
-import type { RawEvent } from './types.ts';
+import { appendAll } from '../../testing/appendAll.ts';
+import { all, failure, take } from '../../testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from '../../testing/messages.ts';
+import { startProxy } from '../../testing/proxy.ts';
+import { onEachServer } from '../../testing/suite.ts';
+import { AppendConflict, Closed, InvalidMessage, LogGap } from '../wire/errors.ts';
+import type { RawEvent } from '../wire/types.ts';
 
 const LOG = streamNames.log;
 /** A body whose reason nests this many arrays, in a message that is valid beside that. */

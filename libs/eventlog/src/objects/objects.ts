@@ -13,11 +13,11 @@ import {
 } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { z } from 'zod';
-import { publish } from './append.ts';
-import { bucketStream } from './definitions.ts';
-import { BadObject, MissingObject } from './errors.ts';
-import { type Link, plainText } from './link.ts';
-import type { ObjectStore, SnapshotEnvelope } from './types.ts';
+import { publish } from '../log/append.ts';
+import { bucketStream } from '../wire/definitions.ts';
+import { BadObject, MissingObject } from '../wire/errors.ts';
+import { type Link, plainText } from '../wire/link.ts';
+import type { ObjectStore, SnapshotEnvelope } from '../wire/types.ts';
 
 /**
  * Objects in the form of the NATS object store (ADR-20), which the `nats` tool and every client read. Written here
