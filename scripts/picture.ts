@@ -15,8 +15,6 @@ const CELL = 7.83;
 const LINE = 17;
 const ESC = String.fromCharCode(27);
 const SEQUENCE = new RegExp(`(${ESC}\\[[0-9;]*[A-Za-z])`);
-/** The escape sequences that draw over the last picture. */
-const MOVEMENT = new RegExp(`${ESC}\\[(?:\\d*A|2K|0J)`, 'g');
 
 const colours: Record<string, string> = {
   31: '#ff7b72',
@@ -58,6 +56,8 @@ if (file === undefined) {
 const frames: string[][] = [];
 let keptMs = Number.NEGATIVE_INFINITY;
 let last: string[] = [];
+/** The lines of the picture that is being drawn; null: none is. */
+let drawing: string[] | null = null;
 let tail = '';
 const terminal: Terminal = {
   colour: true,
@@ -65,11 +65,16 @@ const terminal: Terminal = {
   columns: COLUMNS,
   err: (text) => void process.stderr.write(text),
   out(text) {
-    if (!text.includes(`${ESC}[0J`)) {
-      if (frames.length > 0) tail += text;
-      return;
-    }
-    last = text.replaceAll(MOVEMENT, '').split('\n').slice(0, -1);
+    if (drawing !== null) drawing.push(text.slice(0, -1));
+    else if (frames.length > 0) tail += text;
+  },
+  steer(stream, sequence) {
+    if (stream === 'err') return;
+    drawing ??= [];
+    // The end of a picture.
+    if (sequence !== '\u001b[0J') return;
+    last = drawing;
+    drawing = null;
     if (performance.now() - keptMs < FRAME_EVERY_MS) return;
     keptMs = performance.now();
     frames.push(last);

@@ -27,15 +27,16 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
   function draw(nowMs: number, share: number | null, text: string): void {
     drawnMs = nowMs;
     drawn = true;
+    terminal.steer('err', '\r\u001b[2K');
     if (share === null) {
-      terminal.err(`\r\u001b[2K${what} ${text}`);
+      terminal.err(`${what} ${text}`);
       return;
     }
     const full = Math.round(share * WIDTH);
     const since = base ?? { atMs: startedMs, share: 0 };
     const gained = share - since.share;
     const left = gained <= 0 ? '' : `, ${span(((nowMs - since.atMs) / gained) * (1 - share))} left`;
-    terminal.err(`\r\u001b[2K${what} [${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}] ${text}${left}`);
+    terminal.err(`${what} [${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}] ${text}${left}`);
   }
 
   return {
@@ -51,7 +52,7 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
         draw(nowMs, share, share === null ? `${done}` : `${Math.floor(share * 100)} %, ${done} done`);
     },
     end() {
-      if (drawn) terminal.err('\r\u001b[2K');
+      if (drawn) terminal.steer('err', '\r\u001b[2K');
       drawn = false;
     },
   };

@@ -59,7 +59,14 @@ describe('times', () => {
   });
 });
 
-const terminal = (columns: number, live = true): Terminal => ({ out() {}, err() {}, colour: false, columns, live });
+const terminal = (columns: number, live = true): Terminal => ({
+  out() {},
+  err() {},
+  steer() {},
+  colour: false,
+  columns,
+  live,
+});
 
 describe('a progress bar', () => {
   /** The screen after each step: seconds, done, share. */
@@ -69,7 +76,7 @@ describe('a progress bar', () => {
   ): string[] {
     const lines: string[] = [];
     let nowMs = 0;
-    const screen = { ...terminal(80, live), err: (text: string) => void lines.push(text.replace('\r\u001b[2K', '')) };
+    const screen = { ...terminal(80, live), err: (text: string) => void lines.push(text) };
     const bar = progressBar(screen, 'replaying', () => nowMs);
     for (const [seconds, done, share] of steps) {
       nowMs = seconds * 1000;

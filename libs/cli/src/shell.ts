@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
-import { processTerminal, type Terminal } from './terminal.ts';
+import { harmless, processTerminal, type Terminal } from './terminal.ts';
 
 /** Everything that a command takes from outside. */
 export interface Shell {
@@ -37,7 +37,7 @@ export const processShell = (): Shell => ({
 async function askPerson(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return await lines.question(question);
+    return await lines.question(harmless(question));
   } finally {
     lines.close();
   }

@@ -4,6 +4,8 @@ import { styleText } from 'node:util';
 export interface Terminal {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
+  /** Moves the cursor or erases. Texts never do that: see `harmless`. */
+  readonly steer: (stream: 'out' | 'err', sequence: Steering) => void;
   readonly colour: boolean;
   /** Characters per line; 80 where there is no terminal. */
   readonly columns: number;
@@ -21,14 +23,33 @@ export function processTerminal(): Terminal {
   // The reader of a pipe may have enough: kronos tap | head.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   return {
-    out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    out: (text) => void process.stdout.write(harmless(text)),
+    err: (text) => void process.stderr.write(harmless(text)),
+    steer: (stream, sequence) => void (stream === 'out' ? process.stdout : process.stderr).write(sequence),
     colour: coloured(process.env, live),
     columns: process.stdout.columns || 80,
     rows: process.stdout.rows,
     live,
   };
 }
+
+/** Up by some lines, over the whole line, over all that is below, and back to the start of an erased line. */
+export type Steering = `\u001b[${number}A` | '\u001b[2K' | '\u001b[0J' | '\r\u001b[2K';
+
+/**
+ * What a terminal would obey in place of showing it: control characters but line feeds and tabs, and those that change the direction of
+ * writing. The first group is the styles of `paint`, which are no harm.
+ */
+const OBEYED =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /(\u001b\[(?:[12]|22|3[1-69])m)|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text whose names and messages, which others chose, cannot steer the terminal: such characters are shown as JSON writes them. Pure. */
+export const harmless = (text: string): string =>
+  text.replaceAll(
+    OBEYED,
+    (found, style?: string) => style ?? `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 /** Colours on a terminal, never with NO_COLOR; FORCE_COLOR decides before both, and `0` or `false` of it forbids them. */
 export function coloured(env: Readonly<Record<string, string | undefined>>, live: boolean): boolean {
@@ -74,8 +95,9 @@ export const MOVE_COLUMNS: readonly Column[] = [
 /** Those of a table of a plan's steps. */
 export const STEP_COLUMNS: readonly Column[] = [{ head: 'step', right: true }, ...MOVE_COLUMNS];
 
-/** The text of a cell on one line: texts of Nova and of people have line breaks. */
-const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text).replaceAll(/\s*[\r\n]+\s*/g, ' ');
+/** The text of a cell on one line, as wide as it is shown: texts of Nova and of people have line breaks. */
+const textOf = (cell: Cell): string =>
+  harmless((typeof cell === 'string' ? cell : cell.text).replaceAll(/\s*[\r\n]+\s*/g, ' '));
 const LEAST_FLEX = 8;
 const GAP = 2;
 

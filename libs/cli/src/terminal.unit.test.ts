@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { cutMiddle, MOVE_COLUMNS, type Terminal, table } from './terminal.ts';
+import { cutMiddle, harmless, MOVE_COLUMNS, paint, type Terminal, table } from './terminal.ts';
 
 const terminal = (columns: number): Terminal => ({
   out: () => undefined,
   err: () => undefined,
+  steer: () => undefined,
   colour: false,
   columns,
   live: true,
@@ -65,4 +66,39 @@ describe('a name that is cut in the middle', () => {
     ['compute-rack-07', 9, 'com…ck-07'],
     ['compute-rack-07', 1, '…'],
   ])('%s in %i characters', (name, width, cut) => expect(cutMiddle(name, width)).toBe(cut));
+});
+
+describe('a text of others', () => {
+  it.each([
+    ['clear \u001b[2J\u001b[1;1H the screen', 'clear \\u001b[2J\\u001b[1;1H the screen'],
+    ['title \u001b]0;x\u0007', 'title \\u001b]0;x\\u0007'],
+    ['over\rwritten, \b\u007f, \u009b2J', 'over\\u000dwritten, \\u0008\\u007f, \\u009b2J'],
+    ['invisible \u001b[8m', 'invisible \\u001b[8m'],
+    ['turned \u202egnp.exe', 'turned \\u202egnp.exe'],
+    ['lines\n\tand tabs, Größe, 数据库, 🚀', 'lines\n\tand tabs, Größe, 数据库, 🚀'],
+  ])('cannot steer a terminal: %j', (text, shown) => expect(harmless(text)).toBe(shown));
+
+  it('keeps every style of Kronos', () => {
+    for (const style of ['bold', 'dim', 'red', 'green', 'yellow', 'cyan', 'magenta', 'blue'] as const) {
+      const painted = paint({ ...terminal(80), colour: true }, style, 'x');
+      expect([painted === 'x', harmless(painted)]).toEqual([false, painted]);
+    }
+  });
+
+  it('is the same JSON', () => {
+    const value = { name: 'a\u001b[2J\u009b\u202e\u007f' };
+    expect(JSON.parse(harmless(JSON.stringify(value)))).toEqual(value);
+  });
+
+  it('keeps the columns of a table aligned', () => {
+    const text = table(
+      terminal(80),
+      [{ head: 'vm' }, { head: 'host' }],
+      [
+        ['web\u001b[2J', 'h1'],
+        ['db', 'h2'],
+      ],
+    );
+    expect(text.split('\n').slice(1, 3)).toEqual(['web\\u001b[2J  h1', 'db            h2']);
+  });
 });

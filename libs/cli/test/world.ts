@@ -45,6 +45,10 @@ export function testShell(options: ShellOptions = {}): { shell: Shell; said: () 
       err: (text) => {
         err += text;
       },
+      steer: (stream, sequence) => {
+        if (stream === 'out') out += sequence;
+        else err += sequence;
+      },
       colour: false,
       columns: options.columns ?? 100,
       live: options.live ?? false,

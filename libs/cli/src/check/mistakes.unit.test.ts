@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HOSTS, healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
 import { renderFinding } from '../commands/config.ts';
 
-const plain = { out: () => {}, err: () => {}, colour: false, columns: 80, live: false };
+const plain = { out: () => {}, err: () => {}, steer: () => {}, colour: false, columns: 80, live: false };
 
 /** The finding about the hosts' query of the policy, line by line. */
 const read = (given: Parameters<typeof judge>[0]): string[] => {

@@ -9,7 +9,14 @@ it('a decision says its times as every command does', () => {
   log.decided('none', [], { outcome: 'gated', reason: { code: 'paused', text } });
   const event = log.events.at(-1)?.event;
   if (event?.type !== 'cycle.decided') throw new Error('no decision');
-  const terminal = { out: () => undefined, err: () => undefined, colour: false, columns: 100, live: false };
+  const terminal = {
+    out: () => undefined,
+    err: () => undefined,
+    steer: () => undefined,
+    colour: false,
+    columns: 100,
+    live: false,
+  };
   expect(decisionText(terminal, event, nowMs)).toBe(
     'gpu: blocked: paused by root@vm at 21:41:31Z (combined imbalance 0.3)\n',
   );

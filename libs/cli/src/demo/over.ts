@@ -13,7 +13,12 @@ export function picture(terminal: Terminal): Picture {
     show(all) {
       // The cursor does not reach lines that have left the screen.
       const lines = all.slice(0, Math.max(1, (terminal.rows ?? Number.POSITIVE_INFINITY) - 1));
-      terminal.out(`${height > 0 ? `\u001b[${height}A` : ''}${lines.map((l) => `\u001b[2K${l}\n`).join('')}\u001b[0J`);
+      if (height > 0) terminal.steer('out', `\u001b[${height}A`);
+      for (const line of lines) {
+        terminal.steer('out', '\u001b[2K');
+        terminal.out(`${line}\n`);
+      }
+      terminal.steer('out', '\u001b[0J');
       height = lines.length;
     },
     finish() {

@@ -6,7 +6,15 @@ it('draws no more lines than the screen has, so that the next picture covers all
   const out = (text: string) => {
     written += text;
   };
-  const { show } = picture({ out, err: () => undefined, colour: false, columns: 80, rows: 4, live: true });
+  const { show } = picture({
+    out,
+    err: () => undefined,
+    steer: (_, sequence) => out(sequence),
+    colour: false,
+    columns: 80,
+    rows: 4,
+    live: true,
+  });
   const lines = ['a', 'b', 'c', 'd', 'e'];
   show(lines);
   show(lines);

@@ -9,7 +9,7 @@ import { reportPage } from './page.ts';
 import { renderReport } from './render.ts';
 
 const HISTORY = join(import.meta.dirname, '../../../../test/histories/0.1.0');
-const plain: Terminal = { out: () => undefined, err: () => undefined, colour: false, columns: 80, live: false };
+const plain: Terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 80, live: false };
 
 /** The server's timestamp of an event that states true times. */
 const honest = (event: LogEvent): number =>
