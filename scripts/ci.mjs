@@ -96,7 +96,8 @@ const cells = (name, args, minutes) => ({
     const { ok, output, cpuSeconds } = await run(name, script('trial', 'test/faults/run.ts', ...args), minutes, nice);
     try {
       const { cells, failed } = JSON.parse(output.split('\n').at(-1));
-      return { passed: cells - failed, failed, ok, output, cpuSeconds };
+      const failures = output.split('\n').filter((line) => line.includes(': BROKEN: '));
+      return { passed: cells - failed, failed, ok, output, cpuSeconds, failures };
     } catch {
       return { passed: 0, failed: 0, ok: false, output: `${output}\nci: ${name} did not reach its end`, cpuSeconds };
     }
