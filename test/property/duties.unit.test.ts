@@ -103,6 +103,11 @@ describe('beside proven optima', () => {
     expect(moves).toBeLessThanOrEqual(1.05 * fewestMoves);
   });
 
+  it('a packing that takes a long search strands nobody', async () => {
+    const { done, possible, moves, fewestMoves } = await evacuations(144, 1);
+    expect([done, moves]).toEqual([possible, fewestMoves]);
+  });
+
   it('no group is left broken that could be repaired, and few VMs move', async () => {
     const { instances, done, possible, moves, fewestMoves } = await repairs(0, 12);
     expect(instances).toBeGreaterThan(8);

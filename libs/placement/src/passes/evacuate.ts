@@ -7,6 +7,9 @@ import type { Draft } from './draft.ts';
 import { type Placing, place, type Wanted } from './placing.ts';
 import { type Target, Targets } from './targets.ts';
 
+/** Legality checks of one packing: about a second. Fewer left VMs behind on two of 150 tight clusters. */
+const WORK = 6_000_000;
+
 /**
  * Evacuator: moves VMs off hosts that are disabled and up. Among all (VM, destination) pairs that are legal and push no policy past its
  * threshold, it takes the pair with the lowest combined imbalance (ties: the largest VM, then the least loaded host), applies it and
@@ -49,7 +52,7 @@ function ways(
   const offer = (wanted: Omit<Wanted, 'vms' | 'stranded'>): void => {
     if (stranded === 0) return;
     draft.rollback(mark);
-    const found = place(draft, { vms, stranded, ...wanted });
+    const found = place(draft, { vms, stranded, work: WORK, ...wanted });
     if (found !== null) [best, stranded] = [found.moves, found.stranded];
   };
   offer({ residents: false, thresholds: true });

@@ -35,9 +35,10 @@ export type Placing = {
   readonly proven: boolean;
 };
 
-/** Legality checks of all attempts together, and of one attempt. */
+/** Legality checks of all attempts together, and the part of one attempt, at least. */
 const MOST_WORK = 2_000_000;
 const MOST_OF_ONE = 400_000;
+const SHARE_OF_ONE = 0.2;
 /** Other VMs that move to make room, at most. */
 const MOST_RESIDENTS = 8;
 
@@ -59,7 +60,7 @@ export function place(draft: Draft, wanted: Wanted): Placing | null {
       extra <= (wanted.residents ? Math.min(MOST_RESIDENTS, wanted.most ?? MOST_RESIDENTS) : 0);
       extra++
     ) {
-      const limit = Math.min(MOST_OF_ONE, all - work);
+      const limit = Math.min(Math.max(MOST_OF_ONE, SHARE_OF_ONE * all), all - work);
       const attempt = new Attempt(draft, wanted, limit);
       const found = attempt.run(behind, extra);
       work += attempt.work;
