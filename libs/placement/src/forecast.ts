@@ -4,7 +4,7 @@ import { durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import { imbalances } from './cluster/measure.ts';
-import type { Move } from './passes/draft.ts';
+import type { Move } from './draft/draft.ts';
 import { own } from './snapshot/filter.ts';
 import type { Memory } from './snapshot/memory.ts';
 import type { JudgedPolicy } from './snapshot/scoring.ts';

@@ -2,15 +2,15 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import { allWithin, combinedOf, imbalances } from './cluster/measure.ts';
-import { Draft } from './passes/draft.ts';
-import { greedy } from './passes/greedy.ts';
-import { bound } from './passes/search/bound.ts';
-import { fieldOf } from './passes/search/field.ts';
-import { followGuide } from './passes/search/guide.ts';
-import { inTurn } from './passes/search/runs.ts';
-import { search } from './passes/search/search.ts';
-import { meanShape } from './passes/search/shapes.ts';
-import { judge } from './passes/search/solution.ts';
+import { Draft } from './draft/draft.ts';
+import { inTurn } from './search/anneal/runs.ts';
+import { greedy } from './search/greedy.ts';
+import { followGuide } from './search/guide/guide.ts';
+import { meanShape } from './search/guide/shapes.ts';
+import { bound } from './search/problem/bound.ts';
+import { fieldOf } from './search/problem/field.ts';
+import { judge } from './search/problem/solution.ts';
+import { search } from './search/search.ts';
 
 /** One phase of the search by itself, for benches: its moves, without their order in time. */
 export type Phase = { readonly moves: number; readonly evaluated: number; readonly combined: number };

@@ -2,15 +2,15 @@ import type { CompleteEngineOptions, Decision, Policy, PolicyImbalance, Reason, 
 import { isAbove, migrationWindow, type WindowState } from '@kronos/rules';
 import { float } from './base/array.ts';
 import { combinedOf, imbalances } from './cluster/measure.ts';
-import { foreignMoves } from './foreign.ts';
+import { Draft } from './draft/draft.ts';
 import { type Gate, gatesShut } from './gate.ts';
-import { Draft } from './passes/draft.ts';
 import type { Drain } from './passes/pack.ts';
-import type { CarryOut } from './passes/search/runs.ts';
-import type { SearchEnd } from './passes/search/search.ts';
 import type { FoundCourse } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import type { CarryOut } from './search/anneal/runs.ts';
+import type { SearchEnd } from './search/search.ts';
 import { own } from './snapshot/filter.ts';
+import { foreignMoves } from './snapshot/foreign.ts';
 import { decisionMs, type Memory } from './snapshot/memory.ts';
 import { type Observed, observe } from './snapshot/observe.ts';
 

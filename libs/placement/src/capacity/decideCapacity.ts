@@ -9,10 +9,10 @@ import {
 import { migrationWindow } from '@kronos/rules';
 import { int } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import { Draft } from '../draft/draft.ts';
 import { FailureRoom } from '../failover/failureRoom.ts';
-import { tries } from '../failover/guard.ts';
 import { gatesShut } from '../gate.ts';
-import { Draft } from '../passes/draft.ts';
+import { tries } from '../guard.ts';
 import { complete } from '../plan/plan.ts';
 import { proposalDecision } from '../proposal.ts';
 import { type ReasonCode, reasonMeanings } from '../reasons.ts';

@@ -1,8 +1,8 @@
 import type { GroupPolicy } from '@kronos/contracts';
 import { groupVerdict } from '@kronos/facts';
 import { describe, expect, it } from 'vitest';
+import { arrange } from '../draft/order.ts';
 import { type ClusterFile, clusterOf, type PlanClusterOptions } from '../file/clusterFile.ts';
-import { arrange } from '../passes/order.ts';
 import { codeOfNumber } from '../reasons.ts';
 import type { Cluster } from './cluster.ts';
 import { Checker, NO_REPAIR, Room } from './constraints.ts';

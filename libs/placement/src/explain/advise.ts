@@ -11,8 +11,8 @@ import {
 } from '@kronos/contracts';
 import { checkMove } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
-import { unreachableIn } from '../passes/search/unreachable.ts';
 import { meaningOf, type ReasonCode } from '../reasons.ts';
+import { unreachableIn } from '../search/problem/unreachable.ts';
 import { decisionMs, emptyMemory } from '../snapshot/memory.ts';
 import { observe } from '../snapshot/observe.ts';
 

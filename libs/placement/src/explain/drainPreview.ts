@@ -2,7 +2,7 @@ import { completeEngineOptions, type Reason } from '@kronos/contracts';
 import { isUp } from '@kronos/facts';
 import { float, int, item } from '../base/array.ts';
 import type { DecideInput } from '../decide.ts';
-import { Draft } from '../passes/draft.ts';
+import { Draft } from '../draft/draft.ts';
 import { evacuate, evacuationEnds } from '../passes/evacuate.ts';
 import { codeOfNumber, reasonMeanings } from '../reasons.ts';
 import { decisionMs } from '../snapshot/memory.ts';

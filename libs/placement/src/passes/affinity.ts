@@ -4,10 +4,10 @@ import { int, item } from '../base/array.ts';
 import type { Group } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
+import { Draft } from '../draft/draft.ts';
+import { type Placing, place } from '../draft/placing.ts';
+import { type Target, Targets } from '../draft/targets.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import { Draft } from './draft.ts';
-import { type Placing, place } from './placing.ts';
-import { type Target, Targets } from './targets.ts';
 
 type AffinityOptions = Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity' | 'evacuationThresholds'>;
 

@@ -2,10 +2,10 @@ import { byText, clause, type Decision, type EngineOptions, type Stuck } from '@
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
+import type { Draft } from '../draft/draft.ts';
+import { type Placing, place, type Wanted } from '../draft/placing.ts';
+import { type Target, Targets } from '../draft/targets.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import type { Draft } from './draft.ts';
-import { type Placing, place, type Wanted } from './placing.ts';
-import { type Target, Targets } from './targets.ts';
 
 /** Legality checks of one packing: about a second. Fewer left VMs behind on two of 150 tight clusters. */
 const WORK = 6_000_000;

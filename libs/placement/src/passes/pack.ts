@@ -2,9 +2,9 @@ import type { EngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, keysAt, shareOn } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
+import type { Draft } from '../draft/draft.ts';
 import { byHardRules, findRefuge, type Ground } from '../failover/refuge.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
-import type { Draft } from './draft.ts';
 
 /** The result for a host in the drain order. */
 export type Drain = {

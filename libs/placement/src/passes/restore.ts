@@ -1,9 +1,9 @@
 import { clause, type EngineOptions } from '@kronos/contracts';
 import { byte, float, int, item } from '../base/array.ts';
+import type { Draft } from '../draft/draft.ts';
+import { place } from '../draft/placing.ts';
+import { Targets } from '../draft/targets.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import type { Draft } from './draft.ts';
-import { place } from './placing.ts';
-import { Targets } from './targets.ts';
 
 type Options = Pick<EngineOptions, 'evacuationThresholds'>;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { Draft } from '../draft/draft.ts';
 import { type ClusterFile, clusterOf, planCluster } from '../file/clusterFile.ts';
-import { Draft } from './draft.ts';
 import { restore } from './restore.ts';
 
 type Vm = ClusterFile['vms'][number];

@@ -4,14 +4,14 @@ import { int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
-import { Draft } from './draft.ts';
-import { greedy } from './greedy.ts';
-import type { Field } from './search/field.ts';
-import { pruned } from './search/prune.ts';
-import type { CarryOut } from './search/runs.ts';
-import { type CourseFound, type Found, type SearchEnd, search } from './search/search.ts';
-import { blockedMoves, nobody } from './search/sequence.ts';
-import { compare, judge, type Solution } from './search/solution.ts';
+import { Draft } from '../draft/draft.ts';
+import type { CarryOut } from '../search/anneal/runs.ts';
+import { greedy } from '../search/greedy.ts';
+import type { Field } from '../search/problem/field.ts';
+import { blockedMoves, nobody } from '../search/problem/sequence.ts';
+import { compare, judge, type Solution } from '../search/problem/solution.ts';
+import { type CourseFound, type Found, type SearchEnd, search } from '../search/search.ts';
+import { pruned } from '../search/shorten/prune.ts';
 
 type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'>;
 

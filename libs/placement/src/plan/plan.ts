@@ -5,11 +5,11 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { breachesOf, laxGroups } from '../cluster/softRules.ts';
-import type { Draft, Move } from '../passes/draft.ts';
-import { arrange } from '../passes/order.ts';
+import type { Draft, Move } from '../draft/draft.ts';
+import { arrange } from '../draft/order.ts';
 import { type Drain, staysBelow } from '../passes/pack.ts';
-import { bound } from '../passes/search/bound.ts';
 import { type ReasonCode, reasonMeanings } from '../reasons.ts';
+import { bound } from '../search/problem/bound.ts';
 import { toSteps } from './steps.ts';
 
 /** A finished draft: its steps, and the imbalance after them. */

@@ -5,8 +5,8 @@ import { type Cluster, shareOn } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
-import type { Draft, Move } from '../passes/draft.ts';
-import type { Arrangement } from '../passes/order.ts';
+import type { Draft, Move } from '../draft/draft.ts';
+import type { Arrangement } from '../draft/order.ts';
 import { reasonMeanings } from '../reasons.ts';
 
 /** The moves as the contract's steps, numbered in the arrangement's order. */

@@ -1,0 +1,634 @@
+import type { Reason } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
+import { float, int, item } from '../base/array.ts';
+import { allWithin, imbalances } from '../cluster/measure.ts';
+import type { Draft } from '../draft/draft.ts';
+import { type Aim, type Annealed, anneal, SAMPLES } from './anneal/anneal.ts';
+import { COURSES } from './anneal/level.ts';
+import { type CarryOut, type LevelFound, type LevelRun, stepsOf } from './anneal/runs.ts';
+import { type Exhausted, exhaust, mayExhaust, placementsWithin } from './exhaustive.ts';
+import { greedy } from './greedy.ts';
+import { followGuide } from './guide/guide.ts';
+import type { GuideShape } from './guide/guideCost.ts';
+import { guideShapes } from './guide/shapes.ts';
+import { type Band, bandsOf, furtherBands } from './problem/bands.ts';
+import { type Bound, bound } from './problem/bound.ts';
+import { fewestMoves } from './problem/fewest.ts';
+import { type Field, fieldOf, partFields } from './problem/field.ts';
+import { blockedMoves, nobody, type Parked, park } from './problem/sequence.ts';
+import { compare, judge, type Solution } from './problem/solution.ts';
+import { unreachableThresholds } from './problem/unreachable.ts';
+import { type Part, partOf } from './shorten/part.ts';
+import { pruned } from './shorten/prune.ts';
+
+export type SearchSettings = {
+  readonly minGain: number;
+  readonly moveOverheadGib: number;
+  readonly allowParking: boolean;
+  /** Candidates that may be evaluated. */
+  readonly workLimit: number;
+  /** The part of it that is used already. */
+  readonly spent: number;
+  /** Executes independent runs. */
+  readonly carryOut: CarryOut;
+  /** Destinations from which guides are used; only benches give another number. */
+  readonly guidedHosts?: number;
+};
+
+/**
+ * The reason that the search ended. `done`: it found nothing more. `budget`: a better plan would need more moves than the budget has.
+ * `work`: it reached the work limit.
+ */
+export type SearchEnd = 'done' | 'budget' | 'work';
+
+/** A course, and the part of it that is the plan of this cycle. */
+export type CourseFound = { readonly solution: Solution; readonly needed: number };
+
+export type Found = {
+  readonly field: Field;
+  readonly solution: Solution;
+  /** The solution is a part of it. Null: the budget reaches every target, or no course was found. */
+  readonly course: CourseFound | null;
+  /** Every solution that was the best for a while, the last one included. */
+  readonly bests: readonly Solution[];
+  readonly end: SearchEnd;
+  readonly work: number;
+  /** The bound shows that no moves of any number gain `minGain`. */
+  readonly proven: boolean;
+  /** The thresholds that no moves of any number reach. */
+  readonly unreachable: readonly Reason[];
+};
+
+/** Cost of one proposal of the local search, in candidates of the guides. */
+const PROPOSAL_COST = 2;
+/** Cost of one placement of an enumeration, in candidates of the guides. */
+const PLACEMENT_COST = 2;
+/** A combined imbalance this close to its lower bound counts as optimal. */
+const PROVEN = 1e-7;
+/** With fewer destinations than this, the local search finds everything that guides find (`npm run bench:guides`). */
+const GUIDED_HOSTS = 100;
+/** Maximum number of candidates for all guides together. The first guides find most; the walk makes better use of the rest of the work. */
+const ALL_GUIDES = 3_000_000;
+/** Runs for each part by itself, as parts of a whole run. */
+const PART_RUNS = [1 / 16, 1 / 4];
+/**
+ * With fewer proposals for each movable VM, or for each move of the budget, a long run begins at the best plan; with `enough` for each
+ * movable VM it begins at home with any budget. Like `REHEATED`, found by trial with `npm run bench:reference`.
+ */
+const FROM_HOME = { perVm: 600, perMove: 12_500, enough: 3000 };
+/** From this many proposals for each movable VM on, a long run that begins at home is heated again. */
+const REHEATED = 2000;
+/**
+ * Runs of a long round without room for whole runs, if each of them may begin at home, and if not. Where some runs find a much better plan
+ * than others, more runs are worth more than longer ones. They are multiples of the two cores of a small machine.
+ */
+const RUNS = { fromHome: 6, fromBest: 2 };
+/**
+ * A run on the real measure follows each: its length by its aim, as a part of the length of the other, and its heat. A run for the targets
+ * reaches some that the stand-in misses; one for the lowest imbalance finds little more.
+ */
+const FINISH = { targets: 0.1, lowest: 0.01 };
+const FINISH_HEAT = 0.3;
+/** Seeds that are cautious (departures free no room) even when room is short: the result of their run always has an order. */
+const CAUTIOUS = { first: 2, every: 6 };
+/** Lengths of the runs in the rounds of the search for a course. */
+const COURSE_ROUNDS = [12_500, 100_000, 400_000];
+/** A course that runs of this length do not find is not looked for any longer. */
+const COURSE_FOUND = 100_000;
+/** Shorter runs find nothing. */
+const LEAST_RUN = 1000;
+/** The search for the lowest cost begins with this part of a whole run. */
+const FIRST_RUN = 1 / 64;
+
+/**
+ * `planner=search`: the best plan of greedy, of guides and of a local search, by the order of aims. Tiny clusters get the best of all
+ * plans. The search is one sequence of steps that the work limit cuts off. The steps do not depend on the limit, so a larger limit never
+ * gives a worse plan.
+ */
+export function search(draft: Draft, settings: SearchSettings): Found {
+  return new Search(draft, settings).run();
+}
+
+class Search {
+  readonly #draft: Draft;
+  readonly #settings: SearchSettings;
+  readonly #field: Field;
+  readonly #limits: Bound;
+  #best: Solution;
+  /** Every solution that was the best. */
+  readonly #bests: Solution[] = [];
+  #work: number;
+  #guideWork = 0;
+  #cut = false;
+  /** The seed of the next run for the lowest imbalance. No two of them have the same. */
+  #nextSeed = 1;
+  #wholeRunsLeft: number;
+  /** Some candidate was refused for lack of room that departures would free. */
+  #tight = false;
+  /** The field without a limit on moves, and the cheapest placement in it that reaches every target; null: none was found. */
+  readonly #whole: Field;
+  #course: Solution | null = null;
+  #ofAll: Bound | null = null;
+
+  /** The bound without a limit on moves. */
+  get #boundOfAll(): Bound {
+    const { cluster, home, score, movable, V } = this.#field;
+    this.#ofAll ??= bound({ cluster, place: home, score, movable, budget: V });
+    return this.#ofAll;
+  }
+
+  constructor(draft: Draft, settings: SearchSettings) {
+    this.#draft = draft;
+    this.#settings = settings;
+    this.#work = settings.spent;
+    this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score), settings.moveOverheadGib);
+    this.#whole = { ...this.#field, budget: this.#field.V };
+    this.#best = judge(this.#field, this.#field.home);
+    const { cluster, home, score, movable, budget } = this.#field;
+    this.#wholeRunsLeft = mostWholeRuns(this.#field);
+    this.#limits = bound({ cluster, place: home, score, movable, budget });
+  }
+
+  run(): Found {
+    const field = this.#field;
+    // A plan starts above a threshold, and aims at the targets.
+    if (!allWithin(field.cluster, field.imbalance)) {
+      this.#greedy();
+      const isOpen = field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted();
+      // All plans of this cycle are known, or none may be made: a course may have more moves.
+      if (!isOpen && field.vmsOf.length > 0 && field.budget > 0 && !this.#best.reached && this.#mayEverReach())
+        this.#seekCourse(COURSE_ROUNDS);
+      if (isOpen && (this.#mayEverReach() || !this.#isHopeless())) this.#seek();
+    }
+    const { part, course } = this.#onCourse();
+    const work = this.#work;
+    if (part !== null)
+      return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false, unreachable: [] };
+    const [end, proven] = [this.#end(), this.#isHopeless()];
+    const unreachable = this.#best.within ? [] : unreachableThresholds(field, this.#boundOfAll);
+    return { field, solution: this.#best, course, bests: this.#bests, end, work, proven, unreachable };
+  }
+
+  /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
+  #onCourse(): { readonly part: Solution | null; readonly course: CourseFound | null } {
+    const course = this.#course;
+    if (course === null || this.#best.reached) return { part: null, course: null };
+    const { place, parked, needed }: Part = partOf(this.#draft, this.#field, course);
+    return { part: judge(this.#field, place, parked), course: { solution: course, needed } };
+  }
+
+  /**
+   * Looks for the cheapest moves of any number that reach every target, in rounds of runs of one length. A course that fits the budget is a
+   * plan.
+   */
+  #seekCourse(lengths: readonly number[]): void {
+    const whole = this.#whole;
+    const bands = bandsOf(whole, whole.targets);
+    for (const steps of lengths) {
+      for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(whole, place);
+      // Where long rounds find a course, short ones find one, too.
+      if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) return;
+    }
+  }
+
+  #bandRuns(field: Field, bands: readonly Band[], steps: number): LevelRun[] {
+    return bands.map((band) => {
+      const seed = this.#nextSeed++;
+      const departuresFree = this.#tight && seed % 2 === 0;
+      const start = field.home;
+      return { field, start, steps, seed, course: COURSES.short, departuresFree, band, finish: null };
+    });
+  }
+
+  #offerCourse(whole: Field, place: Int32Array): void {
+    const found = judge(whole, place);
+    if (!this.#isBetterCourse(found)) {
+      // It may have fewer moves than a cheaper course that the budget does not hold.
+      if (found.reached && found.moves <= this.#field.budget) this.#offerOrdered(place);
+      return;
+    }
+    const ordered = this.#ordered(place);
+    if (ordered === null) return;
+    const solution = pruned(whole, judge(whole, ordered.place, ordered.parked), 0, (rest) => {
+      const again = this.#ordered(rest);
+      return again?.place === rest ? again.parked : null;
+    });
+    if (!this.#isBetterCourse(solution)) return;
+    this.#course = solution;
+    this.#keep(judge(this.#field, solution.place, solution.parked));
+  }
+
+  #isBetterCourse(solution: Solution): boolean {
+    return solution.reached && (this.#course === null || compare(solution, this.#course) < 0);
+  }
+
+  #end(): SearchEnd {
+    const { budget } = this.#field;
+    // Where no VM may move, a larger budget changes nothing.
+    if (this.#best.reached || this.#field.vmsOf.length === 0) return 'done';
+    // At the bound, only a larger budget could give a better plan.
+    const spent = this.#best.moves >= budget || this.#best.combined <= this.#limits.combined + PROVEN;
+    return spent && !this.#best.within ? 'budget' : this.#cut ? 'work' : 'done';
+  }
+
+  /** Greedy's plan is a candidate as it is: its moves gained `minGain` when they were made. */
+  #greedy(): void {
+    const evaluated = this.#draft.evaluated;
+    const place = Int32Array.from(this.#field.home);
+    for (const { vm, to } of greedy(this.#draft, this.#settings.minGain)) place[vm] = to;
+    this.#work += this.#draft.evaluated - evaluated;
+    this.#keep(judge(this.#field, place));
+    this.#offer(place);
+  }
+
+  /** Enumerates all plans when there are few; false when there are too many. */
+  #exhausted(): boolean {
+    const placements = placementsWithin(this.#field);
+    if (this.#work + placements * PLACEMENT_COST > this.#settings.workLimit) return false;
+    this.#exhaust();
+    return true;
+  }
+
+  /** Enumerates all plans that may be better than the best so far; false when there are too many, or at the work limit. */
+  #exhaustedBetter(): boolean {
+    if (this.#cut || !mayExhaust(this.#field)) return false;
+    const most = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PLACEMENT_COST));
+    const { looked, complete } = this.#exhaust(most);
+    if (!complete && looked >= most) this.#cut = true;
+    return complete;
+  }
+
+  #exhaust(most?: number): Exhausted {
+    const best = () => this.#best;
+    const offer = (place: Int32Array) => this.#offerOrdered(place);
+    const exhausted = exhaust(this.#field, best, offer, this.#draft.refusals, most);
+    this.#spend(exhausted.looked * PLACEMENT_COST);
+    return exhausted;
+  }
+
+  /** Guides, then the local search for the aim that is in reach. */
+  #seek(): void {
+    const field = this.#field;
+    let least = 1;
+    for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
+    if (this.#mayEverReach()) this.#seekCourse(COURSE_ROUNDS);
+    // With many more moves than the budget has, no plan of one cycle reaches the targets.
+    if (!this.#best.reached && this.#course !== null && (least > field.budget || !this.#mayReach())) return;
+    const reachable = least <= field.budget && this.#mayReach();
+    if (field.destinations.length >= (this.#settings.guidedHosts ?? GUIDED_HOSTS))
+      for (const shape of guideShapes(field, this.#limits, reachable)) {
+        if (this.#cut || this.#guideWork >= ALL_GUIDES) break;
+        this.#guided(shape);
+      }
+    if (!this.#best.reached) this.#partByPart();
+    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS);
+    if (this.#exhaustedBetter()) return;
+    if (!this.#best.reached) this.#lowest(reachable, furtherRounds());
+    if (this.#best.reached) {
+      const cheapest = this.#leastCost(least);
+      this.#fewer(least);
+      const enough = (): boolean => this.#best.cost <= cheapest + EPSILON;
+      this.#cheapest(enough);
+      this.#cheaper(enough);
+    }
+  }
+
+  /** False when no plan within the budget reaches every target. */
+  #mayReach(): boolean {
+    return this.#isWide(this.#limits);
+  }
+
+  /** True when no moves of any number gain `minGain`. */
+  #isHopeless(): boolean {
+    const { minGain } = this.#settings;
+    // The bound knows nothing of the penalty for soft groups.
+    if (this.#field.lax.length > 0) return false;
+    return this.#boundOfAll.combined > judge(this.#field, this.#field.home).combined - Math.max(minGain, EPSILON);
+  }
+
+  /** False when no plan of any number of moves reaches every target. */
+  #mayEverReach(): boolean {
+    const { budget, targets } = this.#field;
+    // A target of 0 asks for the lowest imbalance.
+    if (targets.some((target, p) => target === 0 && float(this.#field.imbalance, p) > EPSILON)) return false;
+    if (budget > 0 && this.#mayReach()) return true;
+    return this.#isWide(this.#boundOfAll);
+  }
+
+  #isWide({ low, high }: Bound): boolean {
+    return this.#field.targets.every((target, p) => float(high, p) - float(low, p) <= target + EPSILON);
+  }
+
+  #spend(work: number): void {
+    this.#work += work;
+    this.#draft.evaluated += work;
+  }
+
+  /** No plan with at least this many moves costs less. */
+  #leastCost(moves: number): number {
+    const { costs, vmsOf } = this.#field;
+    const sorted = Float64Array.from(vmsOf, (v) => float(costs, v)).sort();
+    let sum = 0;
+    for (let i = 0; i < Math.min(moves, sorted.length); i++) sum += float(sorted, i);
+    return sum;
+  }
+
+  #guided(shape: GuideShape): void {
+    const { budget, home } = this.#field;
+    const left = Math.max(0, this.#settings.workLimit - this.#work);
+    const most = ALL_GUIDES - this.#guideWork;
+    const trail = followGuide(this.#field, shape, budget, Math.min(left, most), this.#draft.refusals);
+    this.#spend(trail.evaluated);
+    this.#guideWork += trail.evaluated;
+    if (trail.cut && left < most) this.#cut = true;
+    if (trail.tight) this.#tight = true;
+    for (const moves of this.#cut ? trail.marks : [...trail.marks, trail.best]) {
+      const place = Int32Array.from(home);
+      for (let i = 0; i < moves; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
+      this.#offer(place);
+    }
+  }
+
+  /**
+   * The targets at the lowest cost: rounds of runs from home in bands of other positions, each with a run on the real measure, until rounds
+   * find nothing cheaper or no work is left.
+   */
+  #cheaper(enough: () => boolean): void {
+    const steps = cheaperRun(this.#field);
+    const finish = { aim: 'cheapest', steps: CHEAPER.finish * steps, heat: CHEAPER.heat } as const;
+    let useless = 0;
+    for (let round = 0; !enough() && useless < CHEAPER.patience; round++) {
+      const before = this.#best;
+      // Where the course has more moves than the budget, runs are held to the budget.
+      const fits = this.#course !== null && this.#course.moves <= this.#field.budget;
+      const field = fits ? this.#whole : this.#field;
+      const bands = furtherBands(field, field.targets, round);
+      const runs = this.#bandRuns(field, bands, steps).map((run) => ({ ...run, finish }));
+      for (const { place } of this.#found(runs)) this.#offerCourse(this.#whole, place);
+      if (this.#cut) return;
+      useless = this.#best === before ? useless + 1 : 0;
+    }
+  }
+
+  /** The targets at the lowest cost: runs from the best plan, each twice as long as the one before. Shorter ones begin colder. */
+  #cheapest(enough: () => boolean): void {
+    const longest = wholeRunElsewhere(this.#field);
+    let seed = 1;
+    for (let steps = Math.ceil(longest * FIRST_RUN); ; steps = Math.min(longest, 2 * steps), seed++) {
+      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+        if (enough()) return;
+        const heat = Math.sqrt(Math.sqrt(steps / longest));
+        const run = { aim: 'cheapest', budget: this.#field.budget, steps, heat, seed, departuresFree } as const;
+        if (!this.#anneal({ ...run, start: this.#best.place })) return;
+      }
+      if (steps >= longest) return;
+    }
+  }
+
+  /**
+   * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
+   * {@link level} from home, which find more than runs from the best plan. On a large cluster the long runs begin at the best plan,
+   * because with many moves a run from home does not reach what guides found. Each run ends with a short one on the real measure. Rounds
+   * end at the same amounts of work under every limit, and each is divided into runs of equal length. When room is short, most runs let
+   * departures free room.
+   */
+  #lowest(reachable: boolean, ends: Iterable<number>): void {
+    const field = this.#field;
+    const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
+    for (const end of ends) {
+      if (this.#cut || this.#wholeRunsLeft <= 0) return;
+      const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
+      const isLong = end > LAST_SHORT;
+      const longestFinish = reachable ? FINISH.targets : FINISH.lowest;
+      const { runs, steps } = divided(field, proposals / (1 + longestFinish), isLong, this.#wholeRunsLeft);
+      if (steps < LEAST_RUN) continue;
+      const name = isLong ? courseOf(field, steps) : 'short';
+      const course = COURSES[name];
+      const start = name === 'fromBest' ? this.#best.place : field.home;
+      const seeds = Array.from({ length: runs }, (_, run) => this.#nextSeed + run);
+      this.#nextSeed += runs;
+      const tight = this.#tight;
+      const departuresFree = (seed: number): boolean => tight && seed % CAUTIOUS.every !== CAUTIOUS.first;
+      const level = seeds.map((seed) => {
+        const aim = reachable && seed % 2 === 1 ? ('targets' as const) : ('lowest' as const);
+        const finish = { aim, steps: Math.ceil(steps * FINISH[aim]), heat: FINISH_HEAT };
+        return { field, start, steps, seed, course, departuresFree: departuresFree(seed), finish };
+      });
+      for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
+      if (this.#cut || enough()) return;
+      if (steps === wholeRun(field)) this.#wholeRunsLeft -= runs;
+    }
+  }
+
+  /**
+   * In a cluster of several parts: the best plans of the parts, as one plan. The search finds improvements of the whole more easily from
+   * there than from home.
+   */
+  #partByPart(): void {
+    const parts = partFields(this.#field);
+    for (const share of PART_RUNS) {
+      const place = Int32Array.from(this.#field.home);
+      const runs = parts.map((field) => {
+        const steps = Math.ceil(share * wholeRunElsewhere(field));
+        return { field, start: field.home, steps, seed: 1, course: COURSES.short, departuresFree: false, finish: null };
+      });
+      for (const found of this.#found(runs)) for (const v of found.field.vmsOf) place[v] = int(found.place, v);
+      if (this.#cut) return;
+      if (parts.length > 0) this.#offerOrdered(place);
+    }
+  }
+
+  /** Yields the results of runs one after the other, until the work limit or until the targets are reached. */
+  *#found(
+    runs: readonly LevelRun[],
+    enough = () => false,
+  ): Generator<Pick<LevelRun, 'field'> & Pick<LevelFound, 'place'>, void, undefined> {
+    const results = this.#settings.carryOut(runs);
+    try {
+      for (const run of runs) {
+        if (enough() || !this.#affords(stepsOf(run))) return;
+        const found = results.next().value;
+        if (found === undefined) return;
+        this.#spent(found);
+        this.#draft.refusals.addAll(found.refused);
+        yield { field: run.field, place: found.place };
+      }
+    } finally {
+      results.return();
+    }
+  }
+
+  /** False when the work limit leaves no room for a run: the sequence ends there. */
+  #affords(steps: number): boolean {
+    if (this.#work + (steps + SAMPLES) * PROPOSAL_COST > this.#settings.workLimit) this.#cut = true;
+    return !this.#cut;
+  }
+
+  /** Looks for plans that reach the targets with one move less, until it finds none. */
+  #fewer(least: number): void {
+    const steps = Math.ceil(wholeRunElsewhere(this.#field) / 4);
+    for (let budget = this.#best.moves - 1; budget >= least; budget--) {
+      let found = false;
+      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+        const start = this.#withoutOne(this.#best);
+        const before = this.#best;
+        if (!this.#anneal({ aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree })) return;
+        found = this.#best !== before && this.#best.moves <= budget;
+        if (found) break;
+      }
+      if (!found) return;
+    }
+  }
+
+  /** One annealing run; false, and nothing done, when the work limit leaves no room for it. */
+  #anneal(run: AnnealRun): boolean {
+    const field = this.#field;
+    if (!this.#affords(run.steps)) return false;
+    const { aim, budget, steps, heat, seed } = run;
+    const room = field.room.copy(run.departuresFree);
+    const { refusals } = this.#draft;
+    this.#offerRun(anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals }));
+    return true;
+  }
+
+  #offerRun(result: Annealed): void {
+    this.#spent(result);
+    this.#offerOrdered(result.place);
+  }
+
+  #spent({ steps, tight }: Annealed): void {
+    this.#spend(steps * PROPOSAL_COST);
+    if (tight) this.#tight = true;
+  }
+
+  /** Keeps a placement, without its needless moves, if it is better than the best so far. */
+  #offer(place: Int32Array, parked: Parked = nobody): void {
+    const solution = judge(this.#field, place, parked);
+    if (compare(solution, this.#best) < 0) this.#keep(this.#pruned(solution));
+  }
+
+  #keep(solution: Solution): void {
+    const fits = solution.acceptable && solution.moves <= this.#field.budget;
+    if (!fits || compare(solution, this.#best) >= 0) return;
+    this.#best = solution;
+    this.#bests.push(solution);
+  }
+
+  /** The same for a placement whose moves need an order. A VM without a place in any order is parked, or stays. */
+  #offerOrdered(place: Int32Array): void {
+    if (compare(judge(this.#field, place), this.#best) >= 0) return;
+    const ordered = this.#ordered(place);
+    if (ordered !== null) this.#offer(ordered.place, ordered.parked);
+  }
+
+  #ordered(place: Int32Array): { place: Int32Array; parked: Parked } | null {
+    const blocked = blockedMoves(this.#draft, this.#field, place, nobody);
+    if (blocked.length === 0) return { place, parked: nobody };
+    if (this.#settings.allowParking) {
+      const tried = park(this.#draft, this.#field, place);
+      if (tried.blocked.length === 0 && judge(this.#field, place, tried.parked).moves <= this.#field.budget)
+        return { place, parked: tried.parked };
+    }
+    const possible = Int32Array.from(place);
+    for (const move of blocked) {
+      if (move.phase !== 'spread') return null;
+      possible[move.vm] = move.from;
+    }
+    return { place: possible, parked: nobody };
+  }
+
+  /** The placement without its least useful move. */
+  #withoutOne(solution: Solution): Int32Array {
+    const { home, V } = this.#field;
+    let best: Solution | null = null;
+    for (let v = 0; v < V; v++) {
+      if (int(solution.place, v) === int(home, v)) continue;
+      const place = Int32Array.from(solution.place);
+      place[v] = int(home, v);
+      const rest = judge(this.#field, place);
+      if (best === null || rest.combined < best.combined) best = rest;
+    }
+    return best?.place ?? solution.place;
+  }
+
+  /** The solution without its needless moves. A VM that stays frees no room for others, so the order is computed again. */
+  #pruned(solution: Solution): Solution {
+    return pruned(this.#field, solution, this.#settings.minGain, (place) => {
+      const ordered = this.#ordered(place);
+      return ordered?.place === place ? ordered.parked : null;
+    });
+  }
+}
+
+/** Proposals of a run of the whole length. A small cluster needs more for each VM. */
+const runOf = (perVm: number, { vmsOf }: Field): number => perVm * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
+
+/** Proposals of a whole run in the search for the lowest imbalance: several runs find more than a longer one. */
+const wholeRun = (field: Field): number => runOf(4000, field);
+
+/**
+ * The most whole runs in a search for the lowest imbalance. Runs of a small cluster are short, and their best plan is often found by one run
+ * of many (`npm run bench:quality`); on a larger cluster more runs cost time and find nothing more.
+ */
+const mostWholeRuns = ({ vmsOf }: Field): number => Math.max(6, Math.min(20, Math.round(800 / vmsOf.length)));
+
+/** Proposals of a whole run in the other searches, and for parts. More proposals rarely find more. */
+const wholeRunElsewhere = (field: Field): number => runOf(2000, field);
+
+/** The last search for the lowest cost: length of the runs on the real measure, in runs from home; their heat; rounds without a result. */
+const CHEAPER = { finish: 2, heat: 3, patience: 2 };
+
+/** Proposals of a run from home of the last search for the lowest cost. */
+const cheaperRun = (field: Field): number => Math.min(200_000, runOf(1000, field));
+
+/** With fewer proposals, a long run from home does not reach what guides found. */
+const leastFromHome = ({ vmsOf, budget }: Field): number =>
+  Math.max(FROM_HOME.perVm * vmsOf.length, Math.min(FROM_HOME.enough * vmsOf.length, FROM_HOME.perMove * budget));
+
+/** The course of a long run with this many proposals. */
+function courseOf(field: Field, steps: number): 'fromBest' | 'reheated' | 'long' {
+  if (steps < leastFromHome(field)) return 'fromBest';
+  return steps >= REHEATED * field.vmsOf.length ? 'reheated' : 'long';
+}
+
+/**
+ * The runs of a round with this many proposals, and the proposals of each. A long round has whole runs if it has room for them, else
+ * as {@link RUNS} says, so that there are runs for several threads.
+ */
+function divided(
+  field: Field,
+  proposals: number,
+  isLong: boolean,
+  mostRuns: number,
+): { readonly runs: number; readonly steps: number } {
+  const whole = wholeRun(field);
+  const stepsFor = (runs: number): number => Math.min(whole, Math.floor(proposals / runs) - 2 * SAMPLES);
+  const least = !isLong ? 1 : stepsFor(RUNS.fromHome) >= leastFromHome(field) ? RUNS.fromHome : RUNS.fromBest;
+  const runs = Math.min(mostRuns, Math.max(least, Math.round(proposals / whole)));
+  return { runs, steps: stepsFor(runs) };
+}
+
+/** Ends of the rounds of the search for the lowest imbalance, in evaluated candidates. The first rounds are short. */
+const SHORT_ROUNDS = [50_000, 500_000];
+
+/** End of the last round of short runs. */
+const LAST_SHORT = 2_000_000;
+
+/** End of the first long round: the default work limit, for which the rounds are laid out. */
+export const DEFAULT_ROUND = 20_000_000;
+
+/** The further rounds: a short one, the default work limit, then doubled each time. */
+function* furtherRounds(): Generator<number> {
+  yield LAST_SHORT;
+  for (let end = DEFAULT_ROUND; ; end *= 2) yield end;
+}
+
+type AnnealRun = {
+  readonly aim: Aim;
+  readonly budget: number;
+  readonly steps: number;
+  readonly heat: number;
+  readonly seed: number;
+  readonly start: Int32Array;
+  readonly departuresFree: boolean;
+};

@@ -1,0 +1,32 @@
+import { defaultEngineOptions } from '@kronos/contracts';
+import { describe, expect, it } from 'vitest';
+import { Draft } from '../draft/draft.ts';
+import { type ClusterFile, clusterOf } from '../file/clusterFile.ts';
+import { inTurn } from './anneal/runs.ts';
+import { DEFAULT_ROUND, search } from './search.ts';
+
+/** Hosts of unlike load; every VM is pinned. */
+const pinned: ClusterFile = {
+  policies: ['cpu'],
+  weights: [1],
+  hosts: Array.from({ length: 4 }, (_, h) => ({ id: `h${h}` })),
+  vms: Array.from({ length: 40 }, (_, v) => ({ id: `v${v}`, host: `h${v % 3}`, w: [0.01], pin: 'by the test' })),
+};
+
+describe('the search', () => {
+  it.each([
+    [1, 1],
+    [1, 1_000_000],
+    [5, 1],
+  ])('ends at once where no VM may move, with a budget of %d and a work limit of %d', (budget, workLimit) => {
+    const draft = new Draft(clusterOf(pinned, { maxMigrations: budget }), budget);
+    const settings = { minGain: 0, moveOverheadGib: 1, allowParking: true, spent: 0, carryOut: inTurn };
+    const { solution, end } = search(draft, { ...settings, workLimit });
+    expect(solution.moves).toBe(0);
+    expect(end).toBe('done');
+  });
+
+  it('has a round that ends at the default work limit', () => {
+    expect(DEFAULT_ROUND).toBe(defaultEngineOptions.searchWorkLimit);
+  });
+});
