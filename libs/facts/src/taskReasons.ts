@@ -57,6 +57,11 @@ export const taskReasons = {
   'group-together': row('group', 'destination', 'Not all members of the affinity group are on the destination.'),
   'group-immovable': row('group', 'none', 'The affinity group is on one host: Nova moves no member of it.'),
   'group-policy': row('group', 'none', 'The server group has a policy that Kronos does not know.'),
+  'refused-before': row(
+    'kronos',
+    'destination',
+    'Nova refused the destination for another server of this shape since the plan was made.',
+  ),
   'host-broken': row('kronos', 'destination', 'The breaker excludes the destination after failures.'),
 
   // Pre-flight of a move between cells.

@@ -9,7 +9,7 @@ import {
   type ServerObservation,
   some,
 } from '@kronos/contracts';
-import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
+import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { asksForCpu, isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import type { CellsSeen } from './hostCells.ts';
@@ -310,21 +310,9 @@ function observeServer(
     powerState: server.powerState,
     locked: server.locked,
     createdAt: server.createdAt,
-    vcpus: flavor?.vcpus ?? 0,
-    ramMb: flavor?.ramMb ?? 0,
-    diskGb:
-      flavor === null ? 0 : (server.bootFromVolume ? 0 : flavor.rootGb) + flavor.ephemeralGb + flavor.swapMb / 1024,
-    resources:
-      flavor === null
-        ? {}
-        : flavorResources(flavor, {
-            bootFromVolume: server.bootFromVolume,
-            imageProperties: server.imageProperties,
-          }),
+    ...claimsOf(server),
     flavor: flavor?.name ?? null,
-    extraSpecs: { ...flavor?.extraSpecs },
     ...hardwareOf(server, cells?.get(server.id)),
-    bootFromVolume: server.bootFromVolume,
     availabilityZone: server.availabilityZone,
     ...(server.pinnedAvailabilityZone === undefined ? {} : { pinnedAvailabilityZone: server.pinnedAvailabilityZone }),
     optedOutBy: optedOutBy(server, optOut),

@@ -1,4 +1,4 @@
-import type { Flavor } from './novaTypes.ts';
+import type { Flavor, Server } from './novaTypes.ts';
 
 /** Resource classes of os-resource-classes that may stand in `resources:*`; others must begin with `CUSTOM_`. */
 const STANDARD_CLASSES = new Set([
@@ -127,4 +127,25 @@ function cpuMask(mask: string, vcpus: number): number {
 /** oslo.utils strutils.bool_from_string. */
 function isTrue(value: string | undefined): boolean {
   return value !== undefined && /^(1|t|true|on|y|yes)$/i.test(value.trim());
+}
+
+/** What a server claims and what its flavor asks for; amounts of 0 and no classes where Nova shows no flavor. RAM in MiB, disk in GiB. */
+export function claimsOf(server: Pick<Server, 'flavor' | 'bootFromVolume' | 'imageProperties'>): {
+  readonly vcpus: number;
+  readonly ramMb: number;
+  readonly diskGb: number;
+  readonly resources: Record<string, number>;
+  readonly extraSpecs: Record<string, string>;
+  readonly bootFromVolume: boolean;
+} {
+  const { flavor, bootFromVolume, imageProperties } = server;
+  if (flavor === null) return { vcpus: 0, ramMb: 0, diskGb: 0, resources: {}, extraSpecs: {}, bootFromVolume };
+  return {
+    vcpus: flavor.vcpus,
+    ramMb: flavor.ramMb,
+    diskGb: (bootFromVolume ? 0 : flavor.rootGb) + flavor.ephemeralGb + flavor.swapMb / 1024,
+    resources: flavorResources(flavor, { bootFromVolume, imageProperties }),
+    extraSpecs: { ...flavor.extraSpecs },
+    bootFromVolume,
+  };
 }

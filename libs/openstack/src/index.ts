@@ -2,7 +2,7 @@ export { actionReason } from './actionReason.ts';
 export type { AuthOptions } from './auth.ts';
 export { cloudNames, cloudsFile, loadCloud } from './clouds.ts';
 export * from './errors.ts';
-export { flavorResources } from './flavor.ts';
+export { claimsOf, flavorResources } from './flavor.ts';
 export { createIdentity, type Identity, type Person } from './identity.ts';
 export { atLeast } from './microversion.ts';
 export * from './neutron.ts';

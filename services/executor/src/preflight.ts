@@ -8,6 +8,7 @@ import {
   livePowerState,
   powerStateName,
   providerFits,
+  shapeOf,
   type TaskReasonCode,
   traitsOf,
 } from '@kronos/facts';
@@ -15,7 +16,7 @@ import {
   type Aggregate,
   atLeast,
   type ComputeService,
-  flavorResources,
+  claimsOf,
   MicroversionUnsupported,
   type Migration,
   NotFound,
@@ -42,8 +43,18 @@ export interface CheckOptions {
   readonly evacuationIgnoresWindows: boolean;
   /** Another step of the plan waits for this one: it may make room for it. */
   readonly awaited: boolean;
+  /** What Nova refused on the destination since the plan was made. `shape`: of the server; null: no decision has seen it yet. */
+  readonly refusals: readonly NewRefusal[];
   /** ms since the epoch */
   readonly nowMs: number;
+}
+
+/** A destination that Nova refused for a server. */
+export interface NewRefusal {
+  readonly serverId: string;
+  readonly shape: string | null;
+  /** Nova's words. */
+  readonly text: string;
 }
 
 export interface HostFacts {
@@ -71,6 +82,8 @@ export interface RoomFacts {
   /** Whether Placement can put the server's resources on the destination. */
   readonly fits: boolean;
   readonly resources: Readonly<Record<string, number>>;
+  /** Nova's words, where it refused the destination for a server of this shape; null: it did not. */
+  readonly refusedBefore: string | null;
   /** The scheduler will not be asked: `[executor] force` on a cloud below 2.68. */
   readonly forced: boolean;
 }
@@ -242,6 +255,10 @@ export function judgeRoom(
     );
     if (refused !== null) return refused;
   }
+  if (room.refusedBefore !== null) {
+    const text = `Nova refused ${task.destination} for a server of this shape since the plan was made: ${room.refusedBefore}`;
+    return destinationRefused(task, 'refused-before', text);
+  }
   if (!room.fits) {
     const text = `Placement has no room on ${task.destination}`;
     return destinationRefused(task, 'destination-full', text, { ...room.resources });
@@ -332,12 +349,37 @@ export async function preflight(
   if (first !== null || server === 'gone')
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
   const resources = resourcesOf(task, server);
-  const [groups, fits, forced] = await Promise.all([
+  const [groups, fits, refusedBefore, forced] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task, server, resources, cloud, signal),
+    wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
   ]);
-  return judgeRoom(task, hosts, { groups, fits, resources, forced }, options);
+  return judgeRoom(task, hosts, { groups, fits, resources, refusedBefore, forced }, options);
+}
+
+/**
+ * Nova's words about a server of the same shape. Until a decision has seen a refusal, only the refused server says what its shape is;
+ * of one that is gone nothing is known any more.
+ */
+async function wordsForShape(
+  server: Server,
+  refusals: readonly NewRefusal[],
+  nova: Nova,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (server.flavor === null) return null;
+  const own = shapeOf(claimsOf(server));
+  for (const { serverId, shape, text } of refusals) {
+    const of = shape ?? (await shapeOfServer(serverId, nova, signal));
+    if (of === own) return text;
+  }
+  return null;
+}
+
+async function shapeOfServer(id: string, nova: Nova, signal: AbortSignal): Promise<string | null> {
+  const server = await serverOrGone(nova, id, signal);
+  return server === 'gone' || server.flavor === null ? null : shapeOf(claimsOf(server));
 }
 
 /** So many migrations of a server are looked at, the newest. */
@@ -365,12 +407,7 @@ export async function serverOrGone(
 }
 
 const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number>> =>
-  server.flavor === null
-    ? task.resources
-    : flavorResources(server.flavor, {
-        bootFromVolume: server.bootFromVolume,
-        imageProperties: server.imageProperties,
-      });
+  server.flavor === null ? task.resources : claimsOf(server).resources;
 
 /** Whether the cloud is older than the scheduler check that cannot be bypassed (2.68): only there force is obeyed. */
 const knowsForce = async (nova: Nova, signal: AbortSignal): Promise<boolean> =>

@@ -21,8 +21,9 @@ const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
 });
 const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
 
+const OPT_OUT = [...options.optOut, 'project:p9', 'name:db-*'];
 const judge = (changes: Partial<HostFacts>, of: Partial<Task> = {}, how: Partial<CheckOptions> = {}): string =>
-  words(judgeHosts(task(of), facts(changes), { ...options, ...how }));
+  words(judgeHosts(task(of), facts(changes), { ...options, optOut: OPT_OUT, ...how }));
 const withService = (host: string, changes: Partial<ComputeService>): Partial<HostFacts> => ({
   services: ['h1', 'h2', 'h3'].map((each) => service(each, each === host ? changes : {})),
 });
@@ -48,6 +49,8 @@ describe('the server', () => {
       'window-unreadable Cancelled none',
     ],
     ['inside its own window', { server: server({ tags: ['kronos:window=11:00-14:00'] }) }, 'nothing against it'],
+    ['opted out by its project since', { server: server({ projectId: 'p9' }) }, 'excluded Cancelled none'],
+    ['opted out by its name since', { server: server({ name: 'db-1' }) }, 'excluded Cancelled none'],
     ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'excluded Cancelled none'],
     ['locked', { server: server({ locked: true }) }, 'server-locked PreFlightError none'],
     ['stopped', { server: server({ vmState: 'stopped' }) }, 'server-state PreFlightError none'],
@@ -57,6 +60,14 @@ describe('the server', () => {
     ['busy', { server: server({ taskState: 'image_snapshot' }) }, 'server-busy PreFlightError infrastructure'],
   ])('%s: %s', (_, changes, expected) => {
     expect(judge(changes)).toBe(expected);
+  });
+
+  it('may be opted out by a property of its image, and is where Nova shows no properties', () => {
+    const optOut = ['image:fixed=yes'];
+    const of = (imageProperties: Record<string, string>) => ({ server: server({ imageProperties }) });
+    expect(judge(of({ fixed: 'yes' }), {}, { optOut })).toBe('excluded Cancelled none');
+    expect(judge(of({ fixed: 'no' }), {}, { optOut })).toBe('nothing against it');
+    expect(judge({}, {}, { optOut })).toBe('excluded Cancelled none');
   });
 
   it('on a destination of an earlier attempt has arrived after all', () => {
@@ -172,7 +183,7 @@ describe('server groups', () => {
       judgeRoom(
         task(changes),
         facts(),
-        { groups: [of], fits: true, resources: {}, forced: false },
+        { groups: [of], fits: true, resources: {}, refusedBefore: null, forced: false },
         { softRules, awaited },
       ),
     );
@@ -232,14 +243,26 @@ describe('room on the destination', () => {
     const verdict = judgeRoom(
       task(),
       facts(),
-      { groups: [], fits: false, resources: { VCPU: 2 }, forced: false },
+      { groups: [], fits: false, resources: { VCPU: 2 }, refusedBefore: null, forced: false },
       options,
     );
     expect(words(verdict)).toBe('destination-full PreFlightError destination');
   });
 
+  it('is refused where Nova refused it for a server of this shape', () => {
+    const room = { groups: [], fits: true, resources: {}, refusedBefore: 'No valid host was found.', forced: false };
+    expect(words(judgeRoom(task(), facts(), room, options))).toBe('refused-before PreFlightError destination');
+  });
+
   it('lets the move go, with the newest migration known', () => {
-    expect(judgeRoom(task(), facts(), { groups: [], fits: true, resources: {}, forced: false }, options)).toEqual({
+    expect(
+      judgeRoom(
+        task(),
+        facts(),
+        { groups: [], fits: true, resources: {}, refusedBefore: null, forced: false },
+        options,
+      ),
+    ).toEqual({
       kind: 'go',
       newestMigrationId: 9,
       forced: false,

@@ -10,7 +10,7 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import type { AllCaps, LogState } from '@kronos/projections';
+import type { AggregateState, AllCaps, LogState } from '@kronos/projections';
 import { UTC } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
@@ -64,6 +64,23 @@ const IN_DOUBT_MS = 5_000;
 /** Interval between two checks whether waiting tasks use all places of this executor, while it holds that many. */
 const ROOM_CHECK_MS = 1000;
 
+/** The part of a pre-flight's options that the log says. */
+function checkOptionsBy(
+  { configured, tasks, plans, refusals }: AggregateState,
+  { taskId, planId, destination }: Task,
+): Omit<CheckOptions, keyof ExecutorDeps['check'] | 'nowMs'> {
+  const options = configured?.options;
+  const planned = plans.get(planId)?.sequence ?? 0;
+  return {
+    restrictToAz: options?.restrictToAz ?? false,
+    softRules: options?.softRules ?? 'veto',
+    timezone: options?.timezone ?? UTC,
+    evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
+    awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
+    refusals: [...refusals.values()].filter(({ host, sequence }) => host === destination && sequence > planned),
+  };
+}
+
 export function createExecutor(deps: ExecutorDeps): Executor {
   const { log, view, logger, clock, options, meters, tracer } = deps;
   const reader = logReader(view);
@@ -87,19 +104,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     });
   }
 
-  const checkOptions = ({ aggregate, taskId }: Task): CheckOptions => {
-    const { configured, tasks } = reader.at(aggregate).state;
-    const options = configured?.options;
-    return {
-      ...deps.check,
-      restrictToAz: options?.restrictToAz ?? false,
-      softRules: options?.softRules ?? 'veto',
-      timezone: options?.timezone ?? UTC,
-      evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
-      awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
-      nowMs: clock.read().wall,
-    };
-  };
+  const checkOptions = (task: Task): CheckOptions => ({
+    ...deps.check,
+    ...checkOptionsBy(reader.at(task.aggregate).state, task),
+    nowMs: clock.read().wall,
+  });
 
   async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
     const { task } = delivery;
