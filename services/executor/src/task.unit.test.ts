@@ -956,11 +956,14 @@ describe('a migration that Nova has abandoned', () => {
     });
   });
 
-  it('ends as the operator’s stop when one was asked for', () => {
+  it('is named when Nova refuses the abort that an operator asked for', () => {
     const life = posted().when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
     life.when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
     life.when(refusedAbort, { kind: 'appended', began: 0 }).pass(MINUTE);
-    expect(life.when(idle('queued')).ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'operator' } });
+    expect(life.when(idle('queued')).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'abandoned', text: expect.stringContaining('refuses to abort it') },
+    });
   });
 
   it('is not one whose abort Nova accepts, or does not answer', () => {

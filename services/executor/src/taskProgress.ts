@@ -205,7 +205,9 @@ function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading)
     return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
   }
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
-  if (run.stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  // Nova refused the operator's abort: the row, not the operator, ended the task.
+  if (run.stop?.cause === 'operator')
+    return fail(state, { ...cancelled('abandoned', why.text), reason: why }, { started: true, nova }, at, null);
   // No further attempt: who resets a server's state by hand makes it look idle, too.
   const failure: Failure = {
     ...failureFor('abandoned', { errorType: 'NovaClientError', text: why.text }),

@@ -144,7 +144,7 @@ describe('what cannot move between cells', () => {
   const port = (more: object) => ({ id: 'p', requestsResources: false, vnicType: 'normal', ...more });
   const cases: [ReasonCode, Partial<SketchVm>, Omit<World, 'vms'>?][] = [
     ['cell-status', set({ status: 'PAUSED', vmState: 'paused' })],
-    ['cell-status', set({ status: 'VERIFY_RESIZE', vmState: 'resized' })],
+    ['vm-verify-resize', set({ status: 'VERIFY_RESIZE', vmState: 'resized' })],
     ['vm-busy', set({ taskState: 'rebooting' })],
     ['vm-locked', set({ locked: true })],
     ['vm-opted-out', set({ optedOutBy: 'kronos:exclude' })],

@@ -101,6 +101,8 @@ const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-cooling-down',
   'vm-busy',
   'vm-migrating',
+  'vm-seen-twice',
+  'vm-verify-resize',
   'vm-outside-window',
   'host-broken',
 ]);

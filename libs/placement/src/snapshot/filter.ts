@@ -50,7 +50,10 @@ export function unsettled(server: ServerObservation, host: HostObservation, migr
   if (state === 'unknown' || status === 'unknown')
     return { code: 'vm-source-unknown', detail: { host: host.name, state, status } };
   if (!isUp(host.service)) return { code: 'vm-source-down', detail: { host: host.name } };
-  if (migrating || server.alsoOn.length > 0) return { code: 'vm-migrating', detail: { host: host.name } };
+  if (server.status === 'VERIFY_RESIZE' && server.taskState === null)
+    return { code: 'vm-verify-resize', detail: { host: host.name } };
+  if (migrating) return { code: 'vm-migrating', detail: { host: host.name } };
+  if (server.alsoOn.length > 0) return { code: 'vm-seen-twice', detail: { host: host.name } };
   return server.taskState === null ? null : { code: 'vm-busy', detail: { taskState: server.taskState } };
 }
 
