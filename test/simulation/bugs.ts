@@ -532,7 +532,7 @@ export const bugs: readonly Bug[] = [
   // ---- the ledger
   {
     name: 'one checkpoint and no other',
-    file: 'services/ledger/src/checkpointer.ts',
+    file: 'services/ledger/src/memory/checkpointer.ts',
     find: 'if (events > 0 && (due || events >= options.checkpointEvents)) void',
     replace: 'if (written === 0 && events > 0 && (due || events >= options.checkpointEvents)) void',
   },

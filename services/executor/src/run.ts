@@ -25,8 +25,7 @@ import type { AggregateState, SettleAct } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
-import { lookCell } from './cellLook.ts';
-import { cellPreflight } from './cellPreflight.ts';
+import { cellPreflight, lookCell } from './cells/index.ts';
 import type { Clock } from './clock.ts';
 import {
   abortRefusedEvent,

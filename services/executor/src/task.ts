@@ -2,7 +2,7 @@
  * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` applies what came
  * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
  */
-import { evolveCell, isProbed } from './cellTask.ts';
+import { evolveCell, isProbed } from './cells/index.ts';
 import type { TaskOptions } from './options.ts';
 import { explained, finish, handOver } from './taskEnd.ts';
 import { aborting, followed, sought, unseen } from './taskProgress.ts';

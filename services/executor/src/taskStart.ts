@@ -1,5 +1,5 @@
 /** From the delivery of a task to the answer to its POST: the rules of the stages received, suspected, waiting, checking and posting. */
-import { resumed } from './cellTask.ts';
+import { resumed } from './cells/index.ts';
 import { failureFor, reason, refusedPost } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import { fail, finish, handOver } from './taskEnd.ts';

@@ -17,7 +17,7 @@ import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
 import { bury } from './bury.ts';
 import type { Clock } from './clock.ts';
-import { tendDrains } from './drains.ts';
+import { tendDrains } from './drains/drains.ts';
 import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';

@@ -1,9 +1,9 @@
 import { healthCheck } from '@kronos/connect';
 import type { LogView } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import type { Archiver } from './archive.ts';
-import type { LedgerInput } from './input.ts';
-import type { SkewWatch } from './skew.ts';
+import type { Archiver } from './archive/archive.ts';
+import type { LedgerInput } from './memory/input.ts';
+import type { SkewWatch } from './memory/skew.ts';
 
 export type Checked = {
   readonly view: LogView<LogState>;

@@ -3,21 +3,21 @@ import { awaitTrustedLog, holdThroughReplacement } from '@kronos/connect';
 import { parseSubject, type StoredEvent } from '@kronos/contracts';
 import type { ReplayedEvent } from '@kronos/eventlog';
 import { attributes, type RunningService, spans, withSpan } from '@kronos/telemetry';
-import { type Archiver, archiveWitness, startArchiver } from './archive.ts';
-import { createCheckpointer } from './checkpointer.ts';
+import { type Archiver, archiveWitness, startArchiver } from './archive/archive.ts';
 import { addChecks } from './checks.ts';
-import { foldLedger } from './fold.ts';
-import { type History, RECENT_EVENTS } from './history.ts';
-import type { LedgerInput } from './input.ts';
 import { scrape, startMeasures } from './measures.ts';
-import type { Notifier } from './notify.ts';
-import { addPages, type Pages } from './pages.ts';
+import { createCheckpointer } from './memory/checkpointer.ts';
+import { foldLedger } from './memory/fold.ts';
+import { type History, RECENT_EVENTS } from './memory/history.ts';
+import type { LedgerInput } from './memory/input.ts';
+import type { Notifier } from './notifications/notify.ts';
+import { type Served, type ServedInput, servePeople } from './serve.ts';
 import { traceArrival } from './spans.ts';
 
-export type RunningLedger = RunningService & Pick<Notifier, 'deadSinks'> & Pick<Pages, 'warm'>;
+export type RunningLedger = RunningService & Pick<Notifier, 'deadSinks'> & Pick<Served, 'warm'>;
 
 /** Folds the log, keeps checkpoints of it, and shows it to people. */
-export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
+export async function startLedger(input: ServedInput): Promise<RunningLedger> {
   const { log, logger } = input;
   const guard = await trustedLog(input);
   const folding = await foldLedger(input, guard);
@@ -57,7 +57,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   }
 
   addChecks(input, { view, skew, archiver });
-  const { notifier, changes, aside, names, warm } = await addPages(input, folding);
+  const { notifier, changes, aside, names, warm } = await servePeople(input, folding);
   input.onScrape(() => scrape(input, { view, skew, notifier }));
 
   logger.info({ sequence: level }, 'folded');

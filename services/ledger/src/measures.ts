@@ -10,10 +10,10 @@ import {
   waitingPlan,
 } from '@kronos/projections';
 import { LivingInstances } from '@kronos/status';
-import { statesOf } from './api/pages.ts';
-import type { LedgerInput } from './input.ts';
-import type { Notifier } from './notify.ts';
-import type { SkewWatch } from './skew.ts';
+import { statesOf } from './api/stateJson.ts';
+import type { LedgerInput } from './memory/input.ts';
+import type { SkewWatch } from './memory/skew.ts';
+import type { Notifier } from './notifications/notify.ts';
 
 /** Interval between two reads of the log's size and of the services' heartbeats. */
 const MEASURE_MS = 15_000;

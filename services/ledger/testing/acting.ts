@@ -2,7 +2,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { createIdentity } from '@kronos/openstack';
 import { startSim } from '@kronos/simcloud';
 import type { Acting } from '../src/acting/deps.ts';
-import type { Command } from '../src/acting/schemas.ts';
+import type { Command } from '../src/api/commandSchemas.ts';
 
 /** People of the simulated cloud: Ada may act, Carol may also skip events, Grace has no role for either. */
 export const people = {

@@ -18,8 +18,8 @@ import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, createFolder, optionsOf } from '@kronos/projections';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
 import type { Acting } from '../src/acting/deps.ts';
-import type { LedgerOptions } from '../src/input.ts';
 import { startLedger } from '../src/ledger.ts';
+import type { LedgerOptions } from '../src/memory/input.ts';
 
 const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
 

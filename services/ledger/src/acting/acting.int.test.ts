@@ -6,7 +6,7 @@ import { testLog } from '@kronos/projections/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { actingBed, actingPage, people } from '../../testing/acting.ts';
 import { ledgerBed, type TestLedger } from '../../testing/index.ts';
-import type { Command } from './schemas.ts';
+import type { Command } from '../api/commandSchemas.ts';
 
 const AGGREGATE = 'web eu/1';
 const MARKUP = '<img src=x onerror=alert(1)>';

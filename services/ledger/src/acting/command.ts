@@ -15,8 +15,8 @@ import {
   requireClosable,
 } from '@kronos/operator';
 import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
+import type { Command } from '../api/commandSchemas.ts';
 import type { Answer } from '../api/schemas.ts';
-import type { Command } from './schemas.ts';
 
 type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
 

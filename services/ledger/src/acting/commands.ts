@@ -1,12 +1,12 @@
 /** Commands of people: what one would do, and giving it. */
 import { randomUUID } from 'node:crypto';
 import { giveCommand, requireCells, requireUnblocked } from '@kronos/operator';
+import { type Answer, type Command, requests } from '../api/commandSchemas.ts';
 import { confirmed, drainLines, foreseen } from './command.ts';
 import type { Acting, ActingInput } from './deps.ts';
 import type { People } from './people.ts';
 import { rateLimit } from './rateLimit.ts';
 import { limited, parsed, Refused } from './refused.ts';
-import { type Answer, type Command, requests } from './schemas.ts';
 import type { Session } from './sessions.ts';
 
 /** Requests of one session: a person confirms each command, and looks at it before. */

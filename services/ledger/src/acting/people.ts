@@ -10,11 +10,11 @@ import {
   Unreachable,
 } from '@kronos/openstack';
 import type { z } from 'zod';
+import { type Answer, requests } from '../api/commandSchemas.ts';
 import type { Acting, ActingInput } from './deps.ts';
 import { cameFrom, cookieOf, setCookie } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { limited, parsed, Refused } from './refused.ts';
-import { type Answer, requests } from './schemas.ts';
 import { createSessions, type Session, sameSecret } from './sessions.ts';
 
 const MINUTE_MS = 60_000;

@@ -7,8 +7,8 @@ import { control } from '@kronos/operator';
 import { HttpServer, type RunningService, startTelemetry } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actingBed, actingPage, people } from '../../testing/acting.ts';
+import type { Command } from '../api/commandSchemas.ts';
 import { ledgerService } from '../service.ts';
-import type { Command } from './schemas.ts';
 
 /** The ledger as a service, with the users of deploy/nats. */
 describe('the NATS users of a ledger', () => {

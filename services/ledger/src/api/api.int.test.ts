@@ -3,7 +3,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerBed } from '../../testing/index.ts';
-import { actingAnswers } from '../acting/schemas.ts';
+import { actingAnswers } from './commandSchemas.ts';
 import { endpoints, PREFIX } from './endpoints.ts';
 import { answers, type Operation, refusal } from './schemas.ts';
 

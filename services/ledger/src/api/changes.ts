@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { beginEvents, type HttpServer } from '@kronos/telemetry';
-import type { History } from '../history.ts';
+import type { History } from '../memory/history.ts';
 import { reply, wholeNumber } from './answer.ts';
 import { CHANGES } from './endpoints.ts';
 

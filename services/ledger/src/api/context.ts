@@ -1,9 +1,9 @@
 import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import type { WatchedStatus } from '../alarms.ts';
 import type { Aside } from '../aside/aside.ts';
-import type { History } from '../history.ts';
+import type { WatchedStatus } from '../memory/alarms.ts';
+import type { History } from '../memory/history.ts';
 import type { Lookups } from './lookups.ts';
 import type { NameKeeper } from './nameKeeper.ts';
 import type { Reads } from './reads.ts';

@@ -1,11 +1,11 @@
 import { iso } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
 import type { Orders } from '../aside/hand.ts';
-import type { DecisionPoint } from '../history.ts';
+import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
-import { aggregateSummary } from './pages.ts';
 import type { Answer } from './schemas.ts';
 import { rounded } from './series.ts';
+import { aggregateSummary } from './stateJson.ts';
 
 /** The range of the trend, and its points. */
 const TREND_MS = 6 * 3_600_000;

@@ -5,9 +5,9 @@ import { BadRequest, wholeNumber } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
 import { type NameOf, namesIn } from './names.ts';
-import { aggregateNames, findPlan, statesOf } from './pages.ts';
 import { type Reads, reaches } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
+import { aggregateNames, findPlan, statesOf } from './stateJson.ts';
 
 export type LookupsInput = {
   readonly input: ApiInput;

@@ -1,8 +1,8 @@
 import { iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
-import type { DecisionPoint } from '../history.ts';
-import { type aggregateSummary, quarantinePage } from './pages.ts';
+import type { DecisionPoint } from '../memory/history.ts';
 import type { Answer } from './schemas.ts';
+import { type aggregateSummary, quarantinePage } from './stateJson.ts';
 
 type Coming = Answer<'aggregate'>['next'][number];
 

@@ -1,7 +1,7 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { comingUp } from './next.ts';
-import { aggregateSummary } from './pages.ts';
+import { aggregateSummary } from './stateJson.ts';
 
 const at = (log: ReturnType<typeof testLog>, seconds: number): string =>
   new Date(log.nowMs + seconds * 1000).toISOString();

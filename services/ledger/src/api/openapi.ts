@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ActingCall, actingAnswers, requests } from '../acting/schemas.ts';
+import { type ActingCall, actingAnswers, requests } from './commandSchemas.ts';
 import { ACTING, CHANGES, endpoints, OPENAPI, PREFIX } from './endpoints.ts';
 import { answers, type Operation, refusal } from './schemas.ts';
 

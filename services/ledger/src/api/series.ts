@@ -1,4 +1,4 @@
-import type { DecisionPoint } from '../history.ts';
+import type { DecisionPoint } from '../memory/history.ts';
 import type { Answer } from './schemas.ts';
 
 /**

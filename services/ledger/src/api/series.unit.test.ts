@@ -1,6 +1,6 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { history } from '../history.ts';
+import { history } from '../memory/history.ts';
 import { imbalanceAnswer } from './series.ts';
 
 function decisions(count: number, plannedAt: readonly number[] = []) {

@@ -1,14 +1,14 @@
 import { aggregateState } from '@kronos/projections';
-import { RECENT_DECISIONS } from '../../history.ts';
+import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
 import { comingUp } from '../next.ts';
-import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../pages.ts';
 import type { Answer } from '../schemas.ts';
 import { searchAnswer } from '../search.ts';
 import { imbalanceAnswer } from '../series.ts';
+import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../stateJson.ts';
 
 /** Maximum number of characters of a search. */
 const QUERY_CHARACTERS = 200;

@@ -4,8 +4,8 @@ import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
 import { hostsOf, movesOf } from '../moves.ts';
-import { hostPage, statesOf, vmPage } from '../pages.ts';
 import { reaches } from '../reads.ts';
+import { hostPage, statesOf, vmPage } from '../stateJson.ts';
 
 /** Events: all of them, and those about a VM, a host or the moves of an aggregate. */
 export const eventsHandlers = ({

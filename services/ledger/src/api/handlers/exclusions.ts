@@ -1,6 +1,6 @@
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
-import { cooldownPage, quarantinePage } from '../pages.ts';
+import { cooldownPage, quarantinePage } from '../stateJson.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
 export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handlers, 'quarantine' | 'cooldowns'> => ({

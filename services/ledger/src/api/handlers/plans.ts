@@ -1,9 +1,9 @@
 import { meaningOf } from '@kronos/placement';
-import { RECENT_DECISIONS } from '../../history.ts';
+import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
-import { findPlan, findTask, planList, taskPage } from '../pages.ts';
+import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
 
 /** Plans, their tasks, and decisions. */
 export const plansHandlers = ({

@@ -10,7 +10,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { canonicalState, createFolder } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerBed } from '../testing/index.ts';
+import { ledgerBed } from '../../testing/index.ts';
 
 let dir: string;
 let bed: Awaited<ReturnType<typeof ledgerBed>>;

@@ -5,7 +5,9 @@ import { type ComputeService, HttpError, type Nova } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
 import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
+import { serverOrGone } from '../preflight.ts';
+import { actWithin, type LogReader } from '../run.ts';
 import {
   type Claim,
   changed,
@@ -19,8 +21,6 @@ import {
   type ServiceUpdate,
   watchStep,
 } from './drainStep.ts';
-import { serverOrGone } from './preflight.ts';
-import { actWithin, type LogReader } from './run.ts';
 
 export interface HostDeps {
   readonly log: Pick<EventLog, 'append'>;

@@ -7,9 +7,9 @@ import { folding } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { createLogger } from '@kronos/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from '../testing/index.ts';
+import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from '../../testing/index.ts';
+import { logReader } from '../logReader.ts';
 import { tendDrains } from './drains.ts';
-import { logReader } from './logReader.ts';
 
 /** h4 has no server. */
 const cloud = () => {

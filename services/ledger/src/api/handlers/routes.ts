@@ -1,20 +1,20 @@
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
-import { BadRequest, costly, decode, reply } from './answer.ts';
-import type { ApiContext, ApiInput, Asked, Handlers } from './context.ts';
-import { endpoints, OPENAPI, PREFIX } from './endpoints.ts';
-import { aggregatesHandlers } from './handlers/aggregates.ts';
-import { analysesHandlers } from './handlers/analyses.ts';
-import { eventsHandlers } from './handlers/events.ts';
-import { exclusionsHandlers } from './handlers/exclusions.ts';
-import { overviewHandlers } from './handlers/overview.ts';
-import { plansHandlers } from './handlers/plans.ts';
-import { snapshotsHandlers } from './handlers/snapshots.ts';
-import { createLookups } from './lookups.ts';
-import { openApi } from './openapi.ts';
-import { eventReads } from './reads.ts';
-import { runbookReader } from './runbook.ts';
-import type { Answer, Operation } from './schemas.ts';
-import { snapshotReader } from './snapshots.ts';
+import { BadRequest, costly, decode, reply } from '../answer.ts';
+import type { ApiContext, ApiInput, Asked, Handlers } from '../context.ts';
+import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
+import { createLookups } from '../lookups.ts';
+import { openApi } from '../openapi.ts';
+import { eventReads } from '../reads.ts';
+import { runbookReader } from '../runbook.ts';
+import type { Answer, Operation } from '../schemas.ts';
+import { snapshotReader } from '../snapshots.ts';
+import { aggregatesHandlers } from './aggregates.ts';
+import { analysesHandlers } from './analyses.ts';
+import { eventsHandlers } from './events.ts';
+import { exclusionsHandlers } from './exclusions.ts';
+import { overviewHandlers } from './overview.ts';
+import { plansHandlers } from './plans.ts';
+import { snapshotsHandlers } from './snapshots.ts';
 
 /** Maximum number of concurrent requests that read from the log. */
 const READS_AT_ONCE = 2;

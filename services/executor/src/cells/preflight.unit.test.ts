@@ -1,9 +1,16 @@
 import type { NamedFlavor, Server } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
-import { sampleAggregate, sampleOptions, sampleServer, sampleService, sampleTask, wordsOf } from '../testing/sample.ts';
-import { judgeCell, startOf } from './cellPreflight.ts';
-import type { HostFacts } from './preflight.ts';
-import type { Task, Verdict } from './taskStages.ts';
+import {
+  sampleAggregate,
+  sampleOptions,
+  sampleServer,
+  sampleService,
+  sampleTask,
+  wordsOf,
+} from '../../testing/sample.ts';
+import type { HostFacts } from '../preflight.ts';
+import type { Task, Verdict } from '../taskStages.ts';
+import { judgeCell, startOf } from './preflight.ts';
 
 const MOVE: NonNullable<Task['cell']> = {
   method: 'migrate',

@@ -2,10 +2,12 @@ import type { LogGuard } from '@kronos/checkpoints';
 import { type FoldedLog, foldVerified } from '@kronos/connect';
 import type { StoredEvent } from '@kronos/contracts';
 import { type Following, followCommands } from '@kronos/operator';
-import type { Changes } from './api/changes.ts';
 import { type History, history } from './history.ts';
 import type { LedgerInput } from './input.ts';
 import { type SkewWatch, skewWatch } from './skew.ts';
+
+/** The consoles that follow the log. */
+export type Consoles = { publish(event: StoredEvent): void };
 
 /** The log as the ledger folds it, with what it keeps beside the state. */
 export type Folding = {
@@ -18,7 +20,7 @@ export type Folding = {
   /** The event that was folded last; null: none. */
   readonly last: () => StoredEvent | null;
   /** Events that are folded from now on go to the consoles that follow them. */
-  publishTo(changes: Changes): void;
+  publishTo(consoles: Consoles): void;
 };
 
 /** Folds the log from the newest checkpoint to its end, and follows it from there. */
@@ -30,7 +32,7 @@ export async function foldLedger(input: LedgerInput, guard: LogGuard): Promise<F
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
-  let changes: Changes | null = null;
+  let consoles: Consoles | null = null;
   const folded = await foldVerified(log, {
     guard,
     clock,
@@ -52,7 +54,7 @@ export async function foldLedger(input: LedgerInput, guard: LogGuard): Promise<F
       following.evolve(folder, stored);
       last = stored;
       seen.add(stored);
-      changes?.publish(stored);
+      consoles?.publish(stored);
       // Older events say nothing about clocks now: a restored log has the timestamps of its restore.
       const wrong = watching ? skew.see(stored, clock.now()) : null;
       if (wrong !== null)
@@ -72,7 +74,7 @@ export async function foldLedger(input: LedgerInput, guard: LogGuard): Promise<F
     skew,
     last: () => last,
     publishTo(to) {
-      changes = to;
+      consoles = to;
     },
   };
 }

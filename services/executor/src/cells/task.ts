@@ -20,8 +20,8 @@ import {
   NO_ACCOUNT,
   reason,
   refusedPost,
-} from './failure.ts';
-import { fail, handOver, inError, movedByOthers, operatorStopped } from './taskEnd.ts';
+} from '../failure.ts';
+import { fail, handOver, inError, movedByOthers, operatorStopped } from '../taskEnd.ts';
 import {
   type AttemptLog,
   type CellLook,
@@ -41,7 +41,7 @@ import {
   to,
   UnexpectedFact,
   type Word,
-} from './taskStages.ts';
+} from '../taskStages.ts';
 
 /** Nova's number of a guest that runs. */
 const RUNNING = 1;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { random } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
-import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { decide, evolve, initialState } from './task.ts';
+import { SAMPLE_MS, sampleTask } from '../../testing/sample.ts';
+import { defaultTaskOptions, type TaskOptions } from '../options.ts';
+import { decide, evolve, initialState } from '../task.ts';
 import {
   type AttemptLog,
   type CellLook,
@@ -15,7 +15,7 @@ import {
   type TaskState,
   to,
   type Word,
-} from './taskStages.ts';
+} from '../taskStages.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 
@@ -491,7 +491,7 @@ function walk(seed: number, edges: Set<string>): void {
 it('over random lives only the first of confirm and revert on the log is asked for, and the README draws every transition', () => {
   const edges = new Set<string>();
   for (let seed = 0; seed < 20_000; seed += 1) walk(seed, edges);
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, part = ''] = readme.split('## Moves between cells');
   const drawn = [...part.matchAll(/^ {2}(\w+) --> (\w+)/gm)].map(([, from, to_]) => `${from} --> ${to_}`);
   expect([...edges].sort()).toEqual([...new Set(drawn)].sort());

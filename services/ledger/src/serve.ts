@@ -1,18 +1,22 @@
 import { type AggregateState, aggregateState } from '@kronos/projections';
 import { addActing } from './acting/acting.ts';
-import { alarmReader } from './alarms.ts';
+import type { Acting } from './acting/deps.ts';
 import { addChanges, type Changes } from './api/changes.ts';
+import { addRoutes } from './api/handlers/routes.ts';
 import { type NameKeeper, nameKeeper } from './api/nameKeeper.ts';
-import { aggregateNames } from './api/pages.ts';
-import { addRoutes } from './api/routes.ts';
+import { aggregateNames } from './api/stateJson.ts';
 import { type Aside, createAside } from './aside/aside.ts';
 import { addConsole } from './console.ts';
-import type { Folding } from './fold.ts';
-import type { LedgerInput } from './input.ts';
-import { type Notifier, startNotifier } from './notify.ts';
+import { alarmReader } from './memory/alarms.ts';
+import type { Folding } from './memory/fold.ts';
+import type { LedgerInput } from './memory/input.ts';
+import { type Notifier, startNotifier } from './notifications/notify.ts';
 
-/** The pages for people, which end with the service. */
-export type Pages = {
+/** `acting`: the acts of people who log in to the console; null: none. */
+export type ServedInput = LedgerInput & { readonly acting: Acting | null };
+
+/** What the ledger serves to people, which ends with the service. */
+export type Served = {
   readonly notifier: Notifier;
   readonly changes: Changes;
   readonly aside: Aside;
@@ -22,7 +26,7 @@ export type Pages = {
 };
 
 /** Adds the JSON interface, the console and its commands to the server, and starts the notifications. */
-export async function addPages(input: LedgerInput, folding: Folding): Promise<Pages> {
+export async function servePeople(input: ServedInput, folding: Folding): Promise<Served> {
   const { log, options, by, logger, metrics, http, acting, clock } = input;
   const { view } = folding.folded;
   const { version } = by;

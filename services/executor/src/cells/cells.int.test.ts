@@ -6,12 +6,12 @@ import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Bed, openParts, type Result, startBed } from '../testing/index.ts';
-import { systemClock } from './clock.ts';
-import { taskMeters } from './meters.ts';
-import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { providers } from './providers.ts';
-import { createExecutor } from './worker.ts';
+import { type Bed, openParts, type Result, startBed } from '../../testing/index.ts';
+import { systemClock } from '../clock.ts';
+import { taskMeters } from '../meters.ts';
+import { defaultTaskOptions, type TaskOptions } from '../options.ts';
+import { providers } from '../providers.ts';
+import { createExecutor } from '../worker.ts';
 
 const AGGREGATE = 'old';
 const ACK_WAIT_SECONDS = 600;

@@ -1,6 +1,6 @@
 /** Pre-flight of a move between cells: does the present state of the cloud still allow it? The decisions are pure. */
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
-import { cancelled, elsewhere } from './failure.ts';
+import { cancelled, elsewhere } from '../failure.ts';
 import {
   type CheckedCloud,
   type CheckOptions,
@@ -18,8 +18,8 @@ import {
   readGroups,
   refuse,
   serverOrGone,
-} from './preflight.ts';
-import type { CheckedCell, Task, Verdict } from './taskStages.ts';
+} from '../preflight.ts';
+import type { CheckedCell, Task, Verdict } from '../taskStages.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
 export function judgeCell(

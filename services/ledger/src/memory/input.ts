@@ -5,8 +5,7 @@ import type { Actor } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { HttpServer, Instruments, Logger } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
-import type { Acting } from './acting/deps.ts';
-import type { ArchiveOptions } from './archive.ts';
+import type { ArchiveOptions } from '../archive/archive.ts';
 
 export type LedgerOptions = {
   /** Aggregates of the configuration. */
@@ -35,8 +34,6 @@ export type LedgerInput = {
   readonly clock: Clock;
   /** The problem of the own clock; null: none. */
   readonly clockProblem: () => string | null;
-  /** The acts of people who log in to the console; null: none. */
-  readonly acting: Acting | null;
   /** The log is folded, and the checkpoint that the fold started from is being verified. */
   readonly onVerification?: (verification: Verification) => void;
 };
