@@ -81,17 +81,23 @@ function run(seed: number, threshold: number, noise: number, days: number) {
       policies: { cpu: { threshold, maxMigrationsPerCycle: 10 } },
       hosts: Object.fromEntries(scores.map((cpu, h) => [`h${h}`, { score: { cpu: Math.min(1, cpu) } }])),
       vms: Object.fromEntries(vms.map((vm) => [vm.id, sketchOf(vm)])),
-      snapshot: { id: `bench-${cycle}`, cycle },
+      snapshot: { id: `bench-${cycle}`, cycle, intervalSeconds: CYCLE_MS / 1000 },
     });
     const known = noiseOf(surprises.known.cpu ?? []);
     memory = {
       ...emptyMemory,
       lastDecidedTime: memory.lastDecidedTime,
+      lastRelease: memory.lastRelease,
+      sustained: memory.sustained,
       releases: Object.fromEntries(releases),
       ...(known === null ? {} : { noise: { cpu: known } }),
     };
     const decision = decide({ snapshot, memory, options });
-    memory = { ...memory, lastDecidedTime: snapshot.time };
+    const sustained = Object.fromEntries(
+      decision.before.policies.map(({ policy, sustainedCycles }) => [policy, sustainedCycles]),
+    );
+    const released = decision.plan === null ? memory.lastRelease : { at: snapshot.time, planId: snapshot.id };
+    memory = { ...memory, lastDecidedTime: snapshot.time, lastRelease: released, sustained };
     surprises = afterMeasurement(surprises, decision.before.policies, decision.plan?.after.policies ?? null);
     for (const { serverId, to } of decision.plan?.steps ?? []) move(serverId, Number(to.slice(1)), ms);
     const now = imbalanceOf(loadsOf(vms, ({ load }) => load));

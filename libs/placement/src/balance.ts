@@ -74,15 +74,18 @@ function nothingFound({ end, course, proven, withheld }: Spread): Reason {
 
 const figure = (value: number): string => String(Number(value.toFixed(4)));
 
-/** Cycles in a row above a threshold that noise does not explain: if half of them are above by chance, one of 256 runs is. */
-const LASTING_CYCLES = 8;
-
-function noiseKnown({ observed, memory, before }: State): NoiseKnown {
+function noiseKnown({ observed, memory, before, snapshot, now }: State): NoiseKnown {
   let variance = 0;
   for (const { name, weight } of observed.cluster.policies)
     variance += (weight * (own(memory.noise ?? {}, name) ?? 0)) ** 2;
-  const lasting = before.policies.every((one) => !one.detected || one.sustainedCycles >= LASTING_CYCLES);
-  return { combined: Math.sqrt(variance), lasting };
+  const { lastRelease } = memory;
+  const sinceRelease =
+    lastRelease === null
+      ? Number.POSITIVE_INFINITY
+      : (now - timeMs(lastRelease.at)) / (1000 * snapshot.intervalSeconds);
+  const above = before.policies.flatMap(({ detected, sustainedCycles }) => (detected ? [sustainedCycles] : []));
+  const cycles = Math.floor(Math.min(sinceRelease, ...above));
+  return { combined: Math.sqrt(variance), cycles };
 }
 
 /** The reason that there is nothing to balance; null when there is something. */

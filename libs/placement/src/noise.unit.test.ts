@@ -52,11 +52,30 @@ describe('noise of the last cycles', () => {
       hosts: { a: {}, b: {}, c: {}, d: {} },
     };
     expect(decide(decideInput(reachable)).outcome).toBe('planned');
-    const within = (cycles: number): Sketch => ({
-      ...stuck({ noise: { cpu: 0.5 }, sustained: { cpu: cycles } }),
+    const within = (noise: number, cycles: number): Sketch => ({
+      ...stuck({ noise: { cpu: noise }, sustained: { cpu: cycles } }),
       policies: { cpu: { threshold: 0.55, target: 0.5 } },
     });
-    expect(decide(decideInput(within(0))).reason.code).toBe('within-noise');
-    expect(decide(decideInput(within(7))).outcome).toBe('planned');
+    expect(decide(decideInput(within(0.03, 0))).reason.code).toBe('within-noise');
+    expect(decide(decideInput(within(0.03, 8))).outcome).toBe('planned');
+    // What has lasted for hundreds of cycles is no noise, however small it is.
+    expect(decide(decideInput(within(0.1, 8))).reason.code).toBe('within-noise');
+    expect(decide(decideInput(within(0.1, 400))).outcome).toBe('planned');
+  });
+
+  it('acts: what lasts is measured again in each cycle, so that a smaller gain is enough; counted from the last plan', () => {
+    const after = (noise: number, more: Partial<Memory>) => decided({ noise: { cpu: noise }, ...more }).outcome;
+    expect(after(0.03, { sustained: { cpu: 1 } })).toBe('quiet');
+    expect(after(0.03, { sustained: { cpu: 8 } })).toBe('planned');
+    const lastRelease = { planId: 'agg-1', at: '2026-01-01T11:45:00.000Z' };
+    expect(decideInput(stuck({})).snapshot.time).toBe('2026-01-01T12:00:00.000Z');
+    expect(after(0.03, { sustained: { cpu: 8 }, lastRelease })).toBe('planned');
+    expect(
+      after(0.03, { sustained: { cpu: 8 }, lastRelease: { ...lastRelease, at: '2026-01-01T11:59:00.000Z' } }),
+    ).toBe('gated');
+  });
+
+  it('refuses: each search takes what the noise of its own cycle makes look best, however long an imbalance lasts', () => {
+    expect(decided({ noise: { cpu: 0.05 }, sustained: { cpu: 10_000 } }).reason.code).toBe('within-noise');
   });
 });

@@ -54,8 +54,13 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
   loadsSeen(draft, f, d, snapshotMs);
 }
 
-/** Moves of a plan that waits for a person are not expected yet. */
-function surprisesAfter(f: Facts, { before, plan, release }: LogEventOf<'cycle.decided'>['data']): Facts['surprises'] {
+/**
+ * Moves of a plan that waits for a person are not expected yet. After moves, rates over minutes follow slowly: the cycles that are gated until
+ * then would show that as noise.
+ */
+function surprisesAfter(f: Facts, decided: LogEventOf<'cycle.decided'>['data']): Facts['surprises'] {
+  const { outcome, before, plan, release } = decided;
+  if (outcome === 'gated') return f.surprises;
   const after = release === 'released' && plan !== null ? plan.after.policies : null;
   return afterMeasurement(f.surprises, before.policies, after);
 }

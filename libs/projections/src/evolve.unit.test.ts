@@ -74,6 +74,18 @@ describe('a decision', () => {
     expect(log.state().sustained).toEqual({ cpu: 3 });
   });
 
+  it('learns noise from cycles without a gate: after moves, rates follow slowly', () => {
+    const log = testLog();
+    const cpu = (imbalance: number) => ({
+      policies: [{ policy: 'cpu', imbalance, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 }],
+    });
+    log.decided('released', [move(1)], cpu(0.3));
+    log.at(60).decided('none', [], { ...cpu(0.5), outcome: 'gated' });
+    expect(log.state().surprises).toEqual({ expected: { cpu: 0.3 }, known: {} });
+    log.at(120).decided('none', [], cpu(0.31));
+    expect(log.state().surprises).toEqual({ expected: { cpu: 0.31 }, known: { cpu: [0.01] } });
+  });
+
   it('on a snapshot that is not later than the last decided one is ignored', () => {
     const log = testLog();
     log.at(60).decided('none');

@@ -19,12 +19,23 @@ type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' |
 export type NoiseKnown = {
   /** Standard deviation of the noise of the combined imbalance; 0: none is known. */
   readonly combined: number;
-  /** Every policy above its threshold has been so in each of the last cycles, which noise does not explain. */
-  readonly lasting: boolean;
+  /** Cycles in a row, this one included, in which every policy that is above its threshold was so, and no plan was released. */
+  readonly cycles: number;
 };
 
 /** A gain up to this many standard deviations of the noise may be noise: a plan takes the best of many placements. */
 const EXPLAINED = 3;
+/** The same, however many cycles an imbalance lasts: each search takes what the noise of its own cycle makes look best. */
+const EXPLAINED_EVER = 1.5;
+
+/**
+ * The gain up to which the noise of the last cycles may explain a plan. What has lasted for n cycles has been measured n times, and the noise
+ * of the mean is that of one divided by the root of n.
+ */
+function explained({ combined, cycles }: NoiseKnown, within: boolean): number {
+  const ofMean = EXPLAINED / Math.sqrt(Math.max(1, cycles));
+  return combined * (within ? ofMean : Math.max(EXPLAINED_EVER, ofMean));
+}
 
 /**
  * The imbalance planner in spread mode: adds its moves to the draft.
@@ -61,9 +72,8 @@ export function spread(
 /** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
 function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
   if (noise === undefined || solution.moves === 0 || solution.reached || course?.solution.reached === true) return null;
-  if (solution.within && noise.lasting) return null;
   const gain = combinedOf(field.cluster, field.imbalance) - solution.combined;
-  const least = EXPLAINED * noise.combined;
+  const least = explained(noise, solution.within);
   return gain > least ? null : { moves: solution.moves, gain, least };
 }
 
