@@ -1,10 +1,16 @@
-import type { LogEvent, LogEventType, StoredEvent } from '@kronos/contracts';
+import {
+  type ControlType,
+  commandExamples,
+  type LogEvent,
+  type LogEventType,
+  type StoredEvent,
+} from '@kronos/contracts';
 import { testLog } from '@kronos/projections/testing';
 
 type Log = ReturnType<typeof testLog>;
 
-/** A head as people and services write it; the type and the data follow. */
-const head = (log: Log, service: 'operator' | 'executor' | 'provisioner', id: string) => ({
+/** A head as services write it; the type and the data follow. */
+const head = (log: Log, service: 'executor' | 'provisioner', id: string) => ({
   version: 1 as const,
   id,
   time: new Date(log.nowMs).toISOString(),
@@ -13,17 +19,21 @@ const head = (log: Log, service: 'operator' | 'executor' | 'provisioner', id: st
   correlationId: id,
   causationId: null,
 });
-const asked = (log: Log, commandId: string) => head(log, 'operator', `ctl/${commandId}`);
 
 function attempt(log: Log, planId: string, serverId: string) {
   const task = { taskId: `${planId}-s1`, planId, serverId, attempt: 1, from: 'h1', destination: 'h2' };
   return { ...task, head: head(log, 'executor', `${task.taskId}/abort`) };
 }
 
-/** The work of a few days with every type of event of the log. The compiler asks for the part of each new type. */
+/**
+ * The work of a few days with every type of event of the log. The compiler asks for the part of each new type; a command without one comes at the
+ * end, as the example of its definition.
+ */
 export function everyEvent(): StoredEvent[] {
   const log = testLog();
-  const written: { readonly [T in LogEventType]: () => void } = {
+  const written: { readonly [T in Exclude<LogEventType, ControlType>]: () => void } & {
+    readonly [T in ControlType]?: () => void;
+  } = {
     'installation.created': () => {
       log.again({
         ...head(log, 'provisioner', 'installation/9f1c7f0e-95cf-4c64-9a0f-0d5b1f6a7c11'),
@@ -99,21 +109,8 @@ export function everyEvent(): StoredEvent[] {
       log.hostEnabled(drain('h1'), 'h1');
     },
     'host.leftDisabled': () => log.hostLeftDisabled(drain('h2'), 'h2'),
-    'cells.moveAsked': () => {
-      const data = {
-        from: ['gpu'],
-        to: 'new',
-        flavorMap: { small: 'small2' },
-        servers: null,
-        project: null,
-        limit: 10,
-      };
-      log.again({
-        ...asked(log, 'cells-1'),
-        type: 'cells.moveAsked',
-        data: { commandId: 'cells-1', comment: 'old racks', ...data },
-      });
-    },
+    'cells.moveAsked': () =>
+      log.asked('cells.moveAsked', { ...commandExamples['cells.moveAsked'], comment: 'old racks' }),
     'plan.proposed': () => {
       const plan = log.cellsProposed([
         { serverId: 'vm6', from: 'h1', to: 'n1' },
@@ -138,16 +135,7 @@ export function everyEvent(): StoredEvent[] {
       log.failed({ task: `${between()}-s2`, errorType: 'Cancelled' });
     },
     'capacity.asked': () => {
-      log.again({
-        ...asked(log, 'room-1'),
-        type: 'capacity.asked',
-        data: {
-          commandId: 'room-1',
-          comment: null,
-          count: 4,
-          shape: { name: 'small', resources: { VCPU: 2, MEMORY_MB: 4096 }, requiredTraits: [], forbiddenTraits: [] },
-        },
-      });
+      log.asked('capacity.asked', commandExamples['capacity.asked']);
       log.cellsProposed([{ serverId: 'vm8', from: 'h4', to: 'h5' }], { capacity: true });
     },
     'plan.withdrawn': () => {
@@ -172,5 +160,15 @@ export function everyEvent(): StoredEvent[] {
     log.pass(1);
     write();
   }
+  addExamples(log, written);
   return log.events;
+}
+
+/** The commands that have no part of their own, as the examples of their definitions. */
+function addExamples(log: Log, written: object): void {
+  for (const [type, example] of Object.entries(commandExamples)) {
+    if (Object.hasOwn(written, type)) continue;
+    log.pass(1);
+    log.asked(type as ControlType, example);
+  }
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { logEventTypes } from '@kronos/contracts/authority';
+import { logEventTypes } from '@kronos/contracts';
 import { plannerVersion } from '@kronos/placement';
 import { readRecording, verify } from '@kronos/replay';
 import { describe, expect, it } from 'vitest';

@@ -584,20 +584,23 @@ export const bugs: readonly Bug[] = [
   {
     name: 'fold skips an event after a gap in time',
     file: EVOLVE,
-    find: "    case 'migration.started':\n      started(draft, event, at);\n      break;",
-    replace: "    case 'migration.started':\n      if (at % 7 !== 0) started(draft, event, at);\n      break;",
+    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    replace:
+      "  if (event.type === 'migration.started' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);",
   },
   {
     name: 'some ends of moves not folded',
     file: EVOLVE,
-    find: '      ended(draft, event, at);\n',
-    replace: '      if (at % 7 !== 0) ended(draft, event, at);\n',
+    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    replace:
+      '  if (/completed|failed|skipped/.test(event.type) && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
   },
   {
     name: 'some decisions not folded',
     file: EVOLVE,
-    find: '      decided(draft, event, at, storedAt);\n',
-    replace: '      if (at % 7 !== 0) decided(draft, event, at, storedAt);\n',
+    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    replace:
+      "  if (event.type === 'cycle.decided' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);",
   },
   // ---- the inventory
   {

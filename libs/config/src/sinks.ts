@@ -1,5 +1,5 @@
 /** The sections `[notify:NAME]`: where notifications are sent. */
-import { logEventTypes } from '@kronos/contracts/authority';
+import { logEventTypes } from '@kronos/contracts';
 import { causes } from '@kronos/status/causes';
 import type { Problem } from './errors.ts';
 import { type Ini, shownName } from './ini.ts';

@@ -1,148 +1,33 @@
 import { z } from 'zod';
-import { alarmRaisedSchema, alarmResolvedSchema } from './alarms.ts';
 import { authors, type Service, wrongAuthor } from './authority.ts';
-import { controlSchemas, custodySchemas } from './controls.ts';
-import { isoTimeSchema, logMarkSchema, message, objectRefSchema } from './envelope.ts';
-import { hostSchemas } from './hosts.ts';
 import { parseJson } from './json.ts';
+import { definitions } from './messages/list.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
-import {
-  cycleDecidedSchema,
-  planDispatchedSchema,
-  plannerConfiguredSchema,
-  planProposedSchema,
-  planWithdrawnSchema,
-} from './plans.ts';
-import { serviceReportedSchema } from './services.ts';
-import { snapshotTakenSchema } from './snapshot.ts';
-import {
-  migrationAbortRefusedSchema,
-  migrationAbortRequestedSchema,
-  migrationCompletedSchema,
-  migrationConfirmRequestedSchema,
-  migrationFailedSchema,
-  migrationObservedSchema,
-  migrationRequestedSchema,
-  migrationRevertRequestedSchema,
-  migrationSkippedSchema,
-  migrationStartedSchema,
-  migrationSuspectedSchema,
-  migrationVerifiedSchema,
-  migrationVerifyingSchema,
-} from './tasks.ts';
 import { eventTimeMs } from './time.ts';
 import { type ReadValue, validator } from './validator.ts';
 
-/** The folded state of one aggregate at a log sequence. The state's own form is of libs/projections. */
-const stateCheckpointedSchema = message(
-  'state.checkpointed',
-  1,
-  z.object({
-    sequence: z.int().min(0),
-    foldVersion: z.int().min(1),
-    /** `sha256:<hex>` of the canonical JSON of `state`. */
-    digest: z.string(),
-    /** Null when it is kept in the object store, then `body` says where. */
-    state: z.json().nullable(),
-    body: objectRefSchema.nullable(),
-    /** Installation id in force at `sequence`; null: the log named none yet. Absent: written by Kronos 0.1. */
-    installationId: z.string().nullable().optional(),
-  }),
-);
-export type StateCheckpointed = z.infer<typeof stateCheckpointedSchema>;
-
-/** The ledger's last position on a log, on `_all_`. Services compare it with the log that they find. */
-const logSeenSchema = message(
-  'log.seen',
-  1,
-  logMarkSchema.extend({
-    /** `log`: it folds this log. `archive`: its archive reaches so far. */
-    where: z.enum(['log', 'archive']),
-    /** The server's stamp of the event at `sequence`. */
-    storedAt: isoTimeSchema,
-  }),
-);
-export type LogSeen = z.infer<typeof logSeenSchema>;
-
-/** The content of one notification of Nova. `after`: sequence of the host's message that it was added to. */
-const noticeSchema = z.object({
-  /** Null: it names none, but the nova-compute of the host sent it. */
-  server: z.string().nullable(),
-  deleted: z.boolean(),
-  /** The nova-compute of this host sent it. */
-  own: z.boolean(),
-  event: z.string(),
-  after: z.int().min(0),
-});
-
-/** One host: its full list of servers, and recent notifications. */
-const inventoryReportedSchema = message(
-  'inventory.reported',
-  1,
-  z.object({
-    host: z.string(),
-    /** Null: no scorer has read the list of this host yet. */
-    instances: z.array(z.string()).nullable(),
-    /** Oldest first; older ones are repeated for readers that missed messages, as only the newest message of a host is kept. */
-    notices: z.array(noticeSchema),
-    /** A reader whose last message of this host has a lower sequence may have missed notices. */
-    completeFrom: z.int().min(0),
-    /** Sequence of the host's message before this one; 0: there was none. */
-    after: z.int().min(0),
-    observedAt: isoTimeSchema,
-    /** Nova's event type, or `read`: the list was read from Nova and differed. */
-    cause: z.string(),
-  }),
-);
-export type InventoryReported = z.infer<typeof inventoryReportedSchema>;
-
-export const planEventSchemas = [
-  cycleDecidedSchema,
-  planProposedSchema,
-  planDispatchedSchema,
-  planWithdrawnSchema,
-  plannerConfiguredSchema,
-] as const;
-export const resultSchemas = [
-  migrationStartedSchema,
-  migrationObservedSchema,
-  migrationCompletedSchema,
-  migrationFailedSchema,
-  migrationSkippedSchema,
-  migrationSuspectedSchema,
-  migrationAbortRequestedSchema,
-  migrationAbortRefusedSchema,
-  migrationVerifyingSchema,
-  migrationVerifiedSchema,
-  migrationConfirmRequestedSchema,
-  migrationRevertRequestedSchema,
-  ...hostSchemas,
-] as const;
+type Definitions = typeof definitions;
+type Schemas<L extends readonly { readonly schema: unknown }[]> = { readonly [I in keyof L]: L[I]['schema'] };
 
 /** Every message type, grouped by its subject family. */
-export const messagesByFamily = {
-  snapshots: [snapshotTakenSchema],
-  plans: planEventSchemas,
-  migrations: [migrationRequestedSchema],
-  results: resultSchemas,
-  controls: controlSchemas,
-  custody: custodySchemas,
-  ledger: [stateCheckpointedSchema, logSeenSchema],
-  inventory: [inventoryReportedSchema],
-  services: [serviceReportedSchema],
-  alarms: [alarmRaisedSchema, alarmResolvedSchema],
-} as const satisfies Record<Family, readonly z.ZodType[]>;
+export const messagesByFamily = Object.fromEntries(
+  Object.entries(definitions).map(([family, list]) => [family, list.map(({ schema }) => schema)]),
+) as unknown as { readonly [F in Family]: Schemas<Definitions[F]> };
 
-export const logEventSchema = z.discriminatedUnion('type', [
-  ...planEventSchemas,
-  ...resultSchemas,
-  ...controlSchemas,
-  ...custodySchemas,
-]);
+const { plans, results, controls, custody } = messagesByFamily;
+/** The schemas of the events on the log. */
+export const logEventSchemas = [...plans, ...results, ...controls, ...custody] as const;
+
+export const logEventSchema = z.discriminatedUnion('type', logEventSchemas);
 /** The messages on KRONOS_LOG. */
 export type LogEvent = z.infer<typeof logEventSchema>;
 export type LogEventType = LogEvent['type'];
 export type LogEventOf<T extends LogEventType> = Extract<LogEvent, { type: T }>;
+/** A change of the service of a host by an executor. */
+export type HostEvent = Extract<LogEventOf<Extract<LogEventType, `host.${string}`>>, { data: { drainId: string } }>;
+/** A command of a person. */
+export type Control = Extract<LogEvent, { data: { commandId: string; comment: string | null } }>;
+export type ControlType = Control['type'];
 
 export type Message = { [F in Family]: z.infer<(typeof messagesByFamily)[F][number]> }[Family];
 export type MessageOf<F extends Family> = z.infer<(typeof messagesByFamily)[F][number]>;

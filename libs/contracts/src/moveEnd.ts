@@ -1,4 +1,4 @@
-import type { MigrationCompleted, MigrationFailed } from './tasks.ts';
+import type { Reason } from './envelope.ts';
 
 /** Code of the reason of a move whose server is in ERROR afterwards. */
 export const SERVER_IN_ERROR = 'server-in-error';
@@ -13,7 +13,9 @@ export const GUEST_OFF = 'guest-off';
 export type MoveEnd = 'plain' | 'warned' | 'damaged';
 
 export function moveEnd(
-  event: Pick<MigrationCompleted, 'type' | 'data'> | Pick<MigrationFailed, 'type' | 'data'>,
+  event:
+    | { readonly type: 'migration.completed'; readonly data: { readonly warnings: readonly Reason[] } }
+    | { readonly type: 'migration.failed'; readonly data: { readonly reason: Reason } },
 ): MoveEnd {
   const reasons = event.type === 'migration.completed' ? event.data.warnings : [event.data.reason];
   // Events of versions up to 0.1 say `server-not-up` of a server in ERROR, too.

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Reason } from './envelope.ts';
+import type { MigrationCompleted } from './messages/migrationCompleted.ts';
+import type { MigrationFailed } from './messages/migrationFailed.ts';
 import { moveEnd } from './moveEnd.ts';
 import { sentence } from './sentence.ts';
-import type { MigrationCompleted, MigrationFailed } from './tasks.ts';
 
 const attempt = { taskId: 'p-s1', planId: 'p', serverId: 'vm1', attempt: 1, from: 'h1', destination: 'h2' };
 const head = {

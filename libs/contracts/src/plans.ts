@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { engineOptionsSchema } from './engine.ts';
-import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
-import { MAX_PROPOSAL_SECONDS, MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
+import { isoTimeSchema, reasonSchema } from './envelope.ts';
+import { MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
 import { capacityPlanId } from './names.ts';
 import { groupPolicySchema } from './snapshot.ts';
 import { count, some } from './words.ts';
@@ -72,7 +71,7 @@ export const stepSchema = z.object({
 export type Step = z.infer<typeof stepSchema>;
 
 /** What a host has, by policy name; only policies with a whole answer. */
-const hostLoadSchema = z.object({
+export const hostLoadSchema = z.object({
   host: z.string(),
   values: z.record(z.string(), z.number()),
   /** The sum of the values of its VMs: what of the host changes by itself. */
@@ -276,49 +275,6 @@ export const decisionSchema = z.object({
 });
 export type Decision = z.infer<typeof decisionSchema>;
 
-/** Exactly one per decided snapshot, on `kronos.plans.<agg>`. */
-export const cycleDecidedSchema = message(
-  'cycle.decided',
-  1,
-  decisionSchema.extend({
-    snapshotId: z.string(),
-    snapshotTime: isoTimeSchema,
-    cycle: z.int(),
-    /** The log was folded up to this sequence; what comes after is no part of the decision. */
-    basis: z.int().min(0),
-    /** The plan is released with this event, waits for approval, or is a dry run's and never released. */
-    release: z.enum(['released', 'proposed', 'dryRun', 'none']),
-    plannerVersion: z.string(),
-    digests: z.object({
-      snapshot: z.string(),
-      policies: z.string(),
-      state: z.string(),
-      options: z.string(),
-      decision: z.string(),
-    }),
-    /**
-     * Servers with a failed move that are in no host's list any more, or are there again. A failure is forgotten when its
-     * server has been absent for 7 days.
-     */
-    absence: z.object({ gone: z.array(z.string()), back: z.array(z.string()) }).optional(),
-    /**
-     * Refusals of Nova that this decision saw first: the shape of the server, and the destination as it was (`shapeOf` and `markOf` of
-     * libs/facts). A refusal counts while the destination is the same.
-     */
-    novaRefusals: z
-      .array(z.object({ serverId: z.string(), host: z.string(), shape: z.string(), mark: z.string() }))
-      .optional(),
-    /**
-     * Values of hosts by policy, in the snapshot: of the hosts that the plan moves VMs between, and of those whose moves wait, or ended and
-     * were not compared yet; none while a VM leaves or enters it. What was predicted is compared with them.
-     */
-    loads: z.array(hostLoadSchema).optional(),
-    /** The reference to the explanation when it is too large for the event. */
-    details: objectRefSchema.nullable(),
-  }),
-);
-export type CycleDecided = z.infer<typeof cycleDecidedSchema>;
-
 /** A server that was asked for and cannot move. */
 const refusedSchema = stuckSchema.omit({ phase: true });
 
@@ -354,64 +310,11 @@ export const proposalDecisionSchema = z.object({
 });
 export type ProposalDecision = z.infer<typeof proposalDecisionSchema>;
 
-/** Exactly one per request, on `kronos.plans.<agg>` of the aggregate whose servers move. */
-export const planProposedSchema = message(
-  'plan.proposed',
-  1,
-  proposalDecisionSchema.extend({
-    /** `cellsPlanId` or `capacityPlanId` of the aggregate and the command. */
-    planId: z.string(),
-    commandId: z.string(),
-    /** The aggregate that the servers go to: the same one where room is made. */
-    to: z.string(),
-    /** The plan waits for approval, is a dry run's and never released, or there is none that may start. */
-    release: z.enum(['proposed', 'dryRun', 'none']),
-    approvalTtlSeconds: z.number().min(1).max(MAX_PROPOSAL_SECONDS),
-    planTtlSeconds: z.number().min(1).max(MAX_PROPOSAL_SECONDS),
-    snapshotId: z.string(),
-    snapshotTime: isoTimeSchema,
-    /** The log was folded up to this sequence; what comes after is no part of the decision. */
-    basis: z.int().min(0),
-    plannerVersion: z.string(),
-    digests: z.object({ snapshot: z.string(), state: z.string(), options: z.string(), decision: z.string() }),
-    /** The reference to the whole decision when it is too large for the event: then the event holds no reasons and no refused servers. */
-    details: objectRefSchema.nullable(),
-  }),
-);
-export type PlanProposed = z.infer<typeof planProposedSchema>;
+type Proposal = {
+  readonly aggregate: string;
+  readonly data: { readonly planId: string; readonly commandId: string } & Pick<ProposalDecision, 'capacity'>;
+};
 
 /** Whether the plan, or the answer that there is none, makes room for new VMs in its aggregate. Else it moves VMs between cells. */
-export const makesRoom = ({
-  aggregate,
-  data: { planId, commandId, capacity },
-}: Pick<PlanProposed, 'aggregate' | 'data'>): boolean =>
+export const makesRoom = ({ aggregate, data: { planId, commandId, capacity } }: Proposal): boolean =>
   capacity !== undefined || planId === capacityPlanId(aggregate, commandId);
-
-/** All tasks of a released plan are on the work queue. */
-export const planDispatchedSchema = message('plan.dispatched', 1, z.object({ planId: z.string(), tasks: z.int() }));
-export type PlanDispatched = z.infer<typeof planDispatchedSchema>;
-
-/** A plan that waits for approval lost its reason, by the snapshot: it is over, and no cooldown follows. */
-export const planWithdrawnSchema = message(
-  'plan.withdrawn',
-  1,
-  z.object({ planId: z.string(), snapshotId: z.string(), reason: reasonSchema }),
-);
-export type PlanWithdrawn = z.infer<typeof planWithdrawnSchema>;
-
-/** The options that the decisions after this event use. */
-export const plannerConfiguredSchema = message(
-  'planner.configured',
-  1,
-  z.object({
-    plannerVersion: z.string(),
-    optionsDigest: z.string(),
-    options: engineOptionsSchema,
-    /**
-     * The log's last sequence when the planner that writes this started: of planners with different options, the one that
-     * started last wins. Planners before 0.2 do not state it.
-     */
-    startedAfter: z.int().nonnegative().optional(),
-  }),
-);
-export type PlannerConfigured = z.infer<typeof plannerConfiguredSchema>;

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { recorded } from '../testing/index.ts';
 import { logEventTypes } from './authority.ts';
 import type { Message } from './messages.ts';
-import { clause, sentence } from './sentence.ts';
+import { clause } from './phrases.ts';
+import { sentence } from './sentence.ts';
 
 it.each([
   ['The VM is locked.', 'the VM is locked'],

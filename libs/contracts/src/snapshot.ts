@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isoTimeSchema, logMarkSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { isoTimeSchema, reasonSchema } from './envelope.ts';
 import { MAX_FORECAST_POINTS } from './limits.ts';
 import { policySchema, vmLabelTypeSchema } from './policy.ts';
 
@@ -197,11 +197,11 @@ const answerCauses = [
   /** Prometheus warns that the answer may be incomplete. */
   'warning',
 ] as const;
-const answerCauseSchema = z.enum(answerCauses);
+export const answerCauseSchema = z.enum(answerCauses);
 export type AnswerCause = z.infer<typeof answerCauseSchema>;
 
 /** VMs of the aggregate whose series give no value, and why. */
-const unusedVmsSchema = z.object({
+export const unusedVmsSchema = z.object({
   /** VMs whose value is outside [0,1], with the extremes of these values. */
   outside: z.int().min(0),
   lowest: z.number().optional(),
@@ -276,7 +276,7 @@ export type Forecast = z.infer<typeof forecastSchema>;
 
 /** One policy's scores, for people; decisions compute their own from the readings. */
 /** The weights of a policy's VMs do not add up to the values of their hosts. */
-const profileSumSchema = z.object({
+export const profileSumSchema = z.object({
   policy: z.string(),
   /** Sum of the weights over sum of the values, of the hosts of which every running VM has a weight. */
   ratio: z.number(),
@@ -290,7 +290,7 @@ const profileSumSchema = z.object({
 });
 export type ProfileSum = z.infer<typeof profileSumSchema>;
 
-const policyScoresSchema = z.object({
+export const policyScoresSchema = z.object({
   policy: z.string(),
   participates: z.boolean(),
   /** Why the policy is not used; null when it is. */
@@ -475,56 +475,3 @@ export type Snapshot = z.infer<typeof snapshotSchema>;
 
 /** Hosts that a summary names; the snapshot has all of them. */
 export const NAMED_HOSTS = 20;
-
-/** The message on `kronos.snapshots.<agg>`: a readable summary and where the snapshot is. */
-export const snapshotTakenSchema = message(
-  'snapshot.taken',
-  1,
-  z.object({
-    snapshotId: z.string(),
-    purpose: snapshotSchema.shape.purpose,
-    cycle: z.int(),
-    intervalSeconds: z.number(),
-    observedFrom: isoTimeSchema,
-    hosts: z.int(),
-    servers: z.int(),
-    combined: z.number().nullable(),
-    policies: z.array(
-      policyScoresSchema
-        .pick({ policy: true, participates: true, imbalance: true, threshold: true, detected: true })
-        .extend({
-          /** Why the policy is not used; null when it is. */
-          reason: reasonSchema.nullable().optional(),
-          /** Hosts and VMs of the aggregate for which its queries gave a value. Absent: not known. */
-          matchedHosts: z.int().min(0).optional(),
-          matchedServers: z.int().min(0).optional(),
-          /** Why the answer about hosts is not used as it is. Absent: it is, or not known. */
-          hostCause: answerCauseSchema.optional(),
-          sizes: policyScoresSchema.shape.sizes,
-          profileSum: profileSumSchema.optional(),
-          /** The answer about VMs, where some have no value for a known reason. Absent: none, or not known. */
-          vms: z
-            .object({ cause: answerCauseSchema.optional(), text: z.string(), unused: unusedVmsSchema.optional() })
-            .optional(),
-        }),
-    ),
-    /** Hosts that can be no destination, by the state of their nova-compute service. Absent: not known. */
-    outOfService: z
-      .array(
-        z.object({
-          state: z.enum(['down', 'forcedDown', 'disabled', 'unknown']),
-          count: z.int().min(1),
-          /** The first of them, at most {@link NAMED_HOSTS}. */
-          hosts: z.array(z.string()),
-        }),
-      )
-      .optional(),
-    problems: z.array(reasonSchema),
-    /** Rows of Nova's migrations that nobody works on any more, in a sentence. Absent: there are none. */
-    abandoned: reasonSchema.optional(),
-    body: objectRefSchema,
-    /** The log when it was taken. Absent: written by Kronos 0.1. */
-    log: logMarkSchema.optional(),
-  }),
-);
-export type SnapshotTaken = z.infer<typeof snapshotTakenSchema>;

@@ -1,6 +1,7 @@
+import type { SnapshotTaken } from './messages/snapshotTaken.ts';
 import type { Policy } from './policy.ts';
 import { hostQueryOf, hostReadingOf, vmQueryOf, vmReadingOf } from './queries.ts';
-import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken, type VmReading } from './snapshot.ts';
+import { type HostObservation, NAMED_HOSTS, type Snapshot, type VmReading } from './snapshot.ts';
 
 type Summary = Omit<SnapshotTaken['data'], 'body'>;
 type OutOfService = NonNullable<Summary['outOfService']>[number];

@@ -3,6 +3,7 @@ import type { LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
 import { firstTime } from './controls.ts';
 import { append, type Draft, type Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { forgetRefusalsOf } from './refusals.ts';
 import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
 
@@ -33,7 +34,7 @@ export function hostFailed(draft: Draft, f: Facts, host: string, atMs: number): 
 }
 
 /** A person repaired a host: its breaker closes, and what Nova refused there may be tried again. It reaches the host wherever failures of it are known. */
-export function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
+function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { host } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
@@ -46,3 +47,7 @@ export function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): 
 export function forgetHostFailures(draft: Draft, f: Facts, snapshotMs: number): void {
   f.hostFailures = draft.drop(f.hostFailures, (times) => Math.max(...times) < snapshotMs - FORGET_HOST_FAILURE_MS);
 }
+
+export const breakerEffects = {
+  'host.released': hostReleased,
+} satisfies Partial<Effects>;

@@ -3,6 +3,7 @@ import type { LogEventOf } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { asked } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { inFlight } from './inFlight.ts';
 import { refuse } from './plans.ts';
 import type { AggregateState, CellSlot, PlanFacts, TaskFacts } from './state.ts';
@@ -35,7 +36,7 @@ type Moved = LogEventOf<
 >;
 
 /** Folds the progress of a move. Each fact counts the first time. */
-export function cellMoved(draft: Draft, event: Moved, atMs: number): void {
+function cellMoved(draft: Draft, event: Moved, atMs: number): void {
   const { taskId: id, attempt } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(id);
   const cell = task?.slot?.cell;
@@ -77,7 +78,7 @@ export function lateResizes(
 }
 
 /** A person wants a started move confirmed or reverted. The first command counts. */
-export function settleAsked(
+function settleAsked(
   draft: Draft,
   event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>,
   atMs: number,
@@ -89,3 +90,12 @@ export function settleAsked(
     putTask(draft, draft.facts(aggregate), { ...task, settleAsked: { ...asked(draft, event, atMs), act } });
   }
 }
+
+export const cellEffects = {
+  'migration.verifying': cellMoved,
+  'migration.verified': cellMoved,
+  'migration.confirmRequested': cellMoved,
+  'migration.revertRequested': cellMoved,
+  'migration.confirmAsked': settleAsked,
+  'migration.revertAsked': settleAsked,
+} satisfies Partial<Effects>;

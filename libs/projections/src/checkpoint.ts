@@ -1,11 +1,4 @@
-import {
-  canonicalJson,
-  controlSchemas,
-  custodySchemas,
-  planEventSchemas,
-  resultSchemas,
-  type StoredEvent,
-} from '@kronos/contracts';
+import { canonicalJson, logEventSchemas, type StoredEvent } from '@kronos/contracts';
 import {
   type AggregateFacts,
   type AllFacts,
@@ -19,7 +12,7 @@ import {
 export const FOLD_VERSION = 4;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
-const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas, ...custodySchemas]
+const readableEvents: readonly string[] = logEventSchemas
   .map((schema) => `${schema.shape.type.value}/${schema.shape.version.value}`)
   .sort();
 

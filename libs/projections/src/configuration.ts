@@ -2,6 +2,7 @@
 import { defaultEngineOptions, type EngineOptions, type LogEventOf } from '@kronos/contracts';
 import { firstTime } from './controls.ts';
 import type { Draft } from './draft.ts';
+import type { Effects } from './effects.ts';
 import type { AggregateState } from './state.ts';
 
 /** The options that the aggregate's planner wrote last; the defaults before its first decision. */
@@ -63,10 +64,14 @@ function differing(a: EngineOptions, b: EngineOptions): (keyof EngineOptions)[] 
 }
 
 /** A planner wrote its options. */
-export function configured(draft: Draft, event: LogEventOf<'planner.configured'>, atMs: number): void {
+function configured(draft: Draft, event: LogEventOf<'planner.configured'>, atMs: number): void {
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { plannerVersion, optionsDigest, options, startedAfter } = event.data;
   const writer = startedAfter === undefined ? {} : { writer: { instance: event.by.instance, startedAfter } };
   f.configured = { sequence: draft.sequence, atMs, plannerVersion, optionsDigest, options, ...writer };
 }
+
+export const configurationEffects = {
+  'planner.configured': configured,
+} satisfies Partial<Effects>;

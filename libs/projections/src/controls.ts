@@ -1,6 +1,7 @@
 /** Commands of people about an aggregate or all of them: pauses, and which commands were seen. */
 import type { Control, LogEventOf } from '@kronos/contracts';
 import type { Controls, Draft } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { type Asked, RECENT_COMMANDS } from './state.ts';
 
 /** The part of a command that the fold keeps. */
@@ -16,9 +17,14 @@ export function firstTime(draft: Draft, controls: Controls, id: string): boolean
   return true;
 }
 
-export function paused(draft: Draft, event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>, atMs: number): void {
+function paused(draft: Draft, event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>, atMs: number): void {
   const c = draft.controls(event.aggregate);
   if (!firstTime(draft, c, event.id)) return;
   if (event.type === 'aggregate.resumed') c.paused = null;
   else if (c.paused === null) c.paused = asked(draft, event, atMs);
 }
+
+export const controlEffects = {
+  'aggregate.paused': paused,
+  'aggregate.resumed': paused,
+} satisfies Partial<Effects>;

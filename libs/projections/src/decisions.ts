@@ -8,13 +8,14 @@ import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
+import type { Effects } from './effects.ts';
 import { forgetOwnMoves } from './ownMoves.ts';
 import { close, newPlan, putPlan, refuse, release, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
 
-export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
+function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
   const { aggregate, data: d } = event;
   const snapshotMs = snapshotTimeMs(d.snapshotTime, storedAtMs);
   const before = draft.of(aggregate)?.decided ?? null;
@@ -162,3 +163,7 @@ function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): vo
 const DECIDED_KEPT = 32;
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);
+
+export const decisionEffects = {
+  'cycle.decided': decided,
+} satisfies Partial<Effects>;

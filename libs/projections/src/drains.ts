@@ -3,6 +3,7 @@ import type { HostEvent, LogEventOf } from '@kronos/contracts';
 import type { DrainRuleFacts } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import { append, type Draft, type Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import {
   type AggregateState,
   DEPARTURES_KEPT,
@@ -13,11 +14,7 @@ import {
 } from './state.ts';
 
 /** A command of a person about a drain. One that changes nothing is without effect. */
-export function drainAsked(
-  draft: Draft,
-  event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>,
-  atMs: number,
-): void {
+function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>, atMs: number): void {
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { host } = event.data;
@@ -43,7 +40,7 @@ export function drainAsked(
 }
 
 /** Folds an act of an executor for a drain. Only events about the drain in force count. */
-export function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
+function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
   const { drainId, host } = event.data;
   const drain = draft.of(event.aggregate)?.drains.get(host);
   if (drain === undefined || drain.asked.commandId !== drainId) return;
@@ -162,3 +159,14 @@ export const drainRuleFacts = ({ undrainAsked, disabled, claim, failure }: Drain
   claim,
   failure,
 });
+
+export const drainEffects = {
+  'host.drainAsked': drainAsked,
+  'host.undrainAsked': drainAsked,
+  'host.claimed': hostEvent,
+  'host.disabled': hostEvent,
+  'host.drained': hostEvent,
+  'host.enabled': hostEvent,
+  'host.leftDisabled': hostEvent,
+  'host.actFailed': hostEvent,
+} satisfies Partial<Effects>;

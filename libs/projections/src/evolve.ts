@@ -1,18 +1,19 @@
-import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
-import { hostReleased } from './breaker.ts';
-import { cellMoved, settleAsked } from './cells.ts';
-import { configured } from './configuration.ts';
-import { paused } from './controls.ts';
-import { decided } from './decisions.ts';
+import { ALL, addressAll, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
+import { breakerEffects } from './breaker.ts';
+import { cellEffects } from './cells.ts';
+import { configurationEffects } from './configuration.ts';
+import { controlEffects } from './controls.ts';
+import { decisionEffects } from './decisions.ts';
 import { Draft } from './draft.ts';
-import { drainAsked, hostEvent } from './drains.ts';
-import { approved, dispatched, rejected, withdrawn } from './plans.ts';
-import { proposed } from './proposals.ts';
-import { quarantineAsked, quarantineReleased } from './quarantine.ts';
-import { ended } from './results.ts';
+import { drainEffects } from './drains.ts';
+import type { Effects } from './effects.ts';
+import { planEffects } from './plans.ts';
+import { proposalEffects } from './proposals.ts';
+import { quarantineEffects } from './quarantine.ts';
+import { resultEffects } from './results.ts';
 import { initialLogState, type LogState } from './state.ts';
-import { abortRefused, endAsked, observed, started, suspected } from './tasks.ts';
-import { skipped, unreadable } from './unreadable.ts';
+import { taskEffects } from './tasks.ts';
+import { skipEffects, unreadable } from './unreadable.ts';
 import { upcast } from './upcast.ts';
 
 /**
@@ -59,7 +60,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       if (event.type === 'unreadable') {
         const { aggregate, claimedType, claimedVersion, problem, remedy } = event;
         unreadable(draft, { aggregate, claimedType, claimedVersion, problem, remedy });
-      } else if (event.aggregate === ALL && !ADDRESSES_ALL.has(event.type))
+      } else if (event.aggregate === ALL && !addressAll.has(event.type))
         cannotFold(draft, event, `${event.type} belongs to one aggregate and was addressed to all`);
       else foldSafely(draft, event, stamp);
       return folder;
@@ -91,121 +92,33 @@ function stampOf(draft: Draft, { storedAt, originallyStoredAt }: StoredEvent): n
   return storedAt;
 }
 
-/** Each event goes to the concern whose facts it states. The compiler asks for a case of every type. */
-function one(draft: Draft, event: LogEvent, storedAt: number): void {
-  const at = eventTimeMs(event.time, storedAt);
-  switch (event.type) {
-    case 'cycle.decided':
-      decided(draft, event, at, storedAt);
-      break;
-    case 'plan.dispatched':
-      dispatched(draft, event, at);
-      break;
-    case 'plan.withdrawn':
-      withdrawn(draft, event, at);
-      break;
-    case 'planner.configured':
-      configured(draft, event, at);
-      break;
-    case 'migration.started':
-      started(draft, event, at);
-      break;
-    case 'migration.observed':
-      observed(draft, event);
-      break;
-    case 'migration.abortRefused':
-      abortRefused(draft, event, at);
-      break;
-    case 'migration.verifying':
-    case 'migration.verified':
-    case 'migration.confirmRequested':
-    case 'migration.revertRequested':
-      cellMoved(draft, event, at);
-      break;
-    case 'plan.proposed':
-      proposed(draft, event, at);
-      break;
-    case 'migration.confirmAsked':
-    case 'migration.revertAsked':
-      settleAsked(draft, event, at);
-      break;
-    case 'migration.completed':
-    case 'migration.failed':
-    case 'migration.skipped':
-      ended(draft, event, at);
-      break;
-    case 'plan.approved':
-      approved(draft, event, at);
-      break;
-    case 'plan.rejected':
-      rejected(draft, event, at);
-      break;
-    case 'instance.quarantined':
-      quarantineAsked(draft, event, at);
-      break;
-    case 'instance.unquarantined':
-      quarantineReleased(draft, event);
-      break;
-    case 'host.released':
-      hostReleased(draft, event);
-      break;
-    case 'migration.cancelled':
-    case 'migration.aborted':
-    case 'migration.closed':
-      endAsked(draft, event, at);
-      break;
-    case 'aggregate.paused':
-    case 'aggregate.resumed':
-      paused(draft, event, at);
-      break;
-    case 'host.drainAsked':
-    case 'host.undrainAsked':
-      drainAsked(draft, event, at);
-      break;
-    case 'host.claimed':
-    case 'host.disabled':
-    case 'host.drained':
-    case 'host.enabled':
-    case 'host.leftDisabled':
-    case 'host.actFailed':
-      hostEvent(draft, event, at);
-      break;
-    case 'event.skipped':
-      skipped(draft, event, at);
-      break;
-    case 'migration.suspected':
-      suspected(draft, event, at);
-      break;
-    case 'migration.abortRequested':
-      // A note of an executor for its successors; it does not change the task.
-      break;
-    case 'evaluation.requested':
-    case 'cells.moveAsked':
-    case 'capacity.asked':
-      // Asks the scorer for a snapshot; nothing of it is remembered.
-      break;
-    case 'installation.created':
-      // Says which log this is. Readers ask the log itself for it, before they fold anything.
-      break;
-    default:
-      event satisfies never;
-  }
-}
+const none = (): void => undefined;
 
-const ADDRESSES_ALL: ReadonlySet<string> = new Set([
-  'aggregate.paused',
-  'aggregate.resumed',
-  'plan.approved',
-  'plan.rejected',
-  'instance.quarantined',
-  'instance.unquarantined',
-  'migration.cancelled',
-  'migration.aborted',
-  'migration.closed',
-  'migration.confirmAsked',
-  'migration.revertAsked',
-  'host.released',
-  'evaluation.requested',
-  'event.skipped',
-  'installation.created',
-]);
+/** The effect of each event, by the concern whose facts it states. */
+const effects: Effects = {
+  ...decisionEffects,
+  ...planEffects,
+  ...configurationEffects,
+  ...taskEffects,
+  ...cellEffects,
+  ...proposalEffects,
+  ...resultEffects,
+  ...quarantineEffects,
+  ...breakerEffects,
+  ...controlEffects,
+  ...drainEffects,
+  ...skipEffects,
+  // A note of an executor for its successors; it does not change the task.
+  'migration.abortRequested': none,
+  // These ask the scorer for a snapshot; nothing of them is remembered.
+  'evaluation.requested': none,
+  'cells.moveAsked': none,
+  'capacity.asked': none,
+  // It says which log this is. Readers ask the log itself for it, before they fold anything.
+  'installation.created': none,
+};
+
+function one(draft: Draft, event: LogEvent, storedAt: number): void {
+  const effect = effects[event.type] as (draft: Draft, event: LogEvent, atMs: number, storedAtMs: number) => void;
+  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);
+}

@@ -4,6 +4,7 @@ import { approvalOf } from './approvals.ts';
 import { asked } from './controls.ts';
 import { releaseBegan } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import {
   type FinishedPlan,
   type PlanFacts,
@@ -109,7 +110,7 @@ function closeIfDone(draft: Draft, f: Facts, plan: PlanFacts, atMs: number): voi
   if (done && plan.dispatched !== null) close(draft, f, plan, 'done', atMs);
 }
 
-export function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, atMs: number): void {
+function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, atMs: number): void {
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'released' || plan.dispatched !== null) return;
   const f = draft.facts(event.aggregate);
@@ -119,13 +120,13 @@ export function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, a
 }
 
 /** The reason of a plan that waits is gone. No cooldown follows: nobody refused it. */
-export function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>, atMs: number): void {
+function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>, atMs: number): void {
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'proposed') return;
   close(draft, draft.facts(event.aggregate), plan, 'withdrawn', atMs);
 }
 
-export function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number): void {
+function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number): void {
   const { planId, steps: wanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
     const plan = draft.of(aggregate)?.plans.get(planId);
@@ -140,7 +141,7 @@ export function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs:
   }
 }
 
-export function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>, atMs: number): void {
+function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>, atMs: number): void {
   const { planId, steps: unwanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
     const plan = draft.of(aggregate)?.plans.get(planId);
@@ -212,3 +213,10 @@ export const withoutWhy = (s: Required<Omit<StepFacts, MayLack>> & Pick<StepFact
   ...(s.alternateWeights === undefined ? {} : { alternateWeights: s.alternateWeights }),
   ...(s.cell === undefined ? {} : { cell: s.cell }),
 });
+
+export const planEffects = {
+  'plan.dispatched': dispatched,
+  'plan.withdrawn': withdrawn,
+  'plan.approved': approved,
+  'plan.rejected': rejected,
+} satisfies Partial<Effects>;

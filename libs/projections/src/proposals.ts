@@ -4,13 +4,14 @@ import { waitingPlan } from './approvals.ts';
 import { expireCellPlans, proposedCellPlans } from './cells.ts';
 import { firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
 import { type LogState, MAX_CELL_PLANS } from './state.ts';
 
 type Proposed = LogEventOf<'plan.proposed'>;
 
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
-export function proposed(draft: Draft, event: Proposed, atMs: number): void {
+function proposed(draft: Draft, event: Proposed, atMs: number): void {
   const f = draft.facts(event.aggregate);
   const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
   if (!firstTime(draft, f, messageId.proposed(planId))) return;
@@ -72,3 +73,7 @@ function kindOf({ aggregate, data }: Proposed): 'cells' | 'capacity' | null {
     ? 'capacity'
     : null;
 }
+
+export const proposalEffects = {
+  'plan.proposed': proposed,
+} satisfies Partial<Effects>;

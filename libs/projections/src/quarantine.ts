@@ -3,6 +3,7 @@ import type { EngineOptions, LogEventOf } from '@kronos/contracts';
 import { type QuarantineFacts, quarantine, quarantines, type Quarantine as RuledQuarantine } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskFacts } from './state.ts';
 
 type Causes = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
@@ -102,7 +103,7 @@ export function absenceNoted(
   for (const serverId of back) set(serverId, null);
 }
 
-export function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>, atMs: number): void {
+function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>, atMs: number): void {
   const c = draft.controls(event.aggregate);
   if (!firstTime(draft, c, event.id)) return;
   const { serverId, seconds } = event.data;
@@ -110,7 +111,7 @@ export function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quaran
 }
 
 /** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */
-export function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquarantined'>): void {
+function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquarantined'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { serverId } = event.data;
   if (draft.all.operatorQuarantines.has(serverId)) {
@@ -144,3 +145,8 @@ export function forgetQuarantines(draft: Draft, f: Facts, snapshotMs: number, lo
     c.operatorQuarantines = draft.drop(c.operatorQuarantines, ended);
   }
 }
+
+export const quarantineEffects = {
+  'instance.quarantined': quarantineAsked,
+  'instance.unquarantined': quarantineReleased,
+} satisfies Partial<Effects>;

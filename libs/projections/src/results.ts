@@ -5,6 +5,7 @@ import { moveCounted } from './calibration.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
 import { departed } from './drains.ts';
+import type { Effects } from './effects.ts';
 import { ownGivenUp, ownMoved } from './ownMoves.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
@@ -15,7 +16,7 @@ import { putTask } from './tasks.ts';
 
 type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
 
-export function ended(draft: Draft, event: Result, atMs: number): void {
+function ended(draft: Draft, event: Result, atMs: number): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
@@ -76,3 +77,9 @@ function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migr
     atMs,
   );
 }
+
+export const resultEffects = {
+  'migration.completed': ended,
+  'migration.failed': ended,
+  'migration.skipped': ended,
+} satisfies Partial<Effects>;

@@ -2,6 +2,7 @@
 import type { LogEventOf } from '@kronos/contracts';
 import { asked } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
+import type { Effects } from './effects.ts';
 import type { PlanFacts, Slot, StepFacts, TaskFacts } from './state.ts';
 
 /** Makes tasks of the steps of a plan that is released. From here on they count: slots, cooldowns, moves in flight. */
@@ -36,7 +37,7 @@ export function putTask(draft: Draft, f: Facts, task: TaskFacts): void {
 
 const NOT_ARRIVED = { migrationUuid: null, verifying: null, verified: null, settle: null } as const;
 
-export function started(draft: Draft, event: LogEventOf<'migration.started'>, atMs: number): void {
+function started(draft: Draft, event: LogEventOf<'migration.started'>, atMs: number): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.end !== null) return;
@@ -63,7 +64,7 @@ export function started(draft: Draft, event: LogEventOf<'migration.started'>, at
   putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
 }
 
-export function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
+function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
@@ -77,7 +78,7 @@ export function observed(draft: Draft, event: LogEventOf<'migration.observed'>):
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId, ...cell } });
 }
 
-export function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>, atMs: number): void {
+function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>, atMs: number): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
@@ -86,7 +87,7 @@ export function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRef
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
 }
 
-export function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>, atMs: number): void {
+function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>, atMs: number): void {
   const { taskId, attempt, tries } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== attempt) return;
@@ -102,7 +103,7 @@ const ASKED = {
 } as const;
 
 /** A person asked to end a task. The first command of each kind counts. */
-export function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>, atMs: number): void {
+function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>, atMs: number): void {
   for (const aggregate of draft.addressed(event.aggregate)) {
     const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
     if (task === undefined || task.end !== null) continue;
@@ -111,3 +112,13 @@ export function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>, at
     putTask(draft, draft.facts(aggregate), { ...task, [field]: asked(draft, event, atMs) });
   }
 }
+
+export const taskEffects = {
+  'migration.started': started,
+  'migration.observed': observed,
+  'migration.abortRefused': abortRefused,
+  'migration.suspected': suspected,
+  'migration.cancelled': endAsked,
+  'migration.aborted': endAsked,
+  'migration.closed': endAsked,
+} satisfies Partial<Effects>;

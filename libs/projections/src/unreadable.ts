@@ -2,6 +2,7 @@
 import type { LogEventOf } from '@kronos/contracts';
 import { asked } from './controls.ts';
 import type { Draft } from './draft.ts';
+import type { Effects } from './effects.ts';
 import { UNREADABLE_KEPT, type UnreadableFact } from './state.ts';
 
 /** The event that is folded makes its aggregate unplannable. */
@@ -16,7 +17,7 @@ export function unreadable(draft: Draft, fact: Omit<UnreadableFact, 'through' | 
 }
 
 /** Skips events that came before and cannot be read; what can be read is never skipped. */
-export function skipped(draft: Draft, event: LogEventOf<'event.skipped'>, atMs: number): void {
+function skipped(draft: Draft, event: LogEventOf<'event.skipped'>, atMs: number): void {
   const c = draft.controls(event.aggregate);
   const events = c.unreadables.filter(
     (fact) => fact.sequence >= event.data.sequence && fact.through <= event.data.through,
@@ -25,3 +26,7 @@ export function skipped(draft: Draft, event: LogEventOf<'event.skipped'>, atMs: 
   c.unreadables = c.unreadables.filter((fact) => !events.includes(fact));
   c.skips = [...c.skips, { ...asked(draft, event, atMs), events }];
 }
+
+export const skipEffects = {
+  'event.skipped': skipped,
+} satisfies Partial<Effects>;

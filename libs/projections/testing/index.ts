@@ -5,6 +5,7 @@
 import {
   type Actor,
   ALL,
+  type ControlType,
   capacityPlanId,
   cellsPlanId,
   cycleSnapshotId,
@@ -308,12 +309,10 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       });
     },
     paused(person = 'ada') {
-      const { head, data } = command('aggregate.paused', person);
-      return push({ ...head, data });
+      return log.asked('aggregate.paused', {}, person);
     },
     resumed(person = 'ada') {
-      const { head, data } = command('aggregate.resumed', person);
-      return push({ ...head, data });
+      return log.asked('aggregate.resumed', {}, person);
     },
     approved(planId: string, only: readonly number[] | null = null, person = 'ada') {
       const { head, data } = command('plan.approved', person);
@@ -328,24 +327,24 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       return push({ ...head, data: { ...data, serverId, seconds } });
     },
     unquarantined(serverId: string, person = 'ada') {
-      const { head, data } = command('instance.unquarantined', person);
-      return push({ ...head, data: { ...data, serverId } });
+      return log.asked('instance.unquarantined', { serverId }, person);
+    },
+    /** A command of any type: its data besides the id and the comment. */
+    asked<T extends ControlType>(type: T, own: Readonly<Record<string, unknown>>, person = 'ada') {
+      const { head, data } = command(type, person);
+      return push({ ...head, data: { ...data, ...own } } as unknown as LogEventOf<T>);
     },
     hostReleased(host: string, person = 'ada') {
-      const { head, data } = command('host.released', person);
-      return push({ ...head, data: { ...data, host } });
+      return log.asked('host.released', { host }, person);
     },
     cancelled(task: string, person = 'ada') {
-      const { head, data } = command('migration.cancelled', person);
-      return push({ ...head, data: { ...data, taskId: task } });
+      return log.asked('migration.cancelled', { taskId: task }, person);
     },
     aborted(task: string, person = 'ada') {
-      const { head, data } = command('migration.aborted', person);
-      return push({ ...head, data: { ...data, taskId: task } });
+      return log.asked('migration.aborted', { taskId: task }, person);
     },
     closed(task: string, person = 'ada') {
-      const { head, data } = command('migration.closed', person);
-      return push({ ...head, data: { ...data, taskId: task } });
+      return log.asked('migration.closed', { taskId: task }, person);
     },
     /** A plan that a person asked for, between cells unless `capacity` says that it makes room. Gives the plan's id. */
     cellsProposed(
@@ -414,12 +413,10 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       return push({ ...head, data: { ...data, taskId: task } });
     },
     drainAsked(host: string, person = 'ada') {
-      const { head, data } = command('host.drainAsked', person);
-      return push({ ...head, data: { ...data, host } });
+      return log.asked('host.drainAsked', { host }, person);
     },
     undrainAsked(host: string, person = 'ada') {
-      const { head, data } = command('host.undrainAsked', person);
-      return push({ ...head, data: { ...data, host } });
+      return log.asked('host.undrainAsked', { host }, person);
     },
     hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
       const head = envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);

@@ -1,12 +1,12 @@
 import type { Decision, EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
-import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
+import { ALL, holdInWhatIf, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
 import { NothingRecorded } from './errors.ts';
 import { firstStoredMs, type History, isOfCycle, type Range, type SnapshotEntry } from './history.ts';
 import { AHEAD, AHEAD_OF_THREAD, createPool, defaultThreads, FEW, inOrder } from './pool.ts';
 import type { RuleBreaks } from './rules.ts';
 import { type Running, shareOf } from './verify.ts';
-import { CARRIED, MOVES, type RunStart, type RunStep, type WhatIfCycle, type WorldCycle } from './whatIfRun.ts';
+import { MOVES, type RunStart, type RunStep, type WhatIfCycle, type WorldCycle } from './whatIfRun.ts';
 
 /** A change from the recorded configuration. */
 export type Change = {
@@ -246,7 +246,7 @@ class Past {
         beside.before = this.#folder.snapshot();
       }
       if (event.aggregate !== aggregate && event.aggregate !== ALL) continue;
-      if (event.type !== 'unreadable' && (CARRIED.has(event.type) || MOVES.has(event.type))) {
+      if (event.type !== 'unreadable' && (holdInWhatIf.has(event.type) || MOVES.has(event.type))) {
         const atMs = timeOf(stored);
         // The what-if's own log has no stamps of a server: it takes the time that counts.
         beside.events.push({ atMs, event: { ...event, time: new Date(atMs).toISOString() } });

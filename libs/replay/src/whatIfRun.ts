@@ -8,7 +8,16 @@ import type {
   Snapshot,
   StoredEvent,
 } from '@kronos/contracts';
-import { hostReadingOf, messageId, policyQueries, queriesOf, readingOf, timeMs, vmReadingOf } from '@kronos/contracts';
+import {
+  holdInWhatIf,
+  hostReadingOf,
+  messageId,
+  policyQueries,
+  queriesOf,
+  readingOf,
+  timeMs,
+  vmReadingOf,
+} from '@kronos/contracts';
 import { absenceOf, configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
 import { allocationReadings, isCounted, plannerVersion, score } from '@kronos/placement';
 import {
@@ -79,20 +88,11 @@ export type RunStep = {
   readonly id: string;
   readonly timeMs: number;
   readonly body: StoredBody;
-  /** The events of the recorded log between the previous snapshot and this one, see {@link CARRIED} and {@link MOVES}. */
+  /** The events of the recorded log between the previous snapshot and this one, see `holdInWhatIf` and {@link MOVES}. */
   readonly events: readonly LogEvent[];
   /** The decision, where it is known already; undefined: it is made. */
   readonly known: Decision | undefined;
 };
-
-/** Commands of people to the recorded Kronos, which hold in a what-if too. */
-export const CARRIED: ReadonlySet<string> = new Set([
-  'aggregate.paused',
-  'aggregate.resumed',
-  'instance.quarantined',
-  'instance.unquarantined',
-  'host.released',
-]);
 
 /** Acts of the recorded Kronos. */
 export const MOVES: ReadonlySet<string> = new Set(['migration.started', 'migration.completed', 'migration.failed']);
@@ -135,7 +135,7 @@ export class WhatIfRun {
     const { aggregate, options, policies, cyclesOnly } = this.#start;
     let moves = 0;
     for (const event of events) {
-      if (CARRIED.has(event.type)) this.#own.add(event);
+      if (holdInWhatIf.has(event.type)) this.#own.add(event);
       else this.#world.note(event);
       if (event.type === 'migration.completed') moves += 1;
     }

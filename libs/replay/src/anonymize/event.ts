@@ -1,5 +1,5 @@
 /** An event with made-up names, by the meaning of its fields. */
-import type { LogEvent, StoredEvent } from '@kronos/contracts';
+import { type LogEvent, type Naming, namesOf, type Shape, type StoredEvent } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
 import { anonymousShape } from './snapshot.ts';
 
@@ -74,37 +74,41 @@ export function anonymousEvent<E extends StoredEvent['event']>(names: Names, eve
   return { ...head, data: dataOf(names, event) };
 }
 
-/** The data of an event without names, by the meaning of its fields; every type has some of them. */
-function dataOf(names: Names, event: LogEvent): object {
-  if (event.type === 'planner.configured') return event.data;
-  if (event.type === 'cells.moveAsked') {
-    const { data } = event;
-    const flavors = Object.entries(data.flavorMap).map(([from, to]) => [
-      names.as('flavor', from),
-      names.as('flavor', to),
-    ]);
-    return {
-      ...data,
-      comment: data.comment === null ? null : 'left out',
-      from: names.deep(data.from),
-      to: names.as('aggregate', data.to),
-      flavorMap: Object.fromEntries(flavors),
-      servers: names.deep(data.servers),
-      project: names.asOrNull('project', data.project),
-    };
-  }
-  if (event.type === 'capacity.asked') {
-    const { comment, shape, ...rest } = event.data;
-    return { ...rest, comment: comment === null ? null : 'left out', shape: anonymousShape(names, shape) };
-  }
-  if (event.type === 'plan.proposed') {
-    const { to, ...rest } = event.data;
-    const fields = Object.entries(rest).map(([key, value]) => [key, field(names, key, value)]);
-    return { ...Object.fromEntries(fields), to: names.as('aggregate', to) };
-  }
-  return Object.fromEntries(Object.entries(event.data).map(([key, value]) => [key, field(names, key, value)]));
+/** The data of an event without names, by what its definition says about each field. */
+function dataOf(names: Names, { type, data }: LogEvent): object {
+  const words = namesOf(type);
+  return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, named(names, words[key], key, value)]));
 }
 
+function named(names: Names, naming: Naming | undefined, key: string, value: unknown): unknown {
+  if (value === null || value === undefined) return value;
+  switch (naming) {
+    case undefined:
+    case 'nested':
+      return field(names, key, value);
+    case 'kept':
+      return value;
+    case 'id':
+      return names.id(value as string);
+    case 'text':
+      return 'left out';
+    case 'sentence':
+      return names.sentence(value as string);
+    case 'anywhere':
+      return names.deep(value);
+    case 'flavors':
+      return flavorsOf(names, value as Readonly<Record<string, string>>);
+    case 'shape':
+      return anonymousShape(names, value as Shape);
+    default:
+      return names.as(naming, value as string);
+  }
+}
+
+const flavorsOf = (names: Names, map: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(map).map(([from, to]) => [names.as('flavor', from), names.as('flavor', to)]));
+
+/** A field inside another one, by its name. */
 function field(names: Names, key: string, value: unknown): unknown {
   if (typeof value === 'string') {
     const kind = fieldKinds[key];

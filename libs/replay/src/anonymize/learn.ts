@@ -1,6 +1,14 @@
 /** Which names snapshots and events hold, and what each of them names. */
-import { type CycleDecided, type LogEventOf, queriesOf, type Snapshot, type StoredEvent } from '@kronos/contracts';
-import type { Names } from './names.ts';
+import {
+  type CycleDecided,
+  type LogEventOf,
+  type Naming,
+  namesOf,
+  queriesOf,
+  type Snapshot,
+  type StoredEvent,
+} from '@kronos/contracts';
+import type { Kind, Names } from './names.ts';
 import { replacedSpecs } from './specs.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -92,6 +100,18 @@ function learnCellsAsked(names: Names, { aggregate, data }: LogEventOf<'cells.mo
   for (const one of data.servers ?? []) names.learn(UUID.test(one) ? 'server' : 'serverName', one);
 }
 
+/** Fields that hold one name. */
+const KINDS: ReadonlySet<Naming> = new Set<Naming & Kind>([
+  'aggregate',
+  'flavor',
+  'host',
+  'project',
+  'request',
+  'server',
+  'serverName',
+  'uuid',
+]);
+
 export function learnEvent(names: Names, event: StoredEvent['event']): void {
   names.learn('aggregate', event.aggregate);
   if (event.type === 'unreadable') return;
@@ -129,15 +149,12 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
     if (event.type === 'cycle.decided') learnDecided(names, event.data);
     return;
   }
+  for (const [key, naming] of Object.entries(namesOf(event.type))) {
+    const name = (event.data as Readonly<Record<string, unknown>>)[key];
+    if (KINDS.has(naming) && typeof name === 'string') names.learn(naming as Kind, name);
+  }
   const { data } = event;
-  if ('serverId' in data) names.learn('server', data.serverId);
-  if ('from' in data) names.learn('host', data.from);
-  if ('destination' in data) names.learn('host', data.destination);
-  if ('host' in data) names.learn('host', data.host);
-  if ('hostAtFault' in data) names.learn('host', data.hostAtFault);
   if ('next' in data) names.learn('host', data.next?.destination);
-  if ('requestId' in data) names.learn('request', data.requestId);
   if ('nova' in data) names.learn('request', data.nova?.requestId);
-  if ('migrationUuid' in data) names.learn('uuid', data.migrationUuid);
   if (event.type === 'migration.started') for (const group of event.data.groups) names.learn('group', group);
 }

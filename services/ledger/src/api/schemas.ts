@@ -1,7 +1,7 @@
 import {
   actorSchema,
   cellMethodSchema,
-  cycleDecidedSchema,
+  cycleDecided,
   engineOptionsSchema,
   isoTimeSchema,
   reasonSchema,
@@ -52,9 +52,9 @@ const drain = z.strictObject({
   comment: z.string().nullable(),
 });
 
-const policyImbalance = cycleDecidedSchema.shape.data.shape.before.shape.policies.element.strict();
-const outcome = cycleDecidedSchema.shape.data.shape.outcome;
-const release = cycleDecidedSchema.shape.data.shape.release;
+const policyImbalance = cycleDecided.data.shape.before.shape.policies.element.strict();
+const outcome = cycleDecided.data.shape.outcome;
+const release = cycleDecided.data.shape.release;
 
 const aggregateLine = z.strictObject({
   name: z.string(),
@@ -102,7 +102,7 @@ const aggregateLine = z.strictObject({
     .nullable(),
 });
 
-const course = cycleDecidedSchema.shape.data.shape.course
+const course = cycleDecided.data.shape.course
   .unwrap()
   .pick({ reaches: true, moves: true, cycles: true, seconds: true })
   .strict()
@@ -470,7 +470,7 @@ export const answers = {
   plan: z.strictObject({
     plan: plan.nullable(),
     tasks: z.array(task),
-    decision: cycleDecidedSchema.nullable(),
+    decision: cycleDecided.schema.nullable(),
     refused: z
       .array(z.strictObject({ code: z.string(), text: z.string(), candidates: z.int() }))
       .describe('Why moves were refused, and how many candidates of each; the most frequent first'),
