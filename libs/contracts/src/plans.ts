@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isoTimeSchema, reasonSchema } from './envelope.ts';
 import { MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
 import { capacityPlanId } from './names.ts';
-import { groupPolicySchema } from './snapshot.ts';
+import { groupPolicySchema, hostCellSchema } from './snapshot.ts';
 import { count, some } from './words.ts';
 
 const phaseSchema = z.enum(['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity']);
@@ -63,6 +63,16 @@ export const stepSchema = z.object({
   weights: z.record(z.string(), z.object({ source: z.number(), destination: z.number() })),
   /** The share that the move adds to each alternate, by policy name. Absent: the same as to `to`, because the hosts are alike. */
   alternateWeights: z.array(z.record(z.string(), z.number())).optional(),
+  /**
+   * The NUMA cells of `to` and the alternates, by name, with Nova's ratios of CPUs and memory: pre-flight compares them with what is there
+   * then. Absent: the VM needs no cells, or those of no destination are known.
+   */
+  hostCells: z
+    .record(
+      z.string(),
+      z.object({ cells: z.array(hostCellSchema), ratios: z.object({ cpu: z.number(), memory: z.number() }) }),
+    )
+    .optional(),
   /** Why this VM and this destination; absent when kept in the plan's details. */
   why: reasonSchema.optional(),
   /** Exactly in phase `cell`. */

@@ -30,7 +30,7 @@ const serverListingSchema = z.object({
 export type ServerListing = z.infer<typeof serverListingSchema>;
 
 /** A NUMA cell of a host: what servers may use of it, used or not. */
-const hostCellSchema = z.object({
+export const hostCellSchema = z.object({
   /** Its number on the host. */
   id: z.int().min(0),
   /** CPUs that servers may pin (`[compute] cpu_dedicated_set`). */

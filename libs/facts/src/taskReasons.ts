@@ -47,6 +47,12 @@ export const taskReasons = {
   'destination-left': row('operator', 'destination', 'The destination left the aggregate since the plan.'),
   'two-aggregates': row('operator', 'destination', 'The destination is in two aggregates of the configured scope.'),
   'destination-full': row('room', 'destination', 'Placement has no room for the server on the destination.'),
+  'numa-fit': row('room', 'destination', 'The NUMA cells of the destination have no room for the server.'),
+  'numa-unknown': row(
+    'room',
+    'destination',
+    'What the server needs of NUMA cells, or what is on those of the destination, is unknown.',
+  ),
   'zone-pinned': row('server', 'destination', 'The server is pinned to another availability zone.'),
   'other-zone': row('operator', 'destination', 'The destination is in another availability zone.'),
   'group-apart': row(

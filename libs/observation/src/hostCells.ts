@@ -1,9 +1,9 @@
 /** NUMA cells: those of servers from Nova, those of hosts from a file or from the exporter. Read only where servers need them. */
 import type { Clock } from '@kronos/clock';
 import { type HostCell, type Policy, type Reason, type ServerCell, some } from '@kronos/contracts';
-import type { Nova, Server, ServerTopology } from '@kronos/openstack';
+import type { Nova, Server } from '@kronos/openstack';
 import { type HostNames, matchHosts, type Prometheus, type Sample } from '@kronos/prometheus';
-import { asksForCells, isHuge } from '@kronos/rules';
+import { cellsOf, isHuge, needsCells } from '@kronos/rules';
 import { hostNamesOf } from './assemble.ts';
 import type { Capacity, CloudLists } from './cloud.ts';
 import { fetched } from './collect.ts';
@@ -51,10 +51,6 @@ const SELECTORS = {
   pageSize: 'node_memory_Hugepagesize_bytes',
 } as const;
 type Exported = Readonly<Record<keyof typeof SELECTORS, readonly Sample[]>>;
-
-/** Whether a server has NUMA cells, by its flavor and its image. */
-const needsCells = ({ flavor, imageProperties }: Pick<Server, 'flavor' | 'imageProperties'>): boolean =>
-  asksForCells(flavor?.extraSpecs ?? {}) || asksForCells(imageProperties ?? {});
 
 /** Labels that may name a host in the series of the exporter: those of the policies, and those that exporters use. */
 export const exporterLabels = (policies: readonly Pick<Policy, 'hostLabel'>[]): string[] => [
@@ -169,18 +165,6 @@ export class CellReader {
 /** Where a server is and what it has: its cells are others once this changes. */
 const placeOf = ({ host, flavor, status, taskState }: Server): string =>
   JSON.stringify([host, flavor?.vcpus, flavor?.ramMb, flavor?.extraSpecs, status === 'MIGRATING' ? taskState : null]);
-
-/** Nova's answer in the words of the snapshot; null where it does not show enough. */
-export function cellsOf({ nodes, pageSizeKb }: ServerTopology): readonly ServerCell[] | null {
-  if (nodes.length === 0) return [];
-  const huge = pageSizeKb !== null && isHuge(pageSizeKb) ? pageSizeKb : null;
-  const cells = nodes.map(({ hostNode, vcpus, pinned, memoryMb }): ServerCell | null =>
-    pinned === null
-      ? null
-      : { hostCell: hostNode, dedicatedCpus: pinned, sharedCpus: vcpus - pinned, memoryMb, pageSizeKb: huge },
-  );
-  return cells.some((cell) => cell === null) ? null : cells.filter((cell) => cell !== null);
-}
 
 type ExportedCell = Omit<HostCell, 'dedicatedCpus' | 'sharedCpus'>;
 

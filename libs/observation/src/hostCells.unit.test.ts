@@ -2,9 +2,10 @@ import type { HostCell } from '@kronos/contracts';
 import { Forbidden, type Server, type ServerTopology } from '@kronos/openstack';
 import { flavor, server } from '@kronos/openstack/testing';
 import type { Sample } from '@kronos/prometheus';
+import { cellsOf } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
 import { hypervisor } from '../testing/given.ts';
-import { CellReader, type CellReaderDeps, cellsOf } from './hostCells.ts';
+import { CellReader, type CellReaderDeps } from './hostCells.ts';
 import { indexServers } from './servers.ts';
 import type { HostFacts } from './topology.ts';
 

@@ -189,7 +189,7 @@ function reached(
   return steps.filter((step) => found.has(step));
 }
 
-type MayLack = 'startBefore' | 'alternateWeights' | 'cell';
+type MayLack = 'startBefore' | 'alternateWeights' | 'hostCells' | 'cell';
 
 /** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
 export const withoutWhy = (s: Required<Omit<StepFacts, MayLack>> & Pick<StepFacts, MayLack>): StepFacts => ({
@@ -211,6 +211,7 @@ export const withoutWhy = (s: Required<Omit<StepFacts, MayLack>> & Pick<StepFact
   diskGb: s.diskGb,
   weights: s.weights,
   ...(s.alternateWeights === undefined ? {} : { alternateWeights: s.alternateWeights }),
+  ...(s.hostCells === undefined ? {} : { hostCells: s.hostCells }),
   ...(s.cell === undefined ? {} : { cell: s.cell }),
 });
 

@@ -29,6 +29,39 @@ export function asksForCells(specs: Readonly<Record<string, string>>): boolean {
 
 const isPinned = (policy: string | undefined): boolean => policy === 'dedicated' || policy === 'mixed';
 
+/** Whether a server has NUMA cells, by its flavor and its image. */
+export const needsCells = ({
+  flavor,
+  imageProperties,
+}: {
+  readonly flavor: { readonly extraSpecs: Readonly<Record<string, string>> } | null;
+  readonly imageProperties: Readonly<Record<string, string>> | undefined;
+}): boolean => asksForCells(flavor?.extraSpecs ?? {}) || asksForCells(imageProperties ?? {});
+
+/** Nova's answer about the cells of a server (`GET /servers/{id}/topology`). */
+interface SeenTopology {
+  readonly nodes: readonly {
+    readonly hostNode: number | null;
+    readonly vcpus: number;
+    /** Null: not shown. */
+    readonly pinned: number | null;
+    readonly memoryMb: number;
+  }[];
+  readonly pageSizeKb: number | null;
+}
+
+/** Nova's answer in the words of the snapshot; null where it does not show enough. */
+export function cellsOf({ nodes, pageSizeKb }: SeenTopology): readonly ServerCell[] | null {
+  if (nodes.length === 0) return [];
+  const huge = pageSizeKb !== null && isHuge(pageSizeKb) ? pageSizeKb : null;
+  const cells = nodes.map(({ hostNode, vcpus, pinned, memoryMb }): ServerCell | null =>
+    pinned === null
+      ? null
+      : { hostCell: hostNode, dedicatedCpus: pinned, sharedCpus: vcpus - pinned, memoryMb, pageSizeKb: huge },
+  );
+  return cells.some((cell) => cell === null) ? null : cells.filter((cell) => cell !== null);
+}
+
 /** The cells that a server needs: those that Nova gave it, else those that its flavor asks for. Null: it needs none. */
 export function cellNeedsOf(server: Asks): CellNeeds {
   const { extraSpecs, topology } = server;

@@ -3,6 +3,7 @@ export * from './approval.ts';
 export * from './breaker.ts';
 export * from './calibration.ts';
 export * from './caps.ts';
+export * from './cellGround.ts';
 export * from './cooldown.ts';
 export * from './drain.ts';
 export * from './forecast.ts';

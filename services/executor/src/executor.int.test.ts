@@ -436,6 +436,39 @@ describe('a task that finds the cloud otherwise than planned', () => {
       expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
     });
 
+  it('NUMA cells that filled up since the plan: the alternate, and Nova is not asked', async () => {
+    const cells = [0, 1].map((id) => ({ id, dedicatedCpus: 4, sharedCpus: 4, memoryMb: 32_768 }));
+    const hosts = ['h1', 'h2', 'h3'];
+    const pages = { name: 'pages', vcpus: 4, memoryMb: 4096, diskGb: 1, extraSpecs: { 'hw:mem_page_size': '1GB' } };
+    const scenario = {
+      hosts: hosts.map((name) => ({
+        name,
+        vcpus: 32,
+        memoryMb: 65_536,
+        cells: cells.map((cell) => ({ ...cell, pages: { 1048576: 8 } })),
+      })),
+      flavors: [pages],
+      // Two on each cell of h2: Placement has room there, the cells have no pages.
+      servers: [
+        { name: 'h1-1', host: 'h1', flavor: 'pages' },
+        ...[1, 2, 3, 4].map((i) => ({ name: `h2-${i}`, host: 'h2', flavor: 'pages' })),
+      ],
+    };
+    const bed = await bedWith({ ...smallCloud(3, 0), ...scenario });
+    const planned = {
+      cells: cells.map((cell) => ({ ...cell, pages: [{ sizeKb: 1_048_576, total: 8 }] })),
+      ratios: { cpu: 1, memory: 1 },
+    };
+    const hostCells = { h2: planned, h3: planned };
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }], {
+      edit: (message) => ({ ...message, data: { ...message.data, hostCells } }),
+    });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError numa-fit', 'h3 completed']);
+    expect(bed.sim.migrations()).toHaveLength(1);
+  });
+
   it('the server moved by somebody else', async () => {
     const bed = await bedWith(smallCloud());
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);

@@ -27,6 +27,7 @@ import {
 } from '@kronos/openstack';
 import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, type Failure, failureFor } from './failure.ts';
+import { cellsRefusal, readCells } from './preflightCells.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
@@ -43,6 +44,8 @@ export interface CheckOptions {
   readonly evacuationIgnoresWindows: boolean;
   /** Another step of the plan waits for this one: it may make room for it. */
   readonly awaited: boolean;
+  /** VMs may go where NUMA cells are unknown. */
+  readonly moveUnknownTopology: boolean;
   /** What Nova refused on the destination since the plan was made. `shape`: of the server; null: no decision has seen it yet. */
   readonly refusals: readonly NewRefusal[];
   /** ms since the epoch */
@@ -82,6 +85,8 @@ export interface RoomFacts {
   /** Whether Placement can put the server's resources on the destination. */
   readonly fits: boolean;
   readonly resources: Readonly<Record<string, number>>;
+  /** Why the NUMA cells of the destination do not take the server; null: they do, or nothing is known of them. */
+  readonly cells: ReturnType<typeof cellsRefusal>;
   /** Nova's words, where it refused the destination for a server of this shape; null: it did not. */
   readonly refusedBefore: string | null;
   /** The scheduler will not be asked: `[executor] force` on a cloud below 2.68. */
@@ -263,6 +268,7 @@ export function judgeRoom(
     const text = `Placement has no room on ${task.destination}`;
     return destinationRefused(task, 'destination-full', text, { ...room.resources });
   }
+  if (room.cells !== null) return destinationRefused(task, room.cells.code, `${task.destination}: ${room.cells.text}`);
   return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
 }
 
@@ -349,13 +355,17 @@ export async function preflight(
   if (first !== null || server === 'gone')
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
   const resources = resourcesOf(task, server);
-  const [groups, fits, refusedBefore, forced] = await Promise.all([
+  const planned = task.hostCells?.[task.destination];
+  const [groups, fits, cells, refusedBefore, forced] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task, server, resources, cloud, signal),
+    planned === undefined ? null : readCells(server, task.destination, nova, signal),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
   ]);
-  return judgeRoom(task, hosts, { groups, fits, resources, refusedBefore, forced }, options);
+  const refused =
+    planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options.moveUnknownTopology);
+  return judgeRoom(task, hosts, { groups, fits, resources, cells: refused, refusedBefore, forced }, options);
 }
 
 /**

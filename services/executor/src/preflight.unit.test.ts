@@ -183,7 +183,7 @@ describe('server groups', () => {
       judgeRoom(
         task(changes),
         facts(),
-        { groups: [of], fits: true, resources: {}, refusedBefore: null, forced: false },
+        { groups: [of], fits: true, resources: {}, cells: null, refusedBefore: null, forced: false },
         { softRules, awaited },
       ),
     );
@@ -243,14 +243,21 @@ describe('room on the destination', () => {
     const verdict = judgeRoom(
       task(),
       facts(),
-      { groups: [], fits: false, resources: { VCPU: 2 }, refusedBefore: null, forced: false },
+      { groups: [], fits: false, resources: { VCPU: 2 }, cells: null, refusedBefore: null, forced: false },
       options,
     );
     expect(words(verdict)).toBe('destination-full PreFlightError destination');
   });
 
   it('is refused where Nova refused it for a server of this shape', () => {
-    const room = { groups: [], fits: true, resources: {}, refusedBefore: 'No valid host was found.', forced: false };
+    const room = {
+      groups: [],
+      fits: true,
+      resources: {},
+      cells: null,
+      refusedBefore: 'No valid host was found.',
+      forced: false,
+    };
     expect(words(judgeRoom(task(), facts(), room, options))).toBe('refused-before PreFlightError destination');
   });
 
@@ -259,7 +266,7 @@ describe('room on the destination', () => {
       judgeRoom(
         task(),
         facts(),
-        { groups: [], fits: true, resources: {}, refusedBefore: null, forced: false },
+        { groups: [], fits: true, resources: {}, cells: null, refusedBefore: null, forced: false },
         options,
       ),
     ).toEqual({

@@ -77,6 +77,7 @@ function checkOptionsBy(
     timezone: options?.timezone ?? UTC,
     evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
     awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
+    moveUnknownTopology: options?.moveUnknownTopology ?? false,
     refusals: [...refusals.values()].filter(({ host, sequence }) => host === destination && sequence > planned),
   };
 }

@@ -67,6 +67,7 @@ export const sampleOptions: CheckOptions = {
   timezone: { name: 'UTC', since: [], offsetSeconds: [] },
   evacuationIgnoresWindows: false,
   awaited: false,
+  moveUnknownTopology: false,
   refusals: [],
   nowMs: Date.parse('2026-11-23T12:00:00Z'),
 };

@@ -1,19 +1,19 @@
 /** NUMA cells in a cluster: which hosts have which, what VMs need of them, and what arrivals leave free. */
 import type { HostCell } from '@kronos/contracts';
 import {
-  CELL_MEMORY,
-  CELL_PINNED,
-  CELL_SHARED,
+  assignCells,
+  type CellClaim,
+  type CellGround,
   type CellNeed,
   type CellNeeds,
   type CellRatios,
-  cellDemand,
-  cellShortage,
-  cellTotals,
+  cellClaim,
+  cellGround,
   cellWidth,
   cellWords,
-  matchCells,
+  occupyCells,
   pageSizesOf,
+  placesOn,
 } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { codeNumber } from '../reasons.ts';
@@ -24,25 +24,10 @@ export type CellPart = {
   readonly cellRatios?: CellRatios;
 };
 
-/** The cells of a host; by their positions. */
-type HostCells = {
-  readonly ids: readonly number[];
-  readonly totals: readonly Float64Array[];
-  readonly used: readonly Float64Array[];
-  readonly ratios: CellRatios;
-};
+type HostCells = CellGround & { readonly cells: readonly HostCell[] };
 
-type VmCells = {
-  readonly needs: readonly CellNeed[];
-  readonly demands: readonly Float64Array[];
-  /**
-   * What it takes of any one cell, at most. Nova chooses the cells of an arrival, and no API shows how; so an arrival counts with this
-   * on every cell of its host. What fits then, fits in every order and with every choice.
-   */
-  readonly most: Float64Array;
-  /** Equal for VMs that need the same. */
-  readonly kind: string;
-};
+/** `kind`: equal for VMs that need the same. */
+type VmCells = CellClaim & { readonly kind: string };
 
 /** The NUMA cells of a cluster of which some VM needs cells. */
 export type CellModel = {
@@ -81,19 +66,13 @@ export function cellModel(
   const ofVms = vms.map(({ cells }): VmCells | null | undefined => {
     if (cells === undefined || cells === null) return undefined;
     if (cells === 'unknown') return null;
-    const demands = cells.map((need) => cellDemand(need, sizes));
-    const most = mostOf(demands, width);
-    const kind = cells.map(({ smallPages }, i) => `${item(demands, i).join()}${smallPages ? 's' : ''}`).join('|');
-    return { needs: cells, demands, most, kind };
+    const claim = cellClaim(cells, sizes);
+    const kind = cells.map(({ smallPages }, i) => `${item(claim.demands, i).join()}${smallPages ? 's' : ''}`).join('|');
+    return { ...claim, kind };
   });
   const ofHosts = hosts.map(({ cells, cellRatios }): HostCells | null => {
     if (cells === undefined || cells === null) return null;
-    return {
-      ids: cells.map(({ id }) => id),
-      totals: cells.map((cell) => cellTotals(cell, sizes)),
-      used: cells.map(() => new Float64Array(width)),
-      ratios: cellRatios ?? NO_OVERCOMMIT,
-    };
+    return { ...cellGround(cells, cellRatios ?? NO_OVERCOMMIT, sizes), cells };
   });
   ofVms.forEach((cells, vm) => {
     if (cells === undefined) return;
@@ -103,29 +82,10 @@ export function cellModel(
       if (there === null || there === undefined) continue;
       // The cells of such a host are as unknown as what is on them.
       if (cells === null) ofHosts[host] = null;
-      else occupy(there, cells, host === home ? placesOf(there, cells) : null, 1);
+      else occupyCells(there, cells, host === home ? placesOn(there, cells) : null, 1);
     }
   });
   return { sizes, width, hosts: ofHosts, vms: ofVms, allowUnknown };
-}
-
-const mostOf = (demands: readonly Float64Array[], width: number): Float64Array =>
-  new Float64Array(width).map((_, d) => Math.max(0, ...demands.map((demand) => float(demand, d))));
-
-/** The cells of a host on which a VM is, by their positions; null where not all are known. */
-function placesOf(host: HostCells, vm: VmCells): number[] | null {
-  const places = vm.needs.map(({ hostCell }) => (hostCell === null ? -1 : host.ids.indexOf(hostCell)));
-  return places.includes(-1) ? null : places;
-}
-
-/** Counts a VM on the cells of a host. @param places its cells; null: it may be on any */
-function occupy(host: HostCells, vm: VmCells, places: readonly number[] | null, sign: 1 | -1): void {
-  const on = places ?? host.ids.map((_, i) => i);
-  on.forEach((place, i) => {
-    const used = item(host.used, place);
-    const amounts = places === null ? vm.most : item(vm.demands, i);
-    for (let d = 0; d < used.length; d++) used[d] = float(used, d) + sign * float(amounts, d);
-  });
 }
 
 /**
@@ -138,28 +98,8 @@ export function cellRefusal(model: CellModel, vm: number, host: number, arrived:
   if (cells === undefined) return 0;
   const there = model.hosts[host] ?? null;
   if (cells === null || there === null) return model.allowUnknown ? 0 : codeNumber['numa-unknown'];
-  return assign(model, cells, there, arrived.subarray(host * model.width, (host + 1) * model.width)) === null
-    ? codeNumber['numa-fit']
-    : 0;
-}
-
-/**
- * A cell for each cell of the VM, by positions; null: there is none. Without arrivals, the cells with the most free CPUs of its kind and
- * then the most free memory come first, as in Nova.
- */
-function assign(model: CellModel, vm: VmCells, host: HostCells, arrived: Float64Array | null): number[] | null {
-  const used = host.used.map((own) => (arrived === null ? own : own.map((x, d) => x + float(arrived, d))));
-  const order = host.ids.map((_, i) => i);
-  if (arrived === null) {
-    const free = (cell: number, d: number): number => float(item(host.totals, cell), d) - float(item(used, cell), d);
-    const cpus = float(vm.most, CELL_PINNED) > 0 ? CELL_PINNED : CELL_SHARED;
-    order.sort((a, b) => free(b, cpus) - free(a, cpus) || free(b, CELL_MEMORY) - free(a, CELL_MEMORY) || a - b);
-  }
-  return matchCells(vm.needs.length, order, (need, cell) => {
-    const of = { totals: item(host.totals, cell), used: item(used, cell) };
-    const settings = { ratios: host.ratios, sizes: model.sizes };
-    return cellShortage(of, item(vm.demands, need), item(vm.needs, need), settings) === null;
-  });
+  const amounts = arrived.subarray(host * model.width, (host + 1) * model.width);
+  return assignCells(there, cells, amounts, model.sizes) === null ? codeNumber['numa-fit'] : 0;
 }
 
 /** Adds what a VM takes of any one cell to the amounts of arrivals on a host, or takes it away. */
@@ -182,10 +122,11 @@ export function cellRefusalText(model: CellModel, vm: number, host: number, name
   const there = model.hosts[host] ?? null;
   if (cells === null) return 'what the VM needs of NUMA cells is unknown';
   if (there === null) return `the NUMA cells of ${name} are unknown`;
-  if (assign(model, cells, there, null) !== null) return `arrivals of this plan may take the NUMA cells of ${name}`;
+  if (assignCells(there, cells, null, model.sizes) !== null)
+    return `arrivals of this plan may take the NUMA cells of ${name}`;
   const alone = cells.needs.find((need, i) => {
-    const one: VmCells = { ...cells, needs: [need], demands: [item(cells.demands, i)] };
-    return assign(model, one, there, null) === null;
+    const one = { ...cells, needs: [need], demands: [item(cells.demands, i)] };
+    return assignCells(there, one, null, model.sizes) === null;
   });
   if (alone !== undefined) return `no NUMA cell of ${name} has ${cellWords(alone)} free`;
   return `${name} has no ${cells.needs.length} NUMA cells with ${cells.needs.map(cellWords).join('; ')} free`;
@@ -202,14 +143,14 @@ export function cellsAt(model: CellModel, before: Int32Array, after: Int32Array)
     const cells = vms[vm];
     const home = hosts[int(before, vm)];
     if (cells === undefined || cells === null || home === null || home === undefined) continue;
-    occupy(home, cells, placesOf(home, cells), -1);
+    occupyCells(home, cells, placesOn(home, cells), -1);
   }
   for (const vm of moved) {
     const cells = vms[vm];
     const there = hosts[int(after, vm)];
     if (cells === undefined || cells === null || there === null || there === undefined) continue;
-    const places = assign(model, cells, there, null);
-    occupy(there, cells, places, 1);
+    const places = assignCells(there, cells, null, model.sizes);
+    occupyCells(there, cells, places, 1);
     const needs = cells.needs.map((need, i) => ({
       ...need,
       hostCell: places === null ? null : item(there.ids, item(places, i)),
@@ -232,17 +173,26 @@ export function cellSlots(
   if (needs === null) return most;
   const there = model.hosts[host] ?? null;
   if (needs === 'unknown' || there === null) return model.allowUnknown ? most : 0;
-  const demands = needs.map((need) => cellDemand(need, model.sizes));
-  const vm: VmCells = { needs, demands, most: mostOf(demands, model.width), kind: '' };
+  const vm = cellClaim(needs, model.sizes);
   const extra = arrived?.subarray(host * model.width, (host + 1) * model.width);
   const filled: HostCells = {
     ...there,
     used: there.used.map((used) => used.map((x, d) => x + (extra === undefined ? 0 : float(extra, d)))),
   };
   for (let count = 0; count < most; count++) {
-    const places = assign(model, vm, filled, null);
+    const places = assignCells(filled, vm, null, model.sizes);
     if (places === null) return count;
-    occupy(filled, vm, places, 1);
+    occupyCells(filled, vm, places, 1);
   }
   return most;
+}
+
+/** The cells of a host as they were observed, with Nova's ratios; null: no VM needs cells there, or they are unknown. */
+export function observedCells(
+  model: CellModel | null,
+  vm: number,
+  host: number,
+): { readonly cells: readonly HostCell[]; readonly ratios: CellRatios } | null {
+  const there = model?.vms[vm] === undefined ? null : (model.hosts[host] ?? null);
+  return there === null ? null : { cells: there.cells, ratios: there.ratios };
 }

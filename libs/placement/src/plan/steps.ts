@@ -4,6 +4,7 @@ import { byte, float, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
+import { observedCells } from '../cluster/hostCells.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import type { Arrangement } from '../draft/order.ts';
@@ -56,10 +57,21 @@ export function toSteps(
         ...(cluster.alike || further.length === 0
           ? {}
           : { alternateWeights: further.map((h) => sharesOn(cluster, vm, h)) }),
+        ...hostCellsOf(cluster, vm, [to, ...further]),
         why: why(cluster, move, gains.get(vm) ?? 0, awaited.has(i)),
       },
     ];
   });
+}
+
+function hostCellsOf({ numa, hostNames }: Cluster, vm: number, hosts: readonly number[]): Pick<Step, 'hostCells'> {
+  const known = hosts.flatMap((h) => {
+    const seen = observedCells(numa, vm, h);
+    return seen === null
+      ? []
+      : [[item(hostNames, h), { cells: seen.cells.map((cell) => ({ ...cell })), ratios: { ...seen.ratios } }] as const];
+  });
+  return known.length === 0 ? {} : { hostCells: Object.fromEntries(known) };
 }
 
 const sharesOn = (cluster: Cluster, vm: number, host: number): Record<string, number> =>

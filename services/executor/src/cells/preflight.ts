@@ -134,6 +134,11 @@ export async function cellPreflight(
     readGroups(task, server, nova, signal),
     hasRoom(task, { ...server, flavor }, resources, cloud, signal),
   ]);
-  const verdict = judgeRoom(task, hosts, { groups, fits, resources, refusedBefore: null, forced: false }, options);
+  const verdict = judgeRoom(
+    task,
+    hosts,
+    { groups, fits, resources, cells: null, refusedBefore: null, forced: false },
+    options,
+  );
   return verdict.kind === 'go' ? { ...verdict, cell } : verdict;
 }
