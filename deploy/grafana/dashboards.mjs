@@ -104,6 +104,8 @@ const aggregate = {
       q(`max by (policy) (kronos_policy_threshold_ratio${ONE})`, '{{policy}} threshold'),
     ),
     lines('Combined imbalance', 'short', q(`max(kronos_combined_imbalance_ratio${ONE})`, 'combined')),
+    lines('Moves left until every policy is at its target', 'short', q(`max(kronos_course_moves${ONE})`, 'moves')),
+    lines('Time until then', 's', q(`max(kronos_course_seconds${ONE})`, 'about')),
     lines(
       'Decisions per hour, by reason',
       'short',

@@ -202,7 +202,11 @@ describe('status', () => {
     quiet.pass(10).decided();
     const moving = testLog();
     moving.configured({ cooldownSeconds: 600 });
-    const plan = moving.pass(10).released(moves);
+    const course = {
+      ...{ reaches: true, moves: 31, costGib: 118, cycles: 4, seconds: 2400 },
+      after: { combined: 0.1, policies: [] },
+    };
+    const plan = moving.pass(10).decided('released', moves, { course });
     moving.dispatched(plan, 3);
     moving.started({ task: `${plan}-s1` });
     const nowMs = quiet.nowMs;
@@ -237,9 +241,10 @@ describe('status', () => {
       aggregates: [...names.map((name) => input(quiet, name)), input(moving, 'gpu')],
     });
     const text = renderStatus(terminal(80), status, { only: null, server: '2.11.0', servers: ['nats://n:4222'] });
-    expect(text.split('\n').length).toBeLessThanOrEqual(27);
+    expect(text.split('\n').length).toBeLessThanOrEqual(28);
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 running/m);
+    expect(text).toContain('  course        31 moves in about 4 cycles (40 min) are left until every');
     expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat recently');
     const some = renderStatus(terminal(80), status, { only: ['gpu', 'quiet-1'], server: null, servers: [] });
     expect(some).toMatch(/^Kronos, only gpu, quiet-1: /);

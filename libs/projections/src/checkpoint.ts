@@ -9,7 +9,7 @@ import {
 } from './state.ts';
 
 /** Raised whenever the same events fold to another state, or the form of the state changes. */
-export const FOLD_VERSION = 4;
+export const FOLD_VERSION = 5;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
 const readableEvents: readonly string[] = logEventSchemas

@@ -6,6 +6,7 @@ import { forgetHostFailures } from './breaker.ts';
 import { loadsSeen } from './calibration.ts';
 import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
+import { courseSeen } from './course.ts';
 import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
 import type { Effects } from './effects.ts';
@@ -43,6 +44,7 @@ function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number,
     reason: d.reason,
     before: d.before,
   };
+  courseSeen(f, d, snapshotMs);
   drainsSeen(draft, f, d, snapshotMs);
   refusalsSeen(draft, f, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));

@@ -1,5 +1,6 @@
 import {
   type CellMethod,
+  type Course,
   DAY_MS,
   type EngineOptions,
   type HostAct,
@@ -53,6 +54,8 @@ export type AggregateFacts = ControlFacts & {
   readonly configured: Configured | null;
   /** The last decided snapshot. */
   readonly decided: Decided | null;
+  /** The course of the last decision that looked for one; null: it found none, or had nothing to do after its plan. */
+  readonly course: CourseFacts | null;
   /** Policy name -> evaluations in a row in which it was detected, as the last decision counted. */
   readonly sustained: Readonly<Record<string, number>>;
   /** The plan that waits for approval: at most one. */
@@ -177,6 +180,16 @@ type Decided = {
   readonly reason: Reason;
   /** Imbalances that it found. */
   readonly before: { readonly combined: number | null; readonly policies: readonly PolicyImbalance[] };
+};
+
+/** A course as far as it is kept. */
+export type CourseFacts = Pick<Course, 'reaches' | 'moves' | 'cycles' | 'seconds'> & {
+  /** Moves of the smallest part that may be made at once. Absent: a part fits the budget. */
+  readonly neededBudget?: number;
+  /** The plan that is its first part; null: no part fits. */
+  readonly planId: string | null;
+  /** Time of the snapshot of its decision. */
+  readonly atMs: number;
 };
 
 /** A step without its explanation, which stays in the plan's event. */
@@ -539,6 +552,7 @@ export const initialAggregateFacts: AggregateFacts = {
   ...noControls,
   configured: null,
   decided: null,
+  course: null,
   sustained: {},
   waiting: null,
   plans: new Map(),

@@ -6,6 +6,7 @@ import {
   type Actor,
   ALL,
   type ControlType,
+  type Course,
   capacityPlanId,
   cellsPlanId,
   cycleSnapshotId,
@@ -28,6 +29,30 @@ import {
 } from '@kronos/contracts';
 import { fold } from '../src/evolve.ts';
 import { type AggregateState, aggregateState, type LogState } from '../src/state.ts';
+
+type DecisionData = LogEventOf<'cycle.decided'>['data'];
+
+/** Fields of a decision that are absent where nothing was found. */
+type FoundBeside = Pick<DecisionData, 'novaRefusals' | 'course'>;
+const foundBeside = ({ course, novaRefusals }: FoundBeside): FoundBeside => ({
+  ...(course === undefined ? {} : { course }),
+  ...(novaRefusals === undefined ? {} : { novaRefusals }),
+});
+
+/** A plan of several moves is the first half of a course. */
+const courseOf = (moves: number): { readonly course?: Course } =>
+  moves < 2
+    ? {}
+    : {
+        course: {
+          reaches: true,
+          moves: 2 * moves,
+          costGib: 8 * moves,
+          cycles: 2,
+          seconds: 900,
+          after: { combined: 0.1, policies: [] },
+        },
+      };
 
 /** 2026-01-05T00:00:00Z, a Monday: where test logs begin. */
 export const TEST_START_MS = 1_767_571_200_000;
@@ -169,8 +194,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
         readonly window?: { readonly open: boolean; readonly until: string | null };
         readonly loads?: PlanLoads;
-        readonly novaRefusals?: LogEventOf<'cycle.decided'>['data']['novaRefusals'];
-      } = {},
+      } & FoundBeside = {},
     ): string {
       cycle += 1;
       const snapshotId = more.snapshotId ?? cycleSnapshotId(current, cycle);
@@ -219,7 +243,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
             options: 'sha256:3',
             decision: `sha256:${cycle}d`,
           },
-          ...(more.novaRefusals === undefined ? {} : { novaRefusals: more.novaRefusals }),
+          ...foundBeside(more),
           details: null,
         },
       });
@@ -687,7 +711,7 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
           };
         });
         const release = chance(0.1) ? 'dryRun' : lane.manual ? 'proposed' : 'released';
-        const planId = log.decided(release, moves, { policies });
+        const planId = log.decided(release, moves, { policies, ...courseOf(moves.length) });
         const steps = moves.map((move, i) => testStep(planId, i + 1, move));
         if (release !== 'dryRun') lane.proposal = null;
         if (release === 'proposed') lane.proposal = { planId, steps, untilMs: log.nowMs + lane.ttlSeconds * 1000 };

@@ -2,6 +2,8 @@ import { clause, count, type decisionWords, type EngineOptions } from '@kronos/c
 import {
   aggregateCooldown,
   brokenHosts,
+  type CourseLeft,
+  courseLeft,
   inFlight,
   openCellPlans,
   optionsOf,
@@ -40,6 +42,8 @@ export type AggregateStatus = {
   }[];
   /** See `worstRatio`. */
   readonly ratio: number | null;
+  /** What is left until the targets are reached; null: nothing, or no course is known. */
+  readonly course: CourseLeft | null;
   readonly moves: readonly MoveStatus[];
   /** Waits that are longer than expected. */
   readonly waits: readonly LateWait[];
@@ -95,6 +99,7 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
       ...(acts === undefined ? {} : { acts }),
     })),
     ratio: worstRatio(decided?.before.policies ?? []),
+    course: courseLeft(state, nowMs),
     moves,
     waits: lateWaits(state, nowMs).map(({ about, wait: { code, of, sinceMs, ...wait } }) => ({
       about,

@@ -399,6 +399,27 @@ export const metricSpecs = {
     help: 'Failures of failover_hosts hosts that would leave VMs without a host, of those that the last decision tested.',
     labels: { aggregate: AGGREGATE },
   },
+  courseMoves: {
+    kind: 'gauge',
+    name: 'kronos_course_moves',
+    unit: '{move}',
+    help: 'Moves that are left until every policy is at its target, by the last decision that looked for them; 0: none is left, or no course was found.',
+    labels: { aggregate: AGGREGATE },
+  },
+  courseCycles: {
+    kind: 'gauge',
+    name: 'kronos_course_cycles',
+    unit: '{cycle}',
+    help: 'Cycles with a plan that these moves take, with the present budget.',
+    labels: { aggregate: AGGREGATE },
+  },
+  courseDuration: {
+    kind: 'gauge',
+    name: 'kronos_course_seconds',
+    unit: 's',
+    help: 'Time that they take, about, by the cooldown of the aggregate and the measured pace of moves.',
+    labels: { aggregate: AGGREGATE },
+  },
   plansWaiting: {
     kind: 'gauge',
     name: 'kronos_plans_waiting',

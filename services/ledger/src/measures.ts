@@ -1,8 +1,10 @@
 import { serviceNames, streamNames } from '@kronos/contracts';
 import type { LogView } from '@kronos/eventlog';
 import {
+  type AggregateState,
   aggregateCooldown,
   brokenHosts,
+  courseLeft,
   type LogState,
   lateResizes,
   openCellPlans,
@@ -50,6 +52,14 @@ export function startMeasures(
   return clock.every(MEASURE_MS, measureSafely);
 }
 
+function measureCourse(metrics: LedgerInput['metrics'], state: AggregateState, nowMs: number): void {
+  const { aggregate } = state;
+  const { moves, cycles, seconds } = courseLeft(state, nowMs) ?? { moves: 0, cycles: 0, seconds: 0 };
+  metrics.courseMoves.set(moves, { aggregate });
+  metrics.courseCycles.set(cycles, { aggregate });
+  metrics.courseDuration.set(seconds, { aggregate });
+}
+
 /** Sets the metrics that follow from the folded state, for a scrape. */
 export function scrape(
   { options, metrics, clock }: Pick<LedgerInput, 'options' | 'metrics' | 'clock'>,
@@ -63,6 +73,7 @@ export function scrape(
     metrics.plansWaiting.set(proposed + openCellPlans(one, nowMs).length, { aggregate });
     metrics.resizesLate.set(lateResizes(one, nowMs).length, { aggregate });
     metrics.damagedServers.set(one.damaged.size, { aggregate });
+    measureCourse(metrics, one, nowMs);
     metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
     if (engine === undefined) continue;
     const cooldown = aggregateCooldown(one, nowMs, engine);

@@ -21,6 +21,7 @@ import { meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
+import { courseEnd, courseTime } from '@kronos/status';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
@@ -254,12 +255,8 @@ export function courseLine({
   cycles,
   seconds,
 }: Pick<Course, 'moves' | 'costGib' | 'reaches'> & Partial<Pick<Course, 'cycles' | 'seconds'>>): string {
-  const end = reaches ? 'until every policy is at its target' : 'until the lowest imbalance that was found';
-  const time =
-    cycles === undefined || seconds === undefined
-      ? ''
-      : `, in about ${count(cycles, 'cycle')} (${figure(seconds / 60, 0)} min)`;
-  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB are left ${end}${time}`;
+  const time = cycles === undefined || seconds === undefined ? '' : ` ${courseTime({ cycles, seconds })}`;
+  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB${time} ${moves === 1 ? 'is' : 'are'} left ${courseEnd(reaches)}`;
 }
 
 /** Whether hosts may fail, where failover_hosts is not 0, and moves of others, where there are any. */

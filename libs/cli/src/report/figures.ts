@@ -1,5 +1,6 @@
 /** The acts of Kronos, or those that a dry run left out, from the event log alone. Pure. */
 import {
+  type Course,
   type CycleDecided,
   type EngineOptions,
   eventTimeMs,
@@ -68,6 +69,10 @@ export type AggregateFigures = {
     readonly measured: number;
   } | null;
   readonly predictions: PredictionFigures;
+  /** What was left at the last decision that looked for a course, and when that was; null: nothing, or it found none. */
+  readonly course:
+    | (Pick<Course, 'reaches' | 'moves' | 'costGib' | 'cycles' | 'seconds'> & { readonly atMs: number })
+    | null;
   /** VMs that broke the rule of a server group, of those rules that Kronos repairs. */
   readonly breaches: { readonly servers: number; readonly repairable: number };
   /** Moves of others that undo or repeat those of Kronos, and the time in which it waited for that reason. */
@@ -145,6 +150,7 @@ class Aggregate {
   readonly undone = new Set<string>();
   foreignWaitMs = 0;
   readonly stuck = new Set<string>();
+  course: AggregateFigures['course'] = null;
   readonly refusals = new Map<string, number>();
   /** The decision whose time is not counted yet, the time of its snapshot and the scorer's interval. */
   last: { readonly event: CycleDecided; readonly timeMs: number; readonly intervalMs: number | null } | null = null;
@@ -232,6 +238,7 @@ export class ReportFold {
     of.decisions[data.outcome] += 1;
     if (data.outcome === 'gated') more(of.gates, data.reason.code);
     for (const [code, count] of Object.entries(data.refusals)) more(of.refusals, code, count);
+    if (data.outcome !== 'gated') of.course = courseOf(data, timeMs);
     rules(of, event);
     measured(of, event, timeMs);
     const { plan, release, before } = data;
@@ -313,6 +320,12 @@ function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
     if (imbalance > threshold) found.aboveMs += ms;
     if (then > threshold) found.afterMs += ms;
   }
+}
+
+function courseOf({ course }: CycleDecided['data'], atMs: number): AggregateFigures['course'] {
+  if (course === undefined) return null;
+  const { reaches, moves, costGib, cycles, seconds } = course;
+  return { reaches, moves, costGib, cycles, seconds, atMs };
 }
 
 /** VMs that break a rule or have to leave their host, each once. */
@@ -420,6 +433,7 @@ function result(of: Aggregate): Omit<AggregateFigures, 'predictions' | keyof New
     moves: { ...of.moves, failed: ranked(of.failed) },
     copying: { ...of.copying },
     effect: plans === 0 ? null : { plans, before: before / plans, expected: expected / plans, measured: then / plans },
+    course: of.course,
     breaches: { servers: of.breaking.size, repairable: of.repairable.size },
     foreign: { moves: of.foreign.size, undone: of.undone.size, waitMs: of.foreignWaitMs },
     evacuations: { servers: of.evacuated.size, stuck: [...of.stuck].filter((id) => !of.evacuated.has(id)).length },

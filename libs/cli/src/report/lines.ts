@@ -1,8 +1,9 @@
 /** The statements of a report, for the terminal and for the page alike. Pure. */
 import { type ProfileSum, profileWords } from '@kronos/contracts';
 import { type Generation, generationText } from '@kronos/placement';
+import { courseEnd, courseTime } from '@kronos/status';
 import { count, figure } from '../terminal.ts';
-import { span } from '../times.ts';
+import { absolute, span } from '../times.ts';
 import type { AggregateFigures } from './figures.ts';
 import type { ErrorFigures } from './predictions.ts';
 
@@ -67,6 +68,17 @@ const foreignLines = ({ foreign: { moves, undone, waitMs } }: AggregateFigures):
         },
       ];
 
+/** What is left to do, so that a reader sees whether the imbalance of the range is on its way down. */
+const courseLines = ({ course, untilMs }: AggregateFigures): Line[] =>
+  course === null
+    ? []
+    : [
+        {
+          label: 'Course',
+          text: `${count(course.moves, 'move')} of ${figure(course.costGib, 0)} GiB ${courseTime(course)} ${course.moves === 1 ? 'was' : 'were'} left ${courseEnd(course.reaches)} at ${absolute(course.atMs, untilMs)}`,
+        },
+      ];
+
 export function linesOf(of: AggregateFigures): Line[] {
   const lines: Line[] = [];
   const say = (label: string, text: string): void => void lines.push({ label, text });
@@ -106,6 +118,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       'Effect',
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
+  lines.push(...courseLines(of));
   lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine), ...of.generations.map(generationLine));
   if (breaches.servers > 0)
     say(

@@ -129,6 +129,22 @@ describe('the report on a recorded history', () => {
     expect(renderReport(plain, [figuresFor('gpu', [first])])).not.toContain('Moves of others');
   });
 
+  it('says what was left of the course at the last decision that looked for it', () => {
+    const [first, second] = decided();
+    if (first === undefined || second === undefined) throw new Error('the history has decisions');
+    const course = {
+      ...{ reaches: true, moves: 31, costGib: 118, cycles: 4, seconds: 2400 },
+      after: { combined: 0.1, policies: [] },
+    };
+    const looked = { ...first, data: { ...first.data, outcome: 'quiet' as const, course } };
+    const gated = { ...second, data: { ...second.data, outcome: 'gated' as const } };
+    expect(renderReport(plain, [figuresFor('gpu', [looked, gated])])).toMatch(
+      /Course +31 moves of 118 GiB in about 4 cycles \(40 min\) were left until every policy is at its target at \d\d:\d\d:\d\dZ\n/,
+    );
+    const quiet = { ...second, data: { ...second.data, outcome: 'quiet' as const } };
+    expect(renderReport(plain, [figuresFor('gpu', [looked, quiet])])).not.toContain('Course');
+  });
+
   it('names the policies whose VMs do not add up to their hosts, with the likely cause', () => {
     const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
     for (const event of recorded) fold.add(event, honest(event));

@@ -1,5 +1,5 @@
 import { clause, decisionWords } from '@kronos/contracts';
-import { type AggregateStatus, type Alarm, COOLING_DOWN, ratioText, type Status } from '@kronos/status';
+import { type AggregateStatus, type Alarm, COOLING_DOWN, courseText, ratioText, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
@@ -99,7 +99,7 @@ function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs
 
 function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus, nowMs: number): string[] {
   const row = (label: string, text: string): string => `  ${paint(terminal, 'dim', label.padEnd(LABEL))}${text}`;
-  const { lastLook, lastDecision, policies, moves, brokenHosts, ratio } = status;
+  const { lastLook, lastDecision, policies, moves, ratio } = status;
   const lines = [
     `${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(all, status), said(status.doing, nowMs))}`,
   ];
@@ -126,13 +126,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
         `${ratio === null ? '' : `${ratioText(ratio)} of its threshold: `}${policies.map(policyText).join(', ')}${lastDecision?.combined === null || lastDecision === null ? '' : `; combined ${figure(lastDecision.combined)}`}`,
       ),
     );
-  for (const { host, text, by, sinceMs } of status.drains)
-    lines.push(row('drain', `${host}: ${text} (requested by ${by} at ${when(sinceMs, nowMs)})`));
-  for (const { about, text, sinceMs } of status.waits)
-    lines.push(row('waits', `${about.kind} ${about.id}: for ${text}, since ${when(sinceMs, nowMs)}`));
-  if (status.quarantined > 0)
-    lines.push(row('quarantine', `${count(status.quarantined, 'VM')}: kronos quarantine list`));
-  if (brokenHosts.length > 0) lines.push(row('broken hosts', brokenHosts.map(({ host }) => host).join(', ')));
+  lines.push(...furtherRows(status, nowMs).map(([label, text]) => row(label, text)));
   if (moves.length > 0) {
     const narrow = { ...terminal, columns: terminal.columns - 2 };
     const shown = table(
@@ -159,6 +153,26 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
     if (moves.length > MOVES_SHOWN) lines.push(`  ${moves.length - MOVES_SHOWN} more`);
   }
   return lines;
+}
+
+/** What is left to do, what waits, and what takes no part. */
+function furtherRows(
+  { course, drains, waits, quarantined, brokenHosts }: AggregateStatus,
+  nowMs: number,
+): (readonly [label: string, text: string])[] {
+  return [
+    ...(course === null ? [] : [['course', courseText(course)] as const]),
+    ...drains.map(
+      ({ host, text, by, sinceMs }) =>
+        ['drain', `${host}: ${text} (requested by ${by} at ${when(sinceMs, nowMs)})`] as const,
+    ),
+    ...waits.map(
+      ({ about, text, sinceMs }) =>
+        ['waits', `${about.kind} ${about.id}: for ${text}, since ${when(sinceMs, nowMs)}`] as const,
+    ),
+    ...(quarantined > 0 ? [['quarantine', `${count(quarantined, 'VM')}: kronos quarantine list`] as const] : []),
+    ...(brokenHosts.length > 0 ? [['broken hosts', brokenHosts.map(({ host }) => host).join(', ')] as const] : []),
+  ];
 }
 
 function doingStyle(all: Status, aggregate: AggregateStatus): Style {

@@ -19,11 +19,10 @@ export type FleetInput = {
   readonly decisions: readonly DecisionPoint[];
   readonly seen: Orders['skylines']['answer'][number] | undefined;
   readonly inScope: boolean;
-  readonly course: Line['course'];
 };
 
 /** One row of the fleet: the state of the aggregate, its hosts by value, its past and the plan that it waits with. Pure. */
-export function fleetLine({ state, decisions, seen, inScope, course }: FleetInput, nowMs: number): Line {
+export function fleetLine({ state, decisions, seen, inScope }: FleetInput, nowMs: number): Line {
   const summary = aggregateSummary(state, nowMs);
   // The newest are at the end: two days of them are not parsed for each request.
   const since = iso(nowMs - TREND_MS);
@@ -31,7 +30,6 @@ export function fleetLine({ state, decisions, seen, inScope, course }: FleetInpu
   return {
     ...summary,
     inScope,
-    course,
     hosts: seen?.hosts ?? null,
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],

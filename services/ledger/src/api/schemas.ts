@@ -56,10 +56,20 @@ const policyImbalance = cycleDecided.data.shape.before.shape.policies.element.st
 const outcome = cycleDecided.data.shape.outcome;
 const release = cycleDecided.data.shape.release;
 
+const course = cycleDecided.data.shape.course
+  .unwrap()
+  .pick({ reaches: true, moves: true, cycles: true, seconds: true, neededBudget: true })
+  .strict()
+  .nullable()
+  .describe(
+    'What is left until the targets are reached, by the last decision that looked for it; null: nothing, or no course is known',
+  );
+
 const aggregateLine = z.strictObject({
   name: z.string(),
   standing,
   ratio: z.number().nullable().describe("The worst policy's imbalance as a multiple of its threshold; 1 is the line"),
+  course,
   paused: z.strictObject({ here: asked, everywhere: asked }),
   unreadable: z.looseObject({ sequence, claimedType: z.string(), problem: z.string() }).nullable(),
   waitingPlan: z.strictObject({ planId: z.string(), expiresAt: time, steps: z.int() }).nullable(),
@@ -101,13 +111,6 @@ const aggregateLine = z.strictObject({
     })
     .nullable(),
 });
-
-const course = cycleDecided.data.shape.course
-  .unwrap()
-  .pick({ reaches: true, moves: true, cycles: true, seconds: true })
-  .strict()
-  .nullable()
-  .describe('What is left by the last decision until the targets are reached; null: nothing, or it is not known');
 
 const task = z.strictObject({
   id: z.string(),
@@ -339,7 +342,6 @@ export const answers = {
     aggregates: z.array(
       aggregateLine.extend({
         inScope: z.boolean(),
-        course,
         hosts: z.int().nullable().describe('Of the newest snapshot; null: none is known'),
         vms: z.int().nullable(),
         skylines: z
@@ -393,7 +395,6 @@ export const answers = {
       .describe('Columns of one table: entry i of each belongs to one VM'),
   }),
   aggregate: aggregateLine.extend({
-    course,
     inScope: z.boolean(),
     sequence,
     time,

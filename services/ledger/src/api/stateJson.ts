@@ -7,6 +7,7 @@ import {
   approvalOf,
   brokenHosts,
   coolingDown,
+  courseLeft,
   type DrainFacts,
   type FinishedPlan,
   hostBroken,
@@ -76,6 +77,7 @@ export function aggregateSummary(state: AggregateState, nowMs: number) {
     paused: { here: asked(state.paused.here), everywhere: asked(state.paused.everywhere) },
     unreadable: state.unreadable,
     ratio: worstRatio(decided?.before.policies ?? []),
+    course: courseLeft(state, nowMs),
     waitingPlan:
       waiting === null || !waiting.open
         ? null

@@ -5,21 +5,12 @@ import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
 import { comingUp } from '../next.ts';
-import type { Answer } from '../schemas.ts';
 import { searchAnswer } from '../search.ts';
 import { imbalanceAnswer } from '../series.ts';
 import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../stateJson.ts';
 
 /** Maximum number of characters of a search. */
 const QUERY_CHARACTERS = 200;
-
-/** What is left by the last decision. */
-function courseOf({ history }: ApiContext['input'], aggregate: string): Answer<'aggregate'>['course'] {
-  const course = history.lastDecision(aggregate)?.data.course;
-  if (course === undefined) return null;
-  const { reaches, moves, cycles, seconds } = course;
-  return { reaches, moves, cycles, seconds };
-}
 
 /** The aggregates, their imbalance over time, drains in turn, and the search over all of it. */
 export const aggregatesHandlers = ({
@@ -48,7 +39,6 @@ export const aggregatesHandlers = ({
             decisions: input.history.decisions(state.aggregate),
             seen: seen.get(state.aggregate),
             inScope: input.scope.includes(state.aggregate),
-            course: courseOf(input, state.aggregate),
           },
           nowMs,
         ),
@@ -64,7 +54,6 @@ export const aggregatesHandlers = ({
     const page = aggregatePage(own, nowMs);
     return {
       ...page,
-      course: courseOf(input, name),
       next: comingUp(own, page, input.history.decisions(name), nowMs),
       inScope: input.scope.includes(name),
       sequence: state.sequence,

@@ -1,0 +1,52 @@
+/** The course that the last decision found which looked for one, and what of it is left. */
+import type { LogEventOf } from '@kronos/contracts';
+import type { Facts } from './draft.ts';
+import type { AggregateState, CourseFacts } from './state.ts';
+
+/** A gated decision looks for no course: what was left before is left still. */
+export function courseSeen(
+  f: Facts,
+  { outcome, course, plan }: LogEventOf<'cycle.decided'>['data'],
+  snapshotMs: number,
+): void {
+  if (outcome === 'gated') return;
+  if (course === undefined) {
+    f.course = null;
+    return;
+  }
+  const { reaches, moves, cycles, seconds, neededBudget } = course;
+  f.course = {
+    planId: plan?.id ?? null,
+    atMs: snapshotMs,
+    reaches,
+    moves,
+    cycles,
+    seconds,
+    ...(neededBudget === undefined ? {} : { neededBudget }),
+  };
+}
+
+/** What is left of a course now. */
+export type CourseLeft = Pick<CourseFacts, 'reaches' | 'moves' | 'cycles' | 'seconds' | 'neededBudget'>;
+
+/** The course less the moves that its plan has made. Null: nothing is left, no course was found, or none is known. Pure. */
+export function courseLeft(
+  { course, plans, recentPlans }: Pick<AggregateState, 'course' | 'plans' | 'recentPlans'>,
+  nowMs: number,
+): CourseLeft | null {
+  if (course === null) return null;
+  const { planId, atMs: _, ...left } = course;
+  const open = planId === null ? undefined : plans.get(planId);
+  const over = recentPlans.findLast(({ id }) => id === planId);
+  const releasedAtMs = open?.release?.atMs ?? over?.releasedAtMs ?? null;
+  // Nothing of it has begun.
+  if (releasedAtMs === null) return left;
+  const moves = left.moves - (open?.completed ?? over?.completed ?? 0);
+  if (moves <= 0) return null;
+  return {
+    ...left,
+    moves,
+    cycles: Math.max(1, left.cycles - (open === undefined ? 1 : 0)),
+    seconds: Math.max(0, Math.round(left.seconds - (nowMs - releasedAtMs) / 1000)),
+  };
+}
