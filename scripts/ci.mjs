@@ -175,6 +175,10 @@ const nightly = inOrder(
     KRONOS_NIGHTLY: '1',
     KRONOS_NATS_SERVER: join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos/gobin/nats-server-2.14'),
   }),
+  check('build of Jaeger', [process.execPath, 'scripts/goTools.mjs', 'jaeger'], 70),
+  tests('observability', ['vitest', 'run', 'test/deploy/traces', 'test/deploy/faults', 'test/deploy/dashboards'], 60, {
+    KRONOS_NIGHTLY: '1',
+  }),
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
   tests('release', ['installs'], 60, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),

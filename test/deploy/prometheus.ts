@@ -26,13 +26,18 @@ export type Target = { readonly job: string; readonly address: string; readonly 
  * A Prometheus of its own that scrapes the targets every second.
  *
  * @param more `past`: a file in the format of OpenMetrics, with what it has scraped before; `remoteRead`: the URL of a store that
- * every query reads, too.
+ * every query reads, too; `rules`: alerts and records, evaluated every second; `alertmanager`: its address, which is told of alerts.
  */
 export async function startPrometheus(
   program: string,
   targets: readonly Target[],
   args: readonly string[] = [],
-  more: { readonly past?: string; readonly remoteRead?: string } = {},
+  more: {
+    readonly past?: string;
+    readonly remoteRead?: string;
+    readonly rules?: object;
+    readonly alertmanager?: string;
+  } = {},
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-prometheus-'));
   const [port = 0] = await freePorts(1);
@@ -47,7 +52,16 @@ export async function startPrometheus(
   }));
   const file = join(directory, 'prometheus.yml');
   const remote = more.remoteRead === undefined ? {} : { remote_read: [{ url: more.remoteRead, read_recent: true }] };
-  writeFileSync(file, JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: jobs, ...remote }));
+  const told = { alertmanagers: [{ static_configs: [{ targets: [more.alertmanager] }] }] };
+  const settings = {
+    global: { scrape_interval: '1s', evaluation_interval: '1s' },
+    scrape_configs: jobs,
+    ...remote,
+    ...(more.rules === undefined ? {} : { rule_files: [join(directory, 'rules.yml')] }),
+    ...(more.alertmanager === undefined ? {} : { alerting: told }),
+  };
+  writeFileSync(file, JSON.stringify(settings));
+  writeFileSync(join(directory, 'rules.yml'), JSON.stringify(more.rules ?? {}));
   if (more.past !== undefined) {
     const promtool = await findPrometheus('promtool');
     execFileSync(promtool ?? 'promtool', [

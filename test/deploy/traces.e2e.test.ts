@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
-import { freePorts } from '@kronos/eventlog/testing';
+import { cacheDir, freePorts, onPath } from '@kronos/eventlog/testing';
 import { attributes, spans } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { openWorld, settled, type World } from '../e2e/world.ts';
+import { nightly } from '../nightly.ts';
 
 /** A span of Jaeger's query API; times in microseconds. */
 type Span = {
@@ -20,43 +21,50 @@ type Span = {
 };
 type Trace = { traceID: string; spans: Span[]; processes: Record<string, { serviceName: string }> };
 
-const runs = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
-const jaeger = (process.env.PATH ?? '')
-  .split(delimiter)
-  .map((dir) => join(dir, 'jaeger'))
-  .find(runs);
-if (jaeger === undefined) console.warn('skipped: there is no jaeger on the PATH');
+/** Of the night: Jaeger takes half an hour to build. */
+const jaeger = nightly ? onPath('jaeger', process.env, [join(cacheDir(), 'gobin')]) : null;
+if (nightly && jaeger === null) console.warn('skipped: there is no jaeger on the PATH, and goTools.mjs has built none');
 
-describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compose configures it', () => {
+/** A collector between the services and the store: the OpenTelemetry Collector that the program of Jaeger is made of. */
+const collector = (otlp: number, store: number): string =>
+  JSON.stringify({
+    service: {
+      pipelines: { traces: { receivers: ['otlp'], processors: ['batch'], exporters: ['otlphttp'] } },
+      telemetry: { metrics: { level: 'none' } },
+    },
+    receivers: { otlp: { protocols: { http: { endpoint: `127.0.0.1:${otlp}` } } } },
+    processors: { batch: {} },
+    exporters: { otlphttp: { endpoint: `http://127.0.0.1:${store}` } },
+  });
+
+describe.skipIf(jaeger === null)('traces, through a Collector into Jaeger as deploy/compose configures it', () => {
   let directory = '';
-  let store: ChildProcess;
+  const running: ChildProcess[] = [];
   let url: string;
   let world: World;
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kronos-jaeger-'));
-    const [http = 0, grpc = 0, otlp = 0] = await freePorts(3);
+    const [http = 0, grpc = 0, otlp = 0, front = 0] = await freePorts(4);
     const config = readFileSync(new URL('../../deploy/compose/jaeger.yaml', import.meta.url), 'utf8')
       .replace('0.0.0.0:16686', `127.0.0.1:${http}`)
       .replace('0.0.0.0:16685', `127.0.0.1:${grpc}`)
       .replace('0.0.0.0:4318', `127.0.0.1:${otlp}`);
-    writeFileSync(join(directory, 'jaeger.yaml'), config);
-    store = spawn(jaeger ?? '', ['--config', join(directory, 'jaeger.yaml')], { stdio: 'ignore' });
+    for (const [name, text] of [
+      ['jaeger.yaml', config],
+      ['collector.yaml', collector(front, otlp)],
+    ] as const) {
+      writeFileSync(join(directory, name), text);
+      running.push(spawn(jaeger ?? '', ['--config', join(directory, name)], { stdio: 'ignore' }));
+    }
     url = `http://127.0.0.1:${http}`;
     await until(async () => (await fetch(`${url}/api/services`).catch(() => null))?.ok, 60_000, 'jaeger to answer');
-    world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: `http://127.0.0.1:${otlp}` } });
+    world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: `http://127.0.0.1:${front}` } });
     await world.until('a balanced cloud', settled);
   });
   afterAll(async () => {
     await world?.close();
-    if (store !== undefined) await endProcess(store);
+    await Promise.all(running.map(endProcess));
     rmSync(directory, { recursive: true, force: true });
   });
 
