@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 // The form of the code: how large it is, and which functions are longer, more branched or wider than the limits of
 // scripts/lint/form.json.
-//   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages
-//   node scripts/form.mjs --check    fails for a function over a limit that scripts/lint/formExceptions.json does not list, and
-//                                    for an exception that no function needs any more
+//   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages and rooms
+//   node scripts/form.mjs --check    fails for a function over a limit that scripts/lint/formExceptions.json does not list, for an
+//                                    exception that no function needs any more, and for imports that point up or in a circle
 //   node scripts/form.mjs --record   writes the exceptions of today; new ones need a reason
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { roomOf, wrongArrows } from './arrows.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const LIST = join(root, 'scripts/lint/formExceptions.json');
@@ -46,15 +47,45 @@ function sizeOf(directory) {
   return lines;
 }
 
-/** The packages that the sources of a package import. */
+/** The imports of a file by their names, types included. */
+const importsOf = (path) =>
+  [...readFileSync(join(root, path), 'utf8').matchAll(/\b(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, name]) => name);
+
+/**
+ * The rooms of a package: the directories below src, and each file in src itself. Each with the rooms that it imports. The console's
+ * modules are one page, and left out.
+ */
+function roomsOf(directory) {
+  const src = `${directory}/src`;
+  const rooms = {};
+  for (const path of existsSync(join(root, src)) ? sources(src) : []) {
+    if (kindOf(path) !== 'source' || !path.endsWith('.ts')) continue;
+    const room = roomOf(relative(src, path));
+    rooms[room] ??= new Set();
+    for (const name of importsOf(path)) {
+      const to = relative(src, join(dirname(path), name));
+      if (name.startsWith('.') && !to.startsWith('..') && roomOf(to) !== room) rooms[room].add(roomOf(to));
+    }
+  }
+  return Object.fromEntries(Object.entries(rooms).map(([room, to]) => [room, [...to].sort()]));
+}
+
+const directoryOf = new Map(
+  packages.map((directory) => [
+    JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8')).name,
+    directory,
+  ]),
+);
+
+/** The packages that the sources of a package import, as directories. */
 function arrowsOf(directory) {
-  const own = JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8')).name;
   const to = new Set();
   for (const path of sources(directory)) {
     if (kindOf(path) !== 'source') continue;
-    for (const [, name] of readFileSync(join(root, path), 'utf8').matchAll(/from '(@kronos\/[a-z-]+)/g))
-      if (name !== own) to.add(name);
+    for (const name of importsOf(path)) to.add(directoryOf.get(/^@kronos\/[a-z-]+/.exec(name)?.[0]));
   }
+  to.delete(directory);
+  to.delete(undefined);
   return [...to].sort();
 }
 
@@ -91,6 +122,9 @@ function check() {
   for (const key of Object.keys(exceptions))
     if (!found.has(key))
       problems.push(`${key}: no exception is needed any more: delete it (node scripts/form.mjs --record)`);
+  const arrows = Object.fromEntries(packages.map((directory) => [directory, arrowsOf(directory)]));
+  const rooms = Object.fromEntries(packages.map((directory) => [directory, roomsOf(directory)]));
+  problems.push(...wrongArrows(arrows, rooms));
   for (const problem of problems) console.error(problem);
   return problems.length === 0;
 }
@@ -128,9 +162,10 @@ function figures() {
   const total = { source: 0, tests: 0, testing: 0 };
   for (const size of Object.values(lines)) for (const kind of Object.keys(total)) total[kind] += size[kind];
   const arrows = Object.fromEntries(packages.map((directory) => [directory, arrowsOf(directory)]));
+  const rooms = Object.fromEntries(packages.map((directory) => [directory, roomsOf(directory)]));
   const times = timeConversions();
   const npmScripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts).length;
-  return { total, over, times, npmScripts, lines, arrows };
+  return { total, over, times, npmScripts, lines, arrows, rooms };
 }
 
 const [mode] = process.argv.slice(2);

@@ -3,18 +3,18 @@ import { isKronosError } from '@kronos/telemetry/errors';
 import { scrub } from '@kronos/telemetry/scrub';
 import { Command, CommanderError, Help } from 'commander';
 import { UsageError } from './errors.ts';
-import { actCommands } from './grammar/act.ts';
-import { completionCommand } from './grammar/completion.ts';
-import { demoCommand } from './grammar/demo.ts';
 import { prose } from './grammar/help.ts';
-import { seeCommands } from './grammar/see.ts';
 import { isService, serviceCommands } from './grammar/services.ts';
-import { setUpCommands } from './grammar/setUp.ts';
 import { globalConfig } from './grammar/shared.ts';
-import { understandCommands } from './grammar/understand.ts';
-import { upCommand } from './grammar/up.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
+import { actCommands } from './tree/act.ts';
+import { completionCommand } from './tree/completion.ts';
+import { demoCommand } from './tree/demo.ts';
+import { seeCommands } from './tree/see.ts';
+import { setUpCommands } from './tree/setUp.ts';
+import { understandCommands } from './tree/understand.ts';
+import { upCommand } from './tree/up.ts';
 import { kronosVersion } from './version.ts';
 
 /** The `kronos` command: its grammar alone. What a command does is loaded when it is run. */

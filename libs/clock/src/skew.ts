@@ -1,4 +1,4 @@
-import type { Clock } from './index.ts';
+import type { Clock } from './clock.ts';
 
 /** The NATS server's clock, read between two moments of the own wall clock. All in ms since the epoch. */
 export interface ServerReading {

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { recorded } from '../testing/index.ts';
 import { authors, wrongAuthor } from './authority.ts';
 import { actorSchema } from './envelope.ts';
-import { familiesOf, type Message, messagesByFamily, parseMessage, readMessage } from './messages.ts';
+import { type Message, messagesByFamily } from './messages.ts';
 import { families } from './names.ts';
+import { familiesOf, parseMessage, readMessage } from './reading.ts';
 
 const services = actorSchema.shape.service.options;
 const bytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

@@ -43,6 +43,7 @@ export * from './plans.ts';
 export * from './policy.ts';
 export * from './profileWords.ts';
 export * from './queries.ts';
+export * from './reading.ts';
 export * from './sentence.ts';
 export * from './services.ts';
 export * from './snapshot.ts';

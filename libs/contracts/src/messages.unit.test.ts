@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { familyOf, messagesByFamily, parseMessage, readLogEvent } from './messages.ts';
+import { familyOf, messagesByFamily } from './messages.ts';
+import { parseMessage, readLogEvent } from './reading.ts';
 
 const dispatched = {
   type: 'plan.dispatched',

@@ -8,10 +8,9 @@ import {
   some,
 } from '@kronos/contracts';
 import { allocationReadings, profileSums, score } from '@kronos/placement';
-import type { HostNames, VmNames } from '@kronos/prometheus';
-import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
+import type { Capacity, CellsSeen, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
 import { forecastOf, type ReadHistory } from './history.ts';
-import type { CellsSeen } from './hostCells.ts';
+import { vmNamesOf } from './names.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
 import { note } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
@@ -125,24 +124,3 @@ function capacityNotes(hosts: readonly HostObservation[], capacity: Capacity): R
     notes.push(note('traits-unknown', `Placement's traits could not be read for ${some(bare)}`, { hosts: bare }));
   return notes;
 }
-
-/** Every host of the cloud under both of its names, for the labels of Prometheus. */
-export function hostNamesOf(lists: Pick<CloudLists, 'hypervisors' | 'services'>): HostNames[] {
-  const names: HostNames[] = [];
-  const seen = new Set<string>();
-  for (const { service, hypervisorHostname } of lists.hypervisors.ok ? lists.hypervisors.value : []) {
-    names.push({ serviceHost: service.host, hypervisorHostname });
-    seen.add(service.host);
-  }
-  for (const { host } of lists.services.ok ? lists.services.value : [])
-    if (!seen.has(host)) names.push({ serviceHost: host, hypervisorHostname: host });
-  return names;
-}
-
-/** Every server of the cloud under its three names. */
-export const vmNamesOf = (index: ServerIndex): VmNames[] =>
-  [...index.placed.values()].map(({ server }) => ({
-    uuid: server.id,
-    internalName: server.internalName,
-    displayName: server.name,
-  }));

@@ -15,8 +15,9 @@ import {
   service,
   unread,
 } from '../testing/given.ts';
-import { type AssembleInput, assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+import { type AssembleInput, assemble } from './assemble.ts';
 import type { Capacity, CloudLists } from './cloud.ts';
+import { hostNamesOf, vmNamesOf } from './names.ts';
 import { type Answer, matchAnswers } from './readings.ts';
 
 const hosts = ['a', 'b', 'c'];

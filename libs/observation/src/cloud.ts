@@ -1,5 +1,5 @@
 /** The result of one collect from Nova and Placement: the input of the pure part. */
-import type { Inventory } from '@kronos/contracts';
+import type { HostCell, Inventory, Reason, ServerCell } from '@kronos/contracts';
 import type { Aggregate, ComputeService, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
 
 /** A part of the cloud, or why it could not be read. A part that could not be read is unknown, never empty. */
@@ -55,4 +55,13 @@ export interface ObserveOptions {
   readonly optOut: readonly string[];
   /** Which cell each host is in; the first pattern that fits counts. */
   readonly cells: readonly { readonly cell: string; readonly hosts: string }[];
+}
+
+/** What is known about the cells of one aggregate. */
+export interface CellsSeen {
+  /** By id, the servers that need cells; null: not known. */
+  readonly servers: ReadonlyMap<string, readonly ServerCell[] | null>;
+  /** By name; null: not known. Empty where no server needs cells. */
+  readonly hosts: ReadonlyMap<string, readonly HostCell[] | null>;
+  readonly notes: readonly Reason[];
 }

@@ -4,22 +4,13 @@ import { type HostCell, type Policy, type Reason, type ServerCell, some } from '
 import type { Nova, Server } from '@kronos/openstack';
 import { type HostNames, matchHosts, type Prometheus, type Sample } from '@kronos/prometheus';
 import { cellsOf, isHuge, needsCells } from '@kronos/rules';
-import { hostNamesOf } from './assemble.ts';
-import type { Capacity, CloudLists } from './cloud.ts';
+import type { Capacity, CellsSeen, CloudLists } from './cloud.ts';
 import { fetched } from './collect.ts';
 import { createLimiter } from './limit.ts';
+import { hostNamesOf } from './names.ts';
 import { note } from './reasons.ts';
 import type { ServerIndex } from './servers.ts';
 import { fitsPattern, type HostFacts } from './topology.ts';
-
-/** What is known about the cells of one aggregate. */
-export interface CellsSeen {
-  /** By id, the servers that need cells; null: not known. */
-  readonly servers: ReadonlyMap<string, readonly ServerCell[] | null>;
-  /** By name; null: not known. Empty where no server needs cells. */
-  readonly hosts: ReadonlyMap<string, readonly HostCell[] | null>;
-  readonly notes: readonly Reason[];
-}
 
 export interface CellReaderDeps {
   readonly nova: Pick<Nova, 'getServerTopology'>;

@@ -1,4 +1,4 @@
-export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+export { assemble } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
 export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
@@ -6,6 +6,7 @@ export { EndedMigrations, endedOf } from './endedMigrations.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';
 export { createLimiter } from './limit.ts';
+export { hostNamesOf, vmNamesOf } from './names.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';

@@ -11,8 +11,7 @@ import {
 } from '@kronos/contracts';
 import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { asksForCpu, isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
-import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import type { CellsSeen } from './hostCells.ts';
+import type { CellsSeen, CloudLists, Fate, KnownServer } from './cloud.ts';
 import { note, problem, unread } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { Cloud } from './cloud.ts';
 import { ActError } from './errors.ts';
 import { type ActiveApiFault, type Api, apis } from './faults.ts';
-import { Compute } from './http/compute.ts';
+import { Compute } from './http/compute/routes.ts';
 import type { Call, Reply } from './http/exchange.ts';
 import { json, parseJson } from './http/exchange.ts';
 import { type CatalogEntry, Identity } from './http/identity.ts';

@@ -7,8 +7,7 @@ import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
 import type { ReportCommandOptions } from '../commands/report.ts';
-import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
+import { examples } from '../grammar/help.ts';
 import {
   operatorCommand,
   repeated,
@@ -17,7 +16,8 @@ import {
   withAggregate,
   withConfig,
   withOutput,
-} from './shared.ts';
+} from '../grammar/shared.ts';
+import type { Shell } from '../shell.ts';
 
 function fitCommandOf(program: Command, shell: Shell): void {
   withAggregate(operatorCommand(program.command('fit')))

@@ -1,17 +1,17 @@
-import type { Cloud } from '../cloud.ts';
-import { ActError, NovaRefusal } from '../errors.ts';
-import { aggregateRoutes } from './compute/aggregates.ts';
-import { flavorRoutes } from './compute/flavors.ts';
-import { hypervisorRoutes } from './compute/hypervisors.ts';
-import { instanceActionRoutes } from './compute/instanceActions.ts';
-import { migrationRoutes } from './compute/migrations.ts';
-import { type Route, refusal, type Scope, versionHeaders } from './compute/nova.ts';
-import { serverActionRoutes } from './compute/serverActions.ts';
-import { serverGroupRoutes } from './compute/serverGroups.ts';
-import { serverRoutes } from './compute/servers.ts';
-import { serviceRoutes } from './compute/services.ts';
-import { type Call, json, type Reply } from './exchange.ts';
-import { denied, type Identity } from './identity.ts';
+import type { Cloud } from '../../cloud.ts';
+import { ActError, NovaRefusal } from '../../errors.ts';
+import { type Call, json, type Reply } from '../exchange.ts';
+import { denied, type Identity } from '../identity.ts';
+import { aggregateRoutes } from './aggregates.ts';
+import { flavorRoutes } from './flavors.ts';
+import { hypervisorRoutes } from './hypervisors.ts';
+import { instanceActionRoutes } from './instanceActions.ts';
+import { migrationRoutes } from './migrations.ts';
+import { type Route, refusal, type Scope, versionHeaders } from './nova.ts';
+import { serverActionRoutes } from './serverActions.ts';
+import { serverGroupRoutes } from './serverGroups.ts';
+import { serverRoutes } from './servers.ts';
+import { serviceRoutes } from './services.ts';
 
 const NOT_FOUND = 'The resource could not be found.';
 

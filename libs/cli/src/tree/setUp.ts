@@ -4,11 +4,11 @@ import type { ConfigCheckOptions } from '../commands/config.ts';
 import type { InitOptions } from '../commands/init.ts';
 import type { NotifyTestOptions } from '../commands/notify.ts';
 import type { ProvisionOptions } from '../commands/provision.ts';
+import { examples } from '../grammar/help.ts';
+import { type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
 import { kronosVersion } from '../version.ts';
-import { examples } from './help.ts';
-import { type OutputOption, withConfig, withOutput } from './shared.ts';
 
 const versions = { kronos: kronosVersion, node: process.versions.node };
 

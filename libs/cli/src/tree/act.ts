@@ -5,8 +5,7 @@ import type { EvaluateOptions } from '../commands/evaluate.ts';
 import type { SkipOptions } from '../commands/log.ts';
 import type { AnswerOptions, CloseOptions, Target } from '../commands/operator.ts';
 import type { QuarantineAddOptions, QuarantineListOptions } from '../commands/quarantine.ts';
-import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
+import { examples } from '../grammar/help.ts';
 import {
   type OperatorOptions,
   operatorCommand,
@@ -15,7 +14,8 @@ import {
   withAggregate,
   withConfig,
   withOutput,
-} from './shared.ts';
+} from '../grammar/shared.ts';
+import type { Shell } from '../shell.ts';
 
 const addressed = (command: Command): Command =>
   withAggregate(operatorCommand(command), 'Aggregate, or several: a,b (optional when only one is in scope)');

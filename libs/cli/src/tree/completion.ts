@@ -1,7 +1,7 @@
 import { Argument, type Command, Help } from 'commander';
+import { examples } from '../grammar/help.ts';
+import { type ConfigOption, type NameKind, nameKinds, withConfig } from '../grammar/shared.ts';
 import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
-import { type ConfigOption, type NameKind, nameKinds, withConfig } from './shared.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { DemoOptions } from '../commands/demo.ts';
+import { examples } from '../grammar/help.ts';
+import { wholeNumber } from '../grammar/shared.ts';
 import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
-import { wholeNumber } from './shared.ts';
 
 export function demoCommand(program: Command, { terminal }: Shell): void {
   program

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { UpOptions } from '../commands/up.ts';
+import { examples } from '../grammar/help.ts';
+import { withConfig } from '../grammar/shared.ts';
 import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
-import { withConfig } from './shared.ts';
 
 export function upCommand(program: Command, shell: Shell): void {
   withConfig(program.command('up'))

@@ -6,9 +6,9 @@ import type { StatusOptions } from '../commands/status.ts';
 import type { TapOptions } from '../commands/tap.ts';
 import type { TopOptions } from '../commands/top.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
+import { examples } from '../grammar/help.ts';
+import { names, repeated, wholeNumber, withAggregate, withConfig, withOutput } from '../grammar/shared.ts';
 import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
-import { names, repeated, wholeNumber, withAggregate, withConfig, withOutput } from './shared.ts';
 
 /** Commands that show what is there and what happens. */
 export function seeCommands(program: Command, shell: Shell): void {
