@@ -1,16 +1,19 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { makeEvidence } from '@kronos/evidence';
+import { makeEvidence, readEvidence } from '@kronos/evidence';
 import { memoryHistory, operate } from '@kronos/replay/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { htmlOf, sha256 } from '../../libs/evidence/src/format.ts';
 import { browserOrNull } from './page.ts';
 
 const browser = await browserOrNull();
 let root: string;
 let html: string;
+let signed: string;
 
 beforeEach(({ skip }) => {
   if (browser === null) skip();
@@ -37,6 +40,9 @@ beforeAll(async () => {
     nowMs: Date.parse('2026-01-06T00:00:00Z'),
   };
   html = (await makeEvidence({ history, ...about })).html;
+  const keyFile = join(root, 'key.pem');
+  await writeFile(keyFile, generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+  signed = (await makeEvidence({ history, ...about, keyFile })).html;
 });
 afterAll(async () => {
   await browser?.close();
@@ -77,6 +83,35 @@ describe('an evidence file in a browser without a network', () => {
     const { page, said } = await opened(changedIn(part));
     expect(said).toContain(`${part}: was changed`);
     await page.context().close();
+  });
+
+  it('names decisions that differ when the options were changed together with their digest', async () => {
+    const { evidence } = readEvidence('evidence.html', html);
+    if (evidence === null) throw new Error('no evidence');
+    const { parts, manifest } = evidence;
+    const recording = parts.recording.replaceAll('searchWorkLimit\\":40000', 'searchWorkLimit\\":1');
+    expect(recording).not.toBe(parts.recording);
+    const forged = { ...manifest, parts: { ...manifest.parts, recording: sha256(recording) } };
+    const { page, said } = await opened(
+      htmlOf({ manifestText: JSON.stringify(forged), signature: null, parts: { ...parts, recording } }),
+    );
+    expect(said).toMatch(/\d+ of 20 decisions differ from the recorded ones/);
+    await page.context().close();
+  });
+
+  it('names the key of a signature, and a signature that is not of the file', async () => {
+    const right = await opened(signed);
+    expect(right.said).toContain('It is signed by the key');
+    await right.page.context().close();
+    const [, packed = ''] = /id="signature">([^<]*)</.exec(signed) ?? [];
+    const { signature, ...rest } = JSON.parse(Buffer.from(packed, 'base64').toString()) as { signature: string };
+    const other = JSON.stringify({
+      ...rest,
+      signature: `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`,
+    });
+    const wrong = await opened(signed.replace(packed, Buffer.from(other).toString('base64')));
+    expect(wrong.said).toContain('signature: is not of this manifest');
+    await wrong.page.context().close();
   });
 
   it('has the views of the console: goes through time, says why, and decides with other options and fewer hosts', async () => {

@@ -3,3 +3,4 @@ export { canonicalJson } from '@kronos/contracts';
 export { decideInput } from '@kronos/cycle';
 export { decide, explain, isCounted, meaningOf, pictureOf, plannerVersion, score } from '@kronos/placement';
 export { aggregateState, createFolder } from '@kronos/projections';
+export { unpackSnapshots } from './snapshots.ts';

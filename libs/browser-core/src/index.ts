@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { bundle } from './bundle.ts';
 
 export { bundle, CannotBundle } from './bundle.ts';
+export { type PackedSnapshot, type SnapshotBody, snapshotPacker, unpackSnapshots } from './snapshots.ts';
 
 let core: string | null = null;
 

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeEvidence } from '@kronos/evidence';
+import { random } from '@kronos/projections/testing';
 import { recordRange } from '@kronos/replay';
 import { memoryHistory, operate } from '@kronos/replay/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -186,3 +187,29 @@ describe('kronos evidence', () => {
     expect(none.err).toContain('is no evidence of Kronos');
   });
 });
+
+describe.skipIf(process.env.KRONOS_NIGHTLY !== '1')(
+  'a day of 40 hosts and 600 VMs with noisy loads, every night',
+  () => {
+    it('fits in 3 MB where the queries round loads to 4 places, and is as it was made', async () => {
+      const chance = random(33);
+      const noise = (): number => Math.sqrt(-2 * Math.log(1 - chance())) * Math.cos(2 * Math.PI * chance());
+      const day = operate({
+        seed: 33,
+        cycles: 1440,
+        aggregates: ['gpu'],
+        hosts: 40,
+        vmsPerHost: 15,
+        searchWorkLimit: 2000,
+        reading: (value) => Math.round(value * (1 + 0.02 * noise()) * 10_000) / 10_000,
+      });
+      const about = { range: {}, anonymize: false, keyFile: null, madeBy: 'kronos test', nowMs: 0 };
+      const made = await makeEvidence({ history: memoryHistory(day.events, day.snapshots), ...about });
+      expect(made.snapshots).toBe(1440);
+      console.log(`${made.html.length} bytes`);
+      expect(made.html.length).toBeLessThan(3_000_000);
+      const { status, out } = await verify(await withText(made.html));
+      expect([status, out]).toEqual([0, expect.stringContaining('1440 of 1440 decisions made again are identical')]);
+    }, 3_600_000);
+  },
+);

@@ -31,7 +31,7 @@ async function open() {
   let manifestText;
   let manifest;
   try {
-    manifestText = decode(bytesOf(packed('manifest')));
+    manifestText = await unpack(packed('manifest'));
     manifest = JSON.parse(manifestText);
   } catch {
     return { problems: ['manifest: was changed: it cannot be read'] };

@@ -9,29 +9,6 @@ import { html, render } from './lib/lit-html.js';
 /** Lets the page draw. */
 const breathe = () => new Promise((resolve) => setTimeout(resolve));
 
-function patched(before, patch) {
-  if (patch === null) return before;
-  const [kind, value] = patch;
-  if (kind === '=') return value;
-  if (kind === 'a') {
-    const list = [...before];
-    for (const [i, one] of Object.entries(value)) list[i] = patched(list[i], one);
-    return list;
-  }
-  return Object.fromEntries(Object.entries(before).map(([key, one]) => [key, patched(one, value[key] ?? null)]));
-}
-
-function snapshotsIn(text) {
-  const last = new Map();
-  const found = new Map();
-  for (const { id, aggregate, patch } of JSON.parse(text)) {
-    const body = patched(last.get(aggregate), patch);
-    last.set(aggregate, body);
-    found.set(id, body);
-  }
-  return found;
-}
-
 const eventsIn = (files) =>
   files['log.jsonl']
     .split('\n')
@@ -242,7 +219,8 @@ function placeOf(hash, cycles) {
 export async function show(page) {
   const { core, manifest, signature, parts, state } = page;
   const files = JSON.parse(parts.recording);
-  const cycles = cyclesIn(core, snapshotsIn(parts.snapshots), eventsIn(files));
+  const snapshots = new Map(core.unpackSnapshots(JSON.parse(parts.snapshots)).map(({ id, body }) => [id, body]));
+  const cycles = cyclesIn(core, snapshots, eventsIn(files));
   const different = await decideAgain(page, cycles);
   state.textContent =
     different.length === 0

@@ -45,6 +45,8 @@ export type Evidence = {
 };
 
 export const sha256 = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;
+const pack = (text: string): string => gzipSync(text, { level: 9 }).toString('base64');
+const unpack = (packed: string): string => gunzipSync(Buffer.from(packed, 'base64')).toString('utf8');
 const page = (name: string): string => readFileSync(new URL(`../page/${name}`, import.meta.url), 'utf8');
 
 const PART = (name: string): RegExp => new RegExp(`<script type="text/plain" id="${name}">([^<]*)</script>`);
@@ -75,9 +77,9 @@ export function htmlOf({ manifestText, signature, parts }: Omit<Evidence, 'manif
     '<main id="main"><p id="state" role="status">The program of this page did not run. Open the file in a browser with scripts; where that does not help, the file was changed: kronos evidence verify FILE names the place.</p></main>',
     // The console's parts expect it.
     '<dialog id="dialog" aria-labelledby="dialog-title"></dialog>',
-    data('manifest', Buffer.from(manifestText).toString('base64')),
+    data('manifest', pack(manifestText)),
     data('signature', signature === null ? '' : Buffer.from(JSON.stringify(signature)).toString('base64')),
-    ...PARTS.map((name) => data(name, gzipSync(parts[name], { level: 9 }).toString('base64'))),
+    ...PARTS.map((name) => data(name, pack(parts[name]))),
     `<script type="module">${boot}</script>`,
     '</body></html>',
     '',
@@ -95,9 +97,11 @@ export function readEvidence(file: string, html: string): Read {
     return found;
   };
   const problems: string[] = [];
-  const manifestText = Buffer.from(raw('manifest'), 'base64').toString('utf8');
+  const packedManifest = raw('manifest');
+  let manifestText: string;
   let manifest: Manifest;
   try {
+    manifestText = unpack(packedManifest);
     manifest = manifestSchema.parse(JSON.parse(manifestText));
   } catch {
     return { evidence: null, problems: ['manifest: was changed: it cannot be read'] };
@@ -106,9 +110,8 @@ export function readEvidence(file: string, html: string): Read {
   for (const name of PARTS) {
     const packed = raw(name);
     try {
-      const text = gunzipSync(Buffer.from(packed, 'base64')).toString('utf8');
-      if (sha256(text) !== manifest.parts[name] || gzipSync(text, { level: 9 }).toString('base64') !== packed)
-        problems.push(`${name}: was changed`);
+      const text = unpack(packed);
+      if (sha256(text) !== manifest.parts[name] || pack(text) !== packed) problems.push(`${name}: was changed`);
       parts[name] = text;
     } catch {
       problems.push(`${name}: was changed: it cannot be unpacked`);

@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { coreScript } from '@kronos/browser-core';
+import { coreScript, type PackedSnapshot, snapshotPacker } from '@kronos/browser-core';
 import { type CycleDecided, canonicalJson, iso } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { decide, plannerVersion } from '@kronos/placement';
@@ -18,7 +18,6 @@ import {
 } from '@kronos/replay';
 import { EvidenceTooLarge } from './errors.ts';
 import { htmlOf, type Manifest, sha256 } from './format.ts';
-import { patchOf } from './patch.ts';
 import { signed } from './sign.ts';
 import { viewModules } from './view.ts';
 
@@ -72,13 +71,10 @@ async function packed(
   }
   const entries: SnapshotEntry[] = [];
   for await (const entry of recording.history.snapshots({})) entries.push(entry);
-  const snapshots: unknown[] = [];
-  const before = new Map<string, unknown>();
-  for (const { id, aggregate, read } of entries) {
-    const { body } = openSnapshot(await read());
-    snapshots.push({ id, aggregate, patch: patchOf(before.get(aggregate), body) });
-    before.set(aggregate, body);
-  }
+  const pack = snapshotPacker();
+  const snapshots: PackedSnapshot[] = [];
+  for (const { id, aggregate, read } of entries)
+    snapshots.push(pack({ id, aggregate, body: openSnapshot(await read()).body }));
   const decisions = await decisionsOf(recording.history, entries);
   if (Object.keys(decisions).length === 0)
     throw new NothingRecorded('there is no decision in that range', 'Give another range, or another plan.');

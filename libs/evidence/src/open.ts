@@ -2,26 +2,23 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
+import { type PackedSnapshot, type SnapshotBody, unpackSnapshots } from '@kronos/browser-core';
 import { snapshotFiles } from '@kronos/replay';
 import { z } from 'zod';
 import { EvidenceInvalid } from './errors.ts';
 import { type Evidence, readEvidence } from './format.ts';
-import { type Patch, patched } from './patch.ts';
 import { isSigned } from './sign.ts';
 
 const filesSchema = z.record(z.string(), z.string());
-const snapshotsSchema = z.array(z.object({ id: z.string(), aggregate: z.string(), patch: z.unknown() }));
+const snapshotsSchema = z.array(
+  z.object({ id: z.string(), aggregate: z.string(), patch: z.unknown(), balance: z.boolean().optional() }),
+);
 
 /** Its snapshots, whole. @throws EvidenceInvalid */
-export function snapshotsIn(file: string, { parts }: Evidence): { readonly id: string; readonly body: unknown }[] {
+export function snapshotsIn(file: string, { parts }: Evidence): SnapshotBody[] {
   const found = snapshotsSchema.safeParse(parse(parts.snapshots));
   if (!found.success) throw new EvidenceInvalid(file, 'snapshots: cannot be read');
-  const before = new Map<string, unknown>();
-  return found.data.map(({ id, aggregate, patch }) => {
-    const body = patched(before.get(aggregate), patch as Patch | null);
-    before.set(aggregate, body);
-    return { id, body };
-  });
+  return unpackSnapshots(found.data as readonly PackedSnapshot[]);
 }
 
 /** Writes the recording that a file carries into a new directory, and removes it when the work is done. @throws EvidenceInvalid */

@@ -55,6 +55,8 @@ export type OperationOptions = {
    * Default: 1.
    */
   readonly shown?: (of: { readonly host: number; readonly vm: string | null; readonly cycle: number }) => number;
+  /** What Prometheus answers for each load of a host or VM. Default: the load. */
+  readonly reading?: (load: number) => number;
   /** Options of the planners beside these. */
   readonly engine?: Partial<EngineOptions>;
 };
@@ -271,7 +273,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(lane)] } : {}),
       },
     });
-    return snapshot;
+    return options.reading === undefined ? snapshot : shownAs(snapshot, options.reading);
   }
 
   /** Each VM writes up to what links carry, all but the first. */
@@ -505,6 +507,15 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
 /** Load of a VM: a wave over the day, so that balance does not last. */
 const load = (vm: Vm, cycle: number, base: number): number =>
   Math.round(base * (0.4 + 1.2 * Math.sin((Math.PI * (cycle / 60 + vm.phase)) / 8) ** 2) * 10_000) / 10_000;
+
+function shownAs(snapshot: Snapshot, reading: (load: number) => number): Snapshot {
+  const through = <T extends { readonly values: Readonly<Record<string, number>> }>(readings: readonly T[]): T[] =>
+    readings.map((one) => ({
+      ...one,
+      values: Object.fromEntries(Object.entries(one.values).map(([key, value]) => [key, reading(value)])),
+    }));
+  return { ...snapshot, hostReadings: through(snapshot.hostReadings), vmReadings: through(snapshot.vmReadings) };
+}
 
 function shownCpu(lane: Lane, cycle: number, vm: Vm, shown: OperationOptions['shown']): number {
   const host = lane.hosts.indexOf(vm.host);
