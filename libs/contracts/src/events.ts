@@ -14,8 +14,12 @@ type Definition = {
   readonly example?: Readonly<Record<string, unknown>>;
 };
 
-const { plans, results, controls, custody } = definitions;
-const all: readonly Definition[] = [...plans, ...results, ...controls, ...custody];
+const all: readonly Definition[] = [
+  ...definitions.plans,
+  ...definitions.results,
+  ...definitions.controls,
+  ...definitions.custody,
+];
 
 const typesWhere = (holds: (definition: Definition) => boolean | undefined): ReadonlySet<string> =>
   new Set(all.filter((one) => holds(one) === true).map(({ type }) => type));

@@ -11,9 +11,13 @@ export const messagesByFamily = Object.fromEntries(
   Object.entries(definitions).map(([family, list]) => [family, list.map(({ schema }) => schema)]),
 ) as unknown as { readonly [F in Family]: Schemas<Definitions[F]> };
 
-const { plans, results, controls, custody } = messagesByFamily;
 /** The schemas of the events on the log. */
-export const logEventSchemas = [...plans, ...results, ...controls, ...custody] as const;
+export const logEventSchemas = [
+  ...messagesByFamily.plans,
+  ...messagesByFamily.results,
+  ...messagesByFamily.controls,
+  ...messagesByFamily.custody,
+] as const;
 
 export const logEventSchema = z.discriminatedUnion('type', logEventSchemas);
 /** The messages on KRONOS_LOG. */
