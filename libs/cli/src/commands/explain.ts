@@ -502,7 +502,12 @@ function stepText(terminal: Terminal, explained: Explained, number: number): str
   ].join('');
 }
 
-function destinationsText(terminal: Terminal, title: string, destinations: readonly DestinationVerdict[]): string {
+function destinationsText(
+  terminal: Terminal,
+  title: string,
+  destinations: readonly DestinationVerdict[],
+  yes = 'legal',
+): string {
   const rows = destinations.slice(0, SHOWN).map((d): Cell[] => [
     d.host,
     figure(d.combined),
@@ -514,7 +519,7 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
         }
       : d.worsens.length > 0
         ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
-        : { text: 'legal', style: 'green' },
+        : { text: yes, style: 'green' },
   ]);
   const more = destinations.length > SHOWN ? `${destinations.length - SHOWN} more: --json lists all of them.\n` : '';
   return `${table(
@@ -579,7 +584,9 @@ function vmText(
     damaged,
     verdict,
     `its weight: ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
-    destinationsText(terminal, 'if it went to', vm.destinations),
+    vm.refusal === null
+      ? destinationsText(terminal, 'if it went to', vm.destinations)
+      : destinationsText(terminal, 'if it could move to', vm.destinations, 'takes it'),
   ].join('');
 }
 

@@ -173,21 +173,22 @@ export class Explanation {
       weights: this.#weightsOf(vm),
       groups: item(cluster.vmGroups, vm).map((g) => item(cluster.groups, g).id),
       steps,
+      refusal: observed.vmGrounds.get(serverId)?.code ?? null,
       verdict: steps.length > 0 ? { code: 'planned', detail: {} } : this.#whyNot(vm, destinations),
       destinations,
     };
   }
 
-  /** The reason that a VM stays: the cycle, the VM itself, its evacuation or drain, else its destinations. */
+  /** The reason that a VM stays: the VM itself, the cycle, its evacuation or drain, else its destinations. */
   #whyNot(vm: number, destinations: readonly DestinationVerdict[]): Ground {
     const { decision, observed, gates, drains, mode } = this.#it;
     const cluster = this.#cluster;
     const id = item(cluster.vmIds, vm);
     const is = (code: string): Ground => ({ code: code as ReasonCode, detail: {} });
-    const gate = gates[0];
-    if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
     const own = observed.vmGrounds.get(id);
     if (own !== undefined) return own;
+    const gate = gates[0];
+    if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
     const waits = observed.evacuationOnlyGrounds.get(id);
     if (waits !== undefined && cluster.leaving[int(cluster.vmHost, vm)] !== 1) return waits;
     const stuck = decision.stuck.find((other) => other.serverId === id);

@@ -43,6 +43,13 @@ describe('an explanation', () => {
     expect(it.vm('v9')).toBeNull();
   });
 
+  it('of a VM that may not move says so, also while the cycle is gated', () => {
+    const it = explained({ ...hot, memory: { paused: { at: '2026-01-01T11:00:00.000Z', by: 'ann' } } });
+    expect(it.decision.outcome).toBe('gated');
+    expect(it.vm('v2')).toMatchObject({ refusal: null, verdict: { code: 'paused' } });
+    expect(it.vm('v3')).toMatchObject({ refusal: 'vm-locked', verdict: { code: 'vm-locked' } });
+  });
+
   it('of a VM with a released move says where it was seen, and that its arrival is assumed', () => {
     const task = {
       taskId: 'gpu-1-s1',

@@ -112,7 +112,9 @@ export type VmExplanation = {
   readonly groups: readonly string[];
   /** Steps of the plan that move it. */
   readonly steps: readonly number[];
-  /** A gate, a reason of the VM itself, or the reason against its destinations; `planned` when it moves. */
+  /** The reason that the VM does not move wherever it went; null: it may move. */
+  readonly refusal: ReasonCode | null;
+  /** A reason of the VM itself, a gate, or the reason against its destinations; `planned` when it moves. */
   readonly verdict: Ground;
   /** All hosts as destinations in the start state, best first. */
   readonly destinations: readonly DestinationVerdict[];
