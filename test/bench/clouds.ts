@@ -95,7 +95,7 @@ function carryOut(step: Step, snapshot: Snapshot): boolean {
     if (options.failoverHosts > 0 && withoutRefuge(cloud).length > 0) counts.statesWithoutRoom++;
     if (cloud.server(step.serverId).host === host) return true;
     counts.refused++;
-    refusals.push({ serverId: step.serverId, host, at, text: 'refused', shape: null, mark: null });
+    refusals.push({ serverId: step.serverId, host, atMs: Date.parse(at), text: 'refused', shape: null, mark: null });
   }
   return false;
 }
@@ -109,7 +109,7 @@ function isKnown(serverId: string, host: string, { hosts, servers, time }: Snaps
       one.host === host &&
       (one.shape ?? shapeOfServer(one.serverId, servers)) === shape &&
       seen !== undefined &&
-      refusalHolds({ atMs: Date.parse(one.at), mark: one.mark }, markOf(seen, servers), Date.parse(time)),
+      refusalHolds({ atMs: one.atMs, mark: one.mark }, markOf(seen, servers), Date.parse(time)),
   );
 }
 

@@ -59,7 +59,7 @@ function run(seed: number, threshold: number, noise: number, days: number) {
   const vms = clusterOf(seed);
   const random = seeded(1000 + seed);
   const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  const releases = new Map<string, string[]>();
+  const releases = new Map<string, number[]>();
   const left = new Map<string, { host: number; ms: number }>();
   let surprises = noSurprises;
   let memory: Memory = emptyMemory;
@@ -86,7 +86,7 @@ function run(seed: number, threshold: number, noise: number, days: number) {
     const known = noiseOf(surprises.known.cpu ?? []);
     memory = {
       ...emptyMemory,
-      lastDecidedTime: memory.lastDecidedTime,
+      lastDecidedMs: memory.lastDecidedMs,
       lastRelease: memory.lastRelease,
       sustained: memory.sustained,
       releases: Object.fromEntries(releases),
@@ -96,8 +96,8 @@ function run(seed: number, threshold: number, noise: number, days: number) {
     const sustained = Object.fromEntries(
       decision.before.policies.map(({ policy, sustainedCycles }) => [policy, sustainedCycles]),
     );
-    const released = decision.plan === null ? memory.lastRelease : { at: snapshot.time, planId: snapshot.id };
-    memory = { ...memory, lastDecidedTime: snapshot.time, lastRelease: released, sustained };
+    const released = decision.plan === null ? memory.lastRelease : { atMs: ms, planId: snapshot.id };
+    memory = { ...memory, lastDecidedMs: ms, lastRelease: released, sustained };
     surprises = afterMeasurement(surprises, decision.before.policies, decision.plan?.after.policies ?? null);
     for (const { serverId, to } of decision.plan?.steps ?? []) move(serverId, Number(to.slice(1)), ms);
     const now = imbalanceOf(loadsOf(vms, ({ load }) => load));
@@ -115,7 +115,7 @@ function run(seed: number, threshold: number, noise: number, days: number) {
     vm.host = host;
     moves++;
     gib += vm.gib;
-    releases.set(id, [...(releases.get(id) ?? []).slice(-15), new Date(ms).toISOString()]);
+    releases.set(id, [...(releases.get(id) ?? []).slice(-15), ms]);
   }
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { CompleteEngineOptions, Decision, Policy, Snapshot, Step } from '@kronos/contracts';
-import type { DecideInput, Memory } from '@kronos/placement';
-import { decideInput, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
+import type { DecideInput } from '@kronos/placement';
+import { decideInput, memoryOf, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
 import { parse } from 'yaml';
 import { z } from 'zod';
 
@@ -110,7 +110,7 @@ function inputOf(golden: z.infer<typeof goldenSchema>): Golden['input'] {
     ...(golden.groups === undefined ? {} : { groups: golden.groups as NonNullable<Sketch['groups']> }),
     ...(golden.migrations === undefined ? {} : { migrations: golden.migrations }),
     snapshot: (golden.snapshot ?? {}) as Partial<Snapshot>,
-    memory: (golden.memory ?? {}) as Partial<Memory>,
+    memory: memoryOf(golden.memory ?? {}),
     options: (golden.options ?? {}) as Partial<CompleteEngineOptions>,
   });
   for (const [query, set] of Object.entries(golden.readings ?? {}))

@@ -230,7 +230,7 @@ function pastArb(hosts: number): fc.Arbitrary<Partial<Memory>> {
             resources: { VCPU: 1, MEMORY_MB: 1024 },
             weights: { p0: { source: 0.1, destination: 0.1 }, p1: { source: 0.05, destination: 0.05 } },
             ramMb: 1024,
-            startedAt: task.started ? seconds(300) : null,
+            startedAtMs: task.started ? Date.parse(seconds(300)) : null,
           }),
         ),
     ),
@@ -241,20 +241,33 @@ function pastArb(hosts: number): fc.Arbitrary<Partial<Memory>> {
           facts.map(({ vm: id, ago, forever }) => [
             id,
             [
-              { cause: 'failure' as const, at: seconds(ago + 60), errorType: 'MigrationFailed', seconds: null },
-              { cause: 'operator' as const, at: seconds(ago), errorType: null, seconds: forever ? -1 : 1800 },
+              {
+                cause: 'failure' as const,
+                atMs: Date.parse(seconds(ago + 60)),
+                errorType: 'MigrationFailed',
+                seconds: null,
+              },
+              {
+                cause: 'operator' as const,
+                atMs: Date.parse(seconds(ago)),
+                errorType: null,
+                seconds: forever ? -1 : 1800,
+              },
             ],
           ]),
         ),
       ),
     releases: fc
       .array(fc.record({ vm, ago: fc.constantFrom(700, 3000) }), { maxLength: 2 })
-      .map((facts) => Object.fromEntries(facts.map(({ vm: id, ago }) => [id, [seconds(ago)]]))),
+      .map((facts) => Object.fromEntries(facts.map(({ vm: id, ago }) => [id, [Date.parse(seconds(ago))]]))),
     hostFailures: fc
       .array(fc.record({ host, count: fc.integer({ min: 1, max: 4 }) }), { maxLength: 1 })
       .map((facts) =>
         Object.fromEntries(
-          facts.map(({ host: name, count }) => [name, Array.from({ length: count }, (_, i) => seconds(100 + 60 * i))]),
+          facts.map(({ host: name, count }) => [
+            name,
+            Array.from({ length: count }, (_, i) => Date.parse(seconds(100 + 60 * i))),
+          ]),
         ),
       ),
   });

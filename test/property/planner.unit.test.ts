@@ -180,11 +180,11 @@ describe('whatever the cluster', () => {
 
   it('without a fact about the past that allows it, a paused or waiting aggregate is not planned', () => {
     holds(caseArb(), (input) => {
-      const paused = { ...input.memory, paused: { at: input.snapshot.time, by: 'someone' } };
+      const paused = { ...input.memory, paused: { atMs: Date.parse(input.snapshot.time), by: 'someone' } };
       expect(decide({ ...input, memory: paused }).outcome).toBe('gated');
       const waiting = {
         ...input.memory,
-        waitingPlan: { planId: 'agg-1', proposedAt: input.snapshot.time, approvalTtlSeconds: 900 },
+        waitingPlan: { planId: 'agg-1', proposedAtMs: Date.parse(input.snapshot.time), approvalTtlSeconds: 900 },
       };
       expect(decide({ ...input, memory: waiting }).outcome).toBe('gated');
     });

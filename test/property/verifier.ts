@@ -92,7 +92,7 @@ export function verifyServers(
 ): string[] {
   const wrong: string[] = [];
   let now = Date.parse(snapshot.time);
-  if (memory.lastDecidedTime !== null) now = Math.max(now, Date.parse(memory.lastDecidedTime));
+  if (memory.lastDecidedMs !== null) now = Math.max(now, memory.lastDecidedMs);
   for (const step of stepsOf(decision)) {
     const no = (why: string): void => {
       wrong.push(`${step.serverId} moves although ${why}`);
@@ -118,11 +118,10 @@ export function verifyServers(
     if (memory.inFlight.some((task) => task.serverId === server.id)) no('it is in flight');
     for (const fact of Object.hasOwn(memory.quarantines, server.id) ? (memory.quarantines[server.id] ?? []) : []) {
       const seconds = fact.seconds ?? options.instanceQuarantineSeconds;
-      if (seconds < 0 || now < Date.parse(fact.at) + 1000 * seconds) no('it is quarantined');
+      if (seconds < 0 || now < fact.atMs + 1000 * seconds) no('it is quarantined');
     }
     const releases = Object.hasOwn(memory.releases, server.id) ? (memory.releases[server.id] ?? []) : [];
-    for (const at of releases)
-      if (now < Date.parse(at) + 1000 * options.instanceCooldownSeconds) no('it is cooling down');
+    for (const at of releases) if (now < at + 1000 * options.instanceCooldownSeconds) no('it is cooling down');
     const bad = Object.entries(server.extraSpecs).find(
       ([key]) =>
         key.startsWith('hw:tpm_model') ||
@@ -152,7 +151,7 @@ export function verifyServers(
 export function verifyDestinations({ snapshot, memory, options }: Case, decision: Decision): string[] {
   const wrong: string[] = [];
   let now = Date.parse(snapshot.time);
-  if (memory.lastDecidedTime !== null) now = Math.max(now, Date.parse(memory.lastDecidedTime));
+  if (memory.lastDecidedMs !== null) now = Math.max(now, memory.lastDecidedMs);
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
   for (const step of stepsOf(decision)) {
     const server = snapshot.servers.find((s) => s.id === step.serverId);
@@ -195,7 +194,7 @@ export function verifyDestinations({ snapshot, memory, options }: Case, decision
 }
 
 function isBroken(memory: Memory, options: CompleteEngineOptions, host: string, now: number): boolean {
-  const times = (Object.hasOwn(memory.hostFailures, host) ? (memory.hostFailures[host] ?? []) : []).map(Date.parse);
+  const times = Object.hasOwn(memory.hostFailures, host) ? (memory.hostFailures[host] ?? []) : [];
   return times.some((last) => {
     const within = times.filter((at) => at <= last && at >= last - 1000 * options.breakerWindowSeconds).length;
     return within >= options.breakerFailures && now < last + 1000 * options.breakerDurationSeconds;
@@ -343,8 +342,8 @@ function unclaimed(snapshot: Snapshot, memory: Memory, host: string, resource: s
   for (const task of memory.inFlight) {
     if (task.destination !== host || !flying(snapshot, memory).includes(task)) continue;
     const seen =
-      task.startedAt !== null &&
-      Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+      task.startedAtMs !== null &&
+      task.startedAtMs <= Date.parse(snapshot.observedFrom) &&
       snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === host);
     if (!seen) sum += task.resources[resource] ?? 0;
   }

@@ -1,10 +1,12 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { toMemory } from '@kronos/cycle';
-import type { Memory } from '@kronos/placement';
+import { memoryText } from '@kronos/placement';
 import { aggregateState, fold } from '@kronos/projections';
 
+type Remembered = ReturnType<typeof memoryText>;
+
 /** The facts of a memory that it had when the first history was written, under their names of then: it had no noise. */
-const asWritten = ({ lastRelease, lastRefusal, waitingPlan, noise: _, ...memory }: Memory) => ({
+const asWritten = ({ lastRelease, lastRefusal, waitingPlan, noise: _, ...memory }: Remembered) => ({
   ...memory,
   lastReleaseAt: lastRelease?.at ?? null,
   lastRejectionAt: lastRefusal?.at ?? null,
@@ -17,10 +19,11 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
   const facts = [...state.aggregates.keys()].sort().map((name) => {
     const of = aggregateState(state, name);
     const servers = [of.vmReleases, of.vmFailures, of.operatorQuarantines].flatMap((table) => [...table.keys()]);
-    const remembered = toMemory(of, {
+    const memory = toMemory(of, {
       servers: servers.map((id) => ({ id })),
       hosts: [...of.hostFailures.keys()].map((host) => ({ name: host })),
     });
+    const remembered = memoryText(memory);
     // The first version wrote a single quarantine per VM. A VM with one keeps that form.
     const quarantines = Object.fromEntries(
       Object.entries(remembered.quarantines).map(([id, all]) => [id, all.length === 1 ? all[0] : all]),

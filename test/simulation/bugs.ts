@@ -343,14 +343,14 @@ export const bugs: readonly Bug[] = [
   {
     name: 'pause ignored by the planner',
     file: GATE,
-    find: 'paused === null ? null : { code:',
-    replace: 'paused !== undefined ? null : { code:',
+    find: 'if (paused === null) return null;',
+    replace: 'if (paused !== undefined) return null;',
   },
   {
     name: 'snapshot from before the end of a move planned',
     file: GATE,
-    find: 'timeMs(memory.lastMoveEndAt) + options.settleSeconds * 1000;',
-    replace: 'timeMs(memory.lastMoveEndAt) - 1e12;',
+    find: 'memory.lastMoveEndMs + options.settleSeconds * 1000;',
+    replace: 'memory.lastMoveEndMs - 1e12;',
   },
   {
     name: 'unreadable event ignored by the planner',
@@ -391,8 +391,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'breaker ignored by the planner',
     file: 'libs/placement/src/snapshot/observe.ts',
-    find: 'const brokenUntil = hostBreaker(failures, now, options);',
-    replace: 'const brokenUntil = hostBreaker(failures, now + 1e12, options);',
+    find: 'hostBreaker(own(memory.hostFailures, host.name) ?? [], now, options);',
+    replace: 'hostBreaker(own(memory.hostFailures, host.name) ?? [], now + 1e12, options);',
   },
   {
     name: 'policy balanced on metrics that lack a host',

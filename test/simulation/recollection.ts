@@ -11,14 +11,14 @@ interface Proposed {
   readonly decidedMs: number;
 }
 interface Facts {
-  lastDecidedTime: string | null;
+  lastDecidedMs: number | null;
   proposed: Proposed | null;
   approvalTtlMs: number;
   readonly inFlight: Map<string, InFlightTask>;
-  readonly releases: Map<string, string[]>;
+  readonly releases: Map<string, number[]>;
   readonly failures: Map<string, QuarantineFact>;
   readonly asked: Map<string, QuarantineFact>;
-  readonly hostFailures: Map<string, string[]>;
+  readonly hostFailures: Map<string, number[]>;
 }
 
 /** Failures after which a VM is left alone. */
@@ -32,7 +32,7 @@ export class Recollection {
     let facts = this.#aggregates.get(name);
     if (facts === undefined) {
       facts = {
-        lastDecidedTime: null,
+        lastDecidedMs: null,
         proposed: null,
         approvalTtlMs: 0,
         inFlight: new Map(),
@@ -53,18 +53,18 @@ export class Recollection {
   }
 
   #one(facts: Facts, event: LogEvent): void {
-    const { time } = event;
+    const ms = Date.parse(event.time);
     switch (event.type) {
       case 'planner.configured':
         facts.approvalTtlMs = event.data.options.approvalTtlSeconds * 1000;
         break;
       case 'cycle.decided': {
         const { plan, release, snapshotTime } = event.data;
-        facts.lastDecidedTime = snapshotTime;
+        facts.lastDecidedMs = Date.parse(snapshotTime);
         if (plan === null || (release !== 'released' && release !== 'proposed')) break;
         facts.proposed = null;
-        if (release === 'proposed') facts.proposed = { plan, decidedMs: Date.parse(time) };
-        else this.#release(facts, plan, time);
+        if (release === 'proposed') facts.proposed = { plan, decidedMs: ms };
+        else this.#release(facts, plan, ms);
         break;
       }
       case 'plan.approved': {
@@ -77,7 +77,7 @@ export class Recollection {
           proposed.decidedMs + facts.approvalTtlMs,
           until === null ? Number.POSITIVE_INFINITY : Date.parse(until),
         );
-        if (Date.parse(time) <= endMs) this.#release(facts, proposed.plan, time);
+        if (ms <= endMs) this.#release(facts, proposed.plan, ms);
         break;
       }
       case 'plan.rejected':
@@ -87,7 +87,7 @@ export class Recollection {
         const task = facts.inFlight.get(event.data.taskId);
         if (task === undefined) break;
         const { destination } = event.data;
-        facts.inFlight.set(task.taskId, { ...task, destination, startedAt: time });
+        facts.inFlight.set(task.taskId, { ...task, destination, startedAtMs: ms });
         break;
       }
       case 'migration.completed':
@@ -99,19 +99,19 @@ export class Recollection {
         const task = facts.inFlight.get(taskId);
         if (task === undefined) break;
         if (hostAtFault !== null)
-          facts.hostFailures.set(hostAtFault, [...(facts.hostFailures.get(hostAtFault) ?? []), time]);
+          facts.hostFailures.set(hostAtFault, [...(facts.hostFailures.get(hostAtFault) ?? []), ms]);
         if (retryPending && next !== null) {
-          facts.inFlight.set(taskId, { ...task, destination: next.destination, startedAt: null });
+          facts.inFlight.set(taskId, { ...task, destination: next.destination, startedAtMs: null });
           break;
         }
         facts.inFlight.delete(taskId);
         if (QUARANTINING.has(errorType) && AT_THE_VM.has(cause))
-          facts.failures.set(serverId, { cause: 'failure', at: time, errorType, seconds: null });
+          facts.failures.set(serverId, { cause: 'failure', atMs: ms, errorType, seconds: null });
         break;
       }
       case 'instance.quarantined': {
         const { serverId, seconds } = event.data;
-        facts.asked.set(serverId, { cause: 'operator', at: time, errorType: null, seconds });
+        facts.asked.set(serverId, { cause: 'operator', atMs: ms, errorType: null, seconds });
         break;
       }
       case 'host.released':
@@ -126,7 +126,7 @@ export class Recollection {
     }
   }
 
-  #release(facts: Facts, plan: Plan, time: string): void {
+  #release(facts: Facts, plan: Plan, ms: number): void {
     for (const { taskId, serverId, from, to, resources, weights, ramMb } of plan.steps) {
       facts.inFlight.set(taskId, {
         taskId,
@@ -136,9 +136,9 @@ export class Recollection {
         resources,
         weights,
         ramMb,
-        startedAt: null,
+        startedAtMs: null,
       });
-      facts.releases.set(serverId, [...(facts.releases.get(serverId) ?? []), time]);
+      facts.releases.set(serverId, [...(facts.releases.get(serverId) ?? []), ms]);
     }
   }
 
@@ -150,11 +150,11 @@ export class Recollection {
     return {
       paused: null,
       unreadable: null,
-      lastDecidedTime: facts.lastDecidedTime,
+      lastDecidedMs: facts.lastDecidedMs,
       lastRelease: null,
       lastRefusal: null,
       waitingPlan: null,
-      lastMoveEndAt: null,
+      lastMoveEndMs: null,
       releases: Object.fromEntries(facts.releases),
       quarantines,
       hostFailures: Object.fromEntries(facts.hostFailures),

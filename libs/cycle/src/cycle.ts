@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
-import { type DecideInput, decide } from '@kronos/placement';
+import { type DecideInput, decide, memoryText } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence, newRefusals } from '@kronos/projections';
 import { loadsOf } from './loads.ts';
@@ -70,7 +70,7 @@ export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory
     loads: loadsOf(input.state, input.snapshot, decision, input.options),
     digests: {
       policies: digest(input.snapshot.policies),
-      state: digest(memory),
+      state: digest(memoryText(memory)),
       options: digest(input.options),
       decision: digest(decision),
     },

@@ -1,4 +1,4 @@
-import { type EngineOptions, iso, isoOrNull, type Snapshot } from '@kronos/contracts';
+import type { EngineOptions, Snapshot } from '@kronos/contracts';
 import type { DecideInput, InFlightTask, Memory, OwnMove, QuarantineFact } from '@kronos/placement';
 import {
   type AggregateState,
@@ -31,7 +31,7 @@ export const decideInput = (
   options: EngineOptions = optionsOf(state),
 ): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });
 
-/** The state as the planner's pure core takes it: the facts about what the snapshot has, times as ISO-8601 UTC. */
+/** The state as the planner's pure core takes it: the facts about what the snapshot has. */
 export function toMemory(state: AggregateState, seen: Seen): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
@@ -40,7 +40,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
   const paces = seen.forecast === undefined ? null : movePaces(state, seen.hosts);
   return {
-    paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
+    paused: paused === null ? null : { atMs: paused.atMs, by: paused.by },
     unreadable:
       unreadable === null
         ? null
@@ -49,29 +49,19 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
             type: unreadable.claimedType,
             version: unreadable.claimedVersion,
           },
-    lastDecidedTime: isoOrNull(state.decided?.snapshotMs),
-    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, at: iso(lastRelease.atMs) },
-    lastRefusal:
-      lastRefusal === null ? null : { planId: lastRefusal.planId, at: iso(lastRefusal.atMs), how: lastRefusal.how },
-    waitingPlan:
-      waiting === null
-        ? null
-        : {
-            planId: waiting.planId,
-            proposedAt: iso(waiting.proposedAtMs),
-            approvalTtlSeconds: waiting.approvalTtlSeconds,
-          },
-    lastMoveEndAt: isoOrNull(state.lastMoveEnd?.atMs),
+    lastDecidedMs: state.decided?.snapshotMs ?? null,
+    lastRelease,
+    lastRefusal,
+    waitingPlan: waiting,
+    lastMoveEndMs: state.lastMoveEnd?.atMs ?? null,
     releases: record(
       seen.servers.map(({ id }) => id),
       state.vmReleases,
-      (times) => times.map(iso),
     ),
     quarantines: quarantinesOf(state, seen.servers),
     hostFailures: record(
       seen.hosts.map(({ name }) => name),
       state.hostFailures,
-      (times) => times.map(iso),
     ),
     inFlight: inFlight(state).map((task): InFlightTask => {
       const { serverId, from, resources, weights, ramMb, phase } = task.step;
@@ -83,7 +73,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
         resources,
         weights,
         ramMb,
-        startedAt: isoOrNull(task.slot?.startedAtMs),
+        startedAtMs: task.slot?.startedAtMs ?? null,
         ...(phase === 'cell' ? { cell: true as const } : {}),
       };
     }),
@@ -106,7 +96,7 @@ function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, '
   const refusals = [...state.refusals.values()]
     .filter(({ host }) => known.has(host))
     .sort((a, b) => a.sequence - b.sequence)
-    .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, at: iso(atMs), text, shape, mark }));
+    .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, atMs, text, shape, mark }));
   return refusals.length === 0 ? {} : { refusals };
 }
 
@@ -116,7 +106,7 @@ function ownMovesOf({ ownMoves }: AggregateState, ended: Seen['endedMigrations']
     const move = ownMoves.get(id);
     return move === undefined
       ? []
-      : [[id, { from: move.from, to: move.to, at: iso(move.atMs), migrationId: move.migrationId }]];
+      : [[id, { from: move.from, to: move.to, atMs: move.atMs, migrationId: move.migrationId }]];
   });
   return own.length === 0 ? {} : { ownMoves: Object.fromEntries(own) };
 }
@@ -135,7 +125,7 @@ function waitsOf({ waits: { open, days } }: AggregateState): Pick<Memory, 'waits
   if (open === null && days.length === 0) return {};
   return {
     waits: {
-      open: open === null ? null : { since: iso(open.sinceMs), until: iso(open.untilMs), plannedMs: open.plannedMs },
+      open: open === null ? null : { sinceMs: open.sinceMs, untilMs: open.untilMs, plannedMs: open.plannedMs },
       days,
     },
   };
@@ -150,7 +140,7 @@ function quarantinesOf(state: AggregateState, servers: Seen['servers']): Record<
     if (causes.length === 0) continue;
     facts[id] = causes.map(({ cause, atMs, seconds }) => ({
       cause,
-      at: iso(atMs),
+      atMs,
       errorType: cause === 'failure' ? (state.vmFailures.get(id)?.errorType ?? null) : null,
       seconds,
     }));
@@ -158,16 +148,12 @@ function quarantinesOf(state: AggregateState, servers: Seen['servers']): Record<
   return facts;
 }
 
-function record<V, R>(
-  keys: readonly string[],
-  map: ReadonlyMap<string, V>,
-  convert: (value: V) => R,
-): Record<string, R> {
-  const out: Record<string, R> = {};
+function record<V>(keys: readonly string[], map: ReadonlyMap<string, V>): Record<string, V> {
+  const out: Record<string, V> = {};
   if (map.size === 0) return out;
   for (const key of keys) {
     const value = map.get(key);
-    if (value !== undefined) out[key] = convert(value);
+    if (value !== undefined) out[key] = value;
   }
   return out;
 }

@@ -1,3 +1,4 @@
+import { memoryText } from '@kronos/placement';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { toMemory } from './memory.ts';
@@ -28,8 +29,11 @@ describe('the rate of former moves', () => {
   });
 });
 
+/** As digests have it. */
+const written = (...given: Parameters<typeof toMemory>) => memoryText(toMemory(...given));
+
 describe('the memory of the planner', () => {
-  it('has the facts with their times in ISO-8601', () => {
+  it('has the facts, with their times as texts in digests', () => {
     const log = testLog();
     log.configured();
     const plan = log.at(60).released([move(1), move(2)]);
@@ -39,7 +43,7 @@ describe('the memory of the planner', () => {
     log.at(100).quarantined('vm7', 30);
     log.at(110).paused('grace');
     log.unreadable('plan.sung', null);
-    expect(toMemory(log.state(), seen)).toMatchObject({
+    expect(written(log.state(), seen)).toMatchObject({
       paused: { at: '2026-01-05T00:01:50.000Z', by: 'grace' },
       unreadable: { sequence: 8, type: 'plan.sung', version: null },
       lastDecidedTime: '2026-01-05T00:01:00.000Z',
@@ -64,7 +68,7 @@ describe('the memory of the planner', () => {
     log.at(10).rejected(refused);
     const planId = log.at(20).proposed([move(1)]);
     log.configured({ approvalTtlSeconds: 900 });
-    expect(toMemory(log.state(), seen)).toMatchObject({
+    expect(written(log.state(), seen)).toMatchObject({
       lastRefusal: { planId: refused, at: '2026-01-05T00:00:10.000Z', how: 'rejected' },
       waitingPlan: { planId, proposedAt: '2026-01-05T00:00:20.000Z', approvalTtlSeconds: 300 },
     });
@@ -76,14 +80,14 @@ describe('the memory of the planner', () => {
     const task = `${log.released([move(1)])}-s1`;
     log.failed({ task });
     log.quarantined('vm1', 50);
-    expect(toMemory(log.state(), seen).quarantines.vm1).toMatchObject([
+    expect(written(log.state(), seen).quarantines.vm1).toMatchObject([
       { cause: 'failure', seconds: null },
       { cause: 'operator', seconds: 50 },
     ]);
   });
 
   it('is empty for an aggregate of which the log knows nothing', () => {
-    expect(toMemory(testLog().state('other'), seen)).toMatchObject({ lastRelease: null, inFlight: [], releases: {} });
+    expect(written(testLog().state('other'), seen)).toMatchObject({ lastRelease: null, inFlight: [], releases: {} });
   });
 
   it('is about the servers and hosts of its snapshot, however much the log remembers', () => {
@@ -92,7 +96,7 @@ describe('the memory of the planner', () => {
     const plan = log.released([move(1), move(2), move(3)]);
     log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
     log.failed({ task: `${plan}-s2`, hostAtFault: 'h3' });
-    const memory = toMemory(log.state(), { servers: [{ id: 'vm2' }, { id: 'vm9' }], hosts: [{ name: 'h3' }] });
+    const memory = written(log.state(), { servers: [{ id: 'vm2' }, { id: 'vm9' }], hosts: [{ name: 'h3' }] });
     expect(Object.keys(memory.releases)).toEqual(['vm2']);
     expect(Object.keys(memory.quarantines)).toEqual(['vm2']);
     expect(Object.keys(memory.hostFailures)).toEqual(['h3']);

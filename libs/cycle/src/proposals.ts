@@ -13,7 +13,7 @@ import {
   type ProposalDecision,
   type Snapshot,
 } from '@kronos/contracts';
-import { decideCapacity, decideCells } from '@kronos/placement';
+import { decideCapacity, decideCells, memoryText } from '@kronos/placement';
 import type { AggregateState } from '@kronos/projections';
 import { digest } from './cycle.ts';
 import { decideInput } from './memory.ts';
@@ -69,7 +69,7 @@ export function runProposal({ request, stateOf, options }: ProposalInput): Propo
   return {
     decision,
     digests: {
-      state: digest([memory, ...each.map(([name, of]) => [name, of.memory])]),
+      state: digest([memoryText(memory), ...each.map(([name, of]) => [name, memoryText(of.memory)])]),
       options: digest([options, ...each.map(([name, of]) => [name, of.options])]),
       decision: digest(decision),
     },

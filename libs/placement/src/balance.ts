@@ -1,5 +1,5 @@
-import { foreignText, type Reason, timeMs } from '@kronos/contracts';
-import { isAbove, noWaits, type Waits, waitLimit } from '@kronos/rules';
+import { foreignText, type Reason } from '@kronos/contracts';
+import { isAbove, noWaits, waitLimit } from '@kronos/rules';
 import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { pack } from './passes/pack.ts';
@@ -7,7 +7,6 @@ import { type NoiseKnown, type Spread, spread } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import type { CarryOut } from './search/anneal/runs.ts';
 import { own } from './snapshot/filter.ts';
-import type { Memory } from './snapshot/memory.ts';
 import { type Passed, reasonOf, type State } from './state.ts';
 
 /** The imbalance planner: spreads or packs with what the other passes left of the budget. */
@@ -80,9 +79,7 @@ function noiseKnown({ observed, memory, before, snapshot, now }: State): NoiseKn
     variance += (weight * (own(memory.noise ?? {}, name) ?? 0)) ** 2;
   const { lastRelease } = memory;
   const sinceRelease =
-    lastRelease === null
-      ? Number.POSITIVE_INFINITY
-      : (now - timeMs(lastRelease.at)) / (1000 * snapshot.intervalSeconds);
+    lastRelease === null ? Number.POSITIVE_INFINITY : (now - lastRelease.atMs) / (1000 * snapshot.intervalSeconds);
   const above = before.policies.flatMap(({ detected, sustainedCycles }) => (detected ? [sustainedCycles] : []));
   const cycles = Math.floor(Math.min(sinceRelease, ...above));
   return { combined: Math.sqrt(variance), cycles };
@@ -128,7 +125,7 @@ function foresee({ snapshot, observed, draft, options, memory, now }: State, kep
     effectSeconds: effectOf(cluster, moves, memory),
     cooldownSeconds: options.cooldownSeconds,
   });
-  const waits = waitsOf(memory);
+  const waits = memory.waits ?? noWaits;
   const limitMs = waitLimit(waits, now);
   const against = againstPlan(verdict, now, limitMs, moves.length);
   if (against === null) return null;
@@ -141,18 +138,3 @@ function foresee({ snapshot, observed, draft, options, memory, now }: State, kep
   if (kept > 0) draft.warnings.push(against);
   return against;
 }
-
-const waitsOf = ({ waits }: Memory): Waits =>
-  waits === undefined
-    ? noWaits
-    : {
-        open:
-          waits.open === null
-            ? null
-            : {
-                sinceMs: timeMs(waits.open.since),
-                untilMs: timeMs(waits.open.until),
-                plannedMs: waits.open.plannedMs,
-              },
-        days: waits.days,
-      };

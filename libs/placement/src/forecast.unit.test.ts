@@ -93,7 +93,11 @@ describe('a forecast', () => {
 
   it('does nothing about an imbalance for which Kronos has waited long enough', () => {
     const at = Date.parse('2026-01-01T12:00:00.000Z');
-    const open = { since: '2026-01-01T11:50:00.000Z', until: '2026-01-01T12:00:00.000Z', plannedMs: 0 };
+    const open = {
+      sinceMs: Date.parse('2026-01-01T11:50:00.000Z'),
+      untilMs: Date.parse('2026-01-01T12:00:00.000Z'),
+      plannedMs: 0,
+    };
     const lost = { day: Math.floor(at / DAY_MS), savedMs: -301_000 };
     const past = history([passing, passing]);
     for (const [waits, code] of [

@@ -1,5 +1,5 @@
 import { byText, type EngineOptions, iso, type Reason, type Snapshot, timeMs } from '@kronos/contracts';
-import { aggregateCooldown, approval, type CooldownFacts, type ProposalFacts } from '@kronos/rules';
+import { aggregateCooldown, approval } from '@kronos/rules';
 import type { ReasonCode } from './reasons.ts';
 import type { Memory } from './snapshot/memory.ts';
 import type { JudgedPolicy } from './snapshot/scoring.ts';
@@ -23,7 +23,7 @@ export function gatesShut(
   };
   if (snapshot.purpose === 'record') shut('record-only', 'the snapshot was taken to be kept, not to be planned');
   const [unread, paused, ...seen] = [unreadableEvent(memory), pause(memory), ...snapshotGates(snapshot)];
-  const waiting = proposalFacts(memory);
+  const waiting = memory.waitingPlan;
   for (const reason of [unread, paused]) if (reason !== null) gates.push({ reason, passable: false });
   if (waiting !== null) {
     const { open, expiresAtMs } = approval(waiting, now);
@@ -35,23 +35,20 @@ export function gatesShut(
       });
   }
   for (const reason of seen) gates.push({ reason, passable: false });
-  if (memory.lastMoveEndAt !== null) {
-    const settled = timeMs(memory.lastMoveEndAt) + options.settleSeconds * 1000;
+  if (memory.lastMoveEndMs !== null) {
+    const ended = iso(memory.lastMoveEndMs);
+    const settled = memory.lastMoveEndMs + options.settleSeconds * 1000;
     if (timeMs(snapshot.observedFrom) < settled)
-      shut(
-        'settling',
-        `a move ended at ${memory.lastMoveEndAt}; the next plan needs a snapshot from ${iso(settled)} or later`,
-        {
-          lastMoveEndAt: memory.lastMoveEndAt,
-          until: iso(settled),
-        },
-      );
+      shut('settling', `a move ended at ${ended}; the next plan needs a snapshot from ${iso(settled)} or later`, {
+        lastMoveEndAt: ended,
+        until: iso(settled),
+      });
   }
   if (options.requireAllPolicies) {
     const skipped = judged.filter((j) => j.reason !== null).map((j) => j.policy.name);
     if (skipped.length > 0) shut('policies-skipped', `${skipped.join(', ')}: without data`, { policies: skipped });
   }
-  const cooldown = aggregateCooldown(cooldownFacts(memory, waiting), now, options);
+  const cooldown = aggregateCooldown({ ...memory, waiting }, now, options);
   if (cooldown !== null) {
     const after = CAUSES[cooldown.cause];
     const [at, until] = [iso(cooldown.sinceMs), iso(cooldown.untilMs)];
@@ -71,8 +68,11 @@ function unreadableEvent({ unreadable }: Memory): Reason | null {
   return { code: 'unreadable-event', text, detail: { sequence, type, version } };
 }
 
-const pause = ({ paused }: Memory): Reason | null =>
-  paused === null ? null : { code: 'paused', text: `paused by ${paused.by} at ${paused.at}`, detail: { ...paused } };
+function pause({ paused }: Memory): Reason | null {
+  if (paused === null) return null;
+  const [by, at] = [paused.by, iso(paused.atMs)];
+  return { code: 'paused', text: `paused by ${by} at ${at}`, detail: { at, by } };
+}
 
 function snapshotGates({ hosts, problems }: Pick<Snapshot, 'hosts' | 'problems'>): Reason[] {
   const reasons: Reason[] = [];
@@ -97,18 +97,3 @@ function snapshotGates({ hosts, problems }: Pick<Snapshot, 'hosts' | 'problems'>
 }
 
 const CAUSES = { released: 'release', rejected: 'rejection', expired: 'expiry' } as const;
-
-function proposalFacts({ waitingPlan }: Memory): ProposalFacts | null {
-  if (waitingPlan === null) return null;
-  const { planId, proposedAt, approvalTtlSeconds } = waitingPlan;
-  return { planId, proposedAtMs: timeMs(proposedAt), approvalTtlSeconds };
-}
-
-function cooldownFacts({ lastRelease, lastRefusal }: Memory, waiting: ProposalFacts | null): CooldownFacts {
-  return {
-    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, atMs: timeMs(lastRelease.at) },
-    lastRefusal:
-      lastRefusal === null ? null : { planId: lastRefusal.planId, atMs: timeMs(lastRefusal.at), how: lastRefusal.how },
-    waiting,
-  };
-}

@@ -19,7 +19,7 @@ describe('the gate', () => {
     return decide({ ...input, snapshot: { ...input.snapshot, time: before(0), observedFrom: before(0) } });
   };
   const waiting = (proposedSeconds: number, approvalTtlSeconds: number | null) => ({
-    waitingPlan: { planId: 'agg-1', proposedAt: before(proposedSeconds), approvalTtlSeconds },
+    waitingPlan: { planId: 'agg-1', proposedAtMs: Date.parse(before(proposedSeconds)), approvalTtlSeconds },
   });
 
   it('acts: a plan waits for approval by the approval_ttl of its time, not by that of today', () => {
@@ -36,7 +36,7 @@ describe('the gate', () => {
   });
 
   it('acts: the reason names a recorded expiry as an expiry', () => {
-    const { reason } = decided({ lastRefusal: { planId: 'agg-1', at: before(100), how: 'expired' } });
+    const { reason } = decided({ lastRefusal: { planId: 'agg-1', atMs: Date.parse(before(100)), how: 'expired' } });
     expect(reason.detail).toMatchObject({ after: 'expiry' });
   });
 
@@ -46,6 +46,6 @@ describe('the gate', () => {
 
   it('does nothing: when the cooldown has ended', () => {
     expect(decided(waiting(901, 300)).outcome).toBe('planned');
-    expect(decided({ lastRelease: { planId: 'agg-1', at: before(600) } }).outcome).toBe('planned');
+    expect(decided({ lastRelease: { planId: 'agg-1', atMs: Date.parse(before(600)) } }).outcome).toBe('planned');
   });
 });

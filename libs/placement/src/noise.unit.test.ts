@@ -67,11 +67,14 @@ describe('noise of the last cycles', () => {
     const after = (noise: number, more: Partial<Memory>) => decided({ noise: { cpu: noise }, ...more }).outcome;
     expect(after(0.03, { sustained: { cpu: 1 } })).toBe('quiet');
     expect(after(0.03, { sustained: { cpu: 8 } })).toBe('planned');
-    const lastRelease = { planId: 'agg-1', at: '2026-01-01T11:45:00.000Z' };
+    const lastRelease = { planId: 'agg-1', atMs: Date.parse('2026-01-01T11:45:00.000Z') };
     expect(decideInput(stuck({})).snapshot.time).toBe('2026-01-01T12:00:00.000Z');
     expect(after(0.03, { sustained: { cpu: 8 }, lastRelease })).toBe('planned');
     expect(
-      after(0.03, { sustained: { cpu: 8 }, lastRelease: { ...lastRelease, at: '2026-01-01T11:59:00.000Z' } }),
+      after(0.03, {
+        sustained: { cpu: 8 },
+        lastRelease: { ...lastRelease, atMs: Date.parse('2026-01-01T11:59:00.000Z') },
+      }),
     ).toBe('gated');
   });
 

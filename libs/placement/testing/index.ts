@@ -58,6 +58,32 @@ export type SketchVm = {
 
 export const SKETCH_TIME = '2026-01-01T12:00:00.000Z';
 
+const WRITTEN: Readonly<Record<string, string>> = {
+  at: 'atMs',
+  proposedAt: 'proposedAtMs',
+  startedAt: 'startedAtMs',
+  since: 'sinceMs',
+  until: 'untilMs',
+  lastDecidedTime: 'lastDecidedMs',
+  lastMoveEndAt: 'lastMoveEndMs',
+};
+
+/** A memory as `memoryText` writes it, with some of its facts, as files of tests have it. */
+export function memoryOf(text: unknown): Partial<Memory> {
+  const read = (value: unknown, times: boolean): unknown => {
+    if (typeof value === 'string') return times ? Date.parse(value) : value;
+    if (Array.isArray(value)) return value.map((one) => read(one, times));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, one]) => {
+        const name = WRITTEN[key];
+        return [name ?? key, read(one, times || name !== undefined || key === 'releases' || key === 'hostFailures')];
+      }),
+    );
+  };
+  return read(text, false) as Partial<Memory>;
+}
+
 /** The snapshot, memory and options of a sketch: what `decide` takes. */
 export function decideInput(sketch: Sketch): {
   snapshot: Snapshot;

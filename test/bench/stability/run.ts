@@ -90,14 +90,14 @@ export function run({
   const truth = new Float64Array(size.hosts * 2);
   const seen = new Float64Array(size.hosts * 2);
   const index = new Map(world.hosts.map((name, h) => [name, h]));
-  const releases = new Map<string, string[]>();
+  const releases = new Map<string, number[]>();
   const left = new Map<string, { host: number; ms: number }>();
   const measuredThen = new Map<string, number[]>();
   const movedAt: number[] = [];
   let flights: Flight[] = [];
   let lastRelease: Memory['lastRelease'] = null;
   let lastMoveEndMs: number | null = null;
-  let lastDecidedTime: string | null = null;
+  let lastDecidedMs: number | null = null;
   let sustained: Record<string, number> = {};
   let waits = 0;
   let waited = noWaits;
@@ -150,20 +150,18 @@ export function run({
 
   function plan(ms: number, cycle: number): void {
     if (!everyCycle) {
-      const last = lastRelease === null ? null : { planId: lastRelease.planId, atMs: Date.parse(lastRelease.at) };
       if (!detected(seen)) {
         waited = afterDecision(waited, { atMs: ms, waits: null, above: false });
         return;
       }
-      if (aggregateCooldown({ lastRelease: last, lastRefusal: null, waiting: null }, ms, options) !== null) return;
+      if (aggregateCooldown({ lastRelease, lastRefusal: null, waiting: null }, ms, options) !== null) return;
       if (lastMoveEndMs !== null && ms < lastMoveEndMs + options.settleSeconds * 1000) return;
     }
-    const time = iso(ms);
     const memory: Memory = {
       ...emptyMemory,
-      lastDecidedTime,
+      lastDecidedMs,
       lastRelease,
-      lastMoveEndAt: lastMoveEndMs === null ? null : new Date(lastMoveEndMs).toISOString(),
+      lastMoveEndMs,
       releases: Object.fromEntries(releases),
       inFlight: flights.map(({ step, startMs }) => ({
         taskId: step.taskId,
@@ -173,27 +171,17 @@ export function run({
         resources: step.resources,
         weights: step.weights,
         ramMb: step.ramMb,
-        startedAt: startMs <= ms ? new Date(startMs).toISOString() : null,
+        startedAtMs: startMs <= ms ? startMs : null,
       })),
       sustained,
       movePaces: {
         others: paceOf({ pair: [], aggregate: paces.slice(-PACES_KEPT), all: [] })?.median ?? null,
         pairs: {},
       },
-      waits: {
-        open:
-          waited.open === null
-            ? null
-            : {
-                since: iso(waited.open.sinceMs),
-                until: iso(waited.open.untilMs),
-                plannedMs: waited.open.plannedMs,
-              },
-        days: waited.days,
-      },
+      waits: waited,
     };
     const decision = decide({ snapshot: snapshotAt(ms, cycle), memory, options });
-    lastDecidedTime = time;
+    lastDecidedMs = ms;
     sustained = Object.fromEntries(decision.before.policies.map((one) => [one.policy, one.sustainedCycles]));
     const waitsFor = decision.reason.code.startsWith('expected-to-');
     if (waitsFor) waits++;
@@ -202,9 +190,9 @@ export function run({
     const wait = waitsFor ? { untilMs: Date.parse(String(until)), plannedMs: 1000 * Number(secondsWithPlan) } : null;
     waited = afterDecision(waited, { atMs: ms, waits: wait, above });
     if (decision.plan === null) return;
-    lastRelease = { planId: decision.plan.id, at: time };
+    lastRelease = { planId: decision.plan.id, atMs: ms };
     for (const { serverId } of decision.plan.steps)
-      releases.set(serverId, [...(releases.get(serverId) ?? []).slice(-15), time]);
+      releases.set(serverId, [...(releases.get(serverId) ?? []).slice(-15), ms]);
     flights.push(...schedule(decision.plan.steps, ms));
   }
 
@@ -280,8 +268,6 @@ export function run({
     return { query: `${name}_vm`, label: 'vm', labelType: 'nova_instance_uuid' as const, text, days };
   }
 }
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** When each step runs: after those that it depends on, one from a host at a time, a few at once. */
 function schedule(steps: readonly Step[], releasedMs: number): Flight[] {

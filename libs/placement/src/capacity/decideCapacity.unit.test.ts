@@ -59,7 +59,7 @@ describe('the decision about a request for room', () => {
   });
 
   it('acts within the aggregate cooldown and beyond the budget of a cycle: a person asked, and approves', () => {
-    const lastRelease = { planId: 'p0', at: '2026-01-01T11:59:00.000Z' };
+    const lastRelease = { planId: 'p0', atMs: Date.parse('2026-01-01T11:59:00.000Z') };
     expect(decide(1, { memory: { lastRelease } }).outcome).toBe('planned');
   });
 
@@ -97,12 +97,14 @@ describe('the decision about a request for room', () => {
 
   it('refuses while the aggregate is paused, has a plan that waits, or settles after a move', () => {
     const cases: [Partial<Memory>, string][] = [
-      [{ paused: { at: '2026-01-01T11:00:00.000Z', by: 'ada' } }, 'paused'],
+      [{ paused: { atMs: Date.parse('2026-01-01T11:00:00.000Z'), by: 'ada' } }, 'paused'],
       [
-        { waitingPlan: { planId: 'p0', proposedAt: '2026-01-01T11:59:00.000Z', approvalTtlSeconds: 900 } },
+        {
+          waitingPlan: { planId: 'p0', proposedAtMs: Date.parse('2026-01-01T11:59:00.000Z'), approvalTtlSeconds: 900 },
+        },
         'awaiting-approval',
       ],
-      [{ lastMoveEndAt: '2026-01-01T11:59:59.000Z' }, 'settling'],
+      [{ lastMoveEndMs: Date.parse('2026-01-01T11:59:59.000Z') }, 'settling'],
     ];
     for (const [memory, code] of cases)
       expect(decide(1, { memory, options: { settleSeconds: 60 } })).toMatchObject({

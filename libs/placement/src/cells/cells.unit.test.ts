@@ -151,7 +151,7 @@ describe('what cannot move between cells', () => {
     ['vm-migrating', {}, { migrations: [{ serverId: 'v' }] }],
     ['vm-source-down', {}, { old: { o1: { down: true } } }],
     ['vm-in-flight', {}, { memory: { inFlight: [inFlight('v', 'o2')] } }],
-    ['vm-cooling-down', {}, { memory: { releases: { v: ['2026-01-01T11:59:00.000Z'] } } }],
+    ['vm-cooling-down', {}, { memory: { releases: { v: [Date.parse('2026-01-01T11:59:00.000Z')] } } }],
     ['vm-outside-window', set({ windows: ['Mon 02:00-03:00'] })],
     ['cell-accelerator', set({ extraSpecs: { 'accel:device_profile': 'x' } })],
     ['cell-vtpm', set({ extraSpecs: { 'hw:tpm_version': '2.0' } })],
@@ -354,6 +354,6 @@ function inFlight(serverId: string, destination: string): Memory['inFlight'][num
     resources: { MEMORY_MB: 1024, VCPU: 1 },
     weights: {},
     ramMb: 1024,
-    startedAt: null,
+    startedAtMs: null,
   };
 }

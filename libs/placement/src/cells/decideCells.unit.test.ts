@@ -98,8 +98,12 @@ describe('the decision about a request for moves between cells', () => {
   });
 
   it('acts: a pause, a cooldown and a plan that waits hold back only what they are about', () => {
-    const waitingPlan = { planId: 'old-1', proposedAt: '2026-01-01T11:59:00.000Z', approvalTtlSeconds: 900 };
-    const lastRelease = { planId: 'old-0', at: '2026-01-01T11:59:00.000Z' };
+    const waitingPlan = {
+      planId: 'old-1',
+      proposedAtMs: Date.parse('2026-01-01T11:59:00.000Z'),
+      approvalTtlSeconds: 900,
+    };
+    const lastRelease = { planId: 'old-0', atMs: Date.parse('2026-01-01T11:59:00.000Z') };
     expect(decide({ memory: { waitingPlan, lastRelease } }).outcome).toBe('planned');
   });
 
@@ -108,7 +112,7 @@ describe('the decision about a request for moves between cells', () => {
     expect(steps.map(({ startBefore }) => startBefore)).toEqual(Array(3).fill('2026-01-01T14:00:00.000Z'));
   });
 
-  const paused = { at: '2026-01-01T11:00:00.000Z', by: 'ada' };
+  const paused = { atMs: Date.parse('2026-01-01T11:00:00.000Z'), by: 'ada' };
   const cases: [string, World, string, string][] = [
     ['moves between cells are off', { cells: { map: {} } }, 'cells-off', 'old'],
     ['the target is in no cell', { cells: { map: { old: 'cell1' } } }, 'cells-off', 'new'],

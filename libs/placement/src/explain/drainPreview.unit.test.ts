@@ -43,7 +43,7 @@ describe('a drain', () => {
 
   it('passes the cooldown only where evacuations may', () => {
     const hosts = disabled('a');
-    const memory = { draining: ['a'], lastRelease: { planId: 'p', at: '2026-01-01T11:59:00.000Z' } };
+    const memory = { draining: ['a'], lastRelease: { planId: 'p', atMs: Date.parse('2026-01-01T11:59:00.000Z') } };
     expect(moves(sketch({ hosts, memory }))).toEqual([]);
     expect(moves(sketch({ hosts, memory, options: { evacuationIgnoresCooldown: true } }))).toHaveLength(1);
   });
@@ -69,15 +69,15 @@ describe('the preview of a drain', () => {
   });
 
   it('tells what passes by itself from what does not', () => {
-    const releases = { v1: ['2026-01-01T11:59:00.000Z'] };
+    const releases = { v1: [Date.parse('2026-01-01T11:59:00.000Z')] };
     const [host] = preview(['a'], { memory: { releases } }).hosts;
     expect(host?.waiting).toMatchObject([{ serverId: 'v1', reason: { code: 'vm-cooling-down' } }]);
     expect(host?.stuck.map(({ serverId }) => serverId)).toEqual(['locked']);
   });
 
   it('waits for the breaker of a host, which closes by itself', () => {
-    const failed = ['2026-01-01T11:58:00.000Z', '2026-01-01T11:59:00.000Z', '2026-01-01T11:59:30.000Z'];
-    const given = (hostFailures: Record<string, string[]>): Partial<Sketch> => ({
+    const failed = ['11:58:00', '11:59:00', '11:59:30'].map((time) => Date.parse(`2026-01-01T${time}Z`));
+    const given = (hostFailures: Record<string, number[]>): Partial<Sketch> => ({
       hosts: disabled('a'),
       memory: { draining: ['a'], hostFailures },
       options: { balance: false },

@@ -44,7 +44,7 @@ describe('an explanation', () => {
   });
 
   it('of a VM that may not move says so, also while the cycle is gated', () => {
-    const it = explained({ ...hot, memory: { paused: { at: '2026-01-01T11:00:00.000Z', by: 'ann' } } });
+    const it = explained({ ...hot, memory: { paused: { atMs: Date.parse('2026-01-01T11:00:00.000Z'), by: 'ann' } } });
     expect(it.decision.outcome).toBe('gated');
     expect(it.vm('v2')).toMatchObject({ refusal: null, verdict: { code: 'paused' } });
     expect(it.vm('v3')).toMatchObject({ refusal: 'vm-locked', verdict: { code: 'vm-locked' } });
@@ -59,7 +59,7 @@ describe('an explanation', () => {
       resources: {},
       weights: { cpu: { source: 0.3, destination: 0.3 } },
       ramMb: 1024,
-      startedAt: '2026-01-01T11:59:00.000Z',
+      startedAtMs: Date.parse('2026-01-01T11:59:00.000Z'),
     };
     const it = explained({ ...hot, memory: { inFlight: [task] } });
     const assumed = {
@@ -86,7 +86,10 @@ describe('an explanation', () => {
     expect(calm.plan()).toBeNull();
     expect(calm.vm('v1')?.verdict.code).toBe('balanced');
     expect(calm.vm('v3')?.verdict.code).toBe('vm-locked');
-    const paused = explained({ ...hot, memory: { paused: { at: '2026-01-01T11:00:00.000Z', by: 'ada' } } });
+    const paused = explained({
+      ...hot,
+      memory: { paused: { atMs: Date.parse('2026-01-01T11:00:00.000Z'), by: 'ada' } },
+    });
     expect(paused.vm('v1')?.verdict.code).toBe('paused');
   });
 

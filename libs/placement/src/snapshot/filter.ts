@@ -1,4 +1,4 @@
-import { type EngineOptions, type HostObservation, iso, type ServerObservation, timeMs } from '@kronos/contracts';
+import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
 import { type Device, deviceOfClaim, deviceOfSpec, isUp, livePowerState, powerStateName } from '@kronos/facts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
@@ -11,8 +11,7 @@ export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Reco
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
-  const causes = own(memory.quarantines, id)?.map(({ cause, at, seconds }) => ({ cause, atMs: timeMs(at), seconds }));
-  const quarantined = quarantine(causes ?? [], now, options);
+  const quarantined = quarantine(own(memory.quarantines, id) ?? [], now, options);
   if (quarantined !== null) {
     const { cause, sinceMs, untilMs } = quarantined;
     return {
@@ -20,7 +19,7 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
       detail: { cause, since: iso(sinceMs), ...(untilMs === null ? {} : { until: iso(untilMs) }) },
     };
   }
-  const cooling = instanceCooldown((own(memory.releases, id) ?? []).map(timeMs), now, options);
+  const cooling = instanceCooldown(own(memory.releases, id) ?? [], now, options);
   if (cooling !== null) return { code: 'vm-cooling-down', detail: { until: iso(cooling) } };
   return null;
 }

@@ -77,7 +77,7 @@ export function foreignMoves(input: ForeignInput): NonNullable<Decision['foreign
 
 /** True: the migration undoes the move of Kronos. False: it repeats it. Null: neither, or it is that move or an earlier one. */
 function relation({ id, from, to, at }: EndedMigration, own: OwnMove): boolean | null {
-  const later = own.migrationId === null ? timeMs(at) > timeMs(own.at) : id > own.migrationId;
+  const later = own.migrationId === null ? timeMs(at) > own.atMs : id > own.migrationId;
   if (!later) return null;
   if (from === own.to) return true;
   return to === own.to ? false : null;

@@ -6,11 +6,11 @@ import type { Memory, OwnMove } from './memory.ts';
 
 const ago = (minutes: number): string => new Date(Date.parse(SKETCH_TIME) - minutes * 60_000).toISOString();
 /** Kronos moved b from h1 to h2 an hour and a half ago. Somebody moved it back. */
-const own: OwnMove = { from: 'h1', to: 'h2', at: ago(90), migrationId: 7 };
+const own: OwnMove = { from: 'h1', to: 'h2', atMs: Date.parse(ago(90)), migrationId: 7 };
 const back: EndedMigration = { id: 9, serverId: 'b', from: 'h2', to: 'h1', at: ago(10) };
 
 /** The same of c. */
-const ownOfC: OwnMove = { from: 'h2', to: 'h1', at: ago(95), migrationId: 8 };
+const ownOfC: OwnMove = { from: 'h2', to: 'h1', atMs: Date.parse(ago(95)), migrationId: 8 };
 const backOfC: EndedMigration = { id: 10, serverId: 'c', from: 'h1', to: 'h2', at: ago(20) };
 const both = { ownMoves: { b: own, c: ownOfC } };
 
@@ -90,12 +90,13 @@ describe('moves of others', () => {
     }
     const flying = { taskId: 't', serverId: 'b', from: 'h1', destination: 'h2', resources: {}, weights: {}, ramMb: 1 };
     expect(
-      decided([back], {}, { ownMoves: { b: own }, inFlight: [{ ...flying, startedAt: ago(11) }] }).foreign,
+      decided([back], {}, { ownMoves: { b: own }, inFlight: [{ ...flying, startedAtMs: Date.parse(ago(11)) }] })
+        .foreign,
     ).toBeUndefined();
   });
 
   it('are told by the time where the id of the own move is not known', () => {
-    const unnamed = (at: string) => ({ ownMoves: { b: { ...own, migrationId: null, at } } });
+    const unnamed = (at: string) => ({ ownMoves: { b: { ...own, migrationId: null, atMs: Date.parse(at) } } });
     expect(decided([back], {}, unnamed(ago(11))).foreign).toMatchObject({ count: 1 });
     expect(decided([back], {}, unnamed(ago(9))).foreign).toBeUndefined();
   });

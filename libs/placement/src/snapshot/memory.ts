@@ -1,41 +1,39 @@
-import { type Snapshot, timeMs } from '@kronos/contracts';
+import { iso, isoOrNull, type Snapshot, timeMs } from '@kronos/contracts';
+import type { CooldownFacts, ProposalFacts, Waits } from '@kronos/rules';
 
 /**
  * The history that a decision needs: facts and their times, never deadlines. `decide` applies the durations of its own options.
  * libs/cycle makes it from the folded state.
  *
- * Every time is ISO-8601 UTC. The order inside arrays does not matter unless the field says so.
+ * Every time is in milliseconds since the epoch; {@link memoryText} is the form with texts that digests are made of. The order inside arrays
+ * does not matter unless the field says so.
  */
 export type Memory = {
   /** An operator paused the aggregate and it was not resumed. */
-  readonly paused: { readonly at: string; readonly by: string } | null;
+  readonly paused: { readonly atMs: number; readonly by: string } | null;
   /** The first event of this aggregate that the fold did not understand. */
   readonly unreadable: { readonly sequence: number; readonly type: string; readonly version: number | null } | null;
   /** `snapshotTime` of the newest `cycle.decided`. */
-  readonly lastDecidedTime: string | null;
+  readonly lastDecidedMs: number | null;
   /** The newest release of a plan, or of a part of one. */
-  readonly lastRelease: { readonly planId: string; readonly at: string } | null;
+  readonly lastRelease: CooldownFacts['lastRelease'];
   /** The newest rejection or recorded expiry of a plan. */
-  readonly lastRefusal: { readonly planId: string; readonly at: string; readonly how: 'rejected' | 'expired' } | null;
+  readonly lastRefusal: CooldownFacts['lastRefusal'];
   /** The proposed plan that waits for an answer, with the `approval_ttl` of its time (null: the log names no options). */
-  readonly waitingPlan: {
-    readonly planId: string;
-    readonly proposedAt: string;
-    readonly approvalTtlSeconds: number | null;
-  } | null;
+  readonly waitingPlan: ProposalFacts | null;
   /** When a released move of this aggregate last ended (completed or finally failed). */
-  readonly lastMoveEndAt: string | null;
+  readonly lastMoveEndMs: number | null;
   /** By server: when it was released to be moved. */
-  readonly releases: Readonly<Record<string, readonly string[]>>;
+  readonly releases: Readonly<Record<string, readonly number[]>>;
   /** By server: the quarantines that nobody released. The one that ends last counts. */
   readonly quarantines: Readonly<Record<string, readonly QuarantineFact[]>>;
   /** By host: when it was at fault as the destination of a failed attempt. */
-  readonly hostFailures: Readonly<Record<string, readonly string[]>>;
+  readonly hostFailures: Readonly<Record<string, readonly number[]>>;
   /** Destinations that Nova refused. Absent: none. */
   readonly refusals?: readonly {
     readonly serverId: string;
     readonly host: string;
-    readonly at: string;
+    readonly atMs: number;
     /** Nova's words. */
     readonly text: string;
     /** `shapeOf` the server and `markOf` the host, as the first decision afterwards saw them; null: this one is the first. */
@@ -59,10 +57,7 @@ export type Memory = {
     readonly pairs: Readonly<Record<string, Readonly<Record<string, number>>>>;
   };
   /** The current wait of the forecast, and the savings of the waits of the last days (`Waits` of libs/rules). Absent: none, or no forecast needs it. */
-  readonly waits?: {
-    readonly open: { readonly since: string; readonly until: string; readonly plannedMs: number } | null;
-    readonly days: readonly { readonly day: number; readonly savedMs: number }[];
-  };
+  readonly waits?: Waits;
   /**
    * By policy: standard deviation of the noise of its imbalance in the last cycles (`noiseOf` of libs/rules). Absent, also for one policy: too
    * few cycles are known.
@@ -75,14 +70,14 @@ export type Memory = {
 export type OwnMove = {
   readonly from: string;
   readonly to: string;
-  readonly at: string;
+  readonly atMs: number;
   /** Nova's id of the migration; null: not known. */
   readonly migrationId: number | null;
 };
 
 export type QuarantineFact = {
   readonly cause: 'failure' | 'operator';
-  readonly at: string;
+  readonly atMs: number;
   /** The failure's type; null for an operator's quarantine. */
   readonly errorType: string | null;
   /** Duration that the operator set, -1 until released; null: `instanceQuarantineSeconds` applies. */
@@ -101,7 +96,7 @@ export type InFlightTask = {
   readonly weights: Readonly<Record<string, { readonly source: number; readonly destination: number }>>;
   readonly ramMb: number;
   /** Time of the current attempt's `migration.started`; null while it waits for its start. */
-  readonly startedAt: string | null;
+  readonly startedAtMs: number | null;
   /** A move between cells, which takes nothing from the budget. Absent: a live migration. */
   readonly cell?: true;
 };
@@ -112,21 +107,66 @@ export type InFlightTask = {
  */
 export const decisionMs = (
   { time }: Pick<Snapshot, 'time'>,
-  { lastDecidedTime }: Pick<Memory, 'lastDecidedTime'>,
-): number => (lastDecidedTime === null ? timeMs(time) : Math.max(timeMs(time), timeMs(lastDecidedTime)));
+  { lastDecidedMs }: Pick<Memory, 'lastDecidedMs'>,
+): number => Math.max(timeMs(time), lastDecidedMs ?? Number.NEGATIVE_INFINITY);
 
 /** The memory of an aggregate of which nothing is known yet. */
 export const emptyMemory: Memory = {
   paused: null,
   unreadable: null,
-  lastDecidedTime: null,
+  lastDecidedMs: null,
   lastRelease: null,
   lastRefusal: null,
   waitingPlan: null,
-  lastMoveEndAt: null,
+  lastMoveEndMs: null,
   releases: {},
   quarantines: {},
   hostFailures: {},
   inFlight: [],
   sustained: {},
 };
+
+/**
+ * The memory as digests of decisions have it since their first version: times as ISO-8601 UTC. A fact that a state does not have is absent, so
+ * that digests of former decisions stay the same.
+ */
+export function memoryText(memory: Memory) {
+  const { paused, lastDecidedMs, lastRelease, lastRefusal, waitingPlan, lastMoveEndMs, ...rest } = memory;
+  const { refusals, ownMoves, waits, ...facts } = rest;
+  return {
+    ...facts,
+    paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
+    lastDecidedTime: isoOrNull(lastDecidedMs),
+    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, at: iso(lastRelease.atMs) },
+    lastRefusal:
+      lastRefusal === null ? null : { planId: lastRefusal.planId, at: iso(lastRefusal.atMs), how: lastRefusal.how },
+    waitingPlan: waitingPlan === null ? null : proposedText(waitingPlan),
+    lastMoveEndAt: isoOrNull(lastMoveEndMs),
+    releases: each(memory.releases, (times) => times.map(iso)),
+    quarantines: each(memory.quarantines, (causes) => causes.map(timed)),
+    hostFailures: each(memory.hostFailures, (times) => times.map(iso)),
+    inFlight: memory.inFlight.map(({ startedAtMs, ...task }) => ({ ...task, startedAt: isoOrNull(startedAtMs) })),
+    ...(refusals === undefined ? {} : { refusals: refusals.map(timed) }),
+    ...(ownMoves === undefined ? {} : { ownMoves: each(ownMoves, timed) }),
+    ...(waits === undefined
+      ? {}
+      : { waits: { open: waits.open === null ? null : waitText(waits.open), days: waits.days } }),
+  };
+}
+
+const timed = <T extends { readonly atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, at: iso(atMs) });
+
+const proposedText = ({ planId, proposedAtMs, approvalTtlSeconds }: ProposalFacts) => ({
+  planId,
+  proposedAt: iso(proposedAtMs),
+  approvalTtlSeconds,
+});
+
+const waitText = ({ sinceMs, untilMs, plannedMs }: NonNullable<Waits['open']>) => ({
+  since: iso(sinceMs),
+  until: iso(untilMs),
+  plannedMs,
+});
+
+const each = <V, R>(record: Readonly<Record<string, V>>, of: (value: V) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, of(value)]));

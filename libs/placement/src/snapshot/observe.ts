@@ -3,6 +3,7 @@ import {
   type EngineOptions,
   type HostObservation,
   iso,
+  isoOrNull,
   type Reason,
   type ServerObservation,
   type Snapshot,
@@ -128,7 +129,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       alsoOn = [...alsoOn, task.from, task.destination];
       if (at !== task.from || !hosts.has(task.destination)) continue;
       at = task.destination;
-      way.push({ taskId: task.taskId, startedAt: task.startedAt });
+      way.push({ taskId: task.taskId, startedAt: isoOrNull(task.startedAtMs) });
       const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
       ofTask.forEach((w, policy) => {
         shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
@@ -250,8 +251,8 @@ function hostCellsOf({ topology, inventory }: HostObservation): Pick<HostPart, '
 
 /** Whether Nova had made the claim of an unfinished move when the snapshot was observed. */
 export const claimSeen = (task: InFlightTask, snapshot: Snapshot): boolean =>
-  task.startedAt !== null &&
-  timeMs(task.startedAt) <= timeMs(snapshot.observedFrom) &&
+  task.startedAtMs !== null &&
+  task.startedAtMs <= timeMs(snapshot.observedFrom) &&
   snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === task.destination);
 
 /** The unfinished moves of a server, in their order: a parked server has two. */
@@ -368,8 +369,7 @@ export function hostGround(host: HostObservation, memory: Memory, options: Engin
   if (forcedDown) return is('host-forced-down');
   if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
   if (memory.draining?.includes(host.name) === true) return is('host-draining');
-  const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => timeMs(at));
-  const brokenUntil = hostBreaker(failures, now, options);
+  const brokenUntil = hostBreaker(own(memory.hostFailures, host.name) ?? [], now, options);
   if (brokenUntil !== null) return is('host-broken', { until: iso(brokenUntil) });
   if (host.inventory === null) return is('host-capacity-unknown');
   return null;

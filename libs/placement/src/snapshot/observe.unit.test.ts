@@ -6,7 +6,7 @@ import { observe } from './observe.ts';
 const at = (seconds: number): string => new Date(Date.parse(SKETCH_TIME) + 1000 * seconds).toISOString();
 
 /** Free memory of b while v1 of 1 GiB is on its way from a to b, where 4 GiB were free before. */
-function freeOnDestination(startedAt: string | null, migrations: Sketch['migrations'] = []): number | undefined {
+function freeOnDestination(startedAtMs: number | null, migrations: Sketch['migrations'] = []): number | undefined {
   const task: InFlightTask = {
     taskId: 'agg-1-s1',
     serverId: 'v1',
@@ -15,7 +15,7 @@ function freeOnDestination(startedAt: string | null, migrations: Sketch['migrati
     resources: { VCPU: 1, MEMORY_MB: 1024 },
     weights: { cpu: { source: 0.1, destination: 0.1 } },
     ramMb: 1024,
-    startedAt,
+    startedAtMs,
   };
   const { snapshot, memory, options } = decideInput({
     policies: { cpu: {} },
@@ -34,16 +34,16 @@ describe('what a released move claims on its destination', () => {
 
   it('is counted until Nova counts it', () => {
     expect(freeOnDestination(null)).toBe(3072);
-    expect(freeOnDestination(at(-60))).toBe(3072);
+    expect(freeOnDestination(Date.parse(at(-60)))).toBe(3072);
   });
 
   it('is not counted again when Nova counts it: the migration was there when the snapshot was taken', () => {
-    expect(freeOnDestination(at(-60), running)).toBe(4096);
+    expect(freeOnDestination(Date.parse(at(-60)), running)).toBe(4096);
   });
 
   it('is counted where the migration began after the snapshot, or goes elsewhere', () => {
-    expect(freeOnDestination(at(60), running)).toBe(3072);
-    expect(freeOnDestination(at(-60), [{ serverId: 'v1', sourceHost: 'a', destHost: 'c' }])).toBe(3072);
+    expect(freeOnDestination(Date.parse(at(60)), running)).toBe(3072);
+    expect(freeOnDestination(Date.parse(at(-60)), [{ serverId: 'v1', sourceHost: 'a', destHost: 'c' }])).toBe(3072);
   });
 });
 

@@ -1,5 +1,5 @@
 /** Destinations that Nova refused, as far as the refusals still count. */
-import { type Snapshot, timeMs } from '@kronos/contracts';
+import type { Snapshot } from '@kronos/contracts';
 import { markOf, refusalHolds, shapeOf } from '@kronos/facts';
 import type { Memory } from './memory.ts';
 
@@ -12,12 +12,12 @@ function refusedShapes(
   now: number,
 ): RefusedShapes {
   const found = new Map<string, Map<string, string>>();
-  for (const { serverId, host: name, at, text, mark, ...known } of refusals ?? []) {
+  for (const { serverId, host: name, atMs, text, mark, ...known } of refusals ?? []) {
     const host = hosts.find((one) => one.name === name);
     const server = known.shape === null ? servers.find(({ id }) => id === serverId) : undefined;
     const shape = known.shape ?? (server === undefined ? null : shapeOf(server));
     if (host === undefined || shape === null) continue;
-    if (!refusalHolds({ atMs: timeMs(at), mark }, markOf(host, servers), now)) continue;
+    if (!refusalHolds({ atMs, mark }, markOf(host, servers), now)) continue;
     const ofHost = found.get(name) ?? new Map<string, string>();
     found.set(name, ofHost.set(shape, text));
   }

@@ -32,7 +32,7 @@ const mark = markOf(b, snapshot.servers);
 const refusal = (more: Partial<NonNullable<Memory['refusals']>[number]> = {}) => ({
   serverId: 'one',
   host: 'b',
-  at: new Date(NOW - 60_000).toISOString(),
+  atMs: NOW - 60_000,
   text: 'Requested instance NUMA topology cannot fit',
   shape: null,
   mark: null,
@@ -59,7 +59,7 @@ describe('a destination that Nova refused', () => {
   });
 
   it('does nothing once a day has passed, or once the servers of the host have changed', () => {
-    const old = { at: new Date(NOW - REFUSAL_KEPT_MS).toISOString() };
+    const old = { atMs: NOW - REFUSAL_KEPT_MS };
     expect(toB('one', refusal(old))).toBe('legal');
     expect(toB('one', refusal({ shape, mark: 'as it was before' }))).toBe('legal');
     const emptied = snapshot.servers.filter(({ id }) => id !== 'there');

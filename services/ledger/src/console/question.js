@@ -66,7 +66,7 @@ export function changedInput({ snapshot, memory, options }, { policies, options:
     lastRelease: null,
     lastRefusal: null,
     waitingPlan: null,
-    lastMoveEndAt: null,
+    lastMoveEndMs: null,
   };
   const judged = snapshot.policies.map((policy) => {
     const merged = { ...policy, ...policies[policy.name] };

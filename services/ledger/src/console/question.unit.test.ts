@@ -63,7 +63,7 @@ describe('other options for a recorded moment', () => {
   });
 
   it('plan in spite of a pause only where that is asked for, which a gated moment does by itself', () => {
-    const paused = { ...input, memory: { ...input.memory, paused: { at: snapshot.time, by: 'ada' } } };
+    const paused = { ...input, memory: { ...input.memory, paused: { atMs: Date.parse(snapshot.time), by: 'ada' } } };
     const plan = (text: string, gated: boolean) =>
       core.decide(changedInput(paused, changesIn(new URLSearchParams(text), paused, gated), core.score)).plan;
     expect(plan('', false)).toBe(null);
