@@ -10,6 +10,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { roomOf, wrongArrows } from './arrows.mjs';
+import { exportsOf, homonymsOf } from './exports.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const LIST = join(root, 'scripts/lint/formExceptions.json');
@@ -104,7 +105,27 @@ function overLimits() {
     const key = `${path}: ${name}: ${/\((.*)\)/.exec(code)?.[1] ?? code}`;
     found.set(key, Math.max(found.get(key) ?? 0, value));
   }
+  for (const [key, value] of exportProblems()) found.set(key, value);
   return found;
+}
+
+/** Words that had several meanings, each of which has a name of its own now: one file may export them. */
+const ONE_MEANING = ['observe', 'Observed', 'Cycle', 'Decider', 'Standing', 'Pages'];
+
+/** Boolean parameters of exports, and words of {@link ONE_MEANING} that several files export, in the same form. */
+function exportProblems() {
+  const problems = [];
+  const names = new Map();
+  for (const path of packages.flatMap((directory) => [...sources(directory)])) {
+    if (kindOf(path) !== 'source' || !path.includes('/src/') || !path.endsWith('.ts')) continue;
+    const exported = exportsOf(path, readFileSync(join(root, path), 'utf8'));
+    names.set(path, exported.names);
+    for (const { name, parameters } of exported.booleans)
+      problems.push([`${path}: ${name}: boolean-parameter`, parameters.length]);
+  }
+  for (const [name, files] of homonymsOf(names))
+    if (ONE_MEANING.includes(name)) problems.push([`${files.join(' and ')}: ${name}: homonym`, files.length]);
+  return problems;
 }
 
 const listed = () => JSON.parse(readFileSync(LIST, 'utf8'));

@@ -14,7 +14,7 @@ import {
 import { digest, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
-import { standings, waitExists } from '@kronos/status';
+import { waitExists, waitStates } from '@kronos/status';
 import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
 import { Recollection } from './recollection.ts';
@@ -133,7 +133,7 @@ function judgeAgain(
 
 /** Tasks, plans and drains that wait for a thing that does not exist, or are stuck without a reason: they would never end. */
 const waitsForNothing = (state: AggregateState, nowMs: number): string[] =>
-  standings(state, nowMs).flatMap((one) => {
+  waitStates(state, nowMs).flatMap((one) => {
     const name = `${one.about.kind} ${one.about.id}`;
     if (one.state === 'stuck') return one.reasons.length === 0 ? [`${name} is stuck without a reason`] : [];
     return waitExists(state, one.wait, nowMs)

@@ -2,7 +2,7 @@
 import { systemClock } from '@kronos/clock';
 import { parsePolicies } from '@kronos/config';
 import { cycleSnapshotId, type Policy, type Snapshot } from '@kronos/contracts';
-import { assemble, CapacityReader, hostsOf, type ObserveOptions, observe } from '@kronos/observation';
+import { assemble, CapacityReader, hostsOf, type ObserveOptions, readCloud } from '@kronos/observation';
 import { createNova, createPlacement, createSession, type Nova, type Placement } from '@kronos/openstack';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { type ActInput, demoPolicies, manualClock, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
@@ -141,7 +141,7 @@ export async function liveScript({
 async function snapshotNow({ nova, placement, prometheus }: Clients, atMs: number): Promise<Snapshot> {
   const { signal } = new AbortController();
   const clock = { ...systemClock, now: () => atMs };
-  const observation = await observe({
+  const observation = await readCloud({
     nova,
     prometheus,
     policies,

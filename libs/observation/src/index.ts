@@ -7,7 +7,7 @@ export { HistoryReader, type ReadHistory } from './history.ts';
 export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';
 export { createLimiter } from './limit.ts';
 export { hostNamesOf, vmNamesOf } from './names.ts';
-export { type Duration, type Observation, observe, type Piece } from './observe.ts';
+export { type Duration, type Observation, type Piece, readCloud } from './readCloud.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';

@@ -24,7 +24,7 @@ export type PlannerIdentity = {
  * The rights of a planner over an aggregate. `inForce`: plan. `configure`: put its options on the log first. `yield`: plan
  * nothing, because a planner that started later has other options.
  */
-export type Standing =
+export type PlannerRight =
   | { readonly kind: 'inForce' | 'configure' }
   | {
       readonly kind: 'yield';
@@ -40,7 +40,7 @@ export type Standing =
  * sequence, the one that wrote its options last wins. Options without that sequence are of a planner that does not know
  * this rule; they never make another one yield.
  */
-export function standing({ configured }: Pick<AggregateState, 'configured'>, own: PlannerIdentity): Standing {
+export function rightOf({ configured }: Pick<AggregateState, 'configured'>, own: PlannerIdentity): PlannerRight {
   if (configured === null) return { kind: 'configure' };
   const { writer } = configured;
   const startedLater =

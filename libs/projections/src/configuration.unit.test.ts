@@ -1,6 +1,6 @@
 import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { type PlannerIdentity, standing } from './configuration.ts';
+import { type PlannerIdentity, rightOf } from './configuration.ts';
 import type { Configured } from './state.ts';
 
 const options = (cooldownSeconds: number): EngineOptions => ({ ...defaultEngineOptions, cooldownSeconds });
@@ -30,44 +30,44 @@ const own = (set: Partial<PlannerIdentity> = {}): PlannerIdentity => ({
 
 describe('the options in force', () => {
   it('are those of the planner that started last: it puts its own on the log', () => {
-    expect(standing({ configured: null }, own())).toEqual({ kind: 'configure' });
-    expect(standing(inForce({}), own())).toEqual({ kind: 'configure' });
+    expect(rightOf({ configured: null }, own())).toEqual({ kind: 'configure' });
+    expect(rightOf(inForce({}), own())).toEqual({ kind: 'configure' });
     // A planner that started before it has overwritten its options.
-    expect(standing(inForce({ sequence: 120 }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
+    expect(rightOf(inForce({ sequence: 120 }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
   });
 
   it('make a planner that started earlier yield, with the names of the options that differ', () => {
     const later = inForce({ startedAfter: 101 });
-    expect(standing(later, own())).toEqual({
+    expect(rightOf(later, own())).toEqual({
       kind: 'yield',
       to: 'other',
       options: options(60),
       differing: ['cooldownSeconds'],
     });
-    expect(standing(later, own({ wasInForce: true }))).toMatchObject({ kind: 'yield' });
+    expect(rightOf(later, own({ wasInForce: true }))).toMatchObject({ kind: 'yield' });
   });
 
   it('are the last ones written, between planners that started at the same sequence', () => {
     const same = inForce({ startedAfter: 100 });
-    expect(standing(same, own())).toEqual({ kind: 'configure' });
-    expect(standing(same, own({ wasInForce: true }))).toMatchObject({ kind: 'yield' });
+    expect(rightOf(same, own())).toEqual({ kind: 'configure' });
+    expect(rightOf(same, own({ wasInForce: true }))).toMatchObject({ kind: 'yield' });
   });
 
   it('of a planner that does not state its start make nobody yield', () => {
-    expect(standing(inForce({ startedAfter: null }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
+    expect(rightOf(inForce({ startedAfter: null }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
   });
 
   it('do not change when they are the same, whatever planner wrote them', () => {
     for (const startedAfter of [null, 80, 100, 200])
-      expect(standing(inForce({ startedAfter, optionsDigest: 'ours', options: options(600) }), own())).toEqual({
+      expect(rightOf(inForce({ startedAfter, optionsDigest: 'ours', options: options(600) }), own())).toEqual({
         kind: 'inForce',
       });
   });
 
   it('are written again by a newer planner of another version, and left alone by an older one', () => {
     const same = { optionsDigest: 'ours', options: options(600), plannerVersion: '2' };
-    expect(standing(inForce(same), own())).toEqual({ kind: 'configure' });
-    expect(standing(inForce({ ...same, startedAfter: 101 }), own({ wasInForce: true }))).toEqual({ kind: 'inForce' });
+    expect(rightOf(inForce(same), own())).toEqual({ kind: 'configure' });
+    expect(rightOf(inForce({ ...same, startedAfter: 101 }), own({ wasInForce: true }))).toEqual({ kind: 'inForce' });
   });
 });
 
@@ -82,17 +82,17 @@ describe('property: whatever the order of their steps, planners with different o
       const planner = planners[i % planners.length];
       if (planner === undefined) throw new Error('no planner');
       const { start, id } = planner;
-      const stands = standing(
+      const right = rightOf(
         { configured },
         own({ startedAfter: start ?? 0, optionsDigest: id, wasInForce: planner.wasInForce }),
       );
-      if (stands.kind === 'configure') {
+      if (right.kind === 'configure') {
         sequence += 1;
         writes += 1;
         configured = inForce({ sequence, startedAfter: start, optionsDigest: id }).configured;
       }
-      if (stands.kind !== 'yield') planner.wasInForce = true;
-      return stands.kind;
+      if (right.kind !== 'yield') planner.wasInForce = true;
+      return right.kind;
     };
     for (const i of turns) turn(i);
     for (let round = 0; round < 3; round++) for (const i of planners.keys()) turn(i);

@@ -3,7 +3,7 @@ export { brokenHosts, hostBroken } from './breaker.ts';
 export { comparisons, hostsToMeasure, type Predicted, type PredictionsOff, predictionsOff } from './calibration.ts';
 export { lateResizes, openCellPlans, proposedCellPlans } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
-export { optionsOf, type Standing, standing } from './configuration.ts';
+export { optionsOf, type PlannerRight, rightOf } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft } from './course.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';

@@ -128,8 +128,8 @@ export type Wait = {
   readonly lateMs: number | null;
 };
 
-/** Every task, plan and drain has one of these standings, or has ended. */
-export type Standing = { readonly about: Waiting } & (
+/** Every task, plan and drain has one of these waitStates, or has ended. */
+export type WaitState = { readonly about: Waiting } & (
   | { readonly state: 'waits'; readonly wait: Wait }
   /** Only a person can help. */
   | { readonly state: 'stuck'; readonly reasons: readonly { readonly code: string; readonly text: string }[] }
@@ -142,34 +142,34 @@ export function waitWords(aggregate: string, about: Waiting, { code, of }: Wait)
   return { text: text(words), remedy: remedy(words) };
 }
 
-/** The standings of all tasks, plans and drains that have not ended. */
-export function standings(state: AggregateState, nowMs: number): Standing[] {
+/** The states of all tasks, plans and drains that have not ended. */
+export function waitStates(state: AggregateState, nowMs: number): WaitState[] {
   return [
-    ...[...state.plans.values()].flatMap((plan) => planStanding(state, plan, nowMs)),
-    ...inFlight(state).map((task) => taskStanding(state, task, nowMs)),
-    ...[...state.drains.values()].map((drain) => drainStanding(state, drain, nowMs)),
+    ...[...state.plans.values()].flatMap((plan) => planWaits(state, plan, nowMs)),
+    ...inFlight(state).map((task) => taskWaits(state, task, nowMs)),
+    ...[...state.drains.values()].map((drain) => drainWaits(state, drain, nowMs)),
   ];
 }
 
-/** The standings that wait for longer than expected. */
+/** The states that wait for longer than expected. */
 export const lateWaits = (state: AggregateState, nowMs: number): { readonly about: Waiting; readonly wait: Wait }[] =>
-  standings(state, nowMs).flatMap((one) =>
+  waitStates(state, nowMs).flatMap((one) =>
     one.state === 'waits' && one.wait.lateMs !== null && nowMs > one.wait.lateMs
       ? [{ about: one.about, wait: one.wait }]
       : [],
   );
 
-/** @returns makes the standings of one thing that waits; `usualMs` where it differs from the kind's own */
+/** @returns makes the states of one thing that waits; `usualMs` where it differs from the kind's own */
 const waitOf =
   (about: Waiting) =>
-  (code: WaitCode, of: string, sinceMs: number, usualMs: number | null = waitTable[code].usualMs): Standing => ({
+  (code: WaitCode, of: string, sinceMs: number, usualMs: number | null = waitTable[code].usualMs): WaitState => ({
     about,
     state: 'waits',
     wait: { code, of, sinceMs, lateMs: usualMs === null ? null : sinceMs + usualMs },
   });
 
-/** Of the tasks of a released plan, each has a standing of its own. */
-function planStanding(state: AggregateState, plan: PlanFacts, nowMs: number): Standing[] {
+/** Of the tasks of a released plan, each has a state of its own. */
+function planWaits(state: AggregateState, plan: PlanFacts, nowMs: number): WaitState[] {
   const about = { kind: 'plan', id: plan.id } as const;
   const wait = waitOf(about);
   if (plan.release === null) {
@@ -185,7 +185,7 @@ function pauseOf({ paused, aggregate }: AggregateState): { readonly of: string; 
   return paused.everywhere === null ? null : { of: '_all_', atMs: paused.everywhere.atMs };
 }
 
-function taskStanding(state: AggregateState, task: TaskFacts, nowMs: number): Standing {
+function taskWaits(state: AggregateState, task: TaskFacts, nowMs: number): WaitState {
   const about = { kind: 'task', id: task.id } as const;
   const wait = waitOf(about);
   const { slot, step, notBeforeMs } = task;
@@ -217,7 +217,7 @@ function lastEndMs({ tasks, lastMoveEnd }: AggregateState, { step }: TaskFacts):
   return Math.max(lastMoveEnd?.atMs ?? Number.NEGATIVE_INFINITY, ...ends);
 }
 
-function drainStanding(state: AggregateState, drain: DrainFacts, nowMs: number): Standing {
+function drainWaits(state: AggregateState, drain: DrainFacts, nowMs: number): WaitState {
   const { host, asked, undrainAsked, disabled, drained } = drain;
   const about = { kind: 'drain', id: host } as const;
   const wait = waitOf(about);
@@ -240,7 +240,7 @@ function drainStanding(state: AggregateState, drain: DrainFacts, nowMs: number):
 }
 
 /** A drain of a disabled host from which nothing moves now. */
-function leaving(state: AggregateState, { progress, disabled }: DrainFacts, about: Waiting): Standing {
+function leaving(state: AggregateState, { progress, disabled }: DrainFacts, about: Waiting): WaitState {
   const { decided, aggregate } = state;
   const wait = waitOf(about);
   const gated = decided?.outcome === 'gated' ? decided.reason.code : null;

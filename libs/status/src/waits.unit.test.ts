@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { heartbeat, runningLog, wellFacts } from '../testing/index.ts';
 import { judge } from './judge.ts';
 import { statusOf } from './status.ts';
-import { standings, waitExists } from './waits.ts';
+import { waitExists, waitStates } from './waits.ts';
 
 type Log = ReturnType<typeof runningLog>;
 type Evacuation = LogEventOf<'cycle.decided'>['data']['evacuations'][number];
@@ -31,7 +31,7 @@ const waits = (act: (log: Log) => void, seconds = 0) => {
   act(log);
   log.pass(seconds);
   const state = log.state('gpu');
-  const found = standings(state, log.nowMs);
+  const found = waitStates(state, log.nowMs);
   for (const one of found) if (one.state === 'waits') expect(waitExists(state, one.wait, log.nowMs)).toBe(true);
   const named = (text: string) => text.replace(/gpu-\d+/, 'PLAN');
   return found.map(({ about, ...one }) => [

@@ -9,7 +9,7 @@ import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import { type DeliveredSnapshot, permission } from './permission.ts';
 
-export type Decider = {
+export type SnapshotDecider = {
   /** @throws AppendConflict when another planner decided it */
   readonly consider: (aggregate: string, delivered: Delivered<SnapshotTaken>) => Promise<void>;
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
@@ -17,12 +17,12 @@ export type Decider = {
 };
 
 /** @param finishReleased called before a snapshot is decided, and after */
-export function decider(
+export function snapshotDecider(
   deps: PlannerDeps,
   own: OwnOptions,
   state: Folded,
   finishReleased: (aggregate: string) => Promise<void>,
-): Decider {
+): SnapshotDecider {
   const { log, logger, tracer, meters } = deps;
   const may = permission(deps, own, state);
   const decide = decisions(deps, own, state, may);

@@ -1,7 +1,7 @@
 import { type SnapshotTaken, subject } from '@kronos/contracts';
 import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
-import { decider } from './decideSnapshot.ts';
+import { snapshotDecider } from './decideSnapshot.ts';
 import { folded, type PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
 import { ownOptions, yieldText } from './ownOptions.ts';
@@ -34,7 +34,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const state = folded(view);
   const { now } = state;
   const finishReleased = dispatcher(deps, state, () => stopped);
-  const { consider, skewed } = decider(deps, own, state, finishReleased);
+  const { consider, skewed } = snapshotDecider(deps, own, state, finishReleased);
 
   /** Has the aggregate looked at again, after what is under way for it. */
   function wake(aggregate: string): void {
@@ -108,7 +108,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     skewed: () => [...skewed],
     yielding: () =>
       deps.aggregates.flatMap((aggregate) => {
-        const stands = own.standing(aggregate, now(aggregate).state);
+        const stands = own.right(aggregate, now(aggregate).state);
         return stands.kind === 'yield' ? [yieldText(aggregate, stands, own.of(aggregate).options)] : [];
       }),
   };

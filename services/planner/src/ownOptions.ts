@@ -3,14 +3,14 @@ import { engineFields } from '@kronos/config';
 import type { EngineOptions } from '@kronos/contracts';
 import { digest } from '@kronos/cycle';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, type Standing, standing } from '@kronos/projections';
+import { type AggregateState, type PlannerRight, rightOf } from '@kronos/projections';
 import type { PlannerDeps } from './deps.ts';
 
 export type OwnOptions = {
   /** @throws RangeError for an aggregate of another planner */
   readonly of: (aggregate: string) => { readonly options: EngineOptions; readonly optionsDigest: string };
-  /** The standing of this planner against the options that the log has for the aggregate. */
-  readonly standing: (aggregate: string, state: AggregateState) => Standing;
+  /** The right of this planner by the options that the log has for the aggregate. */
+  readonly right: (aggregate: string, state: AggregateState) => PlannerRight;
   /** The log has them now. */
   readonly areInForce: (aggregate: string) => void;
   /** The log's end when this planner started: its place among the planners. */
@@ -36,15 +36,15 @@ export function ownOptions({ aggregates, optionsOf, view }: PlannerDeps): OwnOpt
     of,
     startedAfter,
     areInForce: (aggregate) => void wasInForce.add(aggregate),
-    standing: (aggregate, state) =>
-      standing(state, { startedAfter, ...of(aggregate), plannerVersion, wasInForce: wasInForce.has(aggregate) }),
+    right: (aggregate, state) =>
+      rightOf(state, { startedAfter, ...of(aggregate), plannerVersion, wasInForce: wasInForce.has(aggregate) }),
   };
 }
 
 /** Why a planner leaves an aggregate to another one, and what to do. */
 export function yieldText(
   aggregate: string,
-  stands: Extract<Standing, { kind: 'yield' }>,
+  stands: Extract<PlannerRight, { kind: 'yield' }>,
   options: EngineOptions,
 ): string {
   const { to, options: theirs, differing } = stands;

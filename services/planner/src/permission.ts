@@ -49,7 +49,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
 
   /** Whether this planner's options are in force; `soon`: it has just written them. */
   async function inCharge(aggregate: string, at: LogPosition<AggregateState>): Promise<'yes' | 'no' | 'soon'> {
-    const stands = own.standing(aggregate, at.state);
+    const stands = own.right(aggregate, at.state);
     if (stands.kind === 'yield') {
       meters.notDecided(aggregate, 'other-options');
       logger.error({ aggregate, reason: yieldText(aggregate, stands, own.of(aggregate).options) }, 'not decided');

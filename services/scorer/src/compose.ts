@@ -19,7 +19,7 @@ import type { SnapshotRequest } from './requests.ts';
 import { cycleAt } from './schedule.ts';
 
 /** The readings for the snapshots of a cycle. */
-export type Observed = Observation & {
+export type CycleReadings = Observation & {
   readonly history: ReadHistory | null;
   /** The migrations that Nova completed; null: nobody asked. */
   readonly ended: Fetched<readonly EndedMigration[]> | null;
@@ -29,7 +29,7 @@ export type Observed = Observation & {
 export type Compose = {
   readonly snapshot: (
     request: SnapshotRequest,
-    observation: Observed,
+    observation: CycleReadings,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ) => Promise<Snapshot>;
@@ -55,7 +55,7 @@ export function createCompose(
   async function assembled(
     request: SnapshotRequest,
     aggregate: string,
-    observation: Observed,
+    observation: CycleReadings,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
@@ -98,7 +98,7 @@ export function createCompose(
   /** The snapshot, with what a plan needs that somebody asked for. */
   async function snapshot(
     request: SnapshotRequest,
-    observation: Observed,
+    observation: CycleReadings,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {

@@ -1,10 +1,10 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Snapshot } from '@kronos/contracts';
 import { AppendWithdrawn, contextFrom } from '@kronos/eventlog';
-import { createLimiter, type Observation, observe, type Piece } from '@kronos/observation';
+import { createLimiter, type Observation, type Piece, readCloud } from '@kronos/observation';
 import { attributes, type Check, failSpan, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
-import { createCompose, type Observed } from './compose.ts';
+import { type CycleReadings, createCompose } from './compose.ts';
 import { forecastsOf, type ScorerDeps } from './deps.ts';
 import { createKnownServers } from './knownServers.ts';
 import { logSnapshot, measure, measureReads } from './meters.ts';
@@ -66,10 +66,10 @@ export function createScorer(deps: ScorerDeps): Scorer {
     hangingCalls(deps.calls?.() ?? [], { monotonicMs: clock.monotonic(), afterMs }, settings.observe.cells);
 
   /** Reads what the snapshots of these requests need beside their capacities. */
-  async function observeFor(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Observed> {
+  async function observeFor(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<CycleReadings> {
     const known = (await Promise.all(requests.map((one) => servers.newest(one.aggregate)))).flat();
     const [observation, history] = await Promise.all([
-      observe({
+      readCloud({
         nova: deps.nova,
         ...(deps.servers === undefined ? {} : { servers: deps.servers }),
         prometheus: deps.prometheus,
@@ -103,7 +103,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
     });
 
   /** Makes and publishes one snapshot. The caller has its span active. */
-  async function finish(request: SnapshotRequest, observation: Observed, signal: AbortSignal): Promise<Outcome> {
+  async function finish(request: SnapshotRequest, observation: CycleReadings, signal: AbortSignal): Promise<Outcome> {
     const { aggregate } = request;
     const known = servers.of(aggregate);
     const snapshot = await compose.snapshot(request, observation, known, signal);
@@ -116,7 +116,11 @@ export function createScorer(deps: ScorerDeps): Scorer {
   }
 
   /** One request, to its end: an aggregate that fails leaves the others alone. @throws the signal's reason */
-  async function answer({ request, span }: Root, observation: Observed, signal: AbortSignal): Promise<keyof Taken> {
+  async function answer(
+    { request, span }: Root,
+    observation: CycleReadings,
+    signal: AbortSignal,
+  ): Promise<keyof Taken> {
     const { aggregate } = request;
     for (const piece of observation.pieces) showPiece(tracer, piece);
     try {
@@ -144,7 +148,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       const roots = requests.map((request): Root => ({ request, span: rootSpan(tracer, request) }));
       const [first] = roots;
       if (first === undefined) return { published: 0, duplicates: 0, failed: 0 };
-      let observation: Observed;
+      let observation: CycleReadings;
       try {
         // The reads serve all of the snapshots, and travel in the trace of the first.
         observation = await context.with(inside(first.span), () => observeFor(requests, signal));

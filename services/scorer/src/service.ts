@@ -13,10 +13,10 @@ import {
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
-import { createCycle } from './cycle.ts';
 import { reportHanging } from './hanging.ts';
 import { showResync } from './meters.ts';
 import { createFeed, type Feed, type FeedDeps, fedServers } from './notifications.ts';
+import { createScoreLoop } from './scoreLoop.ts';
 import { createScorer } from './scorer.ts';
 import { Seen } from './seen.ts';
 
@@ -122,7 +122,7 @@ export const scorerService = ({
       tracer,
       metrics,
     });
-    const cycle = createCycle({
+    const cycle = createScoreLoop({
       log,
       scorer,
       seen,

@@ -25,7 +25,7 @@ import {
   hostNamesOf,
   hostsOf,
   type Observation,
-  observe,
+  readCloud,
   vmNamesOf,
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
@@ -197,7 +197,7 @@ async function checkObservation(
   if (prometheus !== null) opened.defer(() => prometheus.close());
 
   const usable = answer?.state === 'ok' ? prometheus : null;
-  const observation = await observe({
+  const observation = await readCloud({
     nova: cloud?.nova ?? null,
     prometheus: usable,
     policies,

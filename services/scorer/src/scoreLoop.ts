@@ -8,7 +8,7 @@ import { due } from './schedule.ts';
 import type { Scorer, Taken } from './scorer.ts';
 import type { Seen } from './seen.ts';
 
-export interface CycleDeps {
+export interface ScoreLoopDeps {
   readonly log: Pick<EventLog, 'snapshots' | 'replaySnapshots' | 'tail' | 'lastSequenceOf'>;
   readonly scorer: Pick<Scorer, 'take'>;
   readonly seen: Seen;
@@ -24,7 +24,7 @@ export interface CycleDeps {
   readonly signal: AbortSignal;
 }
 
-export interface Cycle {
+export interface ScoreLoop {
   /** Runs until the signal; rejects when the streams can no longer be read. */
   run(): Promise<void>;
   /** Whether every aggregate has had a recent snapshot, from any replica. */
@@ -42,7 +42,7 @@ const LEVEL_WITHIN_MS = 10_000;
 /** After this many intervals without a snapshot the scorer is not ready. */
 const MISSED_INTERVALS = 3;
 
-export function createCycle(deps: CycleDeps): Cycle {
+export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
   const { log, scorer, seen, scope, intervalMs, clock, logger, metrics, signal } = deps;
   const startedMs = clock.now();
   /** The server's stamp of the newest snapshot. */

@@ -4,7 +4,7 @@ import { ALL, type SnapshotTaken } from '@kronos/contracts';
 import { demoCloud } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Bed, type BedScorer, openBed, type ScorerOptions } from '../testing/bed.ts';
-import { type Cycle, createCycle } from './cycle.ts';
+import { createScoreLoop, type ScoreLoop } from './scoreLoop.ts';
 
 let bed: Bed;
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => bed.close());
 
-interface Running extends Cycle {
+interface Running extends ScoreLoop {
   readonly scorer: BedScorer;
   /** Requests of each observation so far. */
   readonly takes: (readonly string[])[];
@@ -33,7 +33,7 @@ const start = (options: ScorerOptions & { readonly intervalMs: number; readonly 
   const takes: (readonly string[])[] = [];
   let ends = 0;
   const ending = new AbortController();
-  const cycle = createCycle({
+  const cycle = createScoreLoop({
     log: bed.log,
     scorer: {
       take: (requests, signal) => {

@@ -76,7 +76,7 @@ const unasked: CloudLists = {
  *
  * @throws the signal's reason when it aborts; nothing else: what could not be read is part of the observation.
  */
-export async function observe(input: ObserveInput): Promise<Observation> {
+export async function readCloud(input: ObserveInput): Promise<Observation> {
   const { nova, clock, signal } = input;
   const pieces: Piece[] = [];
   const durations: Duration[] = [];
