@@ -41,12 +41,21 @@ const run = (command, args, env, end = (code) => process.exit(code)) => {
   child.on('exit', (code) => end(code ?? 1));
 };
 
-const installed = join(root, 'node_modules', '.package-lock.json');
+const [task = '', ...args] = process.argv.slice(2);
+
+const modules = join(root, 'node_modules');
+const installed = join(modules, '.package-lock.json');
 const stale = !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs;
-if (stale) {
+const hasTools = existsSync(join(modules, 'vitest'));
+/** The demonstration needs no tool of the developers. They are half of all packages, and come when another task needs them. */
+const needsTools = task !== 'demo' || hasTools;
+if (stale || (needsTools && !hasTools)) {
   console.error('kronos: installing dependencies (npm ci) ...');
-  const args = ['ci', '--no-fund', '--no-audit', '--loglevel=error'];
-  const { error, status } = spawnSync('npm', args, { cwd: root, stdio: 'inherit' });
+  const omitted = needsTools ? [] : ['--omit=dev'];
+  const { error, status } = spawnSync('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error', ...omitted], {
+    cwd: root,
+    stdio: 'inherit',
+  });
   if (error) cannotRun('npm', error);
   if (status !== 0) process.exit(status ?? 1);
 }
@@ -83,7 +92,6 @@ const openstack = async () => {
   }
   suite('openstack', cloud.end);
 };
-const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
   demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
   test: () => test([vitest, 'run', ...args]),
