@@ -53,9 +53,9 @@ function timed<T>(run: () => T): { result: T; ms: number; cpuMs: number; callerC
 
 /** The full search on several threads. */
 async function onThreads(threads: number, search: (carryOut: CarryOut) => PlannedCluster, plan: PlannedCluster) {
-  const crew = searchThreads(threads);
-  const { result, ms, cpuMs, callerCpuMs } = timed(() => search(crew.carryOut));
-  await crew.close();
+  const threadsOfRuns = searchThreads(threads);
+  const { result, ms, cpuMs, callerCpuMs } = timed(() => search(threadsOfRuns.carryOut));
+  await threadsOfRuns.close();
   return { threads, ms, cpuMs, callerCpuMs, samePlan: isDeepStrictEqual(result, plan) };
 }
 

@@ -1,11 +1,11 @@
 import { onNewest } from '@kronos/eventlog/testing/newest';
 import { describe, expect, it } from 'vitest';
-import { completed, crewFor, SCENE } from './crew.ts';
+import { completed, SCENE, systemFor } from './system.ts';
 
 onNewest('three NATS servers', ({ version }) => {
   describe(`three servers ${version}, ${SCENE}`, () => {
     it('when the leader of the log is killed', async () => {
-      const kronos = await crewFor();
+      const kronos = await systemFor();
       await kronos.moving(25);
       const { leader } = await kronos.leader();
       await leader.kill();

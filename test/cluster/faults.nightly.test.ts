@@ -1,15 +1,15 @@
 import { elapse } from '@kronos/clock/testing';
 import { onNewest } from '@kronos/eventlog/testing/newest';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { completed, crewFor, SCENE } from './crew.ts';
 import { makeIsland, noIslands } from './network.ts';
+import { completed, SCENE, systemFor } from './system.ts';
 
 const isolated = noIslands();
 
 onNewest('three NATS servers', ({ version }) => {
   describe(`three servers ${version}, ${SCENE}`, () => {
     it('when a follower is killed and comes back', async () => {
-      const kronos = await crewFor();
+      const kronos = await systemFor();
       await kronos.moving(40);
       const [follower] = (await kronos.leader()).followers;
       await follower?.kill();
@@ -20,7 +20,7 @@ onNewest('three NATS servers', ({ version }) => {
     });
 
     it('when the server that an executor is connected to is killed', async () => {
-      const kronos = await crewFor();
+      const kronos = await systemFor();
       await kronos.moving(25);
       const server = await kronos.serverOfExecutor();
       await server.kill();
@@ -31,7 +31,7 @@ onNewest('three NATS servers', ({ version }) => {
     });
 
     it('when two are killed, so that nothing can be written, and come back', async () => {
-      const kronos = await crewFor();
+      const kronos = await systemFor();
       await kronos.moving(25);
       const { leader, followers } = await kronos.leader();
       const [follower] = followers;
@@ -42,7 +42,7 @@ onNewest('three NATS servers', ({ version }) => {
     });
 
     it('when all are restarted one after the other, as for an upgrade', async () => {
-      const kronos = await crewFor();
+      const kronos = await systemFor();
       await kronos.moving(10);
       for (const server of kronos.servers) {
         await server.restart();
@@ -54,7 +54,7 @@ onNewest('three NATS servers', ({ version }) => {
     it.skipIf(isolated !== null)(`when one server is cut off${isolated === null ? '' : `: ${isolated}`}`, async () => {
       const island = makeIsland();
       onTestFinished(() => island.remove());
-      const kronos = await crewFor([island.mainland, island.mainland, island.island]);
+      const kronos = await systemFor([island.mainland, island.mainland, island.island]);
       const remote = kronos.servers.find(({ url }) => url.includes(island.island.address));
       if (remote === undefined) throw new Error('no server is on the island');
       await kronos.promote(remote);

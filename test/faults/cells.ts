@@ -42,7 +42,7 @@ export const scaledOptions: Partial<TaskOptions> = {
 interface Point {
   /** The stage that begins there; `running`: the executor follows while Nova copies; `inPost`: Nova processes the request. */
   readonly stage: string;
-  /** In a move between Nova's cells: the first one, and the request that Nova has in hand at `inPost`. */
+  /** In a move between Nova's cells: the first one, and the request that Nova works on at `inPost`. */
   readonly between?: 'migrate' | 'confirmResize' | 'revertResize';
   /** Prepares the cloud so that the task reaches the point. */
   readonly prepare?: readonly ActInput[];
@@ -456,7 +456,7 @@ async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorP
 }
 
 /**
- * Waits until the cloud has a request in hand that it has not answered, to migrate or the one that is named; any replica may have
+ * Waits until the cloud works on a request that it has not answered, to migrate or the one that is named; any replica may have
  * sent it.
  */
 async function posting(

@@ -10,8 +10,8 @@ import { RUNS, SEED } from './runs.ts';
 vi.setConfig({ testTimeout: 600_000 });
 
 /** However little work there is, it is handed out. */
-const crews = [1, 2, 3].map((threads) => searchThreads(threads, 0));
-afterAll(async () => void (await Promise.all(crews.map((crew) => crew.close()))));
+const threads = [1, 2, 3].map((count) => searchThreads(count, 0));
+afterAll(async () => void (await Promise.all(threads.map((one) => one.close()))));
 
 describe('on any number of threads', () => {
   it('a decision is the same, byte for byte', () => {
@@ -19,7 +19,7 @@ describe('on any number of threads', () => {
     fc.assert(
       fc.property(caseArb({ plain: true, options: { searchWorkLimit: 1_000_000 } }), (input) => {
         const inTurn = JSON.stringify(decide(input));
-        for (const { carryOut } of crews) {
+        for (const { carryOut } of threads) {
           const counting: CarryOut = (runs) => {
             if (runs.length > 1) shared++;
             return carryOut(runs);
@@ -36,6 +36,6 @@ describe('on any number of threads', () => {
     const file = largeCluster(110, 1500, 1);
     const options = { maxMigrations: 60, searchWorkLimit: 6_000_000 };
     const inTurn = planCluster(file, options);
-    for (const { carryOut } of crews) expect(planCluster(file, options, carryOut)).toEqual(inTurn);
+    for (const { carryOut } of threads) expect(planCluster(file, options, carryOut)).toEqual(inTurn);
   });
 });

@@ -415,7 +415,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(untilMs + seconds(chance, 0.001, 2), () => stage.pause(scorer, lastsMs));
     },
   },
-  // One planner sleeps with a snapshot in its hands until the other one, which was away at that snapshot, has decided the next.
+  // One planner sleeps while it decides a snapshot, until the other one, which was away at that snapshot, has decided the next.
   'planners-apart': {
     perDay: 60,
     act: (stage, chance) =>

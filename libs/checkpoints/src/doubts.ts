@@ -10,7 +10,7 @@ import {
 
 const keyOf = ({ source, installationId, sequence }: Witness): string => `${source} ${installationId} ${sequence}`;
 
-/** Everything that contradicts the log at hand. Pure: the guard reads the log, and this class judges. */
+/** Everything that contradicts the log that is read. Pure: the guard reads the log, and this class judges. */
 export class Doubts {
   readonly #needsLedger: boolean;
   readonly #contradictions = new Map<string, Contradiction>();

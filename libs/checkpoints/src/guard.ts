@@ -24,7 +24,7 @@ export type GuardOptions = {
   readonly onChange?: (problem: string | null) => void;
 };
 
-/** Knows whether the log at hand is the one that was seen before. While it is not, nothing is planned or started. */
+/** Knows whether the log that is read is the one that was seen before. While it is not, nothing is planned or started. */
 export interface LogGuard {
   readonly identity: LogIdentity;
   /** Null: the log is the one. Else why it is in doubt, and what people can do. */

@@ -27,7 +27,7 @@ const manifestSchema = z.strictObject({
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** Who vouches for a file: a signature of the manifest's text. */
+/** Who signed a file: a signature of the manifest's text. */
 const signatureSchema = z.strictObject({
   algorithm: z.literal('Ed25519'),
   /** Raw public key and signature, base64. */

@@ -407,7 +407,7 @@ describe('TLS', () => {
     return server;
   };
 
-  it('refuses a certificate that no CA vouches for, before anything is sent', async () => {
+  it('refuses a certificate that no CA signed, before anything is sent', async () => {
     const server = await secured();
     const error = await failed(client().call(post(server.url)));
     expect(error).toMatchObject({ maybeSent: false });

@@ -655,7 +655,7 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
       }
     }
   }
-  const lanes = aggregates.map((name, index) => ({
+  const sites = aggregates.map((name, index) => ({
     name,
     running: [] as Running[],
     dispatch: [] as { planId: string; tasks: number }[],
@@ -669,30 +669,30 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
 
   for (let cycle = 0; cycle < cycles; cycle++) {
     const cycleMs = startMs + cycle * intervalSeconds * 1000;
-    for (const lane of lanes) {
-      log.about(lane.name).at((cycleMs - startMs) / 1000 + uniform() * 2);
+    for (const site of sites) {
+      log.about(site.name).at((cycleMs - startMs) / 1000 + uniform() * 2);
       if (cycle === 0 || chance(0.005)) {
-        if (chance(0.3)) lane.manual = !lane.manual;
-        lane.ttlSeconds = pick([120, 300, 900]);
+        if (chance(0.3)) site.manual = !site.manual;
+        site.ttlSeconds = pick([120, 300, 900]);
         log.configured(
-          { approval: lane.manual ? 'manual' : 'auto', approvalTtlSeconds: lane.ttlSeconds, cooldownSeconds: 60 },
+          { approval: site.manual ? 'manual' : 'auto', approvalTtlSeconds: site.ttlSeconds, cooldownSeconds: 60 },
           `1.${Math.floor(cycle / 400)}.0`,
         );
       }
       const policies: PolicyImbalance[] = ['cpu', 'memory'].map((policy) => {
         const imbalance = uniform();
-        lane.sustained = imbalance > 0.2 ? lane.sustained + 1 : 0;
+        site.sustained = imbalance > 0.2 ? site.sustained + 1 : 0;
         return {
           policy,
           imbalance,
           threshold: 0.2,
           participates: true,
           detected: imbalance > 0.2,
-          sustainedCycles: lane.sustained,
+          sustainedCycles: site.sustained,
         };
       });
-      const busy = lane.running.some((t) => t.status !== 'over') || lane.proposal !== null;
-      const lapsed = lane.proposal !== null && log.nowMs > lane.proposal.untilMs;
+      const busy = site.running.some((t) => t.status !== 'over') || site.proposal !== null;
+      const lapsed = site.proposal !== null && log.nowMs > site.proposal.untilMs;
       if (busy && !lapsed && chance(0.8)) {
         log.decided('none', [], { policies, outcome: 'gated', reason: { code: 'cooldown', text: 'cooling down' } });
       } else if (chance(0.5)) {
@@ -701,58 +701,58 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
         const moves = Array.from({ length: 1 + int(maxSteps) }, (_, i): StepInput => {
           const from = int(hosts);
           return {
-            serverId: lane.server(int(vms)),
-            from: lane.host(from),
-            to: lane.host((from + 1 + int(hosts - 1)) % hosts),
-            alternates: [lane.host(int(hosts))],
+            serverId: site.server(int(vms)),
+            from: site.host(from),
+            to: site.host((from + 1 + int(hosts - 1)) % hosts),
+            alternates: [site.host(int(hosts))],
             ...(i > 0 && chance(0.3) ? { dependsOn: [1 + int(i)] } : {}),
             ...(chance(0.2) ? { groups: [{ id: `group-${int(4)}`, policy: 'anti-affinity' as const }] } : {}),
             delaySeconds: chance(0.2) ? 30 : 0,
           };
         });
-        const release = chance(0.1) ? 'dryRun' : lane.manual ? 'proposed' : 'released';
+        const release = chance(0.1) ? 'dryRun' : site.manual ? 'proposed' : 'released';
         const planId = log.decided(release, moves, { policies, ...courseOf(moves.length) });
         const steps = moves.map((move, i) => testStep(planId, i + 1, move));
-        if (release !== 'dryRun') lane.proposal = null;
-        if (release === 'proposed') lane.proposal = { planId, steps, untilMs: log.nowMs + lane.ttlSeconds * 1000 };
-        if (release === 'released') begin(lane, planId, steps, log.nowMs);
+        if (release !== 'dryRun') site.proposal = null;
+        if (release === 'proposed') site.proposal = { planId, steps, untilMs: log.nowMs + site.ttlSeconds * 1000 };
+        if (release === 'released') begin(site, planId, steps, log.nowMs);
       }
       yield* flush();
     }
-    for (const lane of lanes) {
-      log.about(lane.name).at((cycleMs - startMs) / 1000 + 3 + uniform() * 20);
-      if (chance(0.9)) for (const { planId, tasks } of lane.dispatch.splice(0)) log.dispatched(planId, tasks);
-      answer(lane);
-      if (chance(commands)) operate(lane);
-      for (const task of lane.running) advance(task);
-      lane.running = lane.running.filter((t) => t.status !== 'over');
+    for (const site of sites) {
+      log.about(site.name).at((cycleMs - startMs) / 1000 + 3 + uniform() * 20);
+      if (chance(0.9)) for (const { planId, tasks } of site.dispatch.splice(0)) log.dispatched(planId, tasks);
+      answer(site);
+      if (chance(commands)) operate(site);
+      for (const task of site.running) advance(task);
+      site.running = site.running.filter((t) => t.status !== 'over');
       if (chance(unreadable)) log.unreadable();
       yield* flush();
     }
   }
 
-  function begin(lane: (typeof lanes)[number], planId: string, steps: readonly Step[], nowMs: number): void {
+  function begin(site: (typeof sites)[number], planId: string, steps: readonly Step[], nowMs: number): void {
     for (const step of steps)
-      lane.running.push({
+      site.running.push({
         step,
         attempt: 1,
         destination: step.to,
         status: 'waiting',
         dueMs: nowMs + step.delaySeconds * 1000,
       });
-    lane.dispatch.push({ planId, tasks: steps.length });
+    site.dispatch.push({ planId, tasks: steps.length });
   }
 
-  function answer(lane: (typeof lanes)[number]): void {
-    if (lane.proposal === null || !chance(0.4)) return;
-    const { planId, steps, untilMs } = lane.proposal;
+  function answer(site: (typeof sites)[number]): void {
+    if (site.proposal === null || !chance(0.4)) return;
+    const { planId, steps, untilMs } = site.proposal;
     const late = log.nowMs > untilMs;
     const some = chance(0.3) ? steps.filter(() => chance(0.6)).map((s) => s.step) : null;
     if (chance(0.3)) {
       log.rejected(planId, some);
       if (late) return;
       const left = some === null ? [] : steps.filter((s) => !closure(s, (t) => some.includes(t.step), steps));
-      lane.proposal = left.length === 0 ? null : { planId, steps: left, untilMs };
+      site.proposal = left.length === 0 ? null : { planId, steps: left, untilMs };
       return;
     }
     log.approved(planId, some);
@@ -760,8 +760,8 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
     const asked = steps.filter((s) => some === null || some.includes(s.step));
     const chosen = steps.filter((s) => asked.some((a) => closure(a, (t) => t === s, steps)));
     if (chosen.length === 0) return;
-    lane.proposal = null;
-    begin(lane, planId, chosen, log.nowMs);
+    site.proposal = null;
+    begin(site, planId, chosen, log.nowMs);
   }
 
   /** Whether the step, or one that it depends on, directly or not, is what is looked for. */
@@ -769,9 +769,9 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
     return is(step) || steps.some((s) => step.dependsOn.includes(s.taskId) && closure(s, is, steps));
   }
 
-  function operate(lane: (typeof lanes)[number]): void {
-    const server = lane.server(int(vms));
-    const task = lane.running[int(Math.max(1, lane.running.length))]?.step.taskId ?? `${lane.name}-0-s1`;
+  function operate(site: (typeof sites)[number]): void {
+    const server = site.server(int(vms));
+    const task = site.running[int(Math.max(1, site.running.length))]?.step.taskId ?? `${site.name}-0-s1`;
     if (chance(0.2)) log.about(ALL);
     pick([
       () => log.paused('grace'),
@@ -783,7 +783,7 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
       () => log.aborted(task),
       () => log.evaluationRequested(),
     ])();
-    log.about(lane.name);
+    log.about(site.name);
   }
 
   function advance(task: Running): void {

@@ -94,7 +94,7 @@ class Lines {
 export class CycleChart {
   readonly #sinceMs: number;
   readonly #untilMs: number;
-  readonly #lanes = new Map<string, readonly Lines[]>();
+  readonly #byAggregate = new Map<string, readonly Lines[]>();
 
   /** @param extent times of the first and the last cycle, in ms since the epoch */
   constructor({ sinceMs, untilMs }: { readonly sinceMs: number; readonly untilMs: number }) {
@@ -103,21 +103,21 @@ export class CycleChart {
   }
 
   add({ aggregate, timeMs, both }: ChartCycle): void {
-    const lines = this.#lanes.get(aggregate) ?? both.map(() => new Lines());
-    this.#lanes.set(aggregate, lines);
+    const lines = this.#byAggregate.get(aggregate) ?? both.map(() => new Lines());
+    this.#byAggregate.set(aggregate, lines);
     const index = Math.floor(this.#x(timeMs));
     for (const [i, drawn] of both.entries()) lines[i]?.add(index, timeMs, drawn);
   }
 
   /** The chart as an SVG document. */
   svg(labels: ChartLabels): string {
-    const lanes = [...this.#lanes].sort(([a], [b]) => (a < b ? -1 : 1));
-    const height = Math.max(1, lanes.length) * HEIGHT;
+    const charted = [...this.#byAggregate].sort(([a], [b]) => (a < b ? -1 : 1));
+    const height = Math.max(1, charted.length) * HEIGHT;
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
       `<title>${escaped(labels.title)}</title>`,
       `<rect width="100%" height="100%" fill="white"/>`,
-      ...lanes.map(
+      ...charted.map(
         ([aggregate, lines], i) =>
           `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(lines, labels.heading(aggregate), labels)}\n</g>`,
       ),

@@ -97,7 +97,7 @@ type Vm = {
   phase: number;
 };
 
-type Lane = {
+type Site = {
   readonly aggregate: string;
   readonly hosts: readonly string[];
   readonly vms: Vm[];
@@ -159,11 +159,11 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     folder.apply(stored);
     nowMs += 1;
   }
-  const state = (lane: Lane): AggregateState => aggregateState(folder.snapshot(), lane.aggregate);
+  const state = (site: Site): AggregateState => aggregateState(folder.snapshot(), site.aggregate);
 
   /** However many VMs a host has, their loads fit. */
   const share = Math.min(1, 6 / vmsPerHost);
-  const lanes = aggregates.map((aggregate, a): Lane => {
+  const sites = aggregates.map((aggregate, a): Site => {
     const names = Array.from({ length: hosts }, (_, h) => `${aggregate.replaceAll(/\W/g, '')}-compute-${h + 1}`);
     const vms = names.flatMap((host, h) =>
       Array.from({ length: vmsPerHost }, (_, v): Vm => {
@@ -193,24 +193,24 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
 
   for (let cycle = 0; cycle < cycles; cycle++) {
     const cycleMs = startMs + cycle * 60_000;
-    for (const [i, lane] of lanes.entries()) {
+    for (const [i, site] of sites.entries()) {
       nowMs = cycleMs + i * 5000;
-      if (cycle === upgradeAt) lane.version = plannerVersion;
-      if (cycle === Math.floor(cycles / 2) && i === 0) lane.options = { ...lane.options, cooldownSeconds: 300 };
-      configure(lane);
-      const snapshot = observe(lane, cycle);
+      if (cycle === upgradeAt) site.version = plannerVersion;
+      if (cycle === Math.floor(cycles / 2) && i === 0) site.options = { ...site.options, cooldownSeconds: 300 };
+      configure(site);
+      const snapshot = observe(site, cycle);
       snapshots.push(snapshot);
       nowMs += 1500;
-      decideOn(lane, snapshot);
-      dispatch(lane);
+      decideOn(site, snapshot);
+      dispatch(site);
     }
-    for (const [i, lane] of lanes.entries()) {
+    for (const [i, site] of sites.entries()) {
       nowMs = cycleMs + 20_000 + i * 10_000;
-      answer(lane);
-      dispatch(lane);
-      if (chance(commands)) command(lane);
-      if (chance(0.2)) resume(lane);
-      execute(lane);
+      answer(site);
+      dispatch(site);
+      if (chance(commands)) command(site);
+      if (chance(0.2)) resume(site);
+      execute(site);
     }
     yield { events, snapshots };
     events = [];
@@ -218,31 +218,31 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   }
   return folder.snapshot();
 
-  function configure(lane: Lane): void {
-    const optionsDigest = digest(lane.options);
-    const { configured } = state(lane);
-    if (configured?.optionsDigest === optionsDigest && configured.plannerVersion === lane.version) return;
-    push(configuredEvent(lane.aggregate, lane.options, optionsDigest, lane.version, folder.sequence, planner, nowMs));
+  function configure(site: Site): void {
+    const optionsDigest = digest(site.options);
+    const { configured } = state(site);
+    if (configured?.optionsDigest === optionsDigest && configured.plannerVersion === site.version) return;
+    push(configuredEvent(site.aggregate, site.options, optionsDigest, site.version, folder.sequence, planner, nowMs));
   }
 
-  function observe(lane: Lane, cycle: number): Snapshot {
+  function observe(site: Site, cycle: number): Snapshot {
     const moving = new Map(
-      [...state(lane).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
+      [...state(site).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
     );
-    const vms = lane.vms.map((vm): [string, SketchVm] => {
+    const vms = site.vms.map((vm): [string, SketchVm] => {
       const away = moving.get(vm.id);
       const set = { name: vm.name, projectId: 'acme', flavor: 'm1.small' };
       return [
         vm.id,
         {
           host: vm.host,
-          w: { cpu: shownCpu(lane, cycle, vm, options.shown), memory: vm.memory },
+          w: { cpu: shownCpu(site, cycle, vm, options.shown), memory: vm.memory },
           ...(options.history === true || options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
           set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
         },
       ];
     });
-    const members = (from: number, n: number) => lane.vms.slice(from, from + n).map((vm) => vm.id);
+    const members = (from: number, n: number) => site.vms.slice(from, from + n).map((vm) => vm.id);
     const snapshot = snapshotOf({
       time: iso(nowMs),
       policies: {
@@ -254,7 +254,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         },
         memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
       },
-      hosts: Object.fromEntries(lane.hosts.map((name) => [name, shownHost(lane, cycle, name, options.shown)])),
+      hosts: Object.fromEntries(site.hosts.map((name) => [name, shownHost(site, cycle, name, options.shown)])),
       vms: Object.fromEntries(vms),
       groups: {
         apart: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
@@ -266,19 +266,19 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         destHost: task.destination,
       })),
       snapshot: {
-        id: cycleSnapshotId(lane.aggregate, Math.floor(nowMs / 60_000)),
-        aggregate: lane.aggregate,
+        id: cycleSnapshotId(site.aggregate, Math.floor(nowMs / 60_000)),
+        aggregate: site.aggregate,
         cycle: Math.floor(nowMs / 60_000),
-        ...(options.history === true ? { forecast: historyOf(lane, cycle) } : {}),
-        ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(lane)] } : {}),
+        ...(options.history === true ? { forecast: historyOf(site, cycle) } : {}),
+        ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
       },
     });
     return options.reading === undefined ? snapshot : shownAs(snapshot, options.reading);
   }
 
   /** Each VM writes up to what links carry, all but the first. */
-  function moveCostsOf(lane: Lane): NonNullable<Snapshot['moveCostReadings']>[number] {
-    const values = lane.vms.slice(1).map((vm, i) => [vm.id, 20_000_000 * (i % 6)]);
+  function moveCostsOf(site: Site): NonNullable<Snapshot['moveCostReadings']>[number] {
+    const values = site.vms.slice(1).map((vm, i) => [vm.id, 20_000_000 * (i % 6)]);
     return {
       query: 'dirtied',
       label: 'vm',
@@ -291,14 +291,14 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     };
   }
 
-  function historyOf(lane: Lane, cycle: number): NonNullable<Snapshot['forecast']> {
+  function historyOf(site: Site, cycle: number): NonNullable<Snapshot['forecast']> {
     const head = { label: 'vm', labelType: 'nova_instance_uuid' as const, text: '' };
     const points = Array.from({ length: 13 }, (_, k) => cycle + 5 * k);
     const days = (at: (vm: Vm, point: number) => number) =>
       [1, 2, 3].map((ago) => ({
         ago,
         servers: Object.fromEntries(
-          lane.vms.map((vm) => [vm.id, points.map((point) => Math.round(at(vm, point) * (1 - ago / 100) * 1e4) / 1e4)]),
+          site.vms.map((vm) => [vm.id, points.map((point) => Math.round(at(vm, point) * (1 - ago / 100) * 1e4) / 1e4)]),
         ),
       }));
     return {
@@ -315,20 +315,20 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     };
   }
 
-  function decideOn(lane: Lane, snapshot: Snapshot): void {
+  function decideOn(site: Site, snapshot: Snapshot): void {
     const basis = folder.sequence;
-    const cycle = runCycle({ snapshot, state: state(lane), options: lane.options });
-    const decision = lane.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
+    const cycle = runCycle({ snapshot, state: state(site), options: site.options });
+    const decision = site.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
     // Events between the basis and the decision are no part of it.
-    if (chance(0.05)) execute(lane);
-    if (chance(0.02)) command(lane);
-    if (chance(0.1)) execute(lanes[int(lanes.length)] ?? lane);
+    if (chance(0.05)) execute(site);
+    if (chance(0.02)) command(site);
+    if (chance(0.1)) execute(sites[int(sites.length)] ?? site);
     push(
       decidedEvent(decision, {
         snapshot,
         basis,
-        plannerVersion: lane.version,
-        options: lane.options,
+        plannerVersion: site.version,
+        options: site.options,
         digests: { ...cycle.digests, snapshot: storedDigest(snapshot), decision: digest(decision) },
         absence: cycle.absence,
         loads: cycle.loads,
@@ -339,15 +339,15 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     );
   }
 
-  function dispatch(lane: Lane): void {
-    for (const plan of undispatched(state(lane))) {
+  function dispatch(site: Site): void {
+    for (const plan of undispatched(state(site))) {
       if (chance(0.05)) continue;
       push({
         type: 'plan.dispatched',
         version: 1,
         id: messageId.dispatched(plan.id),
         time: iso(nowMs),
-        aggregate: lane.aggregate,
+        aggregate: site.aggregate,
         by: planner,
         correlationId: plan.id,
         causationId: messageId.decided(plan.id),
@@ -356,32 +356,32 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     }
   }
 
-  function answer(lane: Lane): void {
-    const waiting = waitingPlan(state(lane), nowMs);
+  function answer(site: Site): void {
+    const waiting = waitingPlan(state(site), nowMs);
     if (waiting === null || !waiting.open || !chance(0.3)) return;
     const { plan } = waiting;
     const steps = chance(0.3) ? [plan.proposed[0]?.step ?? 1] : null;
-    ask(chance(0.7) ? 'plan.approved' : 'plan.rejected', lane.aggregate, { planId: plan.id, steps });
+    ask(chance(0.7) ? 'plan.approved' : 'plan.rejected', site.aggregate, { planId: plan.id, steps });
   }
 
-  function command(lane: Lane): void {
-    const vm = lane.vms[int(lane.vms.length)];
-    const task = [...state(lane).tasks.values()].find((t) => t.end === null);
-    const address = chance(0.2) ? ALL : lane.aggregate;
+  function command(site: Site): void {
+    const vm = site.vms[int(site.vms.length)];
+    const task = [...state(site).tasks.values()].find((t) => t.end === null);
+    const address = chance(0.2) ? ALL : site.aggregate;
     const kind = int(8);
     if (kind === 0) ask('aggregate.paused', address, {});
     else if (kind < 3)
-      ask('instance.quarantined', lane.aggregate, { serverId: vm?.id ?? '', seconds: chance(0.3) ? -1 : 3600 });
+      ask('instance.quarantined', site.aggregate, { serverId: vm?.id ?? '', seconds: chance(0.3) ? -1 : 3600 });
     else if (kind === 3) ask('instance.unquarantined', address, { serverId: vm?.id ?? '' });
     else if (kind === 4) ask('evaluation.requested', address, { purpose: chance(0.5) ? 'evaluate' : 'record' });
     else if (task !== undefined)
-      ask(chance(0.5) ? 'migration.cancelled' : 'migration.aborted', lane.aggregate, { taskId: task.id });
+      ask(chance(0.5) ? 'migration.cancelled' : 'migration.aborted', site.aggregate, { taskId: task.id });
   }
 
   /** Nobody leaves a pause for long. */
-  function resume(lane: Lane): void {
-    const { here, everywhere } = state(lane).paused;
-    if (here !== null) ask('aggregate.resumed', lane.aggregate, {});
+  function resume(site: Site): void {
+    const { here, everywhere } = state(site).paused;
+    if (here !== null) ask('aggregate.resumed', site.aggregate, {});
     if (everywhere !== null) ask('aggregate.resumed', ALL, {});
   }
 
@@ -402,31 +402,31 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   }
 
   /** Every task of the aggregate a step further, by the rule that executors start moves by. */
-  function execute(lane: Lane): void {
-    for (const { id } of [...state(lane).tasks.values()]) {
-      const now = state(lane);
+  function execute(site: Site): void {
+    for (const { id } of [...state(site).tasks.values()]) {
+      const now = state(site);
       const task = now.tasks.get(id);
       if (task === undefined || task.end !== null) continue;
       if (task.slot !== null) {
         if (nowMs - task.slot.startedAtMs > 30_000 || task.abortAsked !== null || task.cancelAsked !== null)
-          end(lane, task);
+          end(site, task);
         continue;
       }
       const attempt = { taskId: id, attempt: task.attempt, destination: task.destination };
       const may = mayStart(now, attempt, nowMs, CAPS);
-      if (may.verdict === 'end') fail(lane, task, 'Cancelled', may.reason.text, false, false);
+      if (may.verdict === 'end') fail(site, task, 'Cancelled', may.reason.text, false, false);
       if (may.verdict !== 'start') continue;
-      const vm = lane.vms.find((candidate) => candidate.id === task.step.serverId);
+      const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);
       if (vm?.host !== task.step.from) {
-        fail(lane, task, 'Cancelled', 'the server was moved by others', false, false);
+        fail(site, task, 'Cancelled', 'the server was moved by others', false, false);
         continue;
       }
       if (chance(failures / 4)) {
-        fail(lane, task, 'PreFlightError', 'the destination has no room', false, false);
+        fail(site, task, 'PreFlightError', 'the destination has no room', false, false);
         continue;
       }
       push({
-        ...envelope(lane, task, messageId.started(task.id, task.attempt)),
+        ...envelope(site, task, messageId.started(task.id, task.attempt)),
         type: 'migration.started',
         data: {
           ...about(task),
@@ -439,27 +439,27 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
       });
       if (chance(0.8))
         push({
-          ...envelope(lane, task, messageId.observed(task.id, task.attempt)),
+          ...envelope(site, task, messageId.observed(task.id, task.attempt)),
           type: 'migration.observed',
           data: { ...about(task), migrationId: folder.sequence, requestId: `req-nova-${folder.sequence}` },
         });
     }
   }
 
-  function end(lane: Lane, task: TaskFacts): void {
+  function end(site: Site, task: TaskFacts): void {
     if (task.abortAsked !== null || task.cancelAsked !== null)
-      fail(lane, task, 'Cancelled', 'aborted by an operator', true, false);
+      fail(site, task, 'Cancelled', 'aborted by an operator', true, false);
     else if (chance(failures)) {
       const type = ['MigrationFailed', 'MigrationTimeout', 'NovaClientError'][int(3)] ?? 'MigrationFailed';
-      fail(lane, task, type, `${type} of the simulation`, true, task.attempt < 3 && chance(0.6));
-    } else complete(lane, task);
+      fail(site, task, type, `${type} of the simulation`, true, task.attempt < 3 && chance(0.6));
+    } else complete(site, task);
   }
 
-  function complete(lane: Lane, task: TaskFacts): void {
-    const vm = lane.vms.find((candidate) => candidate.id === task.step.serverId);
+  function complete(site: Site, task: TaskFacts): void {
+    const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);
     if (vm !== undefined) vm.host = task.destination;
     push({
-      ...envelope(lane, task, messageId.ended(task.id, task.attempt)),
+      ...envelope(site, task, messageId.ended(task.id, task.attempt)),
       type: 'migration.completed',
       data: {
         ...about(task),
@@ -472,10 +472,10 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     });
   }
 
-  function fail(lane: Lane, task: TaskFacts, errorType: string, text: string, started: boolean, retry: boolean): void {
+  function fail(site: Site, task: TaskFacts, errorType: string, text: string, started: boolean, retry: boolean): void {
     const destination = task.step.alternates[0] ?? task.destination;
     push({
-      ...envelope(lane, task, messageId.ended(task.id, task.attempt)),
+      ...envelope(site, task, messageId.ended(task.id, task.attempt)),
       type: 'migration.failed',
       data: {
         ...about(task),
@@ -491,12 +491,12 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     });
   }
 
-  function envelope(lane: Lane, task: TaskFacts, id: string) {
+  function envelope(site: Site, task: TaskFacts, id: string) {
     return {
       version: 1 as const,
       id,
       time: iso(nowMs),
-      aggregate: lane.aggregate,
+      aggregate: site.aggregate,
       by: { service: 'executor' as const, instance: executors[int(2)] ?? '', version: '0.1.0' },
       correlationId: task.planId,
       causationId: messageId.requested(task.id, task.attempt),
@@ -517,15 +517,15 @@ function shownAs(snapshot: Snapshot, reading: (load: number) => number): Snapsho
   return { ...snapshot, hostReadings: through(snapshot.hostReadings), vmReadings: through(snapshot.vmReadings) };
 }
 
-function shownCpu(lane: Lane, cycle: number, vm: Vm, shown: OperationOptions['shown']): number {
-  const host = lane.hosts.indexOf(vm.host);
+function shownCpu(site: Site, cycle: number, vm: Vm, shown: OperationOptions['shown']): number {
+  const host = site.hosts.indexOf(vm.host);
   return load(vm, cycle, vm.cpu) * (shown?.({ host, vm: vm.id, cycle }) ?? 1);
 }
 
-function shownHost(lane: Lane, cycle: number, name: string, shown: OperationOptions['shown']): SketchHost {
+function shownHost(site: Site, cycle: number, name: string, shown: OperationOptions['shown']): SketchHost {
   if (shown === undefined) return {};
-  const sum = lane.vms.reduce((cpu, vm) => (vm.host === name ? cpu + shownCpu(lane, cycle, vm, shown) : cpu), 0);
-  return { score: { cpu: sum * shown({ host: lane.hosts.indexOf(name), vm: null, cycle }) } };
+  const sum = site.vms.reduce((cpu, vm) => (vm.host === name ? cpu + shownCpu(site, cycle, vm, shown) : cpu), 0);
+  return { score: { cpu: sum * shown({ host: site.hosts.indexOf(name), vm: null, cycle }) } };
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();

@@ -529,7 +529,7 @@ describe('which migration is ours', () => {
     expect(life.pass(20 * MINUTE).when(accepted).ended).toMatchObject({ reason: { code: 'no-migration' } });
   });
 
-  it('is still to come while Nova has the server in hand', () => {
+  it('is still to come while Nova works on the server', () => {
     const life = posted()
       .pass(10 * MINUTE)
       .when(seen([], on('h1', { taskState: 'migrating' })));

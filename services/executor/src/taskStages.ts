@@ -167,7 +167,7 @@ export interface CellRun {
   /** VERIFY_RESIZE; ms since the epoch. */
   readonly arrived: { readonly host: string; readonly atMs: number } | null;
   /** The log has that its checks have passed. */
-  readonly vouched: boolean;
+  readonly verified: boolean;
   /** The end of the move on the log. */
   readonly settle: Settle | null;
   /** When this executor asked Nova for it last. */
@@ -228,7 +228,7 @@ export interface Word {
   readonly settleAsked?: { readonly act: SettleAct; readonly by: string };
   /** An operator wants the task ended without Nova. */
   readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
-  /** The log has the end of the attempt, by another's hand. */
+  /** The log has the end of the attempt: another executor appended it. */
   readonly ended: boolean;
   /** Duration of former live migrations like it. Absent: too few are known. */
   readonly usual?: Duration;
@@ -458,7 +458,7 @@ export const startCellRun = (start: CellStart, startedAtMs: number, at: number):
   since: at,
   acceptedAt: null,
   arrived: null,
-  vouched: false,
+  verified: false,
   settle: null,
   askedAt: null,
   checkedSince: null,

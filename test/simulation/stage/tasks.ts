@@ -37,7 +37,7 @@ export function taskActs(
       for (const name of supervisor.names('executor')) supervisor.kill(name, downMs);
       const starts = supervisor.starts('executor');
       world.after(LAST_WORDS_MS, () => {
-        // An executor that was back meanwhile has tasks in its hands.
+        // An executor that was back meanwhile has taken tasks.
         if (supervisor.starts('executor') === starts) removeWaiting();
       });
     },

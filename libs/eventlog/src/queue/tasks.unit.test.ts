@@ -123,14 +123,14 @@ describe('a worker', () => {
     work({
       async handle() {
         failures.push(bench.nowMs);
-        throw new Error('no hands');
+        throw new Error('it is broken');
       },
     });
     await bench.pass(6_000);
     expect(failures).toEqual([0, 5_000]);
     expect(bench.warnings[0]).toEqual({
       code: 'task_handler',
-      text: 'the handler of kronos.migrations.gpu 1 failed: no hands',
+      text: 'the handler of kronos.migrations.gpu 1 failed: it is broken',
     });
   });
 

@@ -63,7 +63,7 @@ export function resumed(
     requestId: started.requestId,
     uuid: migrationUuid,
     arrived: verifying,
-    vouched: verified !== null,
+    verified: verified !== null,
     settle,
   };
   if (settle !== null) return to(state, { at: 'concluding', run, soon: true });
@@ -71,8 +71,8 @@ export function resumed(
 }
 
 /** Whether the additional check is made: of a guest that runs, until the log has that it passed. */
-export const isProbed = ({ options }: TaskState, { start, vouched }: CellRun): boolean =>
-  options.verify.kind !== 'none' && start.before.powerState === RUNNING && !vouched;
+export const isProbed = ({ options }: TaskState, { start, verified }: CellRun): boolean =>
+  options.verify.kind !== 'none' && start.before.powerState === RUNNING && !verified;
 
 /** The state after a fact, for the stages of a move between cells. */
 export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): TaskState {
@@ -104,7 +104,7 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
       if (fact.kind === 'lostTrack') return state;
       break;
     case 'reportingVerified':
-      if (isWritten(fact)) return to(state, { at: 'verifying', run: { ...run, vouched: true }, soon: true });
+      if (isWritten(fact)) return to(state, { at: 'verifying', run: { ...run, verified: true }, soon: true });
       if (fact.kind === 'lostTrack') return state;
       break;
     case 'settling':
@@ -281,7 +281,7 @@ function verified(
   }
   if (word.stopAsked)
     return settle({ act: 'revert', cause: 'operator', reason: reason('operator', 'an operator stopped it') });
-  if (before.vouched) {
+  if (before.verified) {
     const text = `its checks have passed for ${verifySeconds} s`;
     if (confirm === 'auto') return settle({ act: 'confirm', cause: 'verified', reason: reason('verified', text) });
     return to(state, { at: 'verifying', run: before, soon: false });

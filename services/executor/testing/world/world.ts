@@ -40,15 +40,15 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   const queue = new Queue(scene);
   if (scene.flip(0.1)) scene.stopAt = scene.between(0, 600_000);
   const world = { scene, queue, nova: new Nova(scene), log: new Log(scene) };
-  const crew = new Crew(world);
+  const replicas = new Replicas(world);
   let steps = 0;
   for (; steps < maxSteps; steps += 1) {
     // In the second half nothing breaks any more: what can end must end.
     if (steps > maxSteps / 2) scene.trouble = false;
     world.nova.advance();
     if (scene.fails(0.1)) world.log.othersWrite();
-    for (const message of queue.messages) crew.deliver(message);
-    if (crew.next() !== null) continue;
+    for (const message of queue.messages) replicas.deliver(message);
+    if (replicas.next() !== null) continue;
     if (queue.messages.length === 0) break;
     scene.now = Math.max(scene.now, Math.min(...queue.messages.map(({ notBefore }) => notBefore)));
   }
@@ -57,14 +57,14 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
     finals: world.log.finals,
     messagesLeft: queue.messages.length,
     serverHost: world.nova.server.host,
-    edges: crew.edges,
+    edges: replicas.edges,
     steps,
     history: scene.history,
   };
 }
 
 /** The executors, each with one delivery. */
-class Crew {
+class Replicas {
   /** Transitions that the state machine made. */
   readonly edges = new Set<string>();
   readonly #world: World;

@@ -4,7 +4,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { meaningOf } from '@kronos/placement';
 import { decisionIn, liveHistory, loadDecision } from '@kronos/replay';
 import type { Aside } from '../aside/aside.ts';
-import type { Orders } from '../aside/hand.ts';
+import type { Orders } from '../aside/work.ts';
 import type { Answer } from './schemas.ts';
 
 /** Destinations that an answer lists: the best ones. */

@@ -1,6 +1,6 @@
 import { iso } from '@kronos/contracts';
 import type { AggregateState } from '@kronos/projections';
-import type { Orders } from '../aside/hand.ts';
+import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
 import type { Answer } from './schemas.ts';

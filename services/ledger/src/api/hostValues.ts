@@ -1,7 +1,7 @@
 import type { EventLog } from '@kronos/eventlog';
 import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
-import type { Orders } from '../aside/hand.ts';
+import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { Answer } from './schemas.ts';
 import { decidedSnapshots, nullIfGone } from './snapshots.ts';

@@ -3,8 +3,8 @@ import type { SnapshotTaken } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { Logger } from '@kronos/telemetry';
 import type { Aside } from '../aside/aside.ts';
-import type { Orders } from '../aside/hand.ts';
 import type { FoundNames } from '../aside/names.ts';
+import type { Orders } from '../aside/work.ts';
 import { nullIfGone } from './snapshots.ts';
 
 /** The names of an aggregate are read at most once in this many ms: their CPU is bounded, however often a scorer observes. */

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { orderThread } from '@kronos/cycle';
-import type { Kind, Order, Orders } from './hand.ts';
+import type { Kind, Order, Orders } from './work.ts';
 
 /** Work that would hold up the event loop, done in a thread that is started when there is some. */
 export type Aside = {

@@ -1,5 +1,5 @@
 import { answerOrders } from '@kronos/cycle';
-import { createHand } from './hand.ts';
+import { createWork } from './work.ts';
 
 /** Takes orders from the ledger, answers each. */
-answerOrders(createHand());
+answerOrders(createWork());

@@ -13,7 +13,7 @@ import { onTestFinished } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
-/** What the tests of a crew have in common. */
+/** What the tests of a system have in common. */
 export const SCENE = 'three copies, fifty moves under way: nothing is lost, nothing done twice, and all services go on';
 
 const TASKS = 50;
@@ -78,7 +78,7 @@ const policies = `policies:
     max_migrations_per_cycle: ${TASKS}
 `;
 
-interface Crew extends Watch {
+interface System extends Watch {
   readonly servers: readonly NatsServer[];
   /** The server that leads the log, and the others. */
   leader(): Promise<{ readonly leader: NatsServer; readonly followers: readonly NatsServer[] }>;
@@ -94,11 +94,11 @@ interface Crew extends Watch {
   aftermath(): Promise<readonly string[]>;
 }
 
-export const completed = (events: Crew['events']): number =>
+export const completed = (events: System['events']): number =>
   events.filter((event) => event.type === 'migration.completed').length;
 
-/** A crew on three of the newest servers, until the end of the running test. */
-export async function crewFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<Crew> {
+/** A system on three of the newest servers, until the end of the running test. */
+export async function systemFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<System> {
   const server = await findNatsServer('newest');
   const undo: (() => Promise<unknown>)[] = [];
   onTestFinished(async () => {
@@ -135,10 +135,10 @@ export async function crewFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<Cr
   });
   undo.push(() => kronos.close());
   for (let i = 1; i < EXECUTORS; i++) kronos.start('executor');
-  return crew(sim, cluster.servers, kronos, exits);
+  return system(sim, cluster.servers, kronos, exits);
 }
 
-function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Crew {
+function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): System {
   const log = watch(kronos);
   const asked = async <T>(what: (jsm: JetStreamManager) => Promise<T>): Promise<T> => {
     const nc = await connect({ servers: servers.map((s) => s.url), timeout: 5_000 });

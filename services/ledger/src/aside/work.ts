@@ -51,7 +51,7 @@ const KEPT = 2;
 const KEPT_VALUES = 600;
 
 /** Carries out one order after the other. */
-export function createHand(): (order: Order) => Orders[Kind]['answer'] {
+export function createWork(): (order: Order) => Orders[Kind]['answer'] {
   const names = new Map<string, Names>();
   /** By log sequence; the one that was asked about last is the last. */
   const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
