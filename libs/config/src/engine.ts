@@ -35,6 +35,7 @@ export const engineFields = {
   restrictToAz: 'engine.restrict_to_az',
   moveUnknownTopology: 'engine.move_unknown_topology',
   cpuCompatibility: 'nova.cpu_compatibility',
+  movableDevices: 'nova.movable_devices',
   requireAllPolicies: 'engine.require_all_policies',
   failoverHosts: 'engine.failover_hosts',
   foreignMoves: 'engine.foreign_moves',

@@ -1,3 +1,4 @@
+import { type MovableDevice, movableDevices } from '@kronos/contracts';
 import { timeZoneRules } from '@kronos/timezone';
 import { learnSecret, Secret } from './secret.ts';
 
@@ -170,6 +171,20 @@ export function parseCells(raw: string): Parsed<readonly CellPattern[]> {
     cells.push({ cell: match[1], hosts: match[2] });
   }
   return good(cells);
+}
+
+/** Devices with which VMs may move. */
+export function parseDevices(raw: string): Parsed<readonly MovableDevice[]> {
+  const list = parseList(raw);
+  if (!list.ok) return list;
+  const devices: MovableDevice[] = [];
+  for (const item of list.value) {
+    const known = movableDevices.find((device) => device === item);
+    if (known === undefined)
+      return bad(`${quoted(item)} is no device that can move`, `Use ${movableDevices.join(', ')}.`);
+    devices.push(known);
+  }
+  return good(devices);
 }
 
 /** An aggregate and the cell that its hosts are in. */

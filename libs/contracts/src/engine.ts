@@ -1,5 +1,9 @@
 import { z } from 'zod';
 
+/** Devices with which servers can be live-migrated, depending on their hosts. */
+export const movableDevices = ['vtpm', 'pci-device', 'vgpu'] as const;
+export type MovableDevice = (typeof movableDevices)[number];
+
 /**
  * Everything but snapshot, log and planner version that a decision depends on: the `[engine]` section (and the few
  * `[executor]` and `[nova]` settings that decisions read) as the planner writes it to the log in `planner.configured`.
@@ -48,6 +52,8 @@ export const engineOptionsSchema = z.object({
   moveUnknownTopology: z.boolean().optional(),
   /** traits: a host takes a server only if its `HW_CPU_*` traits include those of the server's host. ignore: they do not matter. */
   cpuCompatibility: z.enum(['traits', 'ignore']).optional(),
+  /** Devices with which hosts can live-migrate servers, though no API shows it. */
+  movableDevices: z.array(z.enum(movableDevices)).optional(),
   /** The servers of this many hosts that fail must have room on the others, by capacity and hard rules. */
   failoverHosts: z.int().min(0).optional(),
   /** wait: nothing is balanced for `foreignWaitSeconds` after a move of others that undoes or repeats one of Kronos. */
@@ -126,6 +132,7 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   restrictToAz: false,
   moveUnknownTopology: false,
   cpuCompatibility: 'traits',
+  movableDevices: [],
   failoverHosts: 0,
   foreignMoves: 'wait',
   foreignWaitSeconds: 3600,

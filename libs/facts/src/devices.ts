@@ -11,6 +11,14 @@ export function deviceOfSpec(key: string, value: string): Device | null {
   return key.endsWith(':VGPU') && /^resources\d*:VGPU$/.test(key) && value !== '0' ? 'vgpu' : null;
 }
 
+/**
+ * Whether a device stays with its host, although such devices may move. Nova moves a virtual TPM only where its secret is the host's.
+ *
+ * Source: nova/compute/api.py, block_live_migration of vTPM by `hw:tpm_secret_security` (Nova 33).
+ */
+export const tiedToHost = (device: Device, specs: Readonly<Record<string, string>>): boolean =>
+  device === 'vtpm' && specs['hw:tpm_secret_security'] !== 'host';
+
 /** The device that a claim of this resource class is of; null: none. */
 export function deviceOfClaim(resourceClass: string, amount: number): Device | null {
   if (amount <= 0) return null;

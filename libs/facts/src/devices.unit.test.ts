@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { deviceOfClaim, deviceOfSpec } from './devices.ts';
+import { deviceOfClaim, deviceOfSpec, tiedToHost } from './devices.ts';
 
 it.each([
   ['hw:tpm_version', '2.0', 'vtpm'],
@@ -26,4 +26,11 @@ it.each([
   ['VCPU', 4, null],
 ])('a claim of %s, %d of them, is of the device %s', (resourceClass, amount, device) => {
   expect(deviceOfClaim(resourceClass, amount)).toBe(device);
+});
+
+it("only a virtual TPM whose secret is the host's can move at all", () => {
+  expect(tiedToHost('vtpm', { 'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host' })).toBe(false);
+  expect(tiedToHost('vtpm', { 'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'user' })).toBe(true);
+  expect(tiedToHost('vtpm', { 'hw:tpm_version': '2.0' })).toBe(true);
+  expect(tiedToHost('pci-device', {})).toBe(false);
 });

@@ -82,6 +82,8 @@ export type AggregateFigures = {
   readonly profileSums: readonly ProfileSum[];
   /** Generations of CPUs whose VMs may not move to all other hosts, by the newest snapshot; of a recording none. */
   readonly generations: readonly Generation[];
+  /** VMs that plans move to hosts of a newer generation, from which they may not return. */
+  readonly oneWay: number;
   /** Refused candidates by the code of their reason, over all decisions. */
   readonly refusals: Readonly<Record<string, number>>;
 };
@@ -149,6 +151,7 @@ class Aggregate {
   readonly foreign = new Set<string>();
   readonly undone = new Set<string>();
   foreignWaitMs = 0;
+  readonly oneWay = new Set<string>();
   readonly stuck = new Set<string>();
   course: AggregateFigures['course'] = null;
   readonly refusals = new Map<string, number>();
@@ -243,6 +246,7 @@ export class ReportFold {
     measured(of, event, timeMs);
     const { plan, release, before } = data;
     const steps = plan?.steps.length ?? 0;
+    noteOneWay(of, plan);
     let counted = 0;
     if (release === 'released') {
       of.plans.released += 1;
@@ -291,6 +295,10 @@ export class ReportFold {
 /** The interval of the scorer, from the number of the cycle, which is the time over the interval; null where it cannot be told. */
 const intervalOf = (cycle: number, timeMs: number): number | null =>
   cycle <= 0 ? null : Math.max(1000, Math.floor(timeMs / cycle / 1000) * 1000);
+
+function noteOneWay(of: Aggregate, plan: CycleDecided['data']['plan']): void {
+  for (const { serverId, why } of plan?.steps ?? []) if (why?.detail?.oneWay !== undefined) of.oneWay.add(serverId);
+}
 
 /** Counts the time that a decision stands for. */
 function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
@@ -436,6 +444,7 @@ function result(of: Aggregate): Omit<AggregateFigures, 'predictions' | keyof New
     course: of.course,
     breaches: { servers: of.breaking.size, repairable: of.repairable.size },
     foreign: { moves: of.foreign.size, undone: of.undone.size, waitMs: of.foreignWaitMs },
+    oneWay: of.oneWay.size,
     evacuations: { servers: of.evacuated.size, stuck: [...of.stuck].filter((id) => !of.evacuated.has(id)).length },
     refusals: ranked(of.refusals),
   };

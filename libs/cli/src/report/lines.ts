@@ -1,6 +1,6 @@
 /** The statements of a report, for the terminal and for the page alike. Pure. */
 import { type ProfileSum, profileWords } from '@kronos/contracts';
-import { type Generation, generationText } from '@kronos/placement';
+import { generationText } from '@kronos/placement';
 import { courseEnd, courseTime } from '@kronos/status';
 import { count, figure } from '../terminal.ts';
 import { absolute, span } from '../times.ts';
@@ -119,7 +119,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
   lines.push(...courseLines(of));
-  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine), ...of.generations.map(generationLine));
+  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine), ...generationLines(of));
   if (breaches.servers > 0)
     say(
       'Group rules',
@@ -132,10 +132,17 @@ export function linesOf(of: AggregateFigures): Line[] {
   return lines;
 }
 
-const generationLine = (generation: Generation): Line => ({
-  label: 'CPU generations',
-  text: generationText(generation),
-});
+const generationLines = ({ generations, oneWay }: AggregateFigures): Line[] => [
+  ...generations.map((one) => ({ label: 'CPU generations', text: generationText(one) })),
+  ...(oneWay === 0
+    ? []
+    : [
+        {
+          label: 'One-way moves',
+          text: `${count(oneWay, 'VM')} planned to newer hosts, from which they may not return`,
+        },
+      ]),
+];
 
 const sumLine = (sum: ProfileSum): Line => ({
   label: 'Values of VMs',

@@ -168,6 +168,17 @@ describe('the report on a recorded history', () => {
     ]);
   });
 
+  it('counts the VMs that plans move to newer hosts, from which they may not return', () => {
+    const first = decided().find(({ data }) => data.plan !== null);
+    const plan = first?.data.plan ?? null;
+    if (first === undefined || plan === null) throw new Error('the history has a plan');
+    const why = { code: 'lowers-imbalance', text: 'it lowers the imbalance', detail: { oneWay: 'cpu-traits' } };
+    const steps = plan.steps.map((step, i) => (i === 0 ? { ...step, why } : step));
+    const figures = figuresFor('gpu', [{ ...first, data: { ...first.data, plan: { ...plan, steps } } }]);
+    expect(renderReport(plain, [figures])).toMatch(/One-way moves +1 VM planned to newer hosts/);
+    expect(renderReport(plain, [figuresFor('gpu', [first])])).not.toContain('One-way');
+  });
+
   it('says nothing about an aggregate without a decision, and of an empty range that it is empty', () => {
     expect(figuresOf([])).toEqual([]);
     expect(figuresOf(recorded.filter(({ type }) => type !== 'cycle.decided'))).toEqual([]);

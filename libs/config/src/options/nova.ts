@@ -1,4 +1,5 @@
-import { type CellPattern, parseCells } from '../kinds.ts';
+import type { MovableDevice } from '@kronos/contracts';
+import { type CellPattern, parseCells, parseDevices } from '../kinds.ts';
 import {
   bool,
   choice,
@@ -104,5 +105,9 @@ export const nova = {
   cpu_compatibility: choice(['traits', 'ignore'], 'traits', {
     by: PLANNING,
     help: "traits: a host takes a VM only if its CPUs have the HW_CPU_* traits of those of the VM's host. ignore: do not compare CPUs; for a cloud whose guests all see one common CPU model.",
+  }),
+  movable_devices: make<readonly MovableDevice[]>('list', [], 'a comma list of vtpm, pci-device, vgpu', parseDevices, {
+    by: PLANNING,
+    help: 'VMs with these devices may move, because the hosts can live-migrate them: no API shows that. vtpm: only where the flavor has hw:tpm_secret_security=host (Nova 33, compute 2.103). pci-device: aliases with live_migratable = true. vgpu: libvirt 8.6, QEMU 8.1 and Linux 5.18 on all hosts.',
   }),
 } as const;

@@ -1,6 +1,7 @@
 import type { HostCell, HostObservation, ServerObservation } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { decideInput, SKETCH_TIME, type Sketch } from '../../testing/index.ts';
+import { decide } from '../decide.ts';
 import { observe } from '../snapshot/observe.ts';
 import { checkMove, Room } from './constraints.ts';
 import { type CellModel, cellRefusal, cellRefusalText, cellSlots, cellsAt } from './hostCells.ts';
@@ -137,6 +138,20 @@ describe('the CPUs of hosts', () => {
 
   it('act: newer ones take VMs of older ones', () => {
     expect(verdict(cluster(hosts, { v: on('old') }), 'v', 'new')).toBe('legal');
+  });
+
+  it('mark a move to a newer one as one way', () => {
+    const { old, new: newer } = hosts;
+    const vms = { v: on('old'), w: on('old') };
+    const oneWay = (of: Sketch['hosts']) =>
+      decide(decideInput({ policies: { cpu: { threshold: 0.05 } }, hosts: of, vms })).plan?.steps.map(
+        ({ why }) => why?.detail?.oneWay,
+      );
+    expect(oneWay({ old, new: newer })).toEqual(['cpu-traits']);
+    expect(oneWay({ old, new: old })).toEqual([undefined]);
+    expect(oneWay({ old: { set: { hypervisorVersion: 1 } }, new: { set: { hypervisorVersion: 2 } } })).toEqual([
+      'older-hypervisor',
+    ]);
   });
 
   it('refuse: older ones take no VM of newer ones, and unknown ones none at all', () => {

@@ -1,6 +1,6 @@
 import { type EngineOptions, type PlanLoads, type Reason, type Step, taskId } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { byte, float, item } from '../base/array.ts';
+import { byte, float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
@@ -8,7 +8,7 @@ import { observedCells } from '../cluster/hostCells.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import type { Arrangement } from '../draft/order.ts';
-import { reasonMeanings } from '../reasons.ts';
+import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 
 /** The moves as the contract's steps, numbered in the arrangement's order. */
 export function toSteps(
@@ -105,7 +105,20 @@ function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reas
     detail.fromZone = from;
     detail.toZone = to;
   }
+  const back = wayBack(cluster, move);
+  if (back !== null) detail.oneWay = back;
   return { code, text: reasonMeanings[code], detail };
+}
+
+/** What forbids the way back of a move, whatever changes in load: newer CPUs or a newer hypervisor. Null: nothing does. */
+function wayBack(
+  { keyLegal, vmKind, sources, classes, hostSource, hostClass }: Cluster,
+  move: Move,
+): ReasonCode | null {
+  const key = int(vmKind, move.vm) * sources + int(hostSource, move.to);
+  const refusal = int(keyLegal, key * classes + int(hostClass, move.from));
+  const code = refusal === 0 ? null : codeOfNumber(refusal);
+  return code === 'cpu-traits' || code === 'older-hypervisor' ? code : null;
 }
 
 /**

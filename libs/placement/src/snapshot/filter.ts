@@ -1,5 +1,13 @@
 import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
-import { type Device, deviceOfClaim, deviceOfSpec, isUp, livePowerState, powerStateName } from '@kronos/facts';
+import {
+  type Device,
+  deviceOfClaim,
+  deviceOfSpec,
+  isUp,
+  livePowerState,
+  powerStateName,
+  tiedToHost,
+} from '@kronos/facts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
 import type { Memory } from './memory.ts';
@@ -25,7 +33,12 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
 }
 
 /** The reason that Nova's data about a VM and its host rule out a live migration. */
-export function unmovable(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
+export function unmovable(
+  server: ServerObservation,
+  host: HostObservation,
+  migrating: boolean,
+  options: Pick<EngineOptions, 'movableDevices'>,
+): Ground | null {
   return (
     unsettled(server, host, migrating) ??
     (server.status === 'ACTIVE' || server.status === 'PAUSED'
@@ -33,7 +46,7 @@ export function unmovable(server: ServerObservation, host: HostObservation, migr
       : { code: 'vm-status', detail: { status: server.status } }) ??
     unpowered(server) ??
     withheld(server) ??
-    unmovableKind(server)
+    unmovableKind(server, options.movableDevices ?? [])
   );
 }
 
@@ -70,12 +83,17 @@ const DEVICE: Readonly<Record<Device, ReasonCode>> = {
   vgpu: 'vm-vgpu',
 };
 
-/** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). */
-function unmovableKind({ extraSpecs, resources }: ServerObservation): Ground | null {
-  const spec = firstDevice(extraSpecs, deviceOfSpec);
+/** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). @param free devices that can move */
+function unmovableKind(
+  { extraSpecs, resources }: Pick<ServerObservation, 'extraSpecs' | 'resources'>,
+  free: readonly Device[],
+): Ground | null {
+  const stays = (device: Device | null): Device | null =>
+    device === null || (free.includes(device) && !tiedToHost(device, extraSpecs)) ? null : device;
+  const spec = firstDevice(extraSpecs, (key, value) => stays(deviceOfSpec(key, value)));
   if (spec !== null)
     return { code: DEVICE[spec.device], detail: { extraSpec: `${spec.name}=${extraSpecs[spec.name] ?? ''}` } };
-  const claim = firstDevice(resources, deviceOfClaim);
+  const claim = firstDevice(resources, (name, amount) => stays(deviceOfClaim(name, amount)));
   return claim === null ? null : { code: DEVICE[claim.device], detail: { resourceClass: claim.name } };
 }
 
