@@ -119,6 +119,12 @@ export type PolicyModel = {
   readonly capacityThreshold: number;
 };
 
+/** Of a policy that does not act: it asks for nothing. Other policies' moves may not make a host fuller than full for it. */
+export const idleAims = (threshold: number): Pick<PolicyModel, 'threshold' | 'target'> => {
+  const idle = Math.max(1, threshold);
+  return { threshold: idle, target: idle };
+};
+
 export type Group = {
   readonly id: string;
   readonly name: string;

@@ -10,7 +10,15 @@ import {
   type Stuck,
 } from '@kronos/contracts';
 import { entry, float, item } from '../base/array.ts';
-import { buildCluster, type Cluster, type GroupPart, type HostPart, type VmPart } from '../cluster/cluster.ts';
+import {
+  buildCluster,
+  type Cluster,
+  type GroupPart,
+  type HostPart,
+  idleAims,
+  type PolicyModel,
+  type VmPart,
+} from '../cluster/cluster.ts';
 import { LARGEST } from '../cluster/grid.ts';
 import { combinedOf, imbalances } from '../cluster/measure.ts';
 import { Draft } from '../draft/draft.ts';
@@ -33,6 +41,7 @@ export type ClusterFile = {
   readonly thresholds?: readonly number[];
   readonly targets?: readonly number[];
   readonly capacityThresholds?: readonly number[];
+  readonly actAbove?: readonly number[];
   readonly hosts: readonly {
     readonly id: string;
     readonly score?: readonly number[];
@@ -205,27 +214,24 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
   let total = 0;
   for (const weight of file.weights) total += weight;
   const P = file.policies.length;
-  const sums = new Map(file.hosts.map((host) => [host.id, new Float64Array(P)]));
-  for (const vm of file.vms) {
-    const sum = sums.get(vm.host);
-    if (sum !== undefined) for (let p = 0; p < P; p++) sum[p] = float(sum, p) + item(vm.w, p);
-  }
+  const sums = sumsOf(file);
   const down = new Set(file.hosts.flatMap((host) => (host.state === 'down' ? [host.id] : [])));
+  const scoreOf = (host: ClusterFile['hosts'][number]) => host.score ?? [...(sums.get(host.id) ?? [])];
+  const serving = file.hosts.filter(({ state, status }) => state !== 'down' && status !== 'disabled').map(scoreOf);
   // Only the ratios of sizes count.
   const largest = file.policies.map((_, p) => Math.max(...file.hosts.map((host) => host.size?.[p] ?? 1)));
   return buildCluster({
     policies: file.policies.map((name, p) => ({
       name,
       weight: total > 0 ? item(file.weights, p) / total : 1 / P,
-      threshold: file.thresholds?.[p] ?? 0,
-      target: file.targets?.[p] ?? targetRatio * (file.thresholds?.[p] ?? 0),
+      ...aimsOf(file, targetRatio, serving, p),
       capacityThreshold: capacityThreshold(file, options, p),
     })),
     hosts: file.hosts.map((host): HostPart => {
       const up = host.state !== 'down';
       const enabled = host.status !== 'disabled';
       const refusal: ReasonCode | null = up ? (enabled ? null : 'host-disabled') : 'host-down';
-      const score = host.score ?? [...(sums.get(host.id) ?? [])];
+      const score = scoreOf(host);
       return {
         name: host.id,
         zone: host.az ?? null,
@@ -270,6 +276,29 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
     ...rulesOf(options),
     softPenalty: softRules === 'penalty' ? softPenalty : null,
   });
+}
+
+/** By host: the values of its VMs, added up by policy. */
+function sumsOf({ policies: { length: P }, hosts, vms }: ClusterFile): ReadonlyMap<string, Float64Array> {
+  const sums = new Map(hosts.map((host) => [host.id, new Float64Array(P)]));
+  for (const vm of vms) {
+    const sum = sums.get(vm.host);
+    if (sum !== undefined) for (let p = 0; p < P; p++) sum[p] = float(sum, p) + item(vm.w, p);
+  }
+  return sums;
+}
+
+/** @param serving values of the hosts that are up and enabled */
+function aimsOf(
+  { thresholds, targets, actAbove }: ClusterFile,
+  targetRatio: number,
+  serving: readonly (readonly number[])[],
+  p: number,
+): Pick<PolicyModel, 'threshold' | 'target'> {
+  const threshold = thresholds?.[p] ?? 0;
+  const level = actAbove?.[p] ?? Number.NEGATIVE_INFINITY;
+  if (!serving.some((values) => item(values, p) > level)) return idleAims(threshold);
+  return { threshold, target: targets?.[p] ?? targetRatio * threshold };
 }
 
 const capacityThreshold = (file: ClusterFile, options: PlanClusterOptions, p: number): number =>
@@ -353,6 +382,7 @@ export function parseClusterFile(file: unknown): ClusterFile {
   perPolicy('thresholds', thresholds);
   perPolicy('targets', cluster.targets);
   perPolicy('capacityThresholds', cluster.capacityThresholds);
+  perPolicy('actAbove', cluster.actAbove);
   cluster.targets?.forEach((target, p) => {
     const most = thresholds?.[p] ?? 0;
     if (target > most) throw new ClusterFileError(`targets[${p}]`, `must be at most the threshold, ${most}`);

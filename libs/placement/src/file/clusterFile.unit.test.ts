@@ -102,6 +102,26 @@ describe('the example of the schema', () => {
     expect(plan({ hosts: ['a'] }).some((move) => move.startsWith('u'))).toBe(false);
   });
 
+  it('moves nothing for a policy while no host is above the level at which it acts', () => {
+    const plan = (level: number, more: object = {}) =>
+      planCluster(
+        {
+          policies: ['cpu'],
+          weights: [1],
+          thresholds: [0.1],
+          actAbove: [level],
+          hosts: [{ id: 'a' }, { id: 'b' }, { id: 'c', score: [0.9], ...more }],
+          vms: [
+            { id: 'v', host: 'a', w: [0.25] },
+            { id: 'u', host: 'a', w: [0.25] },
+          ],
+        },
+        { maxMigrations: 2 },
+      ).moves.length;
+    const off = { status: 'disabled' };
+    expect([plan(0.4, off), plan(0.5, off), plan(0.5)]).toEqual([1, 0, 1]);
+  });
+
   it('is packed below its thresholds', () => {
     const file = (capacityThresholds: number[]) => ({
       policies: ['cpu'],

@@ -164,6 +164,7 @@ const EXAMPLE = {
   thresholds: [0.2, 0.3],
   targets: [0.15, 0.25],
   capacityThresholds: [0.8, 0.9],
+  actAbove: [0.6, 0],
   hosts: [
     {
       ...{ id: 'a', score: [0.7, 0.5], size: [1, 1], memFreeMb: 8192, vcpusFree: 4, free: { VGPU: 1 } },
@@ -219,6 +220,10 @@ export const clusterFileSchema = {
     capacityThresholds: list(
       number(LARGEST, ''),
       'Pack mode: hosts are filled below this value, one per policy. Default: 1.',
+    ),
+    actAbove: list(
+      number(LARGEST, ''),
+      'The policy asks for moves only while an enabled host that is up has a value above this, one per policy. Default: it always does.',
     ),
     hosts: list(host, 'Hosts.'),
     vms: list(vm, 'VMs.'),

@@ -12,7 +12,14 @@ import {
 import { isUp, traitsOf } from '@kronos/facts';
 import { asksForCpu, cellNeedsOf, hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
-import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from '../cluster/cluster.ts';
+import {
+  buildCluster,
+  type Cluster,
+  type HostPart,
+  idleAims,
+  type PolicyModel,
+  type VmPart,
+} from '../cluster/cluster.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import { foreignHolds } from './foreign.ts';
@@ -64,13 +71,12 @@ function modelsOf(taking: readonly JudgedPolicy[], options: CompleteEngineOption
 /** @param pack some policy that takes part is in pack mode */
 function modelOf({ policy, acts }: JudgedPolicy, options: CompleteEngineOptions, pack: boolean): PolicyModel {
   const { name, weight, threshold, target, capacityThreshold } = policy;
-  // A policy that does not act asks for nothing. Other policies' moves may not make a host fuller than full for it.
-  const idle = Math.max(1, threshold);
   return {
     name,
     weight,
-    threshold: acts === false ? idle : threshold,
-    target: acts === false ? idle : Math.min(threshold, target ?? options.targetRatio * threshold),
+    ...(acts === false
+      ? idleAims(threshold)
+      : { threshold, target: Math.min(threshold, target ?? options.targetRatio * threshold) }),
     capacityThreshold: pack ? (capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
   };
 }
