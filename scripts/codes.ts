@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { taskReasonCodes, taskReasons } from '../libs/facts/src/taskReasons.ts';
+import { drainReasons, releaseReasons, waitReasons } from '../libs/facts/src/waitReasons.ts';
 import { reasonMeanings } from '../libs/placement/src/reasons.ts';
 import { causes } from '../libs/status/src/causes.ts';
 
@@ -69,6 +70,8 @@ const tasks = (): Row[] =>
     const { meaning, party } = taskReasons[code];
     return { code, meaning, place: `task, at fault: ${party}` };
   });
+const others = (reasons: Readonly<Record<string, string>>, place: string): Row[] =>
+  Object.entries(reasons).map(([code, meaning]) => ({ code, meaning, place }));
 const alarms = (): Row[] =>
   Object.entries(causes).map(([code, { remedy, severity, section }]) => ({
     code,
@@ -101,6 +104,9 @@ ${table(
   [
     ...planner(),
     ...tasks(),
+    ...others(waitReasons, 'task: waits'),
+    ...others(drainReasons, 'drain'),
+    ...others(releaseReasons, 'log of the executor'),
     ...tableOf('libs/observation/README.md', 'Problems', 'snapshot: not planned'),
     ...tableOf('libs/observation/README.md', 'Notes', 'snapshot: note'),
   ],

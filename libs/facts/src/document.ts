@@ -1,5 +1,6 @@
 import { type Party, parties } from './parties.ts';
 import { taskReasonCodes, taskReasons } from './taskReasons.ts';
+import { drainReasons, releaseReasons, waitReasons } from './waitReasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */
 export const generatedFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];
@@ -35,5 +36,26 @@ ${ofParties.join('\n')}
 | code | meaning | party at fault | next attempt |
 |---|---|---|---|
 ${ofReasons.join('\n')}
+
+## Waits before the start
+
+${meanings(waitReasons)}
+
+## Hosts that stay disabled after a drain
+
+${meanings(drainReasons)}
+
+## Ends of the work on a task
+
+In the logs of the executor.
+
+${meanings(releaseReasons)}
 `;
 }
+
+const meanings = (reasons: Readonly<Record<string, string>>): string =>
+  [
+    '| code | meaning |',
+    '|---|---|',
+    ...Object.entries(reasons).map(([code, text]) => `| \`${code}\` | ${text} |`),
+  ].join('\n');

@@ -128,6 +128,25 @@ export const taskReasons = {
   poisonous: row('kronos', 'none', 'The task ended the executors that worked on it.'),
   unreadable: row('kronos', 'none', 'A message of the work queue is no task.'),
 
+  // What a move that was done is warned of.
+  'server-not-up': row('server', 'none', 'The server is on its destination and neither runs nor is paused.'),
+  'ended-otherwise': row(
+    'nova',
+    'none',
+    'Nova does not call the migration completed, and the server is on its destination.',
+  ),
+  'no-migration-seen': row(
+    'nova',
+    'none',
+    'The server is on its destination, and Nova shows no migration that took it there.',
+  ),
+  'moved-since': row('client', 'none', 'The server has moved on from its destination since.'),
+  'server-changed': row('client', 'none', 'The state of the server differs from the one before the move.'),
+  'confirmed-by-others': row('client', 'none', 'Somebody else confirmed the move before Kronos could revert it.'),
+  'no-verify-resize': row('nova', 'none', 'The server was never seen in VERIFY_RESIZE.'),
+  'target-unread': row('nova', 'none', 'The hosts of the target aggregate could not be read.'),
+  'dry-run': row('operator', 'none', 'The executor runs dry: nothing is asked of Nova.'),
+
   // The checks of a move between cells.
   'guest-off': row('server', 'none', 'The move left the server powered off.'),
   'wrong-host': row('scheduler', 'none', 'Nova moved the server to another host than asked for.'),

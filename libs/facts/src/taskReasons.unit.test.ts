@@ -4,6 +4,7 @@ import { generatedFiles } from './document.ts';
 import { causeOfText } from './novaRefusals.ts';
 import { consequencesOf, parties } from './parties.ts';
 import { taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';
+import { drainReasons, releaseReasons, waitReasons } from './waitReasons.ts';
 
 const source = new URL('./', import.meta.url);
 
@@ -16,6 +17,8 @@ describe('the reasons of tasks', () => {
   it('say what they mean in one sentence, and each party has one', () => {
     for (const code of taskReasonCodes) expect(taskReasons[code].meaning).toMatch(/^[A-Z].*\.$/);
     for (const { meaning } of Object.values(parties)) expect(meaning).toMatch(/^[A-Z].*\.$/);
+    for (const list of [waitReasons, drainReasons, releaseReasons])
+      for (const meaning of Object.values(list)) expect(meaning).toMatch(/^[A-Z].*\.$/);
   });
 
   it('are unknown where no row has the code, also for names that every object has', () => {

@@ -1,4 +1,5 @@
 import { type EngineOptions, type Reason, timeMs } from '@kronos/contracts';
+import type { ReasonOf, TaskReasonCode, WaitReasonCode } from '@kronos/facts';
 import { type Caps, capReached, countSlots, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { quarantined } from './quarantine.ts';
@@ -43,7 +44,12 @@ export function slots(state: Pick<AggregateState, 'tasks'>, soon: readonly Attem
 export type AllCaps = Caps & { readonly cells?: Caps };
 
 /** Which limit keeps the task from starting, by the limits of its kind; null when a slot is free. */
-export function capOf(held: Slots, task: TaskFacts, destination: string, caps: AllCaps): Reason | null {
+export function capOf(
+  held: Slots,
+  task: TaskFacts,
+  destination: string,
+  caps: AllCaps,
+): ReasonOf<WaitReasonCode> | null {
   const move = slotOf(task, destination);
   if (task.step.phase !== 'cell') return capReached(held.live, move, caps);
   if (caps.cells === undefined) return reason('cells-off', 'no concurrency limits are set for moves between cells');
@@ -69,9 +75,9 @@ export type AttemptToStart = {
 export type StartVerdict =
   | { readonly verdict: 'start' }
   /** Not yet: come again. `untilMs`: not before then; null: after the next change of the log. */
-  | { readonly verdict: 'wait'; readonly reason: Reason; readonly untilMs: number | null }
+  | { readonly verdict: 'wait'; readonly reason: ReasonOf<WaitReasonCode>; readonly untilMs: number | null }
   /** Never: to be recorded as the task's final result. */
-  | { readonly verdict: 'end'; readonly errorType: 'Cancelled'; readonly reason: Reason }
+  | { readonly verdict: 'end'; readonly errorType: 'Cancelled'; readonly reason: ReasonOf<TaskReasonCode> }
   /** This attempt is started on the log, by the named executor: a successor follows it and starts nothing. */
   | { readonly verdict: 'started'; readonly task: TaskFacts }
   /**
@@ -133,20 +139,31 @@ export function mayStart(
 
 const UNTIL_RELEASED: Pick<EngineOptions, 'instanceQuarantineSeconds'> = { instanceQuarantineSeconds: -1 };
 
-const wait = (code: string, text: string, untilMs: number | null = null, detail?: Reason['detail']): StartVerdict => ({
+/** An attempt that is over starts nothing, and its reason is recorded nowhere. */
+type OverCode = 'unknown-task' | 'task-ended' | 'attempt-ended' | 'attempt-unknown';
+
+const wait = (
+  code: WaitReasonCode,
+  text: string,
+  untilMs: number | null = null,
+  detail?: Reason['detail'],
+): StartVerdict => ({
   verdict: 'wait',
   reason: reason(code, text, detail),
   untilMs,
 });
-const end = (code: string, text: string, detail?: Reason['detail']): StartVerdict => ({
+const end = (code: TaskReasonCode, text: string, detail?: Reason['detail']): StartVerdict => ({
   verdict: 'end',
   errorType: 'Cancelled',
   reason: reason(code, text, detail),
 });
-const over = (task: TaskFacts | null, code: string, text: string): StartVerdict => ({
+const over = (task: TaskFacts | null, code: OverCode, text: string): StartVerdict => ({
   verdict: 'over',
   task,
   reason: reason(code, text),
 });
-const reason = (code: string, text: string, detail?: Reason['detail']): Reason =>
-  detail === undefined ? { code, text } : { code, text, detail };
+const reason = <C extends WaitReasonCode | TaskReasonCode | OverCode>(
+  code: C,
+  text: string,
+  detail?: Reason['detail'],
+): ReasonOf<C> => (detail === undefined ? { code, text } : { code, text, detail });

@@ -1,4 +1,4 @@
-import type { Reason } from '@kronos/contracts';
+import type { ReasonOf, WaitReasonCode } from '@kronos/facts';
 
 /** The concurrency limits: the number of moves of an aggregate that may run at once, over all replicas. */
 export type Caps = {
@@ -54,7 +54,7 @@ export function countSlots(held: Iterable<SlotUse>): SlotCounts {
  *
  * @returns null when a slot is free
  */
-export function capReached(held: SlotCounts, move: SlotUse, caps: Caps): Reason | null {
+export function capReached(held: SlotCounts, move: SlotUse, caps: Caps): ReasonOf<WaitReasonCode> | null {
   const { serverId, from, destination, groups } = move;
   if (held.servers.has(serverId)) return { code: 'server-moving', text: 'another move of this VM runs' };
   if (held.total >= caps.maxConcurrentMigrations)

@@ -1,4 +1,5 @@
 /** The next act of an executor for a drain. Times are ms since the epoch. */
+import type { DrainReasonCode } from '@kronos/facts';
 export type DrainRuleFacts = {
   /** An operator asked for the end of the drain. */
   readonly undrainAsked: boolean;
@@ -66,7 +67,7 @@ export type ServiceVerdict =
   /** Somebody else already made the change. */
   | { readonly kind: 'doneByOthers' }
   /** Somebody disabled it or changed it since: it is not Kronos' to enable. */
-  | { readonly kind: 'leave'; readonly code: 'changed' | 'forced-down'; readonly text: string }
+  | { readonly kind: 'leave'; readonly code: DrainReasonCode; readonly text: string }
   | { readonly kind: 'unknown'; readonly text: string };
 
 /**

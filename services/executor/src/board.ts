@@ -1,7 +1,8 @@
 /** The tasks of one aggregate that wait for their start in this process. */
 import type { Cancel } from '@kronos/clock';
-import { type Reason, type StoredEvent, subject, timeMs } from '@kronos/contracts';
+import { type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
+import type { ReasonOf, WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
@@ -19,7 +20,7 @@ export interface BoardDeps {
   /** The problem of the own clock; null: none. By a wrong clock no task starts, and none ends as expired. */
   readonly clockProblem: () => string | null;
   /** A task waits for a reason that it did not wait for before. */
-  readonly onWait?: (task: Task, code: string, text: string) => void;
+  readonly onWait?: (task: Task, code: WaitReasonCode, text: string) => void;
 }
 
 /** The ends of a wait. */
@@ -37,7 +38,7 @@ interface Waiter {
   /** Not before this reading of the monotonic clock. */
   readonly notBefore: number;
   readonly since: number;
-  code: string;
+  code: WaitReasonCode | null;
   waits: boolean;
   readonly wake: (body: 'judge' | 'putOff') => void;
 }
@@ -230,7 +231,7 @@ export class StartBoard {
     this.#timer = this.#deps.clock.after(Math.max(1, atMs - nowMs), () => this.pump());
   }
 
-  #note(waiter: Waiter, code: string, text: string, onWait: BoardDeps['onWait']): void {
+  #note(waiter: Waiter, code: WaitReasonCode, text: string, onWait: BoardDeps['onWait']): void {
     if (waiter.code === code) return;
     waiter.code = code;
     onWait?.(waiter.task, code, text);
@@ -258,7 +259,7 @@ export class StartBoard {
         order,
         notBefore,
         since: this.#deps.clock.read().mono,
-        code: '',
+        code: null,
         waits: true,
         wake: leave,
       };
@@ -276,7 +277,13 @@ export class StartBoard {
  * The limit that holds a task back for which nothing else has changed, so that a long queue costs little: the start rule
  * itself is asked only when it could say something else than "wait".
  */
-function heldBack(state: AggregateState, task: Task, held: Slots, caps: AllCaps, nowMs: number): Reason | null {
+function heldBack(
+  state: AggregateState,
+  task: Task,
+  held: Slots,
+  caps: AllCaps,
+  nowMs: number,
+): ReasonOf<WaitReasonCode> | null {
   const facts = state.tasks.get(task.taskId);
   const unchanged =
     facts !== undefined &&

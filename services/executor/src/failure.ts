@@ -12,7 +12,7 @@ export interface Failure {
   readonly hostAtFault: string | null;
 }
 
-export const reason = (code: string, text: string, detail?: Reason['detail']): Reason =>
+export const reason = (code: TaskReasonCode, text: string, detail?: Reason['detail']): Reason =>
   detail === undefined ? { code, text } : { code, text, detail };
 
 interface FailureFacts {

@@ -1,5 +1,5 @@
 import { iso, type LogEvent, type UnreadableEvent } from '@kronos/contracts';
-import { taskReasonOf } from '@kronos/facts';
+import { taskReasons, type WaitReasonCode } from '@kronos/facts';
 import {
   type AggregateState,
   type AllCaps,
@@ -18,7 +18,7 @@ import type { AttemptLog, Task, Word } from './taskStages.ts';
 /** May a task start? `end`: never; the failure says whether another attempt may. */
 export type Start =
   | { readonly kind: 'start' }
-  | { readonly kind: 'wait'; readonly code: string; readonly text: string; readonly untilMs: number | null }
+  | { readonly kind: 'wait'; readonly code: WaitReasonCode; readonly text: string; readonly untilMs: number | null }
   | { readonly kind: 'end'; readonly failure: Failure }
   /** The log has this attempt started or ended: the holder of the task checks again. */
   | { readonly kind: 'overtaken' };
@@ -54,7 +54,7 @@ export function judgeStart(
         failure: {
           errorType: verdict.errorType,
           reason: verdict.reason,
-          cause: taskReasonOf(verdict.reason.code)?.party ?? 'unknown',
+          cause: taskReasons[verdict.reason.code].party,
           fault: 'none',
           hostAtFault: null,
         },
@@ -85,7 +85,7 @@ function judgeDestination(
   return end(failureFor('host-broken', { errorType: 'PreFlightError', text, detail }));
 }
 
-const wait = (code: string, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });
+const wait = (code: WaitReasonCode, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });
 
 /** The state of an attempt on the log. */
 export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {

@@ -1,5 +1,6 @@
 /** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
 import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR, timeMs } from '@kronos/contracts';
+import type { ReleaseReasonCode } from '@kronos/facts';
 import { type Account, cancelled, elsewhere, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
 import {
   type Ended,
@@ -16,8 +17,12 @@ import {
   UnexpectedFact,
 } from './taskStages.ts';
 
-export const finish = (state: TaskState, code: string, text: string, outcome: Outcome = { kind: 'done' }): TaskState =>
-  to(state, { at: 'finished', outcome, why: reason(code, text) });
+export const finish = (
+  state: TaskState,
+  code: ReleaseReasonCode,
+  text: string,
+  outcome: Outcome = { kind: 'done' },
+): TaskState => to(state, { at: 'finished', outcome, why: { code, text } });
 
 export const handOver = (state: TaskState): TaskState =>
   finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });

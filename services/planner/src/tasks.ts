@@ -1,13 +1,6 @@
-import {
-  type Actor,
-  CLOSED,
-  iso,
-  type MigrationFailed,
-  messageId,
-  type PlanDispatched,
-  type Reason,
-} from '@kronos/contracts';
+import { type Actor, CLOSED, iso, type MigrationFailed, messageId, type PlanDispatched } from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
+import type { ReasonOf, TaskReasonCode } from '@kronos/facts';
 import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 /** The event that says a plan's tasks are all on the work queue. */
@@ -32,7 +25,7 @@ const CLOSE_GRACE_MS = 60_000;
  */
 export function overdueResults(state: AggregateState, by: Actor, nowMs: number): MigrationFailed[] {
   const results: MigrationFailed[] = [];
-  const end = (task: TaskFacts, reason: Reason): void => {
+  const end = (task: TaskFacts, reason: ReasonOf<TaskReasonCode>): void => {
     const started = task.slot !== null;
     results.push({
       type: 'migration.failed',

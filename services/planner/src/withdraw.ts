@@ -1,6 +1,6 @@
 /** Plans that wait for approval and have lost their reason. Pure. */
 import { type Actor, iso, messageId, type PlanWithdrawn, type Reason, type Snapshot } from '@kronos/contracts';
-import { evacuationIsOver, groupIsWhole } from '@kronos/facts';
+import { evacuationIsOver, groupIsWhole, type ReasonOf, type TaskReasonCode } from '@kronos/facts';
 import { causeOf, type PlanFacts } from '@kronos/projections';
 
 type StepFacts = PlanFacts['proposed'][number];
@@ -36,7 +36,7 @@ function staysAtHome({ serverId, from }: StepFacts, { servers, hosts }: Snapshot
   return Object.values(host.inventory).every(({ used, capacity }) => used <= capacity);
 }
 
-const gone = (text: string, { step, serverId }: StepFacts): Reason => ({
+const gone = (text: string, { step, serverId }: StepFacts): ReasonOf<TaskReasonCode> => ({
   code: 'reason-gone',
   text,
   detail: { step, server: serverId },

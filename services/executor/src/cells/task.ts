@@ -415,8 +415,8 @@ function conclude(state: TaskState, run: CellRun, server: CellServer, account: A
     if (settle?.act !== 'revert') return cancelled('reverted-by-others', 'somebody else reverted it');
     if (settle.cause === 'operator') return operatorStopped();
     const text = `reverted: ${settle.reason.text}`;
-    const why = reason(settle.cause, text, { check: settle.reason.code });
-    return damagedBy(why);
+    // The cause is a code that the log has, perhaps of a later version.
+    return damagedBy({ code: settle.cause, text, detail: { check: settle.reason.code } });
   }
 }
 

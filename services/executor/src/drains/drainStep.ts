@@ -1,13 +1,6 @@
 /** The steps of an executor for a drain, and their events. Pure: the inputs are facts of the log, an answer of Nova and a time. */
-import {
-  type Actor,
-  disabledReasonOf,
-  type HostAct,
-  type HostEvent,
-  iso,
-  messageId,
-  type Reason,
-} from '@kronos/contracts';
+import { type Actor, disabledReasonOf, type HostAct, type HostEvent, iso, messageId } from '@kronos/contracts';
+import type { DrainReasonCode, ReasonOf } from '@kronos/facts';
 import { type ComputeService, HttpError, NotSent, type Nova, Unauthorized } from '@kronos/openstack';
 import type { DrainFacts } from '@kronos/projections';
 import { judgeService } from '@kronos/rules';
@@ -130,7 +123,11 @@ export function watchStep(drain: DrainFacts, service: ComputeService | null, mov
 
 const ownReason = ({ asked }: DrainFacts): string => disabledReasonOf(asked.commandId, asked.by, asked.comment);
 
-const leftDisabled = ({ asked, host }: DrainFacts, reason: Reason, disabledReason: string | null): HostEventBody => ({
+const leftDisabled = (
+  { asked, host }: DrainFacts,
+  reason: ReasonOf<DrainReasonCode>,
+  disabledReason: string | null,
+): HostEventBody => ({
   type: 'host.leftDisabled',
   id: messageId.hostDrainEnded(asked.commandId),
   data: { drainId: asked.commandId, host, reason, disabledReason },

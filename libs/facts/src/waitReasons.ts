@@ -1,0 +1,40 @@
+import type { Reason } from '@kronos/contracts';
+
+/** What a released task waits for before its start, by code. The first that holds counts. */
+export const waitReasons = {
+  unreadable: 'An event of the log needs a newer version to be understood.',
+  clock: 'The clock of the executor differs too much from that of NATS.',
+  paused: 'The aggregate is paused.',
+  'not-due': 'The start is due later: a delay of its step, or the pause before another attempt.',
+  dependency: 'A move that the task depends on has not completed.',
+  'cells-off': 'No concurrency limits are set for moves between cells.',
+  'server-moving': 'Another move of the VM runs.',
+  max_concurrent_migrations: 'As many moves run in the aggregate as the limit allows.',
+  max_outbound_per_host: 'As many moves leave the source as the limit allows.',
+  max_inbound_per_host: 'As many moves reach the destination as the limit allows.',
+  max_concurrent_per_group: 'As many members of a server group move as the limit allows.',
+} as const;
+export type WaitReasonCode = keyof typeof waitReasons;
+
+/** Why a drain leaves its host disabled when it ends, by code. */
+export const drainReasons = {
+  'not-ours': 'The host was disabled before the drain, and not by Kronos.',
+  changed: 'Somebody changed the reason with which Kronos disabled the host.',
+  'forced-down': 'Somebody forced the service of the host down.',
+} as const;
+export type DrainReasonCode = keyof typeof drainReasons;
+
+/** Why an executor lets a task go, by code. */
+export const releaseReasons = {
+  ended: 'The outcome is on the log.',
+  'already-ended': 'The log had the outcome of the attempt before.',
+  'unknown-task': 'No released plan on the log has the task and the attempt.',
+  'retry-pending': 'The next attempt is on the work queue.',
+  'handed-over': 'The executor stops, and another one goes on.',
+  'put-off': 'The task waits on the work queue.',
+  poisonous: 'The task ended the executors that worked on it: it is tried again later.',
+} as const;
+export type ReleaseReasonCode = keyof typeof releaseReasons;
+
+/** A reason with a code of one list. */
+export type ReasonOf<C extends string> = Reason & { readonly code: C };
