@@ -6,6 +6,7 @@ import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
 import { decideCycle } from '@kronos/cycle';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { createPrometheus } from '@kronos/prometheus';
+import { readRecording } from '@kronos/replay';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   AGGREGATE,
@@ -20,8 +21,10 @@ import {
   smallCloud,
 } from '../testing/scripted.ts';
 import { readPast } from './read.ts';
+import { runBacktest } from './run.ts';
 import type { Parameters as Given } from './sources.ts';
 import { openSteps, type Steps } from './steps.ts';
+import { writeRecording } from './write.ts';
 
 const options = { ...defaultEngineOptions, dryRun: true, searchWorkLimit: 600_000 };
 
@@ -53,6 +56,15 @@ const read = (directory: string, given: Scripted, signal = new AbortController()
     signal,
     onProgress: () => undefined,
   });
+
+/** Writes the recording of what was read, and plans over it. */
+async function planned(directory: string, of: Steps) {
+  const { signal } = new AbortController();
+  const about = { madeBy: 'kronos test', nowMs: 0, decisions: false, signal, onProgress: () => undefined };
+  await writeRecording({ directory, steps: of, ...about });
+  const { history } = await readRecording(directory, undefined, async () => of.entries());
+  return await runBacktest({ directory, history, steps: of, defaults: options, signal });
+}
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'kronos-backtest-'));
@@ -164,6 +176,13 @@ describe('a history with holes', () => {
       const holes = seen.filter(({ reconstructed }) => (reconstructed?.unknown.queriesWithoutAnswer ?? 0) > 0);
       expect(holes).toHaveLength(4);
       for (const { scores } of holes) expect(scores.combined).toBeNull();
+      // The planner goes on after the hole, and no hour of it counts for anything.
+      const [figures] = await planned(join(root, 'lost'), found);
+      const judged = lossy.recorded.length - 4;
+      expect(figures).toMatchObject({ steps: lossy.recorded.length, judged, withoutPlan: expect.any(Object) });
+      expect(figures?.unknown).toEqual({ queriesWithoutAnswer: { steps: 4, most: 2 } });
+      expect(figures?.moves.count).toBeGreaterThan(0);
+      for (const { was } of figures?.policies ?? []) expect(was.aboveMs).toBeLessThanOrEqual(judged * STEP_MS);
     } finally {
       await lossy.close();
     }
