@@ -1,10 +1,9 @@
-import { ALL, iso, type LogEvent, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { ALL, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
-import { recordedDecision } from './compare.ts';
+import { eventRenamer } from './anonymize/recorded.ts';
 import { NothingRecorded } from './errors.ts';
 import {
-  detailsOf,
   firstStoredMs,
   type History,
   type LoadedSnapshot,
@@ -58,16 +57,7 @@ export async function recordRange(history: History, directory: string, options: 
     (event.aggregate === ALL || aggregates.includes(event.aggregate)) &&
     storedAt <= (range.untilMs ?? Number.POSITIVE_INFINITY);
 
-  const names: Anonymizer | null = options.anonymize ? anonymizer() : null;
-  if (names !== null) {
-    for (const entry of entries) {
-      const loaded = await loadOrNull(entry);
-      if (loaded !== null) names.learnSnapshot(loaded.snapshot);
-    }
-    for await (const stored of history.events()) if (concerns(stored)) names.learnEvent(stored.event);
-    names.settle();
-  }
-
+  const names = options.anonymize ? await learnt(history, entries, concerns) : null;
   const times = entries.map((entry) => entry.timeMs);
   const recordedRange = {
     since: iso(times.reduce((a, b) => Math.min(a, b))),
@@ -89,6 +79,10 @@ export async function recordRange(history: History, directory: string, options: 
     }
   }
   onProgress(entries.length, entries.length);
+  const recorded =
+    names === null
+      ? (event: StoredEvent['event']) => whole(history, event, writer.details)
+      : eventRenamer(history, entries, names);
   const folder = createFolder();
   let events = 0;
   let lastSequence = 0;
@@ -102,7 +96,7 @@ export async function recordRange(history: History, directory: string, options: 
       break;
     folder.apply(stored);
     events += 1;
-    const kept = await whole(history, event, names, writer.details);
+    const kept = await recorded(event);
     if (kept.type === 'installation.created') installationId = kept.data.installationId;
     lastSequence = stored.sequence;
     await writer.event({ ...stored, event: kept });
@@ -124,6 +118,22 @@ export async function recordRange(history: History, directory: string, options: 
   return { directory, snapshots, events, aggregates, missing };
 }
 
+/** The names of all that is recorded, before the first of them is replaced. */
+async function learnt(
+  history: History,
+  entries: readonly SnapshotEntry[],
+  concerns: (stored: StoredEvent) => boolean,
+): Promise<Anonymizer> {
+  const names = anonymizer();
+  for (const entry of entries) {
+    const loaded = await loadOrNull(entry);
+    if (loaded !== null) names.learnSnapshot(loaded.snapshot);
+  }
+  for await (const stored of history.events()) if (concerns(stored)) names.learnEvent(stored.event);
+  names.settle();
+  return names;
+}
+
 async function loadOrNull(entry: SnapshotEntry): Promise<LoadedSnapshot | null> {
   try {
     return await loadSnapshot(entry);
@@ -132,23 +142,13 @@ async function loadOrNull(entry: SnapshotEntry): Promise<LoadedSnapshot | null> 
   }
 }
 
-/** An event as it is recorded: with its names replaced, and the details of its decision beside it. */
+/** An event as it is recorded, with the details of its decision beside it. */
 async function whole(
   history: History,
   event: StoredEvent['event'],
-  names: Anonymizer | null,
-  keep: (
-    ref: NonNullable<Extract<LogEvent, { type: 'cycle.decided' }>['data']['details']>,
-    body: Uint8Array,
-  ) => Promise<void>,
+  keep: (ref: NonNullable<CycleDecided['data']['details']>, body: Uint8Array) => Promise<void>,
 ): Promise<StoredEvent['event']> {
-  if (event.type === 'cycle.decided' && event.data.details !== null) {
-    if (names === null) await keep(event.data.details, await history.details(event.data.details));
-    else {
-      // Under other names the digest would lead nowhere: the decision goes into its event whole.
-      const decision = recordedDecision(event.data, await detailsOf(history, event.data));
-      return names.event({ ...event, data: { ...event.data, ...decision, details: null } });
-    }
-  }
-  return names === null ? event : names.event(event);
+  if (event.type === 'cycle.decided' && event.data.details !== null)
+    await keep(event.data.details, await history.details(event.data.details));
+  return event;
 }

@@ -60,6 +60,12 @@ const LISTS: Readonly<Record<string, (names: Names, list: readonly string[]) => 
   knownMigrations: leftOut,
 };
 
+/** Fields whose keys are names. */
+const RECORDS: Readonly<Record<string, (names: Names, record: Readonly<Record<string, number>>) => object>> = {
+  resources: (names, record) => names.customKeys(record),
+  hostCells: (names, record) => names.keys('host', record),
+};
+
 export function anonymousEvent<E extends StoredEvent['event']>(names: Names, event: E): E {
   if (event.type === 'unreadable')
     return { ...event, aggregate: names.as('aggregate', event.aggregate), problem: 'left out' };
@@ -122,7 +128,8 @@ function field(names: Names, key: string, value: unknown): unknown {
     );
   const list = LISTS[key];
   if (list !== undefined && Array.isArray(value)) return list(names, value as string[]);
-  if (key === 'resources') return names.customKeys(value as Record<string, number>);
+  const record = RECORDS[key];
+  if (record !== undefined) return record(names, value as Record<string, number>);
   if (key === 'detail') return names.deep(value);
   if (Array.isArray(value)) return value.map((inner: unknown) => field(names, '', inner));
   if (typeof value !== 'object' || value === null) return value;
