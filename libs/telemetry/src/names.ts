@@ -467,10 +467,10 @@ export const metricSpecs = {
     kind: 'counter',
     name: 'kronos_migrations_ended_total',
     unit: '{attempt}',
-    help: 'Ends of attempts; error_type is none unless it failed.',
+    help: 'Ends of attempts; error_type is none unless it failed, phase unknown where a message was no task.',
     labels: {
       aggregate: AGGREGATE,
-      phase: phases,
+      phase: [...phases, 'unknown'],
       outcome: ['completed', 'failed', 'retried', 'skipped'],
       error_type: [
         'none',

@@ -3,6 +3,7 @@ import { AppendConflict, type EventLog, type TaskDelivery, type TaskOutcome } fr
 import type { Logger } from '@kronos/telemetry';
 import type { Clock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
+import type { TaskMeters } from './meters.ts';
 import type { LogReader } from './run.ts';
 
 export interface BuryDeps {
@@ -11,11 +12,12 @@ export interface BuryDeps {
   readonly by: Actor;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly meters: Pick<TaskMeters, 'buried'>;
 }
 
 /** Records that a message is no task; then it leaves the queue. */
 export async function bury(
-  { log, reader, by, clock, logger }: BuryDeps,
+  { log, reader, by, clock, logger, meters }: BuryDeps,
   delivery: TaskDelivery,
   problem: string,
   body: string,
@@ -30,6 +32,7 @@ export async function bury(
     if (event === null) return { kind: 'dead' };
     try {
       await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
+      meters.buried(aggregate);
       return { kind: 'dead' };
     } catch (error) {
       if (!(error instanceof AppendConflict)) throw error;

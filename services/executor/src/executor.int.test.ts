@@ -6,7 +6,7 @@ import { bareConnection } from '@kronos/eventlog/testing';
 import { createNova, createPlacement, type Nova } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
-import { createLogger, createMetrics } from '@kronos/telemetry';
+import { createLogger, createMetrics, type Metrics } from '@kronos/telemetry';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
@@ -63,7 +63,7 @@ async function executorOn(
   options: Partial<TaskOptions> = {},
   limits: Caps = caps,
   name = 'executor',
-): Promise<{ executor: Executor; log: EventLog; nova: Nova }> {
+): Promise<{ executor: Executor; log: EventLog; nova: Nova; metrics: Metrics }> {
   const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
     retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
   });
@@ -94,7 +94,7 @@ async function executorOn(
     await session.close();
     await metrics.shutdown();
   });
-  return { executor, log, nova };
+  return { executor, log, nova, metrics };
 }
 
 const types = (results: readonly Result[]): readonly string[] => results.map(({ event }) => event.type);
@@ -775,11 +775,13 @@ describe('the rules of starting', () => {
     const lag = await bed.log.usage(streamNames.migrations);
     expect(lag.messages).toBe(4);
     await bed.pause(true);
-    await executorOn(bed);
+    const { metrics } = await executorOn(bed);
     await until(async () => (await bed.log.usage(streamNames.migrations)).messages === 0);
     const results = await bed.results();
     expect(results.map(({ event }) => event.data.taskId).sort()).toEqual([tasks[0], 'unreadable-2', 'unreadable-3']);
     for (const { event } of results) expect(event.data).toMatchObject({ errorType: 'DeadLetter', retryPending: false });
+    // The alert KronosDeadLetter asks for them.
+    expect(await metrics.scrape()).toMatch(/kronos_migrations_ended_total\{[^}]*error_type="DeadLetter"[^}]*\} 3\b/);
   });
 
   it('a task of no released plan is acknowledged and leaves no trace', async () => {
