@@ -13,7 +13,7 @@ import {
 } from '@kronos/contracts';
 import { emptyMemory, type Memory } from '../src/snapshot/memory.ts';
 
-export { greedyPhase, guidePhase, imbalanceOfFile, lowerBound, searchPhase } from '../src/phases.ts';
+export { greedyPhase, guidePhase, imbalanceOfFile, lowerBound, searchPhase } from './phases.ts';
 
 /**
  * A cluster in few words, for tests: everything that is not said has a harmless default. Host values and VM weights are

@@ -172,15 +172,6 @@ export const whatIfDrawn = ({ aggregate, timeMs, recorded, simulated }: WhatIfCy
   both: [recorded, simulated],
 });
 
-/** The chart of cycles that are all there. */
-export function whatIfChart(cycles: readonly WhatIfCycle[], title: string): string {
-  const times = cycles.map(({ timeMs }) => timeMs);
-  const sinceMs = times.reduce((a, b) => Math.min(a, b), times[0] ?? 0);
-  const chart = new CycleChart({ sinceMs, untilMs: times.reduce((a, b) => Math.max(a, b), sinceMs) });
-  for (const cycle of cycles) chart.add(whatIfDrawn(cycle));
-  return chart.svg(whatIfLabels(title));
-}
-
 /** A line through the points of the columns; it breaks where there are none. */
 function line(columns: readonly (Column | null)[], x: (ms: number) => number, y: (value: number) => number): string {
   let pen = 'M';

@@ -1,7 +1,7 @@
 import { defaultEngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory, operate } from '../testing/index.ts';
-import { whatIfChart } from './chart.ts';
+import { CycleChart, whatIfDrawn, whatIfLabels } from './chart.ts';
 import { whatIf } from './whatIf.ts';
 import type { WhatIfCycle } from './whatIfRun.ts';
 
@@ -9,6 +9,14 @@ const op = operate({ seed: 3, cycles: 30, aggregates: ['a<b>&"c"'] });
 const cycles = await Array.fromAsync(
   whatIf(memoryHistory(op.events, op.snapshots), {}, { defaults: defaultEngineOptions }),
 );
+
+/** The chart of cycles as the command draws it. */
+function whatIfChart(drawn: readonly WhatIfCycle[], title: string): string {
+  const times = drawn.map(({ timeMs }) => timeMs);
+  const chart = new CycleChart({ sinceMs: Math.min(...times), untilMs: Math.max(...times) });
+  for (const cycle of drawn) chart.add(whatIfDrawn(cycle));
+  return chart.svg(whatIfLabels(title));
+}
 
 describe('the chart', () => {
   it('is well-formed, with every name escaped', () => {

@@ -1,16 +1,16 @@
 import { defaultEngineOptions } from '@kronos/contracts';
-import { item } from './base/array.ts';
-import type { Cluster } from './cluster/cluster.ts';
-import { allWithin, combinedOf, imbalances } from './cluster/measure.ts';
-import { Draft } from './draft/draft.ts';
-import { inTurn } from './search/anneal/runs.ts';
-import { greedy } from './search/greedy.ts';
-import { followGuide } from './search/guide/guide.ts';
-import { meanShape } from './search/guide/shapes.ts';
-import { bound } from './search/problem/bound.ts';
-import { fieldOf } from './search/problem/field.ts';
-import { judge } from './search/problem/solution.ts';
-import { search } from './search/search.ts';
+import { item } from '../src/base/array.ts';
+import type { Cluster } from '../src/cluster/cluster.ts';
+import { allWithin, combinedOf, imbalances } from '../src/cluster/measure.ts';
+import { Draft } from '../src/draft/draft.ts';
+import { inTurn } from '../src/search/anneal/runs.ts';
+import { greedy } from '../src/search/greedy.ts';
+import { followGuide } from '../src/search/guide/guide.ts';
+import { meanShape } from '../src/search/guide/shapes.ts';
+import { bound } from '../src/search/problem/bound.ts';
+import { fieldOf } from '../src/search/problem/field.ts';
+import { judge } from '../src/search/problem/solution.ts';
+import { search } from '../src/search/search.ts';
 
 /** One phase of the search by itself, for benches: its moves, without their order in time. */
 export type Phase = { readonly moves: number; readonly evaluated: number; readonly combined: number };
