@@ -11,22 +11,26 @@ import { seeded } from './random.ts';
  * The cost of plans that reach the targets, as ratios to the lowest cost that HiGHS proves, over clusters of 6 to 12 hosts and 30 to 120 VMs
  * of 4 to 512 GiB; and pairs of budgets, and of work limits, in which more gives a worse plan. Prints JSON.
  *
- *   node test/bench/cost.ts [--seeds 1-60] [--optima test/bench/costs.jsonl] [--seconds 20] [--budgets 4,6,...] [--works 1,4,...]
+ *   node test/bench/cost.ts [--seeds 1-60] [--optima test/bench/costs.jsonl] [--seconds 20] [--budgets 4,6,...] [--works 1,4,...] [--pairs 40]
  *
- * The optima are kept with a digest of their clusters; `--seconds` proves those that are missing. Exits with 1 when the mean exceeds 1.02,
+ * The optima are kept with a digest of their clusters. Without `--seeds` each cluster whose optimum is kept is planned; with it, `--seconds`
+ * proves those that are missing. The pairs are of the first `--pairs` clusters. Exits with 1 when the mean exceeds 1.02,
  * a case 1.10, when a plan reaches targets for less than the optimum, or when more is worse.
  */
 const { values } = parseArgs({
   options: {
-    seeds: { type: 'string', default: '1-60' },
+    seeds: { type: 'string', default: '' },
     optima: { type: 'string', default: join(import.meta.dirname, 'costs.jsonl') },
     seconds: { type: 'string', default: '20' },
     budgets: { type: 'string', default: '' },
     works: { type: 'string', default: '' },
+    pairs: { type: 'string', default: '1000' },
   },
 });
 const LIMITS = { mean: 1.02, worst: 1.1 };
 const THRESHOLD = 0.2;
+/** The budget of the pairs of work limits. */
+const WORKS_BUDGET = 12;
 const TARGET = THRESHOLD * defaultEngineOptions.targetRatio;
 
 type Family = { readonly name: string; readonly policies: number; readonly groups: number; readonly zones: boolean };
@@ -122,7 +126,20 @@ function planned(family: Family, file: ClusterFile, budget: number, searchWorkLi
 const isWorse = (more: Planned, less: Planned): boolean =>
   less.reaches && (!more.reaches || more.cost > less.cost + 1e-6);
 
-const [first = 1, last = first] = values.seeds.split('-').map(Number);
+/** The clusters: of the seeds that were given, or those whose optimum is proven. */
+function* instances(): Generator<{ readonly family: Family; readonly seed: number }> {
+  const [first = 1, last = first] = values.seeds.split('-').map(Number);
+  if (values.seeds !== '') {
+    for (const family of families) for (let seed = first; seed <= last; seed++) yield { family, seed };
+    return;
+  }
+  for (const [key, cost] of kept) {
+    const [, name, seed] = /^(.*) (\d+) \w+$/.exec(key) ?? [];
+    const family = families.find((one) => one.name === name);
+    if (family !== undefined && typeof cost === 'number' && cost > 0) yield { family, seed: Number(seed) };
+  }
+}
+
 const lists = {
   budgets: values.budgets.split(',').filter(Boolean).map(Number),
   works: values.works.split(',').filter(Boolean).map(Number),
@@ -130,40 +147,31 @@ const lists = {
 const rows: { family: string; seed: number; ratio: number | null; optimum: number; cost: number }[] = [];
 const pairs = { budgets: 0, budgetsWorse: 0, works: 0, worksWorse: 0 };
 let [unproven, unreachable, wrong] = [0, 0, 0];
-for (const family of families)
-  for (let seed = first; seed <= last; seed++) {
-    const file = clusterOf(family, seed);
-    const optimum = await optimumOf(family, seed, file);
-    const work = defaultEngineOptions.searchWorkLimit;
-    if (optimum === 'unknown') unproven++;
-    const plan = planned(family, file, file.vms.length, work);
-    if (optimum === null) {
-      unreachable++;
-      if (plan.reaches) wrong++;
-      continue;
-    }
-    if (optimum !== 'unknown' && optimum > 0) {
-      if (plan.reaches && plan.cost < optimum - 1e-3) wrong++;
-      rows.push({
-        family: family.name,
-        seed,
-        ratio: plan.reaches ? plan.cost / optimum : null,
-        optimum,
-        cost: plan.cost,
-      });
-      process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
-    }
-    count(
-      lists.budgets.map((budget) => planned(family, file, budget, work)),
-      'budgets',
-      `${family.name} ${seed}`,
-    );
-    count(
-      lists.works.map((part) => planned(family, file, 12, part)),
-      'works',
-      `${family.name} ${seed}`,
-    );
+let compared = 0;
+for (const { family, seed } of instances()) {
+  const file = clusterOf(family, seed);
+  const optimum = await optimumOf(family, seed, file);
+  const work = defaultEngineOptions.searchWorkLimit;
+  if (optimum === 'unknown') unproven++;
+  const plan = planned(family, file, file.vms.length, work);
+  if (optimum === null) {
+    unreachable++;
+    if (plan.reaches) wrong++;
+    continue;
   }
+  if (optimum !== 'unknown' && optimum > 0) {
+    if (plan.reaches && plan.cost < optimum - 1e-3) wrong++;
+    const ratio = plan.reaches ? plan.cost / optimum : null;
+    rows.push({ family: family.name, seed, ratio, optimum, cost: plan.cost });
+    process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
+  }
+  if (compared++ >= Number(values.pairs)) continue;
+  const name = `${family.name} ${seed}`;
+  const budgets = lists.budgets.map((budget) => planned(family, file, budget, work));
+  const works = lists.works.map((part) => planned(family, file, WORKS_BUDGET, part));
+  count(budgets, 'budgets', name);
+  count(works, 'works', name);
+}
 
 function count(plans: readonly Planned[], kind: 'budgets' | 'works', name: string): void {
   plans.forEach((more, i) => {

@@ -179,7 +179,7 @@ export function runCycles(
 }
 
 /** The cluster after the moves: a VM's share depends on the size of its host. */
-function applied(
+export function applied(
   file: ClusterFile,
   moves: readonly { readonly vm: string; readonly from: string; readonly to: string }[],
 ): ClusterFile {

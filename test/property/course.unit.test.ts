@@ -85,6 +85,21 @@ describe('a course over many cycles', () => {
     expect(alone.course).toBeUndefined();
   });
 
+  it('ends as low as it can where a VM that cannot move keeps the targets out of reach, with any budget', () => {
+    const { vms, ...sketch } = newHosts(2);
+    const pinned: Sketch = {
+      ...sketch,
+      hosts: { ...sketch.hosts, large: {} },
+      vms: { ...vms, large: { host: 'large', w: { cpu: 0.9 }, ramMb: 65_536, set: { locked: true } } },
+    };
+    const decision = decide(decideInput(pinned));
+    expect(decision.outcome).toBe('planned');
+    expect(decision.course).toMatchObject({ reaches: false });
+    expect(decision.course?.after.combined).toBeLessThan(0.6);
+    expect(decision.warnings.map(({ code }) => code)).toContain('threshold-unreachable');
+    expect(decision.plan?.steps.map((step) => step.why?.code)).toEqual(['part-of-course', 'part-of-course']);
+  });
+
   it('brings a policy of small weight to its threshold, whatever min_gain says about the weighted sum', () => {
     const vms = Array.from({ length: 20 }, (_, v) => ({
       id: `vm${v}`,

@@ -72,7 +72,7 @@ export function spread(
 /** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
 function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
   if (noise === undefined || solution.moves === 0 || solution.reached || course?.solution.reached === true) return null;
-  const gain = combinedOf(field.cluster, field.imbalance) - solution.combined;
+  const gain = combinedOf(field.cluster, field.imbalance) - (course?.solution ?? solution).combined;
   const least = explained(noise, solution.within);
   return gain > least ? null : { moves: solution.moves, gain, least };
 }

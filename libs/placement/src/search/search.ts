@@ -95,8 +95,12 @@ const CAUTIOUS = { first: 2, every: 6 };
 const COURSE_ROUNDS = [12_500, 100_000, 400_000];
 /** A course that runs of this length do not find is not looked for any longer. */
 const COURSE_FOUND = 100_000;
+/** Imbalances at which a course ends that reaches no target: the bound, and these parts of what is above it now. */
+const NEARER = [0.1, 0.3, 0.6];
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
+/** A course of several cycles is searched for a lower cost if a whole run has at most this many proposals. */
+const SHORT_CHEAPEN = 2_000_000;
 /** The search for the lowest cost begins with this part of a whole run. */
 const FIRST_RUN = 1 / 64;
 
@@ -118,6 +122,8 @@ class Search {
   /** Every solution that was the best. */
   readonly #bests: Solution[] = [];
   #work: number;
+  /** The work limit, and the work of greedy, which depends on the budget: what remains does not. */
+  #workLimit: number;
   #guideWork = 0;
   #cut = false;
   /** The seed of the next run for the lowest imbalance. No two of them have the same. */
@@ -126,8 +132,10 @@ class Search {
   /** Some candidate was refused for lack of room that departures would free. */
   #tight = false;
   /** The field without a limit on moves, and the cheapest placement in it that reaches every target; null: none was found. */
-  readonly #whole: Field;
+  #whole: Field;
   #course: Solution | null = null;
+  /** The placement with the fewest moves that reaches every target. */
+  #fewest: Solution | null = null;
   #ofAll: Bound | null = null;
 
   /** The bound without a limit on moves. */
@@ -141,6 +149,7 @@ class Search {
     this.#draft = draft;
     this.#settings = settings;
     this.#work = settings.spent;
+    this.#workLimit = settings.workLimit;
     this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score), settings.moveOverheadGib);
     this.#whole = { ...this.#field, budget: this.#field.V };
     this.#best = judge(this.#field, this.#field.home);
@@ -152,21 +161,28 @@ class Search {
   run(): Found {
     const field = this.#field;
     // A plan starts above a threshold, and aims at the targets.
-    if (!allWithin(field.cluster, field.imbalance)) {
-      this.#greedy();
-      const isOpen = field.vmsOf.length > 0 && field.budget > 0 && !this.#exhausted();
-      // All plans of this cycle are known, or none may be made: a course may have more moves.
-      if (!isOpen && field.vmsOf.length > 0 && field.budget > 0 && !this.#best.reached && this.#mayEverReach())
-        this.#seekCourse(COURSE_ROUNDS);
-      if (isOpen && (this.#mayEverReach() || !this.#isHopeless())) this.#seek();
-    }
+    if (!allWithin(field.cluster, field.imbalance)) this.#look();
     const { part, course } = this.#onCourse();
     const work = this.#work;
+    const within = course?.solution.reached === true || this.#best.within;
+    const unreachable = within ? [] : unreachableThresholds(field, this.#boundOfAll);
     if (part !== null)
-      return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false, unreachable: [] };
+      return { field, solution: part, course, bests: [part], end: 'budget', work, proven: false, unreachable };
     const [end, proven] = [this.#end(), this.#isHopeless()];
-    const unreachable = this.#best.within ? [] : unreachableThresholds(field, this.#boundOfAll);
     return { field, solution: this.#best, course, bests: this.#bests, end, work, proven, unreachable };
+  }
+
+  #look(): void {
+    const { vmsOf, budget } = this.#field;
+    this.#greedy();
+    if (vmsOf.length === 0 || budget === 0) return;
+    const mayReach = this.#mayEverReach();
+    const isHopeless = !mayReach && this.#isHopeless();
+    // All plans of this cycle may be known: a course may have more moves.
+    if (!this.#exhausted()) {
+      if (!isHopeless) this.#seek();
+    } else if (mayReach && !this.#best.reached) this.#seekCourse(COURSE_ROUNDS);
+    if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
   }
 
   /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
@@ -174,7 +190,8 @@ class Search {
     const course = this.#course;
     if (course === null || this.#best.reached) return { part: null, course: null };
     const { place, parked, needed }: Part = partOf(this.#draft, this.#field, course);
-    return { part: judge(this.#field, place, parked), course: { solution: course, needed } };
+    const solution = judge({ ...this.#field, budget: this.#field.V }, course.place, course.parked);
+    return { part: judge(this.#field, place, parked), course: { solution, needed } };
   }
 
   /**
@@ -185,10 +202,32 @@ class Search {
     const whole = this.#whole;
     const bands = bandsOf(whole, whole.targets);
     for (const steps of lengths) {
-      for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(whole, place);
+      for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(place);
       // Where long rounds find a course, short ones find one, too.
       if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) return;
     }
+  }
+
+  /**
+   * Where no moves within the budget lower the imbalance, and none of any number reach the targets: a course towards what the bound leaves
+   * possible. The nearest of {@link NEARER} to it that is found, if its moves gain `minGain` each.
+   */
+  #seekLower(): void {
+    const { targets, imbalance } = this.#field;
+    const { low, high } = this.#boundOfAll;
+    const start = this.#best.combined;
+    for (const part of NEARER) {
+      const nearer = targets.map((target, p) => {
+        const possible = float(high, p) - float(low, p);
+        return Math.max(target, possible + part * Math.max(0, float(imbalance, p) - possible));
+      });
+      this.#whole = { ...this.#whole, targets: nearer };
+      this.#seekCourse(COURSE_ROUNDS);
+      if (this.#cut || this.#course !== null || this.#best.moves > 0) break;
+    }
+    const { minGain } = this.#settings;
+    const gain = start - (this.#course?.combined ?? start);
+    if (this.#best.moves > 0 || gain < Math.max(minGain * (this.#course?.moves ?? 0), EPSILON)) this.#course = null;
   }
 
   #bandRuns(field: Field, bands: readonly Band[], steps: number): LevelRun[] {
@@ -200,26 +239,31 @@ class Search {
     });
   }
 
-  #offerCourse(whole: Field, place: Int32Array): void {
+  /** Keeps a placement that reaches every target, without its needless moves, if no known one is cheaper, or none as cheap has as few moves. */
+  #offerCourse(place: Int32Array): void {
+    const whole = this.#whole;
     const found = judge(whole, place);
-    if (!this.#isBetterCourse(found)) {
-      // It may have fewer moves than a cheaper course that the budget does not hold.
-      if (found.reached && found.moves <= this.#field.budget) this.#offerOrdered(place);
-      return;
-    }
+    const fits = found.moves <= this.#field.budget && compare(found, this.#best) < 0;
+    if (!found.reached || !(fits || this.#isCheapest(found) || this.#hasFewest(found))) return;
     const ordered = this.#ordered(place);
     if (ordered === null) return;
     const solution = pruned(whole, judge(whole, ordered.place, ordered.parked), 0, (rest) => {
       const again = this.#ordered(rest);
       return again?.place === rest ? again.parked : null;
     });
-    if (!this.#isBetterCourse(solution)) return;
-    this.#course = solution;
+    if (!solution.reached) return;
+    if (this.#isCheapest(solution)) this.#course = solution;
+    if (this.#hasFewest(solution)) this.#fewest = solution;
     this.#keep(judge(this.#field, solution.place, solution.parked));
   }
 
-  #isBetterCourse(solution: Solution): boolean {
-    return solution.reached && (this.#course === null || compare(solution, this.#course) < 0);
+  #isCheapest(solution: Solution): boolean {
+    return this.#course === null || compare(solution, this.#course) < 0;
+  }
+
+  #hasFewest({ moves, cost }: Solution): boolean {
+    const fewest = this.#fewest;
+    return fewest === null || moves < fewest.moves || (moves === fewest.moves && cost < fewest.cost - EPSILON);
   }
 
   #end(): SearchEnd {
@@ -236,7 +280,9 @@ class Search {
     const evaluated = this.#draft.evaluated;
     const place = Int32Array.from(this.#field.home);
     for (const { vm, to } of greedy(this.#draft, this.#settings.minGain)) place[vm] = to;
-    this.#work += this.#draft.evaluated - evaluated;
+    const work = this.#draft.evaluated - evaluated;
+    this.#work += work;
+    this.#workLimit += work;
     this.#keep(judge(this.#field, place));
     this.#offer(place);
   }
@@ -244,36 +290,42 @@ class Search {
   /** Enumerates all plans when there are few; false when there are too many. */
   #exhausted(): boolean {
     const placements = placementsWithin(this.#field);
-    if (this.#work + placements * PLACEMENT_COST > this.#settings.workLimit) return false;
-    this.#exhaust();
+    if (this.#work + placements * PLACEMENT_COST > this.#workLimit) return false;
+    this.#exhaust(this.#field);
     return true;
   }
 
-  /** Enumerates all plans that may be better than the best so far; false when there are too many, or at the work limit. */
-  #exhaustedBetter(): boolean {
-    if (this.#cut || !mayExhaust(this.#field)) return false;
-    const most = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PLACEMENT_COST));
-    const { looked, complete } = this.#exhaust(most);
+  /**
+   * Enumerates all plans with at most so many moves that may be better than the best so far; false when there are too many, or at the work
+   * limit.
+   */
+  #exhaustedBetter(moves: number): boolean {
+    const field = { ...this.#field, budget: moves };
+    if (this.#cut || !mayExhaust(field)) return false;
+    const most = Math.max(0, Math.floor((this.#workLimit - this.#work) / PLACEMENT_COST));
+    const { looked, complete } = this.#exhaust(field, most);
     if (!complete && looked >= most) this.#cut = true;
     return complete;
   }
 
-  #exhaust(most?: number): Exhausted {
+  #exhaust(field: Field, most?: number): Exhausted {
     const best = () => this.#best;
     const offer = (place: Int32Array) => this.#offerOrdered(place);
-    const exhausted = exhaust(this.#field, best, offer, this.#draft.refusals, most);
+    const exhausted = exhaust(field, best, offer, this.#draft.refusals, most);
     this.#spend(exhausted.looked * PLACEMENT_COST);
     return exhausted;
   }
 
-  /** Guides, then the local search for the aim that is in reach. */
+  /** The targets if moves of any number were found that reach them; else guides, then the local search for the lowest imbalance. */
   #seek(): void {
     const field = this.#field;
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
     if (this.#mayEverReach()) this.#seekCourse(COURSE_ROUNDS);
-    // With many more moves than the budget has, no plan of one cycle reaches the targets.
-    if (!this.#best.reached && this.#course !== null && (least > field.budget || !this.#mayReach())) return;
+    if (this.#course !== null) {
+      this.#seekTargets(least);
+      return;
+    }
     const reachable = least <= field.budget && this.#mayReach();
     if (field.destinations.length >= (this.#settings.guidedHosts ?? GUIDED_HOSTS))
       for (const shape of guideShapes(field, this.#limits, reachable)) {
@@ -281,16 +333,54 @@ class Search {
         this.#guided(shape);
       }
     if (!this.#best.reached) this.#partByPart();
-    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS);
-    if (this.#exhaustedBetter()) return;
-    if (!this.#best.reached) this.#lowest(reachable, furtherRounds());
-    if (this.#best.reached) {
-      const cheapest = this.#leastCost(least);
-      this.#fewer(least);
-      const enough = (): boolean => this.#best.cost <= cheapest + EPSILON;
-      this.#cheapest(enough);
-      this.#cheaper(enough);
-    }
+    const within: Within = { field, enough: () => this.#isBest(), offer: (place) => this.#offerOrdered(place) };
+    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS, within);
+    if (this.#exhaustedBetter(field.budget)) return;
+    if (!this.#best.reached) this.#lowest(reachable, furtherRounds(), within);
+    if (!this.#best.reached) return;
+    this.#offerCourse(this.#best.place);
+    this.#cheapen(least);
+  }
+
+  /**
+   * The targets at the lowest cost, where moves of some number reach them. The steps do not depend on the budget, which only says which of
+   * their results may be the plan, and which steps are not needed: so a larger budget never gives a costlier plan.
+   *
+   * @param least no fewer moves reach the targets.
+   */
+  #seekTargets(least: number): void {
+    const { budget } = this.#field;
+    const inReach = least <= budget && this.#mayReach();
+    // The next cycles look again: a large cluster has no time for more in each of them.
+    if (inReach || wholeRunElsewhere(this.#whole) <= SHORT_CHEAPEN) this.#cheapen(least);
+    if (!inReach) return;
+    let known = true;
+    for (let moves = Math.max(least, 2); known && moves <= budget; moves++) known = this.#exhaustedBetter(moves);
+    while (!known && !this.#best.reached && !this.#cut) if (!this.#reachWithin(this.#mostMoves())) return;
+  }
+
+  /** Less than the moves of every known plan that reaches the targets. */
+  #mostMoves(): number {
+    return (this.#fewest?.moves ?? this.#field.V + 1) - 1;
+  }
+
+  /** Lowers the cost of the course while there is work left. */
+  #cheapen(least: number): void {
+    const cheapest = this.#leastCost(least);
+    const enough = (): boolean => (this.#course?.cost ?? 0) <= cheapest + EPSILON;
+    this.#fewer(least);
+    this.#cheapest(enough);
+    this.#cheaper(enough);
+  }
+
+  /** Looks for the targets with at most this many moves, by runs for the lowest imbalance. False: none was found. */
+  #reachWithin(moves: number): boolean {
+    const field = { ...this.#whole, budget: moves };
+    const enough = (): boolean => this.#mostMoves() < moves;
+    const within = { field, enough, offer: (place: Int32Array) => this.#offerCourse(place) };
+    this.#lowest(true, SHORT_ROUNDS, within);
+    if (!enough()) this.#lowest(true, furtherRounds(), within);
+    return enough();
   }
 
   /** False when no plan within the budget reaches every target. */
@@ -315,6 +405,11 @@ class Search {
     return this.#isWide(this.#boundOfAll);
   }
 
+  /** No plan within the budget comes before the best one, as far as the bound shows. */
+  #isBest(): boolean {
+    return this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
+  }
+
   #isWide({ low, high }: Bound): boolean {
     return this.#field.targets.every((target, p) => float(high, p) - float(low, p) <= target + EPSILON);
   }
@@ -335,7 +430,7 @@ class Search {
 
   #guided(shape: GuideShape): void {
     const { budget, home } = this.#field;
-    const left = Math.max(0, this.#settings.workLimit - this.#work);
+    const left = Math.max(0, this.#workLimit - this.#work);
     const most = ALL_GUIDES - this.#guideWork;
     const trail = followGuide(this.#field, shape, budget, Math.min(left, most), this.#draft.refusals);
     this.#spend(trail.evaluated);
@@ -354,32 +449,30 @@ class Search {
    * find nothing cheaper or no work is left.
    */
   #cheaper(enough: () => boolean): void {
-    const steps = cheaperRun(this.#field);
+    const field = this.#whole;
+    const steps = cheaperRun(field);
     const finish = { aim: 'cheapest', steps: CHEAPER.finish * steps, heat: CHEAPER.heat } as const;
     let useless = 0;
     for (let round = 0; !enough() && useless < CHEAPER.patience; round++) {
-      const before = this.#best;
-      // Where the course has more moves than the budget, runs are held to the budget.
-      const fits = this.#course !== null && this.#course.moves <= this.#field.budget;
-      const field = fits ? this.#whole : this.#field;
-      const bands = furtherBands(field, field.targets, round);
-      const runs = this.#bandRuns(field, bands, steps).map((run) => ({ ...run, finish }));
-      for (const { place } of this.#found(runs)) this.#offerCourse(this.#whole, place);
+      const before = this.#course;
+      const runs = this.#bandRuns(field, furtherBands(field, field.targets, round), steps);
+      for (const { place } of this.#found(runs.map((run) => ({ ...run, finish })))) this.#offerCourse(place);
       if (this.#cut) return;
-      useless = this.#best === before ? useless + 1 : 0;
+      useless = this.#course === before ? useless + 1 : 0;
     }
   }
 
-  /** The targets at the lowest cost: runs from the best plan, each twice as long as the one before. Shorter ones begin colder. */
+  /** The targets at the lowest cost: runs from the course, each twice as long as the one before. Shorter ones begin colder. */
   #cheapest(enough: () => boolean): void {
-    const longest = wholeRunElsewhere(this.#field);
+    const field = this.#whole;
+    const longest = wholeRunElsewhere(field);
     let seed = 1;
     for (let steps = Math.ceil(longest * FIRST_RUN); ; steps = Math.min(longest, 2 * steps), seed++) {
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
-        if (enough()) return;
+        if (enough() || this.#course === null) return;
         const heat = Math.sqrt(Math.sqrt(steps / longest));
-        const run = { aim: 'cheapest', budget: this.#field.budget, steps, heat, seed, departuresFree } as const;
-        if (!this.#anneal({ ...run, start: this.#best.place })) return;
+        const run = { aim: 'cheapest', budget: field.budget, steps, heat, seed, departuresFree } as const;
+        if (!this.#anneal({ ...run, start: this.#course.place })) return;
       }
       if (steps >= longest) return;
     }
@@ -392,9 +485,7 @@ class Search {
    * end at the same amounts of work under every limit, and each is divided into runs of equal length. When room is short, most runs let
    * departures free room.
    */
-  #lowest(reachable: boolean, ends: Iterable<number>): void {
-    const field = this.#field;
-    const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
+  #lowest(reachable: boolean, ends: Iterable<number>, { field, enough, offer }: Within): void {
     for (const end of ends) {
       if (this.#cut || this.#wholeRunsLeft <= 0) return;
       const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
@@ -414,7 +505,7 @@ class Search {
         const finish = { aim, steps: Math.ceil(steps * FINISH[aim]), heat: FINISH_HEAT };
         return { field, start, steps, seed, course, departuresFree: departuresFree(seed), finish };
       });
-      for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
+      for (const found of this.#found(level, enough)) offer(found.place);
       if (this.#cut || enough()) return;
       if (steps === wholeRun(field)) this.#wholeRunsLeft -= runs;
     }
@@ -460,40 +551,35 @@ class Search {
 
   /** False when the work limit leaves no room for a run: the sequence ends there. */
   #affords(steps: number): boolean {
-    if (this.#work + (steps + SAMPLES) * PROPOSAL_COST > this.#settings.workLimit) this.#cut = true;
+    if (this.#work + (steps + SAMPLES) * PROPOSAL_COST > this.#workLimit) this.#cut = true;
     return !this.#cut;
   }
 
   /** Looks for plans that reach the targets with one move less, until it finds none. */
   #fewer(least: number): void {
-    const steps = Math.ceil(wholeRunElsewhere(this.#field) / 4);
-    for (let budget = this.#best.moves - 1; budget >= least; budget--) {
-      let found = false;
+    const steps = Math.ceil(wholeRunElsewhere(this.#whole) / 4);
+    for (let budget = this.#mostMoves(); budget >= least && this.#fewest !== null; budget = this.#mostMoves()) {
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
-        const start = this.#withoutOne(this.#best);
-        const before = this.#best;
-        if (!this.#anneal({ aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree })) return;
-        found = this.#best !== before && this.#best.moves <= budget;
-        if (found) break;
+        const start = this.#withoutOne(this.#fewest);
+        const run = { aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree } as const;
+        if (!this.#anneal(run)) return;
+        if (this.#mostMoves() < budget) break;
       }
-      if (!found) return;
+      if (this.#mostMoves() >= budget) return;
     }
   }
 
-  /** One annealing run; false, and nothing done, when the work limit leaves no room for it. */
+  /** One annealing run without a budget; false, and nothing done, when the work limit leaves no room for it. */
   #anneal(run: AnnealRun): boolean {
-    const field = this.#field;
+    const field = this.#whole;
     if (!this.#affords(run.steps)) return false;
     const { aim, budget, steps, heat, seed } = run;
     const room = field.room.copy(run.departuresFree);
     const { refusals } = this.#draft;
-    this.#offerRun(anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals }));
+    const found = anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals });
+    this.#spent(found);
+    this.#offerCourse(found.place);
     return true;
-  }
-
-  #offerRun(result: Annealed): void {
-    this.#spent(result);
-    this.#offerOrdered(result.place);
   }
 
   #spent({ steps, tight }: Annealed): void {
@@ -622,6 +708,13 @@ function* furtherRounds(): Generator<number> {
   yield LAST_SHORT;
   for (let end = DEFAULT_ROUND; ; end *= 2) yield end;
 }
+
+/** A search for the lowest imbalance: until when, and what becomes of its results. */
+type Within = {
+  readonly field: Field;
+  readonly enough: () => boolean;
+  readonly offer: (place: Int32Array) => void;
+};
 
 type AnnealRun = {
   readonly aim: Aim;
