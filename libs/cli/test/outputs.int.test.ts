@@ -140,6 +140,13 @@ describe('seeing', () => {
     expect(out.startsWith('\u001b[2Kgeneral  ')).toBe(true);
     expect(out).toMatch(/general-compute-\d {2}cpu [#.]+ +\d+%/);
   });
+  it('completion names the plans of the last day', async () => {
+    const { out } = await world.kronos('plans --since 1d --json');
+    // A shell takes names with other characters apart.
+    const ids = (JSON.parse(out) as { id: string }[]).flatMap(({ id }) => (id.includes('=') ? [] : [id]));
+    expect(ids.length).toBeGreaterThan(0);
+    expect((await world.kronos('__complete plans')).out.trimEnd().split('\n')).toEqual(ids.toSorted());
+  });
   it('completion names nothing, and fails not, where the system cannot be asked', async () => {
     const said = await world.kronos('__complete hosts -c /nonexistent/kronos.conf');
     expect(said).toEqual({ status: 0, out: '', err: '' });

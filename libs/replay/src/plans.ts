@@ -41,6 +41,12 @@ export type StepRecord = Step & {
   readonly endedAtMs: number | null;
 };
 
+/** Values of hosts in the order of the policies; null: there is none. */
+export type HostsBefore = {
+  readonly policies: readonly string[];
+  readonly hosts: readonly { readonly host: string; readonly values: readonly (number | null)[] }[];
+};
+
 /** A plan and its outcome, by the log. */
 export type PlanRecord = {
   readonly id: string;
@@ -62,6 +68,8 @@ export type PlanRecord = {
   readonly shareOfPossible: number | null;
   /** What the hosts carried when it was made; null: it does not say. */
   readonly loads: PlanLoads | null;
+  /** What its hosts carried before it; null: the log does not say. */
+  readonly hostsBefore: HostsBefore | null;
 };
 
 type Tracked = {
@@ -159,6 +167,18 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
 const loadsOf = ({ data }: CycleDecided | PlanProposed): PlanLoads | null =>
   ('plan' in data ? data.plan?.loads : undefined) ?? null;
 
+/** Values of hosts: by the plan where its steps have alternates, else by its decision. */
+function hostsBefore({ data }: CycleDecided | PlanProposed): HostsBefore | null {
+  if (!('plan' in data) || data.plan === null) return null;
+  const { plan, before, loads } = data;
+  if (plan.loads !== undefined)
+    return { policies: plan.loads.policies.map(({ policy }) => policy), hosts: plan.loads.hosts };
+  if (loads === undefined) return null;
+  const policies = before.policies.map(({ policy }) => policy).filter((p) => loads.some(({ values }) => p in values));
+  const hosts = loads.map(({ host, values }) => ({ host, values: policies.map((p) => values[p] ?? null) }));
+  return { policies, hosts };
+}
+
 function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Tracked, end: LogState): PlanRecord {
   const { plan, before } =
     event.type === 'cycle.decided' ? event.data : { plan: null, before: { combined: null, policies: [] } };
@@ -208,6 +228,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Trac
     lowerBound: plan?.lowerBound ?? null,
     shareOfPossible: plan?.shareOfPossible ?? null,
     loads: loadsOf(event),
+    hostsBefore: hostsBefore(event),
   };
 }
 

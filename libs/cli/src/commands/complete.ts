@@ -1,4 +1,4 @@
-import { liveHistory, newestSnapshots, plansOf } from '@kronos/replay';
+import { liveHistory, newestSnapshots } from '@kronos/replay';
 import { isKronosError } from '@kronos/telemetry/errors';
 import type { ConfigOption, NameKind } from '../grammar/shared.ts';
 import { type Session, withSession } from '../open.ts';
@@ -23,8 +23,11 @@ export async function complete(shell: Shell, kind: NameKind, options: ConfigOpti
 async function namesOf(shell: Shell, { log, scope }: Session, kind: NameKind): Promise<readonly string[]> {
   if (kind === 'aggregates') return scope;
   if (kind === 'plans') {
-    const plans = await plansOf(liveHistory(log, '').events(), { aggregates: scope, sinceMs: shell.now() - DAY_MS });
-    return plans.map(({ id }) => id);
+    const range = { aggregates: scope, sinceMs: shell.now() - DAY_MS };
+    const names: string[] = [];
+    for await (const { event } of liveHistory(log, '').decisions(range))
+      if (event.data.plan !== null) names.push(event.data.plan.id);
+    return names;
   }
   const snapshots = await newestSnapshots(log, scope);
   return kind === 'hosts'

@@ -450,10 +450,10 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
   )}${hostsTable(terminal, plan)}`;
 }
 
-/** The hosts that the plan changes: what they carry before it, and with every step done. Empty where the plan states no loads. */
-function hostsTable(terminal: Terminal, { loads, steps }: PlanRecord): string {
-  if (loads === null) return '';
-  const { policies, hosts } = loads;
+/** The hosts that the plan changes: what they carry before it, and with every step done. Empty where the log does not say. */
+function hostsTable(terminal: Terminal, { hostsBefore, steps }: PlanRecord): string {
+  if (hostsBefore === null) return '';
+  const { policies, hosts } = hostsBefore;
   const changed = hosts.filter(({ host }) => steps.some(({ from, to }) => from === host || to === host));
   if (changed.length === 0) return '';
   const after = (host: string, policy: string, before: number): number =>
@@ -463,14 +463,12 @@ function hostsTable(terminal: Terminal, { loads, steps }: PlanRecord): string {
     }, before);
   const rows = changed.map(({ host, values }): Cell[] => [
     host,
-    ...policies.map(({ policy }, i) => {
-      const before = values[i] ?? 0;
+    ...policies.map((policy, i) => {
+      const before = values[i] ?? null;
+      if (before === null) return figure(null);
       return `${figure(before)} -> ${figure(after(host, policy, before))}`;
     }),
   ]);
-  const head = [
-    { head: 'host', flex: true, host: true },
-    ...policies.map(({ policy }) => ({ head: policy, right: true })),
-  ];
+  const head = [{ head: 'host', flex: true, host: true }, ...policies.map((policy) => ({ head: policy, right: true }))];
   return `\nhosts before and after:\n${table(terminal, head, rows)}`;
 }

@@ -1,0 +1,48 @@
+import type { CycleDecided, StoredEvent } from '@kronos/contracts';
+import { testLog } from '@kronos/projections/testing';
+import { expect, it } from 'vitest';
+import { plansOf } from './plans.ts';
+
+const policies = ['cpu', 'memory'].map((policy) => {
+  return { policy, imbalance: 0.3, threshold: 0.2, participates: true, detected: true, sustainedCycles: 3 };
+});
+
+/** What hosts carried before a plan, with another body of its decision. */
+async function before(change: (data: CycleDecided['data']) => CycleDecided['data']) {
+  const log = testLog();
+  log.configured();
+  log.decided('dryRun', [{ serverId: 'a', from: 'h1', to: 'h2' }], { policies });
+  async function* events(): AsyncGenerator<StoredEvent> {
+    for (const stored of log.events) {
+      const { event } = stored;
+      yield event.type === 'cycle.decided' ? { ...stored, event: { ...event, data: change(event.data) } } : stored;
+    }
+  }
+  const [plan] = await plansOf(events(), { sinceMs: 0 });
+  return plan?.hostsBefore;
+}
+
+const withoutPlanLoads = ({ plan, ...data }: CycleDecided['data']): CycleDecided['data'] => {
+  if (plan === null) return { ...data, plan };
+  const { loads: _, ...rest } = plan;
+  return { ...data, plan: rest };
+};
+
+it('says what hosts carried before a plan whose steps have no alternates, by its decision', async () => {
+  const values = { vms: {}, arrived: {} };
+  const loads = [
+    { host: 'h1', values: { cpu: 0.6 }, ...values },
+    { host: 'h2', values: { cpu: 0.1, memory: 0.2 }, ...values },
+  ];
+  expect(await before((data) => ({ ...withoutPlanLoads(data), loads }))).toEqual({
+    policies: ['cpu', 'memory'],
+    hosts: [
+      { host: 'h1', values: [0.6, null] },
+      { host: 'h2', values: [0.1, 0.2] },
+    ],
+  });
+});
+
+it('says nothing where the log does not', async () => {
+  expect(await before(withoutPlanLoads)).toBeNull();
+});
