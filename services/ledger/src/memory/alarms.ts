@@ -19,6 +19,19 @@ const KEPT_MS = 3000;
 /** The status, and since when this ledger has seen each alarm, by its key. */
 export type WatchedStatus = Status & { readonly firstSeenMs: ReadonlyMap<string, number> };
 
+/**
+ * Since when each alarm has been seen. While the log cannot be read, the alarms that it had are not known to be over: they keep their times.
+ * Pure.
+ */
+export function seenSince(
+  before: ReadonlyMap<string, number>,
+  { alarms, timeMs }: Pick<Status, 'alarms' | 'timeMs'>,
+  nats: Facts['nats']['state'],
+): ReadonlyMap<string, number> {
+  const now = alarms.map(alarmKey).map((key) => [key, before.get(key) ?? timeMs] as const);
+  return new Map(nats === 'ok' ? now : [...before, ...now]);
+}
+
 /** The alarms of the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
 export function alarmReader({
   log,
@@ -31,9 +44,9 @@ export function alarmReader({
   let kept: { readonly atMs: number; readonly status: Promise<WatchedStatus> } | null = null;
   let firstSeenMs: ReadonlyMap<string, number> = new Map();
 
-  function watched(status: Status): WatchedStatus {
-    const before = firstSeenMs;
-    firstSeenMs = new Map(status.alarms.map(alarmKey).map((key) => [key, before.get(key) ?? status.timeMs]));
+  function watched(found: Facts): WatchedStatus {
+    const status = statusOf(found);
+    firstSeenMs = seenSince(firstSeenMs, status, found.nats.state);
     return { ...status, firstSeenMs };
   }
 
@@ -71,7 +84,7 @@ export function alarmReader({
   return () => {
     const nowMs = clock.now();
     if (kept === null || nowMs - kept.atMs >= KEPT_MS || nowMs < kept.atMs) {
-      const status = facts().then(statusOf).then(watched);
+      const status = facts().then(watched);
       kept = { atMs: nowMs, status };
       // A failure is not kept.
       status.catch(() => {
