@@ -235,6 +235,23 @@ describe('documentation', () => {
     },
   );
 
+  /** Rows of the walk of the data whose shape is declared nowhere in its file. */
+  const missingShapes = (text: string): string[] =>
+    [...text.matchAll(/^\| `(\w+)` \| `([\w/.]+\.ts)` \|/gm)].flatMap(([, shape = '', file = '']) =>
+      new RegExp(`\\b(type|interface|class|function) ${shape}\\b`).test(read(file)) ? [] : [shape],
+    );
+
+  it('the files of what a change costs, and the shapes of the walk of the data, are there', () => {
+    const page = read('CONTRIBUTING.md');
+    const costs = page.split('## What a change costs')[1] ?? '';
+    const files = [...costs.matchAll(/`((?:libs|services|test|docs)\/[\w@./-]+\.\w+)`/g)].map(([, path = '']) => path);
+    expect(files.length).toBeGreaterThan(60);
+    expect(files.filter((path) => globSync(path, { cwd: root }).length === 0)).toEqual([]);
+    expect(costs.match(/^\| `\w+` \| `/gm)?.length).toBeGreaterThan(20);
+    expect(missingShapes(costs)).toEqual([]);
+    expect(missingShapes('| `Nowhere` | `libs/projections/src/state.ts` |')).toEqual(['Nowhere']);
+  });
+
   it('a file that is not there is noticed', () => {
     expect(missingFiles('libs/cli/README.md', 'See `program.ts`, `grammar/nowhere.ts` and `package.json`.')).toEqual([
       'grammar/nowhere.ts',
