@@ -31,8 +31,7 @@ const DIGITS = 16;
 const NAME = /^events-(\d{16})\.jsonl(\.gz)?$/;
 
 /** The name of the file that begins with this event; names sort as events do. */
-export const fileName = (first: number, closed: boolean): string =>
-  `events-${String(first).padStart(DIGITS, '0')}.jsonl${closed ? '.gz' : ''}`;
+export const fileName = (first: number): string => `events-${String(first).padStart(DIGITS, '0')}.jsonl`;
 
 /** The facts in a file name; null for a file that is not the archive's. */
 export function parseFileName(name: string): { first: number; closed: boolean } | null {

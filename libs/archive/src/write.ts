@@ -41,7 +41,7 @@ type OpenFile = {
 export async function openArchive(dir: string, options: { readonly maxFileBytes: number }): Promise<Archive> {
   await mkdir(dir, { recursive: true });
   const files = await archiveFiles(dir);
-  for (const { first, closed } of files) if (closed) await rm(join(dir, fileName(first, false)), { force: true });
+  for (const { first, closed } of files) if (closed) await rm(join(dir, fileName(first)), { force: true });
 
   let next = 1;
   let last: RawEvent | null = null;
@@ -91,7 +91,7 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
 
   /** Begins the file of the next event. */
   async function begin(after: string | null): Promise<OpenFile> {
-    const name = fileName(next, false);
+    const name = fileName(next);
     const handle = await open(join(dir, name), 'wx');
     const file: OpenFile = { handle, name, form: 2, hash: createHash('sha256'), bytes: 0 };
     try {

@@ -173,11 +173,14 @@ describe('tables', () => {
 
 describe('the aggregate', () => {
   it('is the only one, or the one that is named', () => {
-    expect(chooseAggregates(['gpu'], undefined, false, 'pause')).toEqual(['gpu']);
-    expect(chooseAggregates(['gpu', 'cpu'], ['cpu'], false, 'pause')).toEqual(['cpu']);
-    expect(chooseAggregates(['gpu', 'cpu'], ['cpu', 'gpu', 'cpu'], false, 'pause')).toEqual(['cpu', 'gpu']);
+    expect(chooseAggregates(['gpu'], { names: undefined, all: false }, 'pause')).toEqual(['gpu']);
+    expect(chooseAggregates(['gpu', 'cpu'], { names: ['cpu'], all: false }, 'pause')).toEqual(['cpu']);
+    expect(chooseAggregates(['gpu', 'cpu'], { names: ['cpu', 'gpu', 'cpu'], all: false }, 'pause')).toEqual([
+      'cpu',
+      'gpu',
+    ]);
     expect(filterAggregates(['gpu', 'cpu'], undefined)).toEqual(['gpu', 'cpu']);
-    expect(chooseAddresses(['gpu', 'cpu'], undefined, true, 'pause')).toEqual([ALL]);
+    expect(chooseAddresses(['gpu', 'cpu'], { names: undefined, all: true }, 'pause')).toEqual([ALL]);
   });
   it.each([
     [['a', 'b'], undefined, false],
@@ -185,7 +188,7 @@ describe('the aggregate', () => {
     [['a'], ['a'], true],
     [[], undefined, false],
   ] as const)('of %j, named %s, all %s: is refused, with what there is', (scope, name, all) =>
-    expect(() => chooseAggregates(scope, name, all, 'pause')).toThrow(),
+    expect(() => chooseAggregates(scope, { names: name, all }, 'pause')).toThrow(),
   );
 });
 
@@ -298,7 +301,7 @@ describe('colours', () => {
     [{ FORCE_COLOR: '1' }, false, true],
     [{ FORCE_COLOR: '', NO_COLOR: '1' }, false, true],
     [{ FORCE_COLOR: '0' }, true, false],
-  ] as const)('of %j at a terminal (%s): %s', (env, live, shown) => expect(coloured(env, live)).toBe(shown));
+  ] as const)('of %j at a terminal (%s): %s', (env, live, shown) => expect(coloured(env, { live })).toBe(shown));
 });
 
 describe('an answer', () => {

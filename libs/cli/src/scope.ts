@@ -6,17 +6,15 @@ import { UsageError } from './errors.ts';
 export const filterAggregates = (scope: readonly string[], names: readonly string[] | undefined): readonly string[] =>
   names === undefined ? scope : knownAggregates(scope, names);
 
+/** The aggregates that a person names, or `--all`. */
+type Chosen = { readonly names: readonly string[] | undefined; readonly all: boolean };
+
 /**
  * The aggregates that a command acts on: those that were named, the only one in scope, or with `--all` every one.
  *
  * @throws UsageError, CommandRefused that list what there is
  */
-export function chooseAggregates(
-  scope: readonly string[],
-  names: readonly string[] | undefined,
-  all: boolean,
-  command: string,
-): readonly string[] {
+export function chooseAggregates(scope: readonly string[], { names, all }: Chosen, command: string): readonly string[] {
   if (all && names !== undefined)
     throw new UsageError(`both --all and the aggregate ${someOf(names)} are given`, 'Give one of them.');
   if (all) return scope;
@@ -30,14 +28,9 @@ export function chooseAggregates(
 }
 
 /** The addresses of a command: aggregates, or all of them at once. @throws UsageError */
-export function chooseAddresses(
-  scope: readonly string[],
-  names: readonly string[] | undefined,
-  all: boolean,
-  command: string,
-): readonly string[] {
-  const chosen = chooseAggregates(scope, names, all, command);
-  return all ? [ALL] : chosen;
+export function chooseAddresses(scope: readonly string[], by: Chosen, command: string): readonly string[] {
+  const chosen = chooseAggregates(scope, by, command);
+  return by.all ? [ALL] : chosen;
 }
 
 /** The option that addresses an aggregate, or all of them, as a person types it. */

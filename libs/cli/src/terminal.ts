@@ -26,7 +26,7 @@ export function processTerminal(): Terminal {
     out: (text) => void process.stdout.write(harmless(text)),
     err: (text) => void process.stderr.write(harmless(text)),
     steer: (stream, sequence) => void (stream === 'out' ? process.stdout : process.stderr).write(sequence),
-    colour: coloured(process.env, live),
+    colour: coloured(process.env, { live }),
     columns: process.stdout.columns || 80,
     rows: process.stdout.rows,
     live,
@@ -52,7 +52,10 @@ export const harmless = (text: string): string =>
   );
 
 /** Colours on a terminal, never with NO_COLOR; FORCE_COLOR decides before both, and `0` or `false` of it forbids them. */
-export function coloured(env: Readonly<Record<string, string | undefined>>, live: boolean): boolean {
+export function coloured(
+  env: Readonly<Record<string, string | undefined>>,
+  { live }: { readonly live: boolean },
+): boolean {
   const { FORCE_COLOR, NO_COLOR } = env;
   if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false';
   return live && (NO_COLOR ?? '') === '';

@@ -38,7 +38,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const input = decideInput(state, snapshot);
   const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
-  const blockedBy = hostActBlocked(state, 'disable', false);
+  const blockedBy = hostActBlocked(state, 'disable', { executorDryRun: false });
   const holds = holdsOf(input.options, timeMs(snapshot.time));
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {

@@ -80,12 +80,15 @@ export function aggregateOfTask(state: LogState, scope: readonly string[], taskI
   );
 }
 
+/** The person insists (`--force`). */
+type Forced = { readonly force: boolean };
+
 /**
  * A task can be closed once it is started and an abort was asked for: before that there are gentler ways.
  *
  * @throws CommandRefused that names the gentler way
  */
-export function requireClosable(state: LogState, aggregate: string, taskId: string, force: boolean): void {
+export function requireClosable(state: LogState, aggregate: string, taskId: string, { force }: Forced): void {
   const task = findTask(state, aggregate, taskId);
   if (task === null || task.end !== null) return;
   if (task.slot === null) throw new CommandRefused(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
@@ -136,7 +139,7 @@ const sequences = ({ sequence, through }: UnreadableFact): string =>
 export function eventsToSkip(
   state: LogState,
   range: { readonly sequence: number; readonly through: number },
-  force: boolean,
+  { force }: Forced,
 ): { readonly aggregate: string; readonly events: readonly UnreadableFact[] } {
   const all = unreadables(state);
   const events = all.filter(({ sequence, through }) => sequence >= range.sequence && through <= range.through);

@@ -176,7 +176,7 @@ describe('a task that is closed', () => {
   for (const step of [1, 2]) log.started({ task: `${plan}-s${step}` });
   log.abortRefused({ task: `${plan}-s1` });
   const state = log.fold();
-  const ask = (step: number, force = false) => requireClosable(state, 'gpu', `${plan}-s${step}`, force);
+  const ask = (step: number, force = false) => requireClosable(state, 'gpu', `${plan}-s${step}`, { force });
 
   it('must have started, and Nova must have been asked to abort it, unless it is forced', () => {
     expect(() => ask(1)).not.toThrow();

@@ -155,7 +155,7 @@ function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): vo
   forgetHostFailures(draft, f, snapshotMs);
   forgetRefusals(draft, f, snapshotMs);
   forgetOwnMoves(draft, f, snapshotMs);
-  forgetQuarantines(draft, f, snapshotMs, looked);
+  forgetQuarantines(draft, f, snapshotMs, { looked });
 }
 
 /**

@@ -131,7 +131,12 @@ function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquaranti
 }
 
 /** @param looked the decision looked at the servers of its snapshot, so it says which are back */
-export function forgetQuarantines(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): void {
+export function forgetQuarantines(
+  draft: Draft,
+  f: Facts,
+  snapshotMs: number,
+  { looked }: { readonly looked: boolean },
+): void {
   if (looked)
     f.vmFailures = draft.drop(
       f.vmFailures,

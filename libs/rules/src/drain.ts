@@ -120,7 +120,7 @@ export type HostActFacts = {
 export function hostActBlocked(
   { aggregate, unreadable, paused, configured }: HostActFacts,
   act: 'disable' | 'enable',
-  executorDryRun: boolean,
+  { executorDryRun }: { readonly executorDryRun: boolean },
 ): string | null {
   if (unreadable !== null) return `event ${unreadable.sequence} of the log cannot be read`;
   if (executorDryRun) return 'dry_run is on in the executor';

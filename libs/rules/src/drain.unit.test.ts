@@ -94,8 +94,8 @@ describe('the change of a service', () => {
   };
 
   it('is not blocked when nothing stands against it', () => {
-    expect(hostActBlocked(open, 'disable', false)).toBeNull();
-    expect(hostActBlocked(open, 'enable', false)).toBeNull();
+    expect(hostActBlocked(open, 'disable', { executorDryRun: false })).toBeNull();
+    expect(hostActBlocked(open, 'enable', { executorDryRun: false })).toBeNull();
   });
 
   it.each<[Partial<HostActFacts>, RegExp]>([
@@ -104,15 +104,15 @@ describe('the change of a service', () => {
     [{ configured: { options: { dryRun: true } } }, /dry_run is on for gpu/],
     [{ configured: null }, /no planner has written its options for gpu/],
   ])('is blocked for a disable by %j, and not for an enable', (facts, why) => {
-    expect(hostActBlocked({ ...open, ...facts }, 'disable', false)).toMatch(why);
-    expect(hostActBlocked({ ...open, ...facts }, 'enable', false)).toBeNull();
+    expect(hostActBlocked({ ...open, ...facts }, 'disable', { executorDryRun: false })).toMatch(why);
+    expect(hostActBlocked({ ...open, ...facts }, 'enable', { executorDryRun: false })).toBeNull();
   });
 
   it.each(['disable', 'enable'] as const)(
     'is blocked for an %s by dry_run of the executor and by an unreadable event',
     (act) => {
-      expect(hostActBlocked(open, act, true)).toMatch(/dry_run is on in the executor/);
-      expect(hostActBlocked({ ...open, unreadable: { sequence: 7 } }, act, false)).toMatch(
+      expect(hostActBlocked(open, act, { executorDryRun: true })).toMatch(/dry_run is on in the executor/);
+      expect(hostActBlocked({ ...open, unreadable: { sequence: 7 } }, act, { executorDryRun: false })).toMatch(
         /event 7 of the log cannot be read/,
       );
     },

@@ -270,9 +270,9 @@ export class Cloud extends CloudState {
   }
 
   /** DELETE /servers/{id}/migrations/{mid}. `queuedToo`: from 2.65 on. Throws NovaRefusal as Nova would. */
-  abort(nowMs: number, caller: Caller, uuid: string, migrationId: string, queuedToo: boolean): void {
+  abort(nowMs: number, caller: Caller, uuid: string, migrationId: string, rule: { readonly queuedToo: boolean }): void {
     this.advance(nowMs);
-    abortMigration(this, caller, uuid, migrationId, queuedToo);
+    abortMigration(this, caller, uuid, migrationId, rule);
   }
 
   /** POST /servers/{id}/migrations/{mid}/action force_complete: the copying ends at once. */

@@ -92,7 +92,7 @@ export function abortMigration(
   caller: Caller,
   uuid: string,
   migrationId: string,
-  queuedToo: boolean,
+  { queuedToo }: { readonly queuedToo: boolean },
 ): void {
   const server = s.servers.get(uuid);
   if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
@@ -171,7 +171,7 @@ export function liveStep(
   switch (kind) {
     case 'schedule': {
       if (s.holds(kind, migration.id)) return;
-      const verdict = chooseHost(s, server, migration.requestedHost, migration.forced);
+      const verdict = chooseHost(s, server, { requested: migration.requestedHost, forced: migration.forced });
       if (typeof verdict === 'string') {
         giveUp(s, migration, server, verdict);
         return;

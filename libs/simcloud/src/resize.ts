@@ -191,10 +191,15 @@ function lose(s: CloudState, migration: Migration, server: Server, kind: StepKin
 }
 
 function schedule(s: CloudState, migration: Migration, server: Server): void {
-  const verdict = chooseHost(s, server, migration.requestedHost, false, {
-    flavor: migration.newFlavor,
-    crossCell: s.crossCell,
-  });
+  const verdict = chooseHost(
+    s,
+    server,
+    { requested: migration.requestedHost, forced: false },
+    {
+      flavor: migration.newFlavor,
+      crossCell: s.crossCell,
+    },
+  );
   if (typeof verdict === 'string') {
     const what = migration.type === 'resize' ? 'resize' : 'cold migrate';
     const why = `No valid host was found. No valid host found for ${what}`;

@@ -15,8 +15,7 @@ const NO_ROOM = 'No valid host was found. ';
 export function chooseHost(
   s: CloudState,
   server: Server,
-  requested: string | null,
-  forced: boolean,
+  { requested, forced }: { readonly requested: string | null; readonly forced: boolean },
   { flavor, crossCell }: { readonly flavor: Flavor; readonly crossCell: boolean } = {
     flavor: server.flavor,
     crossCell: false,

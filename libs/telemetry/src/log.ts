@@ -33,7 +33,10 @@ export interface LogInput {
 type Render = (line: string) => string;
 
 /** What renders the lines of a format; null: they stay JSON. `terminal`: whether they go to one. */
-export async function lineRenderer(format: Config['log']['format'], terminal: boolean): Promise<Render | null> {
+export async function lineRenderer(
+  format: Config['log']['format'],
+  { terminal }: { readonly terminal: boolean },
+): Promise<Render | null> {
   if (format === 'json' || (format === 'auto' && !terminal)) return null;
   // Only loaded where people read the log.
   const { prettyFactory } = await import('pino-pretty');

@@ -90,16 +90,16 @@ describe('a line of the log', () => {
   });
 
   it('is readable on a terminal', async () => {
-    const { log, lines } = capture({ render: await lineRenderer('auto', true) });
+    const { log, lines } = capture({ render: await lineRenderer('auto', { terminal: true }) });
     log.warn({ aggregate: 'gpu' }, 'log is nearly full');
     expect(lines.join('')).toMatch(/WARN.*planner log is nearly full[\s\S]*aggregate.*"gpu"/);
-    const piped = capture({ render: await lineRenderer('auto', false) });
+    const piped = capture({ render: await lineRenderer('auto', { terminal: false }) });
     piped.log.warn('x');
     expect(piped.last()).toMatchObject({ level: 'warn' });
   });
 
   it('never shows a secret, wherever it turns up', async () => {
-    const pretty = await lineRenderer('pretty', false);
+    const pretty = await lineRenderer('pretty', { terminal: false });
     const secrets = fc
       .oneof(
         fc.string({ minLength: 6, maxLength: 30, unit: 'grapheme' }),

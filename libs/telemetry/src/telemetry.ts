@@ -46,7 +46,7 @@ export async function startTelemetry({
     service,
     version,
     level: config.log.level,
-    render: await lineRenderer(config.log.format, terminal),
+    render: await lineRenderer(config.log.format, { terminal }),
     scrub,
     ...(destination === undefined ? {} : { destination }),
   });

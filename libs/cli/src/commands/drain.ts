@@ -135,7 +135,7 @@ async function preview(
 ): Promise<HostDrain[]> {
   const wanted =
     options.all === true
-      ? chooseAggregates(scope, options.aggregate, false, 'drain --all')
+      ? chooseAggregates(scope, { names: options.aggregate, all: false }, 'drain --all')
       : filterAggregates(scope, options.aggregate);
   const snapshots = await newestSnapshots(log, wanted);
   const state = await currentState(shell, log);

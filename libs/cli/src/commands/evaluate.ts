@@ -24,7 +24,7 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
   const waitMs = parseDuration('--wait', options.wait) * 1000;
   await withSession(shell, options, async (session) => {
     const all = options.all === true;
-    const addresses = chooseAddresses(session.scope, options.aggregate, all, 'evaluate');
+    const addresses = chooseAddresses(session.scope, { names: options.aggregate, all }, 'evaluate');
     const from = (await session.log.lastSequence(streamNames.log)) + 1;
     const asked: Told[] = [];
     for (const address of addresses)

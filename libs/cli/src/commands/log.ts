@@ -26,7 +26,7 @@ export async function skip(shell: Shell, text: string, options: SkipOptions): Pr
   await withSession(shell, options, async (session) => {
     const said = { ...options, comment: options.reason };
     const told = await give(shell, session, said, (state, asking) =>
-      control('event.skipped', eventsToSkip(state, range, options.force === true).aggregate, range, asking),
+      control('event.skipped', eventsToSkip(state, range, { force: options.force === true }).aggregate, range, asking),
     );
     await tell(shell, options, [told]);
   });

@@ -78,7 +78,7 @@ const stops = { cancel: 'migration.cancelled', abort: 'migration.aborted' } as c
 export async function pause(shell: Shell, name: keyof typeof pauses, options: Target): Promise<void> {
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];
-    for (const address of chooseAddresses(session.scope, options.aggregate, options.all === true, name))
+    for (const address of chooseAddresses(session.scope, { names: options.aggregate, all: options.all === true }, name))
       told.push(await give(shell, session, options, (_, asking) => control(pauses[name], address, {}, asking)));
     await tell(shell, options, told, name === 'pause' ? resumeHint : undefined);
   });
@@ -160,7 +160,7 @@ export async function stop(
 export async function close(shell: Shell, tasks: readonly string[], options: CloseOptions): Promise<void> {
   await eachTask(shell, tasks, options, (session) => (state, asking, taskId) => {
     const aggregate = aggregateOfTask(state, session.scope, taskId);
-    requireClosable(state, aggregate, taskId, options.force === true);
+    requireClosable(state, aggregate, taskId, { force: options.force === true });
     return control('migration.closed', aggregate, { taskId }, asking);
   });
 }

@@ -282,13 +282,14 @@ export function serviceView(cloud: Cloud, host: Host, minor: number, nowMs: numb
   };
 }
 
+/** The detailed form of a hypervisor or the short one, with its servers or without them. */
+type HypervisorParts = { readonly detail: boolean; readonly servers: readonly Server[]; readonly withServers: boolean };
+
 export function hypervisorView(
   cloud: Cloud,
   host: Host,
   minor: number,
-  detail: boolean,
-  servers: readonly Server[],
-  withServers: boolean,
+  { detail, servers, withServers }: HypervisorParts,
 ): unknown {
   const uuids = minor >= 53;
   const view: Record<string, unknown> = {

@@ -61,7 +61,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
       veto: () => {
         const now = reader.at(aggregate).state;
         if (now.drains.get(host)?.asked.commandId !== drain.asked.commandId) return 'the drain has ended';
-        return hostActBlocked(now, act, deps.dryRun);
+        return hostActBlocked(now, act, { executorDryRun: deps.dryRun });
       },
     });
     // A duplicate is another executor's, and gives no right to act.
@@ -173,7 +173,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
         await write(at, aggregate, leftAsFound(drain));
         return;
       case 'claim': {
-        const blockedBy = hostActBlocked(at.state, next.act, deps.dryRun);
+        const blockedBy = hostActBlocked(at.state, next.act, { executorDryRun: deps.dryRun });
         if (blockedBy !== null) {
           logger.debug({ aggregate, host, act: next.act, blockedBy }, 'the service of a host is not changed');
           return;

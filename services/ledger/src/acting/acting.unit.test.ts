@@ -127,7 +127,7 @@ describe('a request comes from', () => {
     expect(cookieOf({ cookie: 'kronos-session=abc; __Host-kronos-session=def' })).toBe('def');
     expect(cookieOf({ cookie: 'x-kronos-session=abc' })).toBeNull();
     expect(cookieOf({})).toBeNull();
-    expect(setCookie(null, true)).toContain('Max-Age=0');
+    expect(setCookie(null, { tls: true })).toContain('Max-Age=0');
   });
 });
 

@@ -101,7 +101,7 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
     case 'close': {
       const { taskId } = command;
       const aggregate = aggregateOfTask(state, scope, taskId);
-      if (command.command === 'close') requireClosable(state, aggregate, taskId, command.force);
+      if (command.command === 'close') requireClosable(state, aggregate, taskId, command);
       const type = ofTasks[command.command];
       const task = findTask(state, aggregate, taskId);
       const about =
@@ -132,7 +132,7 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
     }
     case 'skip': {
       const { sequence, through } = command;
-      const { aggregate, events } = eventsToSkip(state, command, command.force);
+      const { aggregate, events } = eventsToSkip(state, command, command);
       const event = control('event.skipped', aggregate, { sequence, through }, asking);
       return { event, about: events, details: skipLines(events), planId: null };
     }

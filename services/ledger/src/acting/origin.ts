@@ -39,5 +39,5 @@ export function cookieOf(headers: IncomingHttpHeaders): string | null {
 }
 
 /** The `Set-Cookie` header of a session; `value` null takes the cookie away. */
-export const setCookie = (value: string | null, tls: boolean): string =>
+export const setCookie = (value: string | null, { tls }: { readonly tls: boolean }): string =>
   `${cookieName(tls)}=${value ?? ''}; Path=/; HttpOnly; SameSite=Strict${tls ? '; Secure' : ''}${value === null ? '; Max-Age=0' : ''}`;

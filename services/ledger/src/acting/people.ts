@@ -132,7 +132,7 @@ export function createPeople(
         token,
         lifeMs,
       });
-      response.setHeader('set-cookie', setCookie(cookie, tls));
+      response.setHeader('set-cookie', setCookie(cookie, { tls }));
       logger.info({ person: session.person }, 'a person logged in to the console');
       return shown(session);
     },
@@ -140,7 +140,7 @@ export function createPeople(
     async logOut(request, response) {
       const session = actor(request);
       sessions.end(session);
-      response.setHeader('set-cookie', setCookie(null, ownPage(request).tls));
+      response.setHeader('set-cookie', setCookie(null, ownPage(request)));
       logger.info({ person: session.person }, 'a person logged out of the console');
       await identity
         .revoke(session.token)

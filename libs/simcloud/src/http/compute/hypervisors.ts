@@ -23,7 +23,7 @@ export function hypervisorRoutes(cloud: Cloud): readonly Route[] {
       const withServers = truthy(scope.call.query.get('with_servers'));
       const servers = serversOn(cloud, host.name);
       return reply(scope, 200, {
-        hypervisor: hypervisorView(cloud, host, scope.minor, true, servers, withServers),
+        hypervisor: hypervisorView(cloud, host, scope.minor, { detail: true, servers, withServers }),
       });
     }),
   ];
@@ -43,7 +43,7 @@ function listHypervisors(cloud: Cloud, scope: Scope, detail: boolean): Reply {
       else list.push(server);
     }
   const view = (host: (typeof hosts)[number]): unknown =>
-    hypervisorView(cloud, host, minor, detail, byHost.get(host.name) ?? [], withServers);
+    hypervisorView(cloud, host, minor, { detail, servers: byHost.get(host.name) ?? [], withServers });
   if (pattern !== null) {
     if (query.has('limit') || query.has('marker'))
       throw new NovaRefusal(

@@ -58,7 +58,7 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
       `/servers/${ID}/migrations/${ID}`,
       'servers:migrations:delete',
       (scope, [uuid = '', mid = '']) => {
-        cloud.abort(scope.call.nowMs, caller(scope), uuid, mid, scope.minor >= 65);
+        cloud.abort(scope.call.nowMs, caller(scope), uuid, mid, { queuedToo: scope.minor >= 65 });
         return empty(scope, 202);
       },
       24,
