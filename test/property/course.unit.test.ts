@@ -100,6 +100,21 @@ describe('a course over many cycles', () => {
     expect(decision.plan?.steps.map((step) => step.why?.code)).toEqual(['part-of-course', 'part-of-course']);
   });
 
+  it('ends at once where the bound shows that no moves gain min_gain', () => {
+    // Nothing that can move explains the .9 of one host; two hosts are empty.
+    const file = {
+      policies: ['cpu'],
+      weights: [1],
+      thresholds: [0.2],
+      hosts: Array.from({ length: 13 }, (_, h) => ({ id: `h${h}`, ...(h === 12 ? { score: [0.9] } : {}) })),
+      vms: Array.from({ length: 100 }, (_, v) => ({ id: `vm${v}`, host: `h${v % 10}`, w: [0.06], memMb: 8192 })),
+    };
+    const evaluated = (minGain: number) =>
+      planCluster(file, { maxMigrations: 30, minGain, searchWorkLimit }).stats.candidatesEvaluated;
+    expect(evaluated(0.6)).toBeLessThan(5000);
+    expect(evaluated(0.001)).toBeGreaterThan(40_000);
+  });
+
   it('brings a policy of small weight to its threshold, whatever min_gain says about the weighted sum', () => {
     const vms = Array.from({ length: 20 }, (_, v) => ({
       id: `vm${v}`,
