@@ -14,7 +14,7 @@ import {
 import { digest, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
-import { waitExists, waitStates } from '@kronos/status';
+import { lateWaits, waitExists, waitStates } from '@kronos/status';
 import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
 import { Recollection } from './recollection.ts';
@@ -99,8 +99,10 @@ export async function audit(
     }
   }
   const end = folder.snapshot();
-  for (const aggregate of end.aggregates.keys())
-    for (const lost of waitsForNothing(aggregateState(end, aggregate), lastMs)) breach('liveness', lost);
+  for (const aggregate of end.aggregates.keys()) {
+    const state = aggregateState(end, aggregate);
+    for (const lost of [...waitsForNothing(state, lastMs), ...forgotten(state, lastMs)]) breach('liveness', lost);
+  }
   const whole = digestOf(end);
   for (const start of starts)
     if (digestOf(start.folder.snapshot()) !== whole)
@@ -140,6 +142,12 @@ const waitsForNothing = (state: AggregateState, nowMs: number): string[] =>
       ? []
       : [`${name} waits for ${one.wait.code} ${one.wait.of}, which is not there`];
   });
+
+/** Drains whose service no executor changes, although nothing has been wrong for half an hour. */
+const forgotten = (state: AggregateState, nowMs: number): string[] =>
+  lateWaits(state, nowMs).flatMap(({ about, wait }) =>
+    wait.code === 'service' ? [`nobody changes the service of ${about.id}, which a person asked for`] : [],
+  );
 
 /** The checkpoints of this log by their sequences, each with the sequences of its parts on the stream. */
 async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {

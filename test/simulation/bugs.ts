@@ -518,6 +518,12 @@ export const bugs: readonly Bug[] = [
       '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state).filter((each) => each.release !== null && clock() - each.release.atMs < 2_000)) {',
   },
   {
+    name: 'the end of a drain carried out by nobody',
+    file: 'libs/rules/src/drain.ts',
+    find: "  if (disabledBy !== null && !undrainAsked) return { do: 'watch' };",
+    replace: "  if (disabledBy !== null) return { do: 'watch' };",
+  },
+  {
     name: 'overdue tasks ended at once',
     file: TASKS,
     find: 'if (nowMs <= lastStartMs + ttlMs) continue;',

@@ -316,6 +316,16 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.command(chance.pick(['migration.cancelled', 'migration.aborted']), aggregate, { taskId });
     },
   },
+  // A drain that ends while VMs still leave, or hours after the last one has left.
+  'operator-drains': {
+    perDay: 6,
+    act(stage, chance) {
+      const host = chance.pick(stage.hosts());
+      const aggregate = stage.aggregateOf(host);
+      stage.command('host.drainAsked', aggregate, { host });
+      stage.after(seconds(chance, 60, 14_400), () => stage.command('host.undrainAsked', aggregate, { host }));
+    },
+  },
   'operator-evaluates': {
     perDay: 6,
     act: (stage, chance) =>

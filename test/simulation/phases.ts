@@ -1,6 +1,6 @@
 /** What comes after the faults: a phase in which everything that must finish finishes, and the audit. */
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
-import type { InProcessSim } from '@kronos/simcloud';
+import type { InProcessSim, Scenario } from '@kronos/simcloud';
 import { audit } from './audit.ts';
 import type { Chance } from './chance.ts';
 import type { Checker } from './checker/checker.ts';
@@ -8,6 +8,7 @@ import type { InventoryWitness } from './inventoryWitness.ts';
 import type { LogLoss } from './logLoss.ts';
 import type { NatsNetwork } from './network.ts';
 import type { Drawn } from './options.ts';
+import type { Commands } from './people/commands.ts';
 import type { Custodian } from './people/custodian.ts';
 import { actIfPossible } from './simulatedCloud.ts';
 import { allowWrites } from './stage/streams.ts';
@@ -47,9 +48,20 @@ export function calm(troubled: Troubled): void {
     process.skewMs = 0;
     if (process.paused) process.resume();
   }
-  for (const host of sim.cloud.hosts.keys()) {
+  for (const [host, { disabledReason }] of sim.cloud.hosts) {
     actIfPossible(sim, { act: 'startHost', host });
-    actIfPossible(sim, { act: 'setHost', host, disabled: false, up: true, forcedDown: false });
+    // What Kronos disabled is Kronos' to enable.
+    const disabled = disabledReason?.startsWith('Kronos drain') === true;
+    actIfPossible(sim, { act: 'setHost', host, ...(disabled ? {} : { disabled }), up: true, forcedDown: false });
+  }
+}
+
+/** People end their pauses and drains. */
+export function endActs(commands: Commands, { aggregates }: Pick<Scenario, 'aggregates'>): void {
+  commands.append('aggregate.resumed', '_all_', {});
+  for (const { name, hosts } of aggregates) {
+    commands.append('aggregate.resumed', name, {});
+    for (const host of hosts) commands.append('host.undrainAsked', name, { host });
   }
 }
 

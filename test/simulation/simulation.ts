@@ -12,7 +12,7 @@ import { Commands } from './people/commands.ts';
 import { Custodian } from './people/custodian.ts';
 import { Operator } from './people/operator.ts';
 import { Provisioner } from './people/provisioner.ts';
-import { auditRun, calm, finish } from './phases.ts';
+import { auditRun, calm, endActs, finish } from './phases.ts';
 import { serviceNames } from './services.ts';
 import { usingCloud } from './simulatedCloud.ts';
 import { cloudActs } from './stage/cloud.ts';
@@ -149,7 +149,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
     calm({ world, sim, server, networks, supervisor, moments, custodian, logLoss, witness });
     operator.mend();
-    for (const aggregate of ['_all_', ...aggregates]) commands.append('aggregate.resumed', aggregate, {});
+    endActs(commands, setting.scenario);
     await finish(world, checker, drawn, aggregates, over);
   }
   if (!ended) await auditRun(world, chance, nats, checker, witness);

@@ -9,4 +9,4 @@ export { type Alarm, alarmKey, unreadableCauses } from './judge.ts';
 export { ratioText, worstRatio } from './ratio.ts';
 export { type Status, statusOf } from './status.ts';
 export * from './times.ts';
-export { waitExists, waitStates } from './waits.ts';
+export { lateWaits, waitExists, waitStates } from './waits.ts';

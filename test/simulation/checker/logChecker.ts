@@ -31,6 +31,12 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'migration.completed': ['results', ['executor']],
   'migration.failed': ['results', ['executor', 'planner']],
   'migration.skipped': ['results', ['executor']],
+  'host.claimed': ['results', ['executor']],
+  'host.actFailed': ['results', ['executor']],
+  'host.disabled': ['results', ['executor']],
+  'host.drained': ['results', ['executor']],
+  'host.enabled': ['results', ['executor']],
+  'host.leftDisabled': ['results', ['executor']],
   'state.checkpointed': ['ledger', ['ledger']],
   'log.seen': ['ledger', ['ledger']],
   'alarm.raised': ['alarms', ['ledger']],
@@ -51,6 +57,12 @@ const EXPECTING = new Set([
   'migration.completed',
   'migration.failed',
   'migration.skipped',
+  'host.claimed',
+  'host.actFailed',
+  'host.disabled',
+  'host.drained',
+  'host.enabled',
+  'host.leftDisabled',
 ]);
 /** Events that no service may write while the log contradicts a former one. */
 const ACTING = new Set(['planner.configured', 'cycle.decided', 'migration.started']);
