@@ -122,7 +122,7 @@ export async function openBed(): Promise<CloudUnderTest> {
       await reports(host, 'up');
     },
     holdScheduler: async (held) => {
-      await bed('scheduler', held ? 'stop' : 'start');
+      await bed('part', 'scheduler', held ? 'stop' : 'start');
     },
     crossCells: async (allowed) => {
       await bed('cells', allowed ? 'open' : 'closed');

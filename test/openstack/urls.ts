@@ -26,15 +26,16 @@ export const bedUrls = {
 /**
  * The sections of a kronos.conf that every test on that cloud needs: the cloud, the NATS server, a free port for each service.
  *
- * @param of `novaUrl`: of a proxy before Nova
+ * @param of `novaUrl`: of a proxy before Nova; `username`: of another user than admin, with the same password
  */
 export const bedConfig = (of: {
   readonly natsUrl: string;
   readonly novaUrl?: string;
   readonly ackWaitSeconds?: number;
+  readonly username?: string;
 }): string => `[nova]
 auth_url = ${bedUrls.identity}
-username = admin
+username = ${of.username ?? 'admin'}
 password = secret
 project_name = admin
 user_domain_id = default
