@@ -1,6 +1,7 @@
 // The views of an evidence file: every recorded decision again, and the console's views of any of its moments, answered from the file.
 import { columns, layout } from '../../../services/ledger/src/console/blocks.js';
-import { clockTime, figures, link, section, table } from '../../../services/ledger/src/console/parts.js';
+import { decider } from '../../../services/ledger/src/console/decider.js';
+import { clockTime, figures, link, pending, section, table } from '../../../services/ledger/src/console/parts.js';
 import { worstPolicy } from '../../../services/ledger/src/console/ratio.js';
 import { whatIf } from '../../../services/ledger/src/console/views/whatIf.js';
 import { serve } from './api.js';
@@ -174,27 +175,46 @@ function vmView(cycles, id) {
   );
 }
 
+const withoutHosts = decider();
+const UNCHANGED = { policies: {}, options: {}, anyway: false };
+
+/** The decision about the moment without some hosts, by the worker: a search would hold up the page. */
+function decisionWithout(core, { snapshot, state }, away, redraw) {
+  const hosts = snapshot.hosts.map((host) =>
+    away.has(host.name)
+      ? { ...host, service: { ...host.service, status: 'disabled', disabledReason: 'taken away' } }
+      : host,
+  );
+  const input = { ...core.decideInput(state, { ...snapshot, hosts }) };
+  const key = JSON.stringify([snapshot.id, [...away].sort()]);
+  return withoutHosts(key, { input, recorded: [], changes: UNCHANGED }, redraw);
+}
+
+/** What the worker has answered so far. */
+function without(event, snapshot, { answer, error }) {
+  if (error !== null) return html`<p class="bad">${error}</p>`;
+  if (answer === null) return pending('The moment is decided without the hosts …');
+  const { outcome, reason, steps } = answer.would;
+  return html`<p>${outcome}: ${reason.text}${answer.whole ? '' : html` <span class="dim">The search goes on …</span>`}</p>
+    ${whyTable('Moves without the hosts', event.aggregate, snapshot.id, steps)}`;
+}
+
 /** The plan without some hosts. */
-function awayView(core, { snapshot, state, event }, away, redraw) {
+function awayView(core, cycle, away, redraw) {
+  const { snapshot, event } = cycle;
   const chosen = snapshot.hosts.filter(({ name }) => away.has(name));
   const toggle = (name) => (changed) => {
     if (changed.target.checked) away.add(name);
     else away.delete(name);
     redraw();
   };
-  const hosts = snapshot.hosts.map((host) =>
-    away.has(host.name)
-      ? { ...host, service: { ...host.service, status: 'disabled', disabledReason: 'taken away' } }
-      : host,
-  );
-  const decision = chosen.length === 0 ? null : core.decide(core.decideInput(state, { ...snapshot, hosts }));
   return section(
     'Take hosts away',
     html`<div class="tools">${snapshot.hosts.map(
       ({ name }) =>
         html`<label><input type="checkbox" aria-label=${`take ${name} away`} .checked=${away.has(name)} @change=${toggle(name)}> ${name}</label>`,
     )}</div>
-    ${decision === null ? '' : html`<div role="region" aria-label="without the hosts"><p>${decision.outcome}: ${decision.reason.text}</p>${whyTable('Moves without the hosts', event.aggregate, snapshot.id, decision.plan?.steps ?? [])}</div>`}`,
+    ${chosen.length === 0 ? '' : html`<div role="region" aria-label="without the hosts">${without(event, snapshot, decisionWithout(core, cycle, away, redraw))}</div>`}`,
   );
 }
 

@@ -1,44 +1,49 @@
 /** Asks the worker that decides. One question at a time: another one ends the worker with what it is searching for. */
 
-let worker = null;
-/** Whether the worker still searches. */
-let busy = false;
-/** The question, and the newest answer to it; `answer` null: none has come yet. */
-let asked = { key: null, answer: null, error: null };
+/** One that asks: its worker and its question are its own. */
+export function decider() {
+  let worker = null;
+  /** Whether the worker still searches. */
+  let busy = false;
+  /** The question, and the newest answer to it; `answer` null: none has come yet. */
+  let asked = { key: null, answer: null, error: null };
 
-function ended() {
-  worker?.terminate();
-  worker = null;
-  busy = false;
+  function ended() {
+    worker?.terminate();
+    worker = null;
+    busy = false;
+  }
+
+  /**
+   * The newest answer to a question; asks it where it is another one than before.
+   *
+   * @param key says which question it is
+   * @param question what the worker takes, or nothing while it is not known
+   * @param changed called when an answer has come
+   */
+  return function answerTo(key, question, changed) {
+    if (key === asked.key) return asked;
+    if (busy) ended();
+    asked = { key, answer: null, error: null };
+    busy = true;
+    worker ??= new Worker('/console/deciderWorker.js', { type: 'module' });
+    const become = (next) => {
+      if (asked.key !== key) return;
+      asked = { ...asked, ...next };
+      changed();
+    };
+    worker.onmessage = ({ data }) => {
+      busy = !data.whole;
+      become({ answer: data });
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      ended();
+      become({ error: event.message ?? 'the decision core could not be loaded' });
+    };
+    worker.postMessage(question);
+    return asked;
+  };
 }
 
-/**
- * The newest answer to a question; asks it where it is another one than before.
- *
- * @param key says which question it is
- * @param question what the worker takes, or nothing while it is not known
- * @param changed called when an answer has come
- */
-export function answerTo(key, question, changed) {
-  if (key === asked.key) return asked;
-  if (busy) ended();
-  asked = { key, answer: null, error: null };
-  busy = true;
-  worker ??= new Worker('/console/deciderWorker.js', { type: 'module' });
-  const become = (next) => {
-    if (asked.key !== key) return;
-    asked = { ...asked, ...next };
-    changed();
-  };
-  worker.onmessage = ({ data }) => {
-    busy = !data.whole;
-    become({ answer: data });
-  };
-  worker.onerror = (event) => {
-    event.preventDefault();
-    ended();
-    become({ error: event.message ?? 'the decision core could not be loaded' });
-  };
-  worker.postMessage(question);
-  return asked;
-}
+export const answerTo = decider();

@@ -23,8 +23,8 @@ function decided(input, limit) {
 }
 
 const shown = ({ outcome, reason, plan, course }) => {
-  const steps = (plan?.steps ?? []).map(({ step, serverId, serverName, from, to, ramMb, weights, phase }) => {
-    return { step, serverId, serverName, from, to, ramMb, weights, phase };
+  const steps = (plan?.steps ?? []).map(({ step, serverId, serverName, from, to, ramMb, weights, phase, why }) => {
+    return { step, serverId, serverName, from, to, ramMb, weights, phase, why };
   });
   return { outcome, reason, steps, course };
 };

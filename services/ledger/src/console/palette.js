@@ -30,9 +30,10 @@ const close = () => {
 };
 
 function become(next) {
+  // What was chosen stays so where it is offered again; another thing in its place is not.
+  const chosen = offered[at];
   offered = next;
-  at = Math.min(at, next.length - 1);
-  if (next.length === 0) at = -1;
+  at = chosen === undefined ? -1 : next.findIndex(({ label, note }) => label === chosen.label && note === chosen.note);
   draw();
 }
 
@@ -90,6 +91,9 @@ async function find() {
   const text = field.value.trim();
   asked++;
   const mine = asked;
+  // What is offered answers an earlier text: Enter searches, until a person chooses again.
+  at = -1;
+  draw();
   if (text === '') return close();
   await new Promise((resolve) => setTimeout(resolve, REST_MS));
   if (mine !== asked) return;
