@@ -260,10 +260,13 @@ function bytesOf(path: string): Promise<number> {
   return promise;
 }
 
+/** With the CPU of the ledger for each moment. */
+type DragCost = Dragged & { readonly ledgerMsPerMoment: number };
+
 type InBrowser = {
   readonly browser: { readonly firstViewMs: number; readonly tabGrowthMb: number } | null;
   /** Over moments that the page has not read yet, and over those that it keeps. */
-  readonly dragging: { readonly first: Dragged; readonly again: Dragged } | null;
+  readonly dragging: { readonly first: DragCost; readonly again: DragCost } | null;
   readonly answers: Awaited<ReturnType<typeof askWhatIf>> | null;
 };
 
@@ -309,9 +312,18 @@ async function firstViewAndHeap(page: Page): Promise<NonNullable<InBrowser['brow
 
 async function dragged(page: Page): Promise<NonNullable<InBrowser['dragging']>> {
   await page.goto(`${ledger.url}/#/aggregates/${LARGE.name}`);
-  const measured = async (): Promise<Dragged> => {
-    const { moments, perSecond, longestGapMs, failed } = await drag(page, seconds);
-    return { moments, perSecond: rounded(perSecond), longestGapMs: rounded(longestGapMs), failed };
+  const measured = async (): Promise<DragCost> => {
+    const before = await ledger.usage();
+    const { moments, perSecond, longestGapMs, tabMsPerMoment, failed } = await drag(page, seconds);
+    const after = await ledger.usage();
+    return {
+      moments,
+      perSecond: rounded(perSecond),
+      longestGapMs: rounded(longestGapMs),
+      tabMsPerMoment: rounded(tabMsPerMoment),
+      ledgerMsPerMoment: rounded((after.cpuMs - before.cpuMs) / Math.max(1, moments)),
+      failed,
+    };
   };
   return { first: await measured(), again: await measured() };
 }

@@ -1,4 +1,4 @@
-import { completeEngineOptions, type EngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot, type Step, timeMs } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
 import { type AggregateState, expectedDuration } from '@kronos/projections';
 import { type Duration, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
@@ -30,6 +30,28 @@ export type DrainInput = {
   /** Paces of moves in any aggregate. */
   readonly paces: readonly number[];
 };
+
+/** The duration of a plan's moves: those off one host run one after the other. Null: too few former moves are known. Pure. */
+export function planTime(
+  state: AggregateState,
+  steps: readonly (Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0])[],
+  paces: readonly number[],
+): Duration | null {
+  const byHost = Map.groupBy(steps, ({ from }) => from);
+  const times = [...byHost.values()].map((own) =>
+    inSequence(
+      own.map((step) =>
+        expectedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, paces),
+      ),
+    ),
+  );
+  let longest: Duration | null = null;
+  for (const time of times) {
+    if (time === null) return null;
+    if (longest === null || time.expectedMs > longest.expectedMs) longest = time;
+  }
+  return longest;
+}
 
 /** The preview of draining these hosts now, by a snapshot. Hosts that the snapshot does not have are left out. */
 export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput): HostDrain[] {

@@ -2,7 +2,7 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { drainTime, holdsOf, hostDrains } from './drains.ts';
+import { drainTime, holdsOf, hostDrains, planTime } from './drains.ts';
 
 const MINUTE = 60_000;
 const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE } };
@@ -80,5 +80,24 @@ describe('what the moves of a drain wait for', () => {
   it('is nothing within a window', () => {
     expect(holdsOf({ ...defaultEngineOptions, windows: ['Mon 10:00-14:00'] }, nowMs)).toEqual([]);
     expect(holdsOf(defaultEngineOptions, nowMs)).toEqual([]);
+  });
+});
+
+describe('the time of a plan', () => {
+  const step = (from: string, ramMb: number) => ({ from, to: 'h9', ramMb, diskGb: 0 });
+  const { ...known } = testLog().state();
+  const state = { ...known, paces: Array.from({ length: 20 }, () => 1000) };
+
+  it('is that of the host with the longest moves, one after the other', () => {
+    const [one, both] = [[step('h1', 8192)], [step('h1', 8192), step('h1', 8192)]].map(
+      (steps) => planTime(state, steps, [])?.expectedMs ?? 0,
+    );
+    expect(both).toBe(2 * (one ?? 0));
+    expect(planTime(state, [step('h2', 1024), step('h1', 8192), step('h1', 8192)], [])?.expectedMs).toBe(both);
+    expect(planTime(state, [step('h1', 8192)], [])?.interval).not.toBeNull();
+  });
+
+  it('is unknown where too few moves are known', () => {
+    expect(planTime({ ...state, paces: [] }, [step('h1', 8192)], [])).toBeNull();
   });
 });

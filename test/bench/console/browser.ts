@@ -1,11 +1,13 @@
 /** What `bench:console` measures in a Chromium. */
-import type { Page } from 'playwright-core';
+import type { CDPSession, Page } from 'playwright-core';
 
 /** Moments that the page showed while the thumb of the time bar was held and moved. */
 export type Dragged = {
   readonly moments: number;
   readonly perSecond: number;
   readonly longestGapMs: number;
+  /** CPU of the tab for each of them: scripts, layout and painting. */
+  readonly tabMsPerMoment: number;
   /** Requests that failed, or that the ledger refused. */
   readonly failed: number;
 };
@@ -36,17 +38,34 @@ export async function drag(page: Page, seconds: number): Promise<Dragged> {
     globalThis.watching = new MutationObserver(() => globalThis.shownAt.push(performance.now()));
     globalThis.watching.observe(thumb, { attributes: true, attributeFilter: ['aria-valuetext'] });
   }`);
+  const session = await page.context().newCDPSession(page);
+  // In CPU time: others use the machine, too.
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const busyBefore = await busySeconds(session);
   const untilMs = performance.now() + seconds * 1000;
   for (let i = 0; performance.now() < untilMs; i++) {
     await page.mouse.move(box.x + box.width * (0.5 + 0.48 * Math.cos(i / 40)), y);
     await page.waitForTimeout(MOVE_MS);
   }
   const shownAt = (await page.evaluate('[...globalThis.shownAt, performance.now()]')) as number[];
+  const busyMs = 1000 * ((await busySeconds(session)) - busyBefore);
+  await session.detach();
   await page.mouse.up();
   const gaps = shownAt.slice(1).map((at, i) => at - (shownAt[i] ?? at));
   const lasted = gaps.reduce((sum, gap) => sum + gap, 0) / 1000;
   const moments = shownAt.length - 2;
-  return { moments, perSecond: moments / lasted, longestGapMs: Math.max(...gaps), failed };
+  return {
+    moments,
+    perSecond: moments / lasted,
+    longestGapMs: Math.max(...gaps),
+    tabMsPerMoment: busyMs / Math.max(1, moments),
+    failed,
+  };
+}
+
+async function busySeconds(session: CDPSession): Promise<number> {
+  const { metrics } = await session.send('Performance.getMetrics');
+  return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0;
 }
 
 /** Time from a changed option to the first answer, and to that of the whole search. */

@@ -31,22 +31,35 @@ const readingsOfVms = ({ policies, vmReadings, scores }: Snapshot) =>
     return own === undefined ? undefined : vmReadingOf(vmReadings, vmQueryOf(own, 'vm_profile'));
   });
 
+/** More VMs are neither told apart nor drawn ten times a second: then a picture has their numbers alone. */
+const MOST_VMS = 1500;
+
 /** Hosts and VMs to be drawn: columns in place of objects, as there may be thousands of VMs. */
 export function pictureOf(snapshot: Snapshot) {
   const hosts = snapshot.hosts.toSorted((a, b) => byText(a.name, b.name));
   const index = new Map(hosts.map(({ name }, i) => [name, i]));
   const servers = snapshot.servers.filter(({ host }) => index.has(host));
+  const residents = new Map<string, number>();
+  for (const { host } of servers) residents.set(host, (residents.get(host) ?? 0) + 1);
   return {
     aggregate: snapshot.aggregate,
     snapshot: observed(snapshot),
     combined: snapshot.scores.combined,
     policies: policyRanges(snapshot),
-    hosts: hosts.map(({ name, service }) => ({ name, service, values: valuesOfHost(snapshot, name).map(rounded) })),
-    vms: {
-      ids: servers.map(({ id }) => id),
-      names: servers.map(({ name }) => name),
-      hosts: servers.map(({ host }) => index.get(host) ?? 0),
-      weights: readingsOfVms(snapshot).map((reading) => servers.map(({ id }) => rounded(reading?.values[id]))),
-    },
+    hosts: hosts.map(({ name, service }) => ({
+      name,
+      service,
+      vms: residents.get(name) ?? 0,
+      values: valuesOfHost(snapshot, name).map(rounded),
+    })),
+    vms:
+      servers.length > MOST_VMS
+        ? null
+        : {
+            ids: servers.map(({ id }) => id),
+            names: servers.map(({ name }) => name),
+            hosts: servers.map(({ host }) => index.get(host) ?? 0),
+            weights: readingsOfVms(snapshot).map((reading) => servers.map(({ id }) => rounded(reading?.values[id]))),
+          },
   };
 }

@@ -21,5 +21,23 @@ it('shows the weight of a VM by the kind of names that its policy has in the lab
   }));
   const scored = { ...snapshot, scores: { policies: scores, combined: 0 } };
   expect(vmsAnswer(scored, { host: null, id: null, limit: 10, after: null }).vms[0]?.values).toEqual([0.25, 0.5]);
-  expect(pictureAnswer(scored).vms.weights).toEqual([[0.25], [0.5]]);
+  expect(pictureAnswer(scored).vms?.weights).toEqual([[0.25], [0.5]]);
+});
+
+it('a picture of more VMs than can be told apart has their numbers alone', () => {
+  const of = (vms: number) =>
+    pictureAnswer(
+      snapshotOf({
+        policies: { cpu: {} },
+        hosts: { a: {}, b: {} },
+        vms: Object.fromEntries(
+          Array.from({ length: vms }, (_, n) => [`vm-${n}`, { host: n === 0 ? 'b' : 'a', w: { cpu: 0.0001 } }]),
+        ),
+      }),
+    );
+  expect([of(1500).vms?.ids.length, of(1501).vms]).toEqual([1500, null]);
+  expect(of(1501).hosts.map(({ name, vms }) => [name, vms])).toEqual([
+    ['a', 1500],
+    ['b', 1],
+  ]);
 });

@@ -380,6 +380,7 @@ export const answers = {
       z.strictObject({
         name: z.string(),
         service: snapshotSchema.shape.hosts.element.shape.service,
+        vms: z.int(),
         values: byPolicy,
       }),
     ),
@@ -392,7 +393,8 @@ export const answers = {
           .array(z.array(z.number().nullable()))
           .describe('One array per policy, as its profile measures; null: no value'),
       })
-      .describe('Columns of one table: entry i of each belongs to one VM'),
+      .nullable()
+      .describe('Columns of one table: entry i of each belongs to one VM; null: they are too many to be told apart'),
   }),
   aggregate: aggregateLine.extend({
     inScope: z.boolean(),
@@ -469,6 +471,10 @@ export const answers = {
   }),
   plans: z.strictObject({ plans: z.array(plan) }),
   plan: z.strictObject({
+    time: z
+      .strictObject(duration)
+      .nullable()
+      .describe('How long its moves take by the pace of former moves; null: too few are known, or its steps are not'),
     plan: plan.nullable(),
     tasks: z.array(task),
     decision: cycleDecided.schema.nullable(),

@@ -184,6 +184,12 @@ async function refresh() {
 
 /** The view whose slow part is being read. */
 let asking = null;
+/** A person who goes on to another moment within this time does not read what happened around this one. */
+const REST_MS = 300;
+/** When the last moment of the same view was chosen. */
+let choseMs = Number.NEGATIVE_INFINITY;
+const rested = () => new Promise((resolve) => setTimeout(resolve, Math.max(0, choseMs + REST_MS - performance.now())));
+
 /** Reads the slow part of the shown view. Events come faster than it is answered: it is read once at a time, and again after that. */
 async function readLate() {
   const { route, view, data } = shown;
@@ -193,6 +199,11 @@ async function readLate() {
   }
   const own = { route, view, again: false };
   asking = own;
+  await rested();
+  if (shown.route !== route || shown.view !== view) {
+    if (asking === own) asking = null;
+    return;
+  }
   let result;
   try {
     result = { late: await route.page.late(route.params, { query: route.query, view, data }) };
@@ -212,7 +223,8 @@ function navigate() {
   // Another moment of the same view keeps what is shown until its data has come.
   const same = route !== null && route.path === shown.route?.path;
   shown = same ? { ...shown, route, late: null } : { ...nothingShown, route };
-  if (!same) stopPlayback();
+  if (same) choseMs = performance.now();
+  else stopPlayback();
   if (route?.page !== search) searchField.value = '';
   if (route === null) shown.error = new Refused(404, `The console has no view ${location.hash}`);
   document.title = route === null ? 'Kronos' : `${route.page.title(route.params)} · Kronos`;

@@ -8,8 +8,6 @@ import { figure, link, serviceText } from './parts.js';
 import { counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
-/** More blocks are neither told apart nor drawn ten times a second: then only hosts and moving VMs are drawn. */
-const MOST_BLOCKS = 1500;
 /** More arcs hide the hosts. */
 const MOST_ARCS = 12;
 const PLOT = { columns: 300, top: 26, foot: 40 };
@@ -19,20 +17,68 @@ const ROW_LABELS = 112;
 /** Steps of a plan by VM. */
 const byVm = (steps) => new Map(steps.map((step) => [step.serverId, step]));
 
-/** What the picture shows: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
-export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
-  const { policy: name, threshold } = policies[policy];
+/** Per host its VMs, those of the plan where they are or would be. */
+function residents({ hosts, vms }, policy, steps, withPlan) {
   const moving = byVm(steps);
   const index = new Map(hosts.map((host, i) => [host.name, i]));
-  const share = (step, side) => step.weights[name]?.[side] ?? 0;
-  const after = valuesAfter({ hosts, policies }, withPlan ? steps : [], policy);
-  const values = hosts.map(({ name: host }) => after.get(host));
   const of = hosts.map(() => []);
   vms.ids.forEach((id, i) => {
     const step = moving.get(id);
     const at = withPlan && step !== undefined ? (index.get(step.to) ?? vms.hosts[i]) : vms.hosts[i];
     of[at]?.push({ id, name: vms.names[i], weight: vms.weights[policy]?.[i] ?? 0, step });
   });
+  return of;
+}
+
+/** Blocks of a host from its foot: each VM's share of the measured value. */
+function stacked(own, value) {
+  const sum = own.reduce((total, { weight }) => total + weight, 0);
+  let offset = 0;
+  return own
+    .toSorted((a, b) => b.weight - a.weight || (a.id < b.id ? -1 : 1))
+    .map((vm) => {
+      const size = sum > 0 ? ((value ?? 0) * vm.weight) / sum : 0;
+      const block = { ...vm, offset, size };
+      offset += size;
+      return block;
+    });
+}
+
+/** Blocks of the VMs that move alone, at the top of their host, where the picture has too many VMs for all of them. */
+function movers({ hosts }, values, { steps, withPlan, share }) {
+  const of = new Map(hosts.map(({ name }, i) => [name, { blocks: [], top: values[i] ?? 0 }]));
+  for (const step of steps) {
+    const on = of.get(withPlan ? step.to : step.from);
+    if (on === undefined) continue;
+    const size = share(step, withPlan ? 'destination' : 'source');
+    on.top = Math.max(0, on.top - size);
+    on.blocks.push({ id: step.serverId, name: step.serverName, step, size, offset: on.top });
+  }
+  return hosts.map(({ name }) => of.get(name).blocks);
+}
+
+/** How many VMs each host has, with the plan or without it. */
+function vmsOf(hosts, steps, withPlan) {
+  const count = new Map(hosts.map(({ name, vms }) => [name, vms]));
+  for (const { from, to } of withPlan ? steps : []) {
+    count.set(from, (count.get(from) ?? 0) - 1);
+    count.set(to, (count.get(to) ?? 0) + 1);
+  }
+  return count;
+}
+
+/** What the picture shows: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
+export function layout(picture, policy, steps, withPlan) {
+  const { hosts, vms, policies } = picture;
+  const { policy: name, threshold } = policies[policy];
+  const share = (step, side) => step.weights[name]?.[side] ?? 0;
+  const after = valuesAfter({ hosts, policies }, withPlan ? steps : [], policy);
+  const values = hosts.map(({ name: host }) => after.get(host));
+  const blocks =
+    vms === null
+      ? movers(picture, values, { steps, withPlan, share })
+      : residents(picture, policy, steps, withPlan).map((own, i) => stacked(own, values[i]));
+  const count = vmsOf(hosts, steps, withPlan);
   const before = hosts.map(({ values: own }) => own[policy]);
   // The order is that of now in both pictures: only blocks move.
   const order = hosts
@@ -43,32 +89,20 @@ export function layout({ hosts, vms, policies }, policy, steps, withPlan) {
     values.filter((_, i) => counts(hosts[i])),
     threshold,
   );
-  const drawn = order.map((i) => {
-    const value = values[i];
-    const own = of[i].toSorted((a, b) => b.weight - a.weight || (a.id < b.id ? -1 : 1));
-    const sum = own.reduce((total, { weight }) => total + weight, 0);
-    let offset = 0;
-    const blocks = own.map((vm) => {
-      const size = sum > 0 ? ((value ?? 0) * vm.weight) / sum : 0;
-      const block = { ...vm, offset, size };
-      offset += size;
-      return block;
-    });
-    return {
-      ...hosts[i],
-      value,
-      vms: own.length,
-      side: counts(hosts[i]) ? sideOf(value, band) : 'closed-host',
-      blocks,
-    };
-  });
+  const drawn = order.map((i) => ({
+    ...hosts[i],
+    value: values[i],
+    vms: count.get(hosts[i].name),
+    side: counts(hosts[i]) ? sideOf(values[i], band) : 'closed-host',
+    blocks: blocks[i],
+  }));
   if (!withPlan) addGhosts(drawn, steps, share);
   const top = Math.max(
     1e-6,
     band?.high ?? 0,
     ...drawn.map(({ value, ghosts = [] }) => (value ?? 0) + ghosts.reduce((sum, { size }) => sum + size, 0)),
   );
-  return { hosts: drawn, band, threshold, policy: name, top: top * 1.02, crowded: vms.ids.length > MOST_BLOCKS };
+  return { hosts: drawn, band, threshold, policy: name, top: top * 1.02, crowded: vms === null };
 }
 
 function addGhosts(hosts, steps, share) {
@@ -92,11 +126,7 @@ export function columns(shown, { aggregate, width, snapshot, running }) {
   const base = PLOT.top + PLOT.columns;
   const y = (value) => base - (Math.max(0, value) / top) * PLOT.columns;
   const x = (i) => i * step + (step - bar) / 2;
-  const blocks = hosts.flatMap((host, i) =>
-    host.blocks
-      .filter(({ step: moves }) => !crowded || moves !== undefined)
-      .map((block) => ({ ...block, i, side: host.side, host })),
-  );
+  const blocks = hosts.flatMap((host, i) => host.blocks.map((block) => ({ ...block, i, side: host.side, host })));
   const height = PLOT.top + PLOT.columns + PLOT.foot;
   return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${sentence(shown)}>
     ${
@@ -180,14 +210,11 @@ export function rows(shown, { aggregate, width, snapshot, running }) {
     (host) => html`<li><a href=${link.host(aggregate, host.name, snapshot)}>${host.name}</a>
       <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${figure(host.value)}, ${host.vms} VMs`}>
         ${band === null ? '' : svg`<rect class="band" x=${at(band.low)} width=${at(band.high) - at(Math.max(0, band.low))} y="0" height=${ROW}></rect>`}
-        ${
-          crowded
-            ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>`
-            : host.blocks.map(
-                ({ id, name, offset, size, step }) =>
-                  svg`<rect class="vm ${host.side} ${step === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}" x=${at(offset)} y="3" height=${ROW - 6} width=${Math.max(0.3, at(size) - 0.6)}><title>${name}</title></rect>`,
-              )
-        }
+        ${crowded ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>` : ''}
+        ${host.blocks.map(
+          ({ id, name, offset, size, step }) =>
+            svg`<rect class="vm ${host.side} ${step === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}" x=${at(offset)} y="3" height=${ROW - 6} width=${Math.max(0.3, at(size) - 0.6)}><title>${name}</title></rect>`,
+        )}
         ${(host.ghosts ?? []).map(({ name, offset, size }) => svg`<rect class="ghost" x=${at(offset) + 1} y="3" height=${ROW - 6} width=${Math.max(3, at(size))}><title>${`${name} would come here`}</title></rect>`)}
       </svg>
       <span class="number">${host.value === null ? '?' : host.value.toFixed(2)}</span></li>`,

@@ -7,8 +7,18 @@ const HEIGHT = 240;
 const TICK_SPACE = 90;
 const shown = new WeakMap();
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-/** A token as a colour that a canvas understands: `light-dark()` is resolved by an element. */
+const darkScheme = matchMedia('(prefers-color-scheme: dark)');
+/** Tokens as colours of the scheme that is shown. */
+const colours = new Map();
+darkScheme.addEventListener('change', () => colours.clear());
 function colour(name) {
+  const known = colours.get(name) ?? resolved(name);
+  colours.set(name, known);
+  return known;
+}
+
+/** A token as a colour that a canvas understands: `light-dark()` is resolved by an element. */
+function resolved(name) {
   const probe = document.createElement('span');
   probe.style.color = token(name);
   document.body.append(probe);
@@ -50,13 +60,17 @@ const SCRUBBER = {
         const scrubber = scrubbers.get(plot.root.parentElement);
         if (scrubber === undefined) return;
         mark(plot, scrubber);
-        link(plot, scrubber.marks ?? []);
+        link(plot, scrubber.marks ?? NO_MARKS);
       },
     ],
   },
 };
 /** By element: what its marks are of. */
 const scrubbers = new WeakMap();
+
+const NO_MARKS = [];
+/** By the element of the links: where they stand, and what they mark. */
+const linked = new WeakMap();
 
 /** Links at the foot of the chart, one per mark. The lists of the page name them all: these are not in the order of the keys. */
 function link(plot, marks) {
@@ -65,6 +79,9 @@ function link(plot, marks) {
   plot.over.append(over);
   const first = plot.scales.x.min * 1000;
   const last = plot.scales.x.max * 1000;
+  const before = linked.get(over);
+  if (before?.marks === marks && before.first === first && before.last === last && before.width === plot.width) return;
+  linked.set(over, { marks, first, last, width: plot.width });
   over.replaceChildren(
     ...marks
       .filter(({ ms }) => ms >= first)
@@ -111,14 +128,21 @@ function mark(plot, { times, at }) {
 /** Draws into the element, or updates what is there. */
 export function drawLines(element, times, lines, utc, more = {}) {
   const { height = HEIGHT, ...options } = more;
-  const data = [times.map((time) => Date.parse(time) / 1000), ...lines.map(({ values }) => values)];
-  const scheme = matchMedia('(prefers-color-scheme: dark)').matches;
-  const key = JSON.stringify([lines.map(({ label }) => label), utc, scheme]);
+  const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches]);
   const before = shown.get(element);
   const width = Math.max(240, element.clientWidth);
+  const sources = [times, ...lines.map(({ values }) => values)];
+  const same = before?.key === key && sources.every((source, i) => source === before.sources[i]);
+  if (same && before.plot.width === width) {
+    // Only what is drawn over the lines has changed, such as the chosen moment.
+    before.plot.redraw(false, false);
+    return;
+  }
+  const data = [times.map((time) => Date.parse(time) / 1000), ...sources.slice(1)];
   if (before?.key === key) {
-    before.plot.setData(data);
+    if (!same) before.plot.setData(data);
     if (before.plot.width !== width) before.plot.setSize({ width, height });
+    shown.set(element, { ...before, sources });
     return;
   }
   before?.plot.destroy();
@@ -159,7 +183,7 @@ export function drawLines(element, times, lines, utc, more = {}) {
     data,
     element,
   );
-  shown.set(element, { key, plot });
+  shown.set(element, { key, plot, sources });
 }
 
 /** For `ref`: calls `draw` with the element once it is in the page and has its width. */

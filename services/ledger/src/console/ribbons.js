@@ -14,11 +14,14 @@ const TOP = 24;
 const SIDE = 150;
 const NAMES = 190;
 const NARROW = 700;
+/** On a narrow screen a name stands above its bar. */
+const NAME_ABOVE = 18;
 
 /** @param steps those that are chosen; `statusOf` says how far each is */
 export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const width = Math.max(300, Math.min(innerWidth, 2600) - 64);
   const names = width < NARROW ? 0 : NAMES;
+  const above = names === 0 ? NAME_ABOVE : 0;
   const side = width < NARROW ? width * 0.3 : SIDE;
   const { threshold, policy: policyName } = picture.policies[policy];
   const before = valuesAfter(picture, [], policy);
@@ -31,8 +34,8 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const size = (value) => (Math.max(0, value ?? 0) / top) * side;
   const left = names + 44 + side;
   const right = width - 44 - side;
-  const row = new Map(touched.map((name, i) => [name, TOP + i * ROW]));
-  const height = TOP + touched.length * ROW;
+  const row = new Map(touched.map((name, i) => [name, TOP + above + i * (ROW + above)]));
+  const height = TOP + touched.length * (ROW + above);
   const out = new Map();
   const come = new Map();
   const place = (map, name, thick) => {
@@ -56,7 +59,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     const y = row.get(name);
     const [b, a] = [before.get(name) ?? null, after.get(name) ?? null];
     return svg`
-      ${names === 0 ? svg`<text x="0" y=${y + 20}>${name.slice(-7)}</text>` : svg`<a href=${link.host(aggregate, name)}><text class="name" x="8" y=${y + 20}>${name}</text></a>`}
+      <a href=${link.host(aggregate, name)}><text class="name" x=${names === 0 ? 0 : 8} y=${names === 0 ? y - 5 : y + 20}>${name}</text></a>
       <rect class=${sideOf(b, bandBefore)} x=${left - size(b)} y=${y} width=${size(b)} height=${BAR} rx="2"></rect>
       <text class="dim" x=${left - size(b) - 5} y=${y + 19} text-anchor="end">${b === null ? '?' : b.toFixed(2)}</text>
       <rect class=${sideOf(a, bandAfter)} x=${right} y=${y} width=${size(a)} height=${BAR} rx="2"></rect>

@@ -68,7 +68,7 @@ export function timeSlider({ times, steps = [] }, at, goTo) {
       aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
       @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
     <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
-    <label class="wide-only">At <input type="datetime-local" @change=${(e) => e.target.value !== '' && step(nearest(times, e.target.value))}></label>
+    <label>At <input type="datetime-local" @change=${(e) => e.target.value !== '' && step(nearest(times, e.target.value))}></label>
     <button type="button" data-key="Now" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
   </div>`;
 }

@@ -1,9 +1,16 @@
+import type { CycleDecided } from '@kronos/contracts';
+import { planTime } from '@kronos/cycle';
 import { meaningOf } from '@kronos/placement';
+import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
 import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
+
+/** How long the moves of a plan take, by the pace of former moves. */
+const timeOf = (state: LogState, { aggregate, data: { plan } }: CycleDecided) =>
+  plan === null ? null : planTime(aggregateState(state, aggregate), plan.steps, pacesOfAll(state));
 
 /** Plans, their tasks, and decisions. */
 export const plansHandlers = ({
@@ -22,6 +29,7 @@ export const plansHandlers = ({
     const decision = await lookups.decisionOf(id, query);
     if (found === null && decision === null) throw noPlan(id);
     return {
+      time: decision === null ? null : timeOf(input.state(), decision),
       plan: found?.page ?? null,
       tasks: found?.tasks ?? [],
       decision: decision === null ? null : await lookups.inFull(decision),

@@ -38,9 +38,10 @@ const AROUND_MS = 1_800_000;
 let present = { name: null, readMs: 0, data: null };
 const PRESENT_MS = 5_000;
 
-async function presentOf(name, past) {
-  const fresh = present.name === name && Date.now() - present.readMs < PRESENT_MS;
-  if (past && fresh) return present.data;
+/** Of a recorded moment, what is older is kept this long while it is read again. */
+const KEPT_MS = 60_000;
+
+async function readPresent(name) {
   const base = `/aggregates/${encodeURIComponent(name)}`;
   const own = `aggregate=${encodeURIComponent(name)}`;
   const [page, series, recent, history, moved] = await Promise.all([
@@ -51,6 +52,24 @@ async function presentOf(name, past) {
     read(`${base}/moves?limit=40`),
   ]);
   present = { name, readMs: Date.now(), data: { page, series, recent, history, moved } };
+  return present.data;
+}
+
+/** Whether it is read again behind a recorded moment. */
+let reading = false;
+async function presentOf(name, past) {
+  const ageMs = present.name === name ? Date.now() - present.readMs : Number.POSITIVE_INFINITY;
+  if (past && ageMs < PRESENT_MS) return present.data;
+  if (!past || ageMs > KEPT_MS) return readPresent(name);
+  // The time bar is dragged: it does not wait for what it shows already.
+  if (!reading) {
+    reading = true;
+    void readPresent(name)
+      .catch(() => undefined)
+      .finally(() => {
+        reading = false;
+      });
+  }
   return present.data;
 }
 
@@ -205,17 +224,17 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
       policies.length === 0
         ? html`<p class="dim">No policy is evaluated.</p>`
         : shape === 'table'
-          ? heatmap(tableOf(picture), chosen, choose, past)
+          ? heatmap(picture, chosen, choose, past)
           : html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${draw()}</div>`
     }`;
 }
 
-/** The table needs how many VMs each host has. */
-const tableOf = (picture) => {
-  const vms = picture.hosts.map(() => 0);
-  for (const host of picture.vms.hosts) vms[host]++;
-  return { ...picture, hosts: picture.hosts.map((host, i) => ({ ...host, vms: vms[i] })) };
-};
+/** The marks of what was read: the same ones for every moment that is looked at. */
+let marked = { page: null, marks: [] };
+function marks(name, data) {
+  if (marked.page !== data.page) marked = { page: data.page, marks: marksOf(name, data) };
+  return marked.marks;
+}
 
 /** What it is, what it does and what a person can do. */
 function headline({ page, series, index, past, plan, snapshot }) {
@@ -225,7 +244,7 @@ function headline({ page, series, index, past, plan, snapshot }) {
   return html`<section aria-label="State" class="headline plain-section"><h1>${name}</h1>
         ${
           past
-            ? html`<p class="chip amber" data-state="past">As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
+            ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
             : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
         }
         <span class="dim push">${past ? '' : facts(page)}</span>
@@ -241,7 +260,7 @@ export const aggregate = {
   concerns(change, { name }) {
     const concerned = change.aggregate === name || change.aggregate === '_all_';
     // What is kept of now is no longer true.
-    if (concerned) present = { ...present, readMs: 0 };
+    if (concerned) present = { ...present, readMs: present.readMs - PRESENT_MS };
     return concerned;
   },
   decidedAt: ({ page }) => page.lastDecision?.time ?? null,
@@ -250,10 +269,14 @@ export const aggregate = {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const past = snapshot !== null;
     const path = `${base}/picture${at(snapshot)}`;
-    const [now, picture] = await Promise.all([presentOf(name, past), past ? recorded(path) : tryRead(path)]);
-    const plan = planAt(now, snapshot);
+    const known = presentOf(name, past);
+    const [now, picture, steps] = await Promise.all([
+      known,
+      past ? recorded(path) : tryRead(path),
+      known.then((data) => stepsOf(planAt(data, snapshot))),
+    ]);
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
-    return { ...now, picture, steps: await stepsOf(plan), plan, index, past, snapshot };
+    return { ...now, picture, steps, plan: planAt(now, snapshot), index, past, snapshot };
   },
   /** What happened around a recorded moment: read when the person rests at it. */
   async late({ name }, { query, data }) {
@@ -274,7 +297,7 @@ export const aggregate = {
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',
-        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo, marks: marksOf(name, data) })))}></div>`}
+        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo, marks: marks(name, data) })))}></div>`}
           ${timeSlider(series, past ? index : null, goTo)}
           <p class="dim legend"><span><span class="swatch move"></span> plan</span> <span><span class="swatch moved-mark"></span> move</span> <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why.</span></p>
           ${decided === undefined ? '' : html`<p>${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,

@@ -5,7 +5,9 @@ import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
   count,
+  duration,
   eventsTable,
+  expected,
   facts,
   figure,
   figures,
@@ -98,6 +100,15 @@ function effect({ aggregate, policies, hosts }) {
 
 const share = (value) => (value === null ? 'unknown' : `${Math.round(value * 100)} %`);
 
+/** How long it took, or will take. */
+function timeOf({ plan: known, time }) {
+  if (known?.endedAt != null && known.releasedAt !== null)
+    return html`took <strong>${duration(Date.parse(known.endedAt) - Date.parse(known.releasedAt))}</strong>`;
+  return time === null
+    ? html`<strong>time unknown</strong>: fewer than 3 former moves are known`
+    : html`<strong>${expected(time)}</strong> of moving`;
+}
+
 /** What is left after this plan: nothing where it reaches the targets itself. */
 const courseOf = (course) =>
   course === undefined
@@ -157,7 +168,7 @@ export const plan = {
           : html`<ul class="figures">
         <li><strong>${share(made.shareOfPossible)}</strong> of what any ${made.budget} moves could do</li>
         <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
-        ${courseOf(decision.data.course)}
+        <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
         ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : after.above.join(', ')}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above'}</li>`}
         ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
       </ul>`
