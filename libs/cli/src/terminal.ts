@@ -34,7 +34,7 @@ export function processTerminal(): Terminal {
 }
 
 /** Up by some lines, over the whole line, over all that is below, and back to the start of an erased line. */
-export type Steering = `\u001b[${number}A` | '\u001b[2K' | '\u001b[0J' | '\r\u001b[2K';
+type Steering = `\u001b[${number}A` | '\u001b[2K' | '\u001b[0J' | '\r\u001b[2K';
 
 /**
  * What a terminal would obey in place of showing it: control characters but line feeds and tabs, and those that change the direction of

@@ -42,7 +42,7 @@ export type StepRecord = Step & {
 };
 
 /** Values of hosts in the order of the policies; null: there is none. */
-export type HostsBefore = {
+type HostsBefore = {
   readonly policies: readonly string[];
   readonly hosts: readonly { readonly host: string; readonly values: readonly (number | null)[] }[];
 };
