@@ -9,7 +9,7 @@ export const roomOf = (path) => (path.includes('/') ? path.slice(0, path.lastInd
  * @param {Readonly<Record<string, readonly string[]>>} arrows
  * @returns {string[] | null}
  */
-export function circleOf(arrows) {
+function circleOf(arrows) {
   const done = new Set();
   /** @type {string[]} */
   const path = [];

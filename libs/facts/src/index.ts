@@ -9,12 +9,9 @@ export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
 export { type Fault, type TaskReasonCode, taskReasonOf, taskReasons } from './taskReasons.ts';
 export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';
 export { isGrantable, providerFits } from './units.ts';
-export {
-  type DrainReasonCode,
-  drainReasons,
-  type ReasonOf,
-  type ReleaseReasonCode,
-  releaseReasons,
-  type WaitReasonCode,
-  waitReasons,
+export type {
+  DrainReasonCode,
+  ReasonOf,
+  ReleaseReasonCode,
+  WaitReasonCode,
 } from './waitReasons.ts';

@@ -53,7 +53,7 @@ export interface CheckOptions {
 }
 
 /** A destination that Nova refused for a server. */
-export interface NewRefusal {
+interface NewRefusal {
   readonly serverId: string;
   readonly shape: string | null;
   /** Nova's words. */

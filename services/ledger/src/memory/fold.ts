@@ -7,7 +7,7 @@ import type { LedgerInput } from './input.ts';
 import { type SkewWatch, skewWatch } from './skew.ts';
 
 /** The consoles that follow the log. */
-export type Consoles = { publish(event: StoredEvent): void };
+type Consoles = { publish(event: StoredEvent): void };
 
 /** The log as the ledger folds it, with what it keeps beside the state. */
 export type Folding = {
