@@ -100,6 +100,20 @@ describe('the decorators of production', () => {
       if ('options' in write) expect((seen[index] as typeof write).options.veto).toBe(write.options.veto);
   });
 
+  it('count what is written', async () => {
+    const counted = async (): Promise<number> => {
+      const line = /kronos_log_appends_total\{[^}]*family="controls"[^}]*\} (\d+)/.exec(await metrics.scrape());
+      return Number(line?.[1] ?? 0);
+    };
+    const seams = await around({
+      append: async <W extends Write>() => ({ sequence: 1, duplicate: false }) as unknown as Written<W>,
+      read: () => ({ ok: false, problem: '', type: '', version: null, remedy: 'skip' }),
+    });
+    const before = await counted();
+    await seams.append({ kind: 'message', message: paused, options: {} });
+    expect(await counted()).toBe(before + 1);
+  });
+
   it('refuse a write of a kind that they do not know, and pass on a seam that they do not know', async () => {
     const later = () => 'kept';
     const inner = {
