@@ -4,7 +4,7 @@ import { Checker, Room } from './cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from './cluster/measure.ts';
 import type { Draft, Move } from './draft/draft.ts';
 import { arrange } from './draft/order.ts';
-import { FailureRoom, type Gaps, keepsRoom } from './failover/failureRoom.ts';
+import { FailureRoom, type Gaps } from './failover/failureRoom.ts';
 import { codeNumber } from './reasons.ts';
 import { type Pass, reasonOf, type State } from './state.ts';
 
@@ -109,7 +109,7 @@ function sorted(
 export function tries(room: FailureRoom, vm: number, to: number, gaps: Gaps): boolean {
   const from = room.at(vm);
   room.move(vm, to);
-  if (keepsRoom(gaps, room.gaps(gaps))) return true;
+  if (room.gapsIfKept(gaps) !== null) return true;
   room.move(vm, from);
   return false;
 }

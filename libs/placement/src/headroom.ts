@@ -5,7 +5,7 @@ import { imbalances, valuesAfter, worsened } from './cluster/measure.ts';
 import { Draft, type Move } from './draft/draft.ts';
 import { arrange } from './draft/order.ts';
 import { place } from './draft/placing.ts';
-import { FailureRoom, type Gaps, keepsRoom } from './failover/failureRoom.ts';
+import { FailureRoom, type Gaps } from './failover/failureRoom.ts';
 import { roomAfter, tries } from './guard.ts';
 import { codeNumber } from './reasons.ts';
 import type { Passed, State } from './state.ts';
@@ -100,9 +100,9 @@ function oneMove(draft: Draft, room: FailureRoom, gaps: Gaps): Gaps | null {
       tried++;
       const from = room.at(vm);
       room.move(vm, to);
-      const left = room.gaps(gaps);
+      const left = room.gapsIfKept(gaps);
       room.move(vm, from);
-      if (!keepsRoom(gaps, left) || total(left) >= total(gaps)) continue;
+      if (left === null || total(left) >= total(gaps)) continue;
       const after = Int32Array.from(draft.place);
       after[vm] = to;
       const past = worsened(

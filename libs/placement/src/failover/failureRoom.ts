@@ -87,6 +87,16 @@ export class FailureRoom {
    * @param known failures that strand VMs already: the search for a place for these is short.
    */
   gaps(known: Gaps = noGaps): Gaps {
+    return this.#gaps(known, Number.POSITIVE_INFINITY) ?? noGaps;
+  }
+
+  /** {@link gaps} where no failure strands more VMs than `known` says; null as soon as one does. */
+  gapsIfKept(known: Gaps): Gaps | null {
+    return this.#gaps(known, 0);
+  }
+
+  /** @param further VMs that a failure may strand beyond those that are known */
+  #gaps(known: Gaps, further: number): Gaps | null {
     const gaps = new Map<string, number>();
     for (const hosts of this.#failures) {
       const key = hosts.join();
@@ -95,6 +105,7 @@ export class FailureRoom {
       if (kept !== undefined && stillFits(this.#ground, lost, kept)) continue;
       const found = this.#search(lost, known.get(key) ?? 0);
       this.#keep(hosts, found);
+      if (found.stranded.length > (known.get(key) ?? 0) + further) return null;
       if (found.stranded.length > 0) gaps.set(key, found.stranded.length);
     }
     return gaps;
@@ -119,10 +130,6 @@ export class FailureRoom {
 
 export type Gaps = ReadonlyMap<string, number>;
 const noGaps: Gaps = new Map();
-
-/** True when no failure strands more VMs than before. */
-export const keepsRoom = (before: Gaps, after: Gaps): boolean =>
-  [...after].every(([key, count]) => count <= (before.get(key) ?? 0));
 
 /** Failures and VMs that a decision names. */
 const FAILURES_NAMED = 10;

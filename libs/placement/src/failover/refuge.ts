@@ -131,8 +131,8 @@ class Search {
   firstFit(): Refuge {
     const stranded: number[] = [];
     for (const vm of this.#inOrder()) {
-      const [host] = this.#hostsFor(vm, -1);
-      if (host === undefined) stranded.push(vm);
+      const host = this.#fullest(vm);
+      if (host === null) stranded.push(vm);
       else this.#enter(vm, host);
     }
     return { to: this.#placed(), stranded, proven: stranded.length === 0 };
@@ -166,16 +166,24 @@ class Search {
         if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
       return most;
     });
+    const kind = new Map(this.#vms.map((vm) => [vm, this.#kindOf(vm)]));
     const hard = new Map<number, number>();
+    const ofKind = new Map<string, number>();
     for (const vm of this.#vms) {
+      const known = ofKind.get(kind.get(vm) ?? '');
+      if (known !== undefined) {
+        hard.set(vm, known);
+        continue;
+      }
       let share = 0;
       for (let r = 0; r < R; r++)
         if (float(largest, r) > 0) share = Math.max(share, float(demand, vm * R + r) / float(largest, r));
       for (let p = 0; p < (load?.policies ?? 0); p++) share = Math.max(share, load?.amount(vm, p) ?? 0);
       const legal = this.#hosts.filter((host) => this.#mayHold(vm, host)).length;
-      hard.set(vm, legal === 0 ? Number.POSITIVE_INFINITY : share / legal);
+      const hardness = legal === 0 ? Number.POSITIVE_INFINITY : share / legal;
+      hard.set(vm, hardness);
+      ofKind.set(kind.get(vm) ?? '', hardness);
     }
-    const kind = new Map(this.#vms.map((vm) => [vm, this.#kindOf(vm)]));
     return this.#vms.toSorted((a, b) => {
       const [x, y] = [hard.get(a) ?? 0, hard.get(b) ?? 0];
       if (x !== y) return y - x;
@@ -287,10 +295,37 @@ class Search {
     return this.#checker.refusal(vm, host, g) === 0 && (load === undefined || load.takes(vm, host));
   }
 
+  /** The first of {@link #hostsFor}; null: there is none. */
+  #fullest(vm: number): number | null {
+    let best: number | null = null;
+    let least = Number.POSITIVE_INFINITY;
+    for (const host of this.#hosts) {
+      if (!this.#fits(vm, host)) continue;
+      const left = this.#leftBy(vm, host);
+      if (best !== null && (left > least || (left === least && host > best))) continue;
+      best = host;
+      least = left;
+    }
+    return best;
+  }
+
+  /** What a host has left after the VM, in pieces of its size, of the resource of which it has the most. */
+  #leftBy(vm: number, host: number): number {
+    const { cluster, room } = this.#ground;
+    const { R, demand } = cluster;
+    let left = 0;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      const free = float(room.free, host * R + r);
+      if (amount > 0 && Number.isFinite(free)) left = Math.max(left, (free - amount) / amount);
+    }
+    return left;
+  }
+
   /** Hosts that can take the VM, the fullest first; of hosts that are alike, one. */
   #hostsFor(vm: number, last: number): number[] {
     const { cluster, room } = this.#ground;
-    const { R, demand, hostClass } = cluster;
+    const { R, hostClass } = cluster;
     const seen = new Set<string>();
     const found: { readonly host: number; readonly left: number }[] = [];
     for (let i = Math.max(0, last); i < this.#hosts.length; i++) {
@@ -301,13 +336,7 @@ class Search {
         if (seen.has(alike)) continue;
         seen.add(alike);
       }
-      let left = 0;
-      for (let r = 0; r < R; r++) {
-        const amount = float(demand, vm * R + r);
-        const free = float(room.free, host * R + r);
-        if (amount > 0 && Number.isFinite(free)) left = Math.max(left, (free - amount) / amount);
-      }
-      found.push({ host, left });
+      found.push({ host, left: this.#leftBy(vm, host) });
     }
     return found.sort((a, b) => a.left - b.left || a.host - b.host).map(({ host }) => host);
   }
