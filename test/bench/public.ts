@@ -132,7 +132,14 @@ function room(cluster: Cluster, moves: number) {
   });
   const free = sum(nodes.map(({ cpu, usedCpu }) => cpu - usedCpu));
   const startedMs = performance.now();
-  const found = makeRoom(input, SHAPE, Math.floor(free / PIECE), moves);
+  const ask = (wanted: number) => makeRoom(input, SHAPE, wanted, moves);
+  let found = ask(0);
+  // A search that aims at all of them at once may end before it reaches one.
+  for (let more = 1; found.now + more <= free / PIECE; more *= 2) {
+    const next = ask(found.now + more);
+    if (next.after <= found.after) break;
+    found = next;
+  }
   const rate = (slots: number): number => (free - PIECE * slots) / free;
   return {
     moves: found.moves.length,

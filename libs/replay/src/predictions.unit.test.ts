@@ -57,6 +57,16 @@ describe('predictions of a planner at work', () => {
     expect(off?.text).toContain('host_size_query');
   });
 
+  it.skipIf(process.env.KRONOS_NIGHTLY !== '1').each([5, 6])(
+    'name within a month the hosts on which each VM shows 1.3 times its load: seed %i',
+    (seed) => {
+      const { off } = offIn(30, seed, ({ host, vm }) => (vm !== null && host < 2 ? 1.3 : 1));
+      expect(off).toMatchObject({ policy: 'cpu', cause: 'host-sizes' });
+      expect(off?.hosts[0]?.host).toMatch(/compute-[12]$/);
+    },
+    600_000,
+  );
+
   it('name the load that depends on the host when two hosts have 1.3 times what their VMs show', () => {
     const { off } = offIn(3, 5, ({ host, vm }) => (vm === null && host < 2 ? 1.3 : 1));
     expect(off).toMatchObject({ policy: 'cpu', cause: 'load-depends-on-host' });
