@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { transcript } from '../release/transcript.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const section = /## Try it first\n(.*?)\n## /s.exec(readFileSync(join(root, 'docs/install.md'), 'utf8'))?.[1] ?? '';
@@ -69,6 +70,9 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
       );
     });
 
+  const said = transcript();
+  const type = (command: string) => said.typed(command, () => run(command));
+
   beforeAll(async () => {
     execFileSync('git', ['clone', '-q', root, clone]);
     const plugin = compose();
@@ -95,7 +99,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
     '%s',
     async (command) => {
       // What the page says for where nothing can be pulled.
-      await run(command === 'deploy/images/build' ? `${command} --local` : command);
+      await type(command === 'deploy/images/build' ? `${command} --local` : command);
     },
     600_000,
   );
@@ -115,12 +119,16 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
   it.each(afterwards)(
     '%s',
     async (command) => {
-      await run(command);
+      await type(command);
     },
     120_000,
   );
 
   it('nothing of it is left', async () => {
     expect(await run('docker ps -aq --filter label=com.docker.compose.project=$COMPOSE_PROJECT_NAME')).toBe('');
+    said.write(
+      'From a clone to a balanced cloud with Docker Compose',
+      'KRONOS_TRANSCRIPT=docs/transcripts/compose.md npm run test:containers -- install',
+    );
   });
 });
