@@ -2,7 +2,7 @@
  * Takes the pictures of the documents: node scripts/pictures.ts CONSOLE.png RECORDING.webp REPORT.png
  *
  * Runs the real demo until its hosts are balanced, and looks at its console in a Chromium: one picture of the aggregate,
- * and a recording of the time slider going through the recorded cycles. The third is the page of kronos report about it.
+ * and a recording of 20 s. The third is the page of kronos report about it.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,11 +15,8 @@ import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
 
 const SIZE = { width: 1100, height: 1250 };
-/** The regions that the recording shows: the hosts with their VMs, and the time bar below them. */
-const SCENE = ['Hosts at that moment', 'Time'];
-const FRAMES = 24;
-const FRAME_MS = 450;
-const LAST_MS = 2500;
+/** What the recording shows of a page. */
+const SCENE = { width: 1100, height: 800 };
 const QUALITY = 70;
 
 const [picture, recording, report] = process.argv.slice(2);
@@ -34,7 +31,7 @@ const ended = new Promise<void>((resolve) => demo.on('exit', () => resolve()));
 const chromium = await launchChromium();
 try {
   const { url, config } = await balancedDemo();
-  const page = await chromium.newPage({ viewport: SIZE, colorScheme: 'light' });
+  const page = await chromium.newPage({ viewport: SIZE, colorScheme: 'light', reducedMotion: 'reduce' });
   const { aggregates } = (await (await fetch(`${url}api/v1/aggregates`)).json()) as {
     aggregates: { name: string }[];
   };
@@ -43,7 +40,9 @@ try {
   await page.locator('#freshness', { hasText: 'Live' }).waitFor();
   await page.locator('.uplot canvas').waitFor();
   writeFileSync(picture, await page.screenshot());
-  writeFileSync(recording, animatedWebp(await frames(page, url, name), FRAME_MS, LAST_MS));
+  await page.setViewportSize(SCENE);
+  writeFileSync(recording, animatedWebp(await story(page, url, name)));
+  await page.setViewportSize(SIZE);
   writeFileSync(report, await reportPicture(page, config));
 } finally {
   await chromium.close();
@@ -79,38 +78,80 @@ async function reportPicture(page: Page, config: string): Promise<Buffer> {
   }
 }
 
-/** One still picture per recorded moment, oldest first: all with the same part of the page. */
-async function frames(page: Page, url: string, name: string): Promise<Buffer[]> {
-  const series = (await (await fetch(`${url}api/v1/aggregates/${name}/imbalance`)).json()) as { snapshotIds: string[] };
-  const every = Math.ceil(series.snapshotIds.length / FRAMES);
-  const ids = series.snapshotIds.filter((_, i) => i % every === 0);
+/** A still picture, and how long it is shown. */
+type Still = { readonly picture: Buffer; readonly ms: number };
+
+/** What the recording tells, in about 20 s: the balance is lost, a plan, its moves, back through time, and what another threshold would do. */
+async function story(page: Page, url: string, name: string): Promise<Still[]> {
+  const answer = await fetch(`${url}api/v1/aggregates/${name}/imbalance`);
+  const series = (await answer.json()) as { snapshotIds: string[]; sequences: number[]; steps: number[] };
+  const planned = series.steps.findIndex((steps) => steps > 0);
+  if (planned < 0) throw new Error('the demo has no plan');
   const session = await page.context().newCDPSession(page);
-  const stills: Buffer[] = [];
-  let clip: { x: number; y: number; width: number; height: number; scale: number } | null = null;
-  for (const id of ids) {
-    const shown = page.waitForResponse((response) => response.url().includes('/picture?snapshot='));
-    await page.goto(`${url}#/aggregates/${name}?snapshot=${encodeURIComponent(id)}`);
-    await shown;
-    await page.locator('section[aria-label="Hosts at that moment"]').waitFor();
+  const stills: Still[] = [];
+  const keep = async (ms: number, caption: string): Promise<void> => {
+    await page.evaluate(captioned(caption));
     // The view is drawn in the frame after its data has come.
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-    clip ??= await sceneOf(page);
-    const { data } = await session.send('Page.captureScreenshot', {
-      format: 'webp',
-      quality: QUALITY,
-      clip,
-      captureBeyondViewport: true,
-    });
-    stills.push(Buffer.from(data, 'base64'));
+    const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: QUALITY });
+    stills.push({ picture: Buffer.from(data, 'base64'), ms });
+  };
+  const id = (i: number): string => encodeURIComponent(series.snapshotIds[i] ?? '');
+  const moment = async (i: number): Promise<void> => {
+    await page.goto(`${url}#/aggregates/${name}?snapshot=${id(i)}`);
+    await page.locator(`[data-moment="${series.snapshotIds[i]}"]`).waitFor();
+  };
+  const indices = series.snapshotIds.map((_, i) => i);
+  // The first cycle may have a plan already.
+  const lost = evenly(indices.slice(0, Math.max(1, planned)), 3);
+  for (const i of lost) {
+    await moment(i);
+    await keep(2000 / lost.length, 'Balance is lost: the hosts on the left are above the band');
   }
+  await moment(planned);
+  await keep(1800, 'A plan: violet VMs would move to the dashed places');
+  await page.getByRole('button', { name: 'with the plan' }).click();
+  await keep(1400, 'A plan: the hosts with the plan carried out');
+  await page.goto(`${url}#/plans/${id(planned)}?sequence=${series.sequences[planned]}`);
+  await page.getByRole('heading', { level: 1, name: / takes? / }).waitFor();
+  await keep(2600, 'A plan: every move with its reason, the time and the memory it costs');
+  const after = indices.slice(planned + 1);
+  for (const i of evenly(after, 9)) {
+    await moment(i);
+    await keep(450, 'The moves: each cycle as it was');
+  }
+  for (const i of evenly(indices.toReversed(), 12)) {
+    await moment(i);
+    await keep(250, 'Back through time: the whole page follows the slider');
+  }
+  await page.goto(`${url}#/aggregates/${name}/what-if?snapshot=${id(planned)}`);
+  const whole = page.locator('[data-state=whole]');
+  await whole.waitFor();
+  await keep(1500, 'What if: the same moment with other options, decided in the browser');
+  const field = page.getByLabel('cpu: Threshold');
+  await field.fill('0.4');
+  await field.blur();
+  await page.locator('.verdict', { hasText: /in place of|No plan/ }).waitFor();
+  await whole.waitFor();
+  await keep(3500, 'What if: a threshold of 0.4 for cpu');
   return stills;
 }
 
-async function sceneOf(page: Page) {
-  const boxes = await Promise.all(SCENE.map((label) => page.locator(`section[aria-label="${label}"]`).boundingBox()));
-  const [first, last] = [boxes[0], boxes.at(-1)];
-  if (first === null || first === undefined || last === null || last === undefined)
-    throw new Error(`the view has not ${SCENE.join(' and ')}`);
-  const y = Math.floor(first.y) - 8;
-  return { x: 0, y, width: SIZE.width, height: Math.ceil(last.y + last.height) + 8 - y, scale: 1 };
+/** A program for the page: says below it what is seen. Its styles are set by script, as its policy allows no others. */
+function captioned(text: string): string {
+  return `{
+  const caption = document.getElementById('caption') ?? document.body.appendChild(document.createElement('div'));
+  caption.id = 'caption';
+  caption.textContent = ${JSON.stringify(text)};
+  Object.assign(caption.style, {
+    position: 'fixed', inset: 'auto 0 0 0', padding: '10px 24px', background: '#1f2328', color: '#fff',
+    font: '600 17px system-ui, sans-serif', zIndex: '1000',
+  });
+}`;
+}
+
+/** At most so many of the values, the first and the last among them. */
+function evenly<T>(values: readonly T[], most: number): T[] {
+  if (values.length <= most) return [...values];
+  return Array.from({ length: most }, (_, i) => values[Math.round((i * (values.length - 1)) / (most - 1))] as T);
 }

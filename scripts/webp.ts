@@ -7,17 +7,19 @@ const CHUNK_HEADER = 8;
 
 type Chunk = { readonly kind: string; readonly body: Buffer };
 
-/** @param stills of the same size, at least one; each is shown for `frameMs`, the last one for `lastMs` */
-export function animatedWebp(stills: readonly Buffer[], frameMs: number, lastMs: number): Buffer {
-  const pictures = stills.map((still) => chunksOf(still).filter(({ kind }) => IMAGE.includes(kind)));
-  const [first] = pictures;
+/** @param stills of the same size, at least one; each is shown for its `ms` */
+export function animatedWebp(stills: readonly { readonly picture: Buffer; readonly ms: number }[]): Buffer {
+  const pictures = stills.map(({ picture, ms }) => {
+    return { ms, chunks: chunksOf(picture).filter(({ kind }) => IMAGE.includes(kind)) };
+  });
+  const first = pictures[0]?.chunks;
   if (first === undefined) throw new Error('an animation needs a picture');
   const { width, height } = sizeOf(first);
-  const frames = pictures.map((chunks, i) => {
+  const frames = pictures.map(({ ms, chunks }) => {
     const head = Buffer.alloc(16);
     head.writeUIntLE(width - 1, 6, 3);
     head.writeUIntLE(height - 1, 9, 3);
-    head.writeUIntLE(i === pictures.length - 1 ? lastMs : frameMs, 12, 3);
+    head.writeUIntLE(Math.round(ms), 12, 3);
     // The frame covers the one before it and is not blended with it.
     head.writeUInt8(0b10, 15);
     return chunk('ANMF', Buffer.concat([head, ...chunks.map(({ kind, body }) => chunk(kind, body))]));

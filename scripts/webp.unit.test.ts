@@ -14,7 +14,10 @@ function still(width: number, height: number, bits: string): Buffer {
 
 describe('an animated WebP', () => {
   it('has each picture as a frame, of the size of the first, with its time; it has no end', () => {
-    const file = animatedWebp([still(640, 480, 'odd'), still(640, 480, 'even')], 100, 2000);
+    const file = animatedWebp([
+      { picture: still(640, 480, 'odd'), ms: 100 },
+      { picture: still(640, 480, 'even'), ms: 2000 },
+    ]);
     expect(file.readUInt32LE(4)).toBe(file.length - 8);
     expect(file.toString('latin1', 8, 16)).toBe('WEBPVP8X');
     expect([file.readUIntLE(24, 3) + 1, file.readUIntLE(27, 3) + 1]).toEqual([640, 480]);
@@ -26,7 +29,7 @@ describe('an animated WebP', () => {
   });
 
   it('is not made of nothing, nor of another format', () => {
-    expect(() => animatedWebp([], 1, 1)).toThrow('needs a picture');
-    expect(() => animatedWebp([Buffer.from('\x89PNG\r\n\x1a\n')], 1, 1)).toThrow('is not WebP');
+    expect(() => animatedWebp([])).toThrow('needs a picture');
+    expect(() => animatedWebp([{ picture: Buffer.from('\x89PNG\r\n\x1a\n'), ms: 1 }])).toThrow('is not WebP');
   });
 });
