@@ -14,6 +14,8 @@ const TOP = 24;
 const SIDE = 150;
 const NAMES = 190;
 const NARROW = 700;
+/** Labels that are nearer to each other cannot be read: the table of the steps has all of them. */
+const LABEL = 11;
 /** On a narrow screen a name stands above its bar. */
 const NAME_ABOVE = 18;
 
@@ -38,6 +40,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const height = TOP + touched.length * (ROW + above);
   const out = new Map();
   const come = new Map();
+  const labelled = new Map();
   const place = (map, name, thick) => {
     const used = map.get(name) ?? 2;
     map.set(name, used + thick);
@@ -49,10 +52,12 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     const [y1, y2] = [place(out, step.from, thick), place(come, step.to, thick)];
     const [x1, x2] = [left + 4, right - 8];
     const bend = (x2 - x1) * 0.45;
+    const said = names > 0 && y2 - (labelled.get(step.to) ?? 0) >= LABEL;
+    if (said) labelled.set(step.to, y2);
     return svg`<g class="ribbon ${statusOf(step)}" data-step=${step.step}>
       <path d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} stroke-width=${thick}></path>
       <path class="head" d=${`M${x2} ${y2 - 5}l7 5l-7 5z`}></path>
-      ${names === 0 ? '' : svg`<text x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`}
+      ${!said ? '' : svg`<text x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`}
       <title>${`${step.step} ${step.serverName}: ${step.from} → ${step.to}`}</title></g>`;
   });
   const bars = touched.map((name) => {

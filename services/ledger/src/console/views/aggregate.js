@@ -119,7 +119,7 @@ function facts({ quarantined, brokenHosts, drains, planner, lastDecision, course
 const next = (list) =>
   list.length === 0
     ? html`<p class="dim">Nothing is known to happen.</p>`
-    : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
+    : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null || Date.parse(time) <= nowMs() ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
 
 /** Decisions and events as one list, newest first; equal neighbours are one row. */
 function happened(name, { series, recent, history }) {
