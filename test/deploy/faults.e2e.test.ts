@@ -24,7 +24,7 @@ import {
   type ServiceName,
 } from '../../libs/cli/src/demo/installation.ts';
 import { runHere } from '../e2e/command.ts';
-import { SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
+import { ended, SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
 import { nightly } from '../nightly.ts';
 import { type Alert, noAlertmanager, startAlertmanager } from './alertmanager.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
@@ -190,9 +190,7 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
   /** The newest task of the executor that has started and not ended. */
   const startedTask = async (): Promise<string> => {
     const find = () => {
-      const over = new Set(
-        log.events.flatMap((e) => ('taskId' in e.data && e.type !== 'migration.started' ? [e.data.taskId] : [])),
-      );
+      const over = ended(log.events);
       const begun = log.events.flatMap((e) => (e.type === 'migration.started' ? [e.data.taskId] : []));
       return begun.filter((id) => !over.has(id)).at(-1);
     };
