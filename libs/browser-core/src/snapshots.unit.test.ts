@@ -93,7 +93,6 @@ describe('packed snapshots', () => {
 
   it('of 40 hosts and 600 VMs with noisy loads take 1.4 KB each where the queries round to 4 places, and all the digits otherwise', () => {
     const still = Array.from({ length: 30 }, () => bodies[0] as SnapshotBody);
-    // A day of 1,440 cycles in 3 MB leaves 1.4 KB beside the program, the decisions and their log.
     expect(bytesOf(noisy(4, still))).toBeLessThan(1400);
     // 1,280 loads of 52 random bits are 11 KB in base64, however they are packed.
     expect(bytesOf(noisy(null, still))).toBeGreaterThan((1280 * 52) / 6);

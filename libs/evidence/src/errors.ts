@@ -14,7 +14,7 @@ export class EvidenceInvalid extends Error {
 export class EvidenceTooLarge extends Error {
   readonly code = 'KRONOS_EVIDENCE_TOO_LARGE';
   readonly remedy =
-    'Give a shorter range (--since, --until), one aggregate (-a), or one plan (--plan). Loads with all their digits take the most: round(QUERY, 0.0001) in the policies keeps later files small.';
+    'Give a shorter range (--since, --until), one aggregate (-a), or one plan (--plan). Loads with all their digits take the most: round(QUERY, 0.001) in the policies keeps later files small.';
 
   /** @param fit about how many of the snapshots would fit */
   constructor({ bytes, most, snapshots, fit }: Readonly<Record<'bytes' | 'most' | 'snapshots' | 'fit', number>>) {
