@@ -114,7 +114,7 @@ async function story(page: Page, url: string, name: string): Promise<Still[]> {
   await keep(1400, 'A plan: the hosts with the plan carried out');
   await page.goto(`${url}#/plans/${id(planned)}?sequence=${series.sequences[planned]}`);
   await page.getByRole('heading', { level: 1, name: / takes? / }).waitFor();
-  await keep(2600, 'A plan: every move with its reason, the time and the memory it costs');
+  await keep(2600, 'A plan: every move, the time and the memory it takes');
   const after = indices.slice(planned + 1);
   for (const i of evenly(after, 9)) {
     await moment(i);

@@ -52,6 +52,10 @@ const RULES: readonly Rule[] = [
     files: /^deploy\/compose\/compose\.yaml$/,
     change: (text, { from, to }) => replaced(text, `KRONOS_VERSION:-${from}}`, `KRONOS_VERSION:-${to}}`),
   },
+  {
+    files: /^deploy\/kolla\/globals\.yml$/,
+    change: (text, { from, to }) => replaced(text, `kronos_tag: "${from}"`, `kronos_tag: "${to}"`),
+  },
   { files: /^CHANGELOG\.md$/, change: inChangelog },
 ];
 

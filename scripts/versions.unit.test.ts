@@ -18,7 +18,7 @@ const next = { from, to: '77.8.9', day: '2030-01-02' };
 describe('a new version', () => {
   it('is set in every file of the project that names the old one as its own', () => {
     const own = new RegExp(
-      `^ *"?(version|appVersion)"?: "?${from.replaceAll('.', '\\.')}"?,?$|KRONOS_VERSION:-${from}`,
+      `^ *"?(version|appVersion)"?: "?${from.replaceAll('.', '\\.')}"?,?$|(KRONOS_VERSION:-|kronos_tag: ")${from.replaceAll('.', '\\.')}`,
       'm',
     );
     const product = tracked.filter(

@@ -112,6 +112,10 @@ function changedIn(patches: readonly (readonly [string | number, Patch | null])[
   return changed.length === 0 ? null : Object.fromEntries(changed);
 }
 
+/** The change of a field. A host may be named as what every object has, such as `constructor`. */
+const changeOf = (changed: Readonly<Record<string, Patch>>, key: string): Patch | null =>
+  Object.hasOwn(changed, key) ? (changed[key] ?? null) : null;
+
 /** The value that a patch was made of. What did not change is shared with the value before. */
 export function patched(before: unknown, patch: Patch | null): unknown {
   if (patch === null) return before;
@@ -123,7 +127,7 @@ export function patched(before: unknown, patch: Patch | null): unknown {
     return list;
   }
   const fields = Object.entries(before as Record<string, unknown>);
-  if (kind === 'o') return Object.fromEntries(fields.map(([key, one]) => [key, patched(one, value[key] ?? null)]));
+  if (kind === 'o') return Object.fromEntries(fields.map(([key, one]) => [key, patched(one, changeOf(value, key))]));
   if (kind === 'v') return Object.fromEntries(fields.map(([key], i) => [key, value[i]]));
   const differences = [...differencesIn(patch[2])];
   return Object.fromEntries(fields.map(([key, one], i) => [key, plus(one as number, differences[i] ?? 0, value)]));

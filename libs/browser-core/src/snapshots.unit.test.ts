@@ -30,6 +30,12 @@ describe('a patch', () => {
     );
   });
 
+  it('keeps fields that are named as what every object has', () => {
+    const before: unknown = JSON.parse('{"constructor":[1],"__proto__":{"toString":1},"c":"x"}');
+    const after: unknown = JSON.parse('{"constructor":[1],"__proto__":{"toString":1},"c":"y"}');
+    expect(text(patched(before, json(patchOf(before, after))))).toBe(text(after));
+  });
+
   it('of loads with few decimal places is their differences, most of one letter', () => {
     const before = { a: 0.1, b: 0.345, c: 0.5, d: 1, e: 0 };
     const after = { a: 0.1004, b: 0.3449, c: 0.5, d: 0.0001, e: 0 };

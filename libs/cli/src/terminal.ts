@@ -42,7 +42,7 @@ type Steering = `\u001b[${number}A` | '\u001b[2K' | '\u001b[0J' | '\r\u001b[2K';
  */
 const OBEYED =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /(\u001b\[(?:[12]|22|3[1-69])m)|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+  /(\u001b\[(?:[12]|22|3[1-69])m)|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** A text whose names and messages, which others chose, cannot steer the terminal: such characters are shown as JSON writes them. Pure. */
 export const harmless = (text: string): string =>

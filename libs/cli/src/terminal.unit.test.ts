@@ -75,6 +75,7 @@ describe('a text of others', () => {
     ['over\rwritten, \b\u007f, \u009b2J', 'over\\u000dwritten, \\u0008\\u007f, \\u009b2J'],
     ['invisible \u001b[8m', 'invisible \\u001b[8m'],
     ['turned \u202egnp.exe', 'turned \\u202egnp.exe'],
+    ['marked \u061c1-2', 'marked \\u061c1-2'],
     ['lines\n\tand tabs, Größe, 数据库, 🚀', 'lines\n\tand tabs, Größe, 数据库, 🚀'],
   ])('cannot steer a terminal: %j', (text, shown) => expect(harmless(text)).toBe(shown));
 

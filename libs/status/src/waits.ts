@@ -128,7 +128,7 @@ export type Wait = {
   readonly lateMs: number | null;
 };
 
-/** Every task, plan and drain has one of these waitStates, or has ended. */
+/** Every task, plan and drain has one of these states, or has ended. */
 export type WaitState = { readonly about: Waiting } & (
   | { readonly state: 'waits'; readonly wait: Wait }
   /** Only a person can help. */

@@ -417,7 +417,7 @@ export const metricSpecs = {
     kind: 'gauge',
     name: 'kronos_course_seconds',
     unit: 's',
-    help: 'Time that they take, about, by the cooldown of the aggregate and the measured pace of moves.',
+    help: 'About how long these moves take, by the cooldown of the aggregate and the measured pace of moves.',
     labels: { aggregate: AGGREGATE },
   },
   plansWaiting: {
