@@ -5,7 +5,7 @@ import { imbalances, valuesAfter, worsened } from './cluster/measure.ts';
 import { Draft, type Move } from './draft/draft.ts';
 import { arrange } from './draft/order.ts';
 import { place } from './draft/placing.ts';
-import { FailureRoom, type Gaps } from './failover/failureRoom.ts';
+import { FailureRoom, type Gaps, type Tried } from './failover/failureRoom.ts';
 import { roomAfter, tries } from './guard.ts';
 import { codeNumber } from './reasons.ts';
 import type { Passed, State } from './state.ts';
@@ -93,15 +93,13 @@ function oneMove(draft: Draft, room: FailureRoom, gaps: Gaps): Gaps | null {
   movable.sort((a, b) => onLacking(a) - onLacking(b) || float(cluster.ramMb, b) - float(cluster.ramMb, a) || a - b);
   const before = imbalances(cluster, draft.score);
   let best: { readonly wish: Wish; readonly rank: readonly [number, number, number] } | null = null;
+  const searched: Tried = new Map();
   let tried = 0;
   for (const vm of movable)
     for (const to of destinationsOf(cluster)) {
       if (tried >= MOST_TRIES || checker.refusal(vm, to) !== 0) continue;
       tried++;
-      const from = room.at(vm);
-      room.move(vm, to);
-      const left = room.gapsIfKept(gaps);
-      room.move(vm, from);
+      const left = room.gapsAfter({ vm, to }, gaps, searched);
       if (left === null || total(left) >= total(gaps)) continue;
       const after = Int32Array.from(draft.place);
       after[vm] = to;

@@ -1,8 +1,11 @@
 import type { CompleteEngineOptions, Decision, Step } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { decideInput } from '../../testing/index.ts';
+import { decideInput, SKETCH_TIME } from '../../testing/index.ts';
 import { headroom } from '../capacity/capacity.ts';
+import { destinationsOf } from '../cluster/cluster.ts';
 import { decide } from '../decide.ts';
+import { observe } from '../snapshot/observe.ts';
+import { FailureRoom } from './failureRoom.ts';
 
 type Vm = { readonly host: number; readonly ram: number; readonly load: number };
 type World = { readonly capacity: readonly number[]; readonly vms: readonly Vm[]; readonly apart: readonly number[] };
@@ -167,6 +170,28 @@ describe('room for the failure of a host', () => {
     expect({ plan, reason: reason.code }).toEqual({ plan: null, reason: 'stuck' });
     expect(warnings.map(({ code }) => code)).toEqual(['repair-impossible']);
     expect(stepsOf(decide(inputOf(world, { ...options, failoverHosts: 0 })))).toHaveLength(1);
+  });
+
+  it.each([1, 2, 3])('after a move is what a search finds, also where an equal move was tried: %i hosts', (count) => {
+    let equal = 0;
+    for (let seed = 1; seed <= 10; seed++) {
+      const { snapshot, memory, options } = inputOf(someWorld(seed));
+      const { cluster } = observe(snapshot, memory, options, Date.parse(SKETCH_TIME));
+      const [room, anew] = [new FailureRoom(cluster, count), new FailureRoom(cluster, count)];
+      const gaps = room.gaps();
+      expect(anew.gaps()).toEqual(gaps);
+      const tried = new Map();
+      for (let vm = 0; vm < cluster.V; vm++)
+        for (const to of destinationsOf(cluster)) {
+          if (room.at(vm) === to) continue;
+          const [before, move] = [tried.size, { vm, to }];
+          expect(room.gapsAfter(move, gaps, tried), `seed ${seed}, v${vm} to h${to}`).toEqual(
+            anew.gapsAfter(move, gaps, new Map()),
+          );
+          if (tried.size === before) equal++;
+        }
+    }
+    expect(equal).toBeGreaterThan(50);
   });
 
   it('does nothing when failover_hosts is 0, and says nothing of it', () => {

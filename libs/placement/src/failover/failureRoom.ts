@@ -2,7 +2,7 @@ import type { Decision } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
 import { Room } from '../cluster/constraints.ts';
-import { byHardRules, findRefuge, firstFit, type Ground, MOST_CHECKS, type Refuge, stillFits } from './refuge.ts';
+import { byHardRules, findRefuge, type Ground, kindOf, type Refuge, stillFits } from './refuge.ts';
 
 /** Legality checks of the search for a failure that strands VMs already. */
 const FEW_CHECKS = 20_000;
@@ -95,26 +95,52 @@ export class FailureRoom {
     return this.#gaps(known, 0);
   }
 
-  /** @param further VMs that a failure may strand beyond those that are known */
-  #gaps(known: Gaps, further: number): Gaps | null {
+  /**
+   * {@link gapsIfKept} after a move, which is undone. VMs of one kind replace each other: a failure that strands VMs after the move of one
+   * of them is not searched again for the others between the same two hosts.
+   *
+   * @param tried what earlier calls found in this state, with the same `known`
+   */
+  gapsAfter({ vm, to }: { readonly vm: number; readonly to: number }, known: Gaps, tried: Tried): Gaps | null {
+    const from = this.at(vm);
+    const alike = `${kindOf(this.#ground, vm)} ${from} ${to}`;
+    const strandedBy = tried.get(alike) ?? new Map<string, number>();
+    tried.set(alike, strandedBy);
+    this.move(vm, to);
+    const gaps = this.#gaps(known, 0, strandedBy);
+    this.move(vm, from);
+    return gaps;
+  }
+
+  /**
+   * @param further VMs that a failure may strand beyond those that are known
+   * @param searched by failed hosts: how many VMs a search left stranded in such a state
+   */
+  #gaps(known: Gaps, further: number, searched = new Map<string, number>()): Gaps | null {
     const gaps = new Map<string, number>();
     for (const hosts of this.#failures) {
       const key = hosts.join();
       const lost = new Set(hosts);
       const kept = this.#refuge.get(key);
       if (kept !== undefined && stillFits(this.#ground, lost, kept)) continue;
-      const found = this.#search(lost, known.get(key) ?? 0);
-      this.#keep(hosts, found);
-      if (found.stranded.length > (known.get(key) ?? 0) + further) return null;
-      if (found.stranded.length > 0) gaps.set(key, found.stranded.length);
+      const before = known.get(key) ?? 0;
+      const stranded = searched.get(key) ?? this.#search(hosts, lost, before);
+      if (stranded > 0) {
+        searched.set(key, stranded);
+        this.#refuge.delete(key);
+      }
+      if (stranded > before + further) return null;
+      if (stranded > 0) gaps.set(key, stranded);
     }
     return gaps;
   }
 
-  #search(lost: ReadonlySet<number>, known: number): Refuge {
-    const quick = firstFit(this.#ground, lost, this.#hosts);
-    if (quick.stranded.length <= known) return quick;
-    return findRefuge(this.#ground, lost, this.#hosts, known === 0 ? MOST_CHECKS : FEW_CHECKS);
+  /** How many VMs the failure strands. Where it strands none, the hosts of its VMs are kept. */
+  #search(hosts: readonly number[], lost: ReadonlySet<number>, known: number): number {
+    const short = known === 0 ? {} : { limit: FEW_CHECKS, enough: known };
+    const found = findRefuge(this.#ground, lost, this.#hosts, short);
+    this.#keep(hosts, found);
+    return found.stranded.length;
   }
 
   #keep(hosts: readonly number[], { to, stranded }: Refuge): void {
@@ -129,6 +155,10 @@ export class FailureRoom {
 }
 
 export type Gaps = ReadonlyMap<string, number>;
+
+/** By kind of VM, its host and its destination: by failed hosts, how many VMs would have no host; at least 1. */
+export type Tried = Map<string, Map<string, number>>;
+
 const noGaps: Gaps = new Map();
 
 /** Failures and VMs that a decision names. */

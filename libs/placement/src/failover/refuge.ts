@@ -30,7 +30,7 @@ export type Refuge = {
 };
 
 /** Legality checks of one search, at most. */
-export const MOST_CHECKS = 200_000;
+const MOST_CHECKS = 200_000;
 
 /** A copy in which only hard groups count: Nova weighs soft ones when it chooses a host for an evacuation. */
 export const byHardRules = (cluster: Cluster): Cluster => ({
@@ -44,29 +44,29 @@ export const byHardRules = (cluster: Cluster): Cluster => ({
  * all on failed hosts may start on any host, together.
  *
  * @param hosts that may take VMs; the failed ones among them take none.
+ * @param within `limit`: legality checks, at most; `enough`: what first fit finds is taken where it strands no more VMs than this.
  */
 export function findRefuge(
   ground: Ground,
   lost: ReadonlySet<number>,
   hosts: readonly number[],
-  limit = MOST_CHECKS,
+  within: { readonly limit?: number; readonly enough?: number } = {},
 ): Refuge {
+  const { limit = MOST_CHECKS, enough = 0 } = within;
   const search = new Search(ground, lost, hosts, limit);
   try {
-    return search.fewest();
+    return search.fewest(enough);
   } finally {
     search.restore();
   }
 }
 
-/** As {@link findRefuge}, by first fit alone: an upper bound of the number of stranded VMs. */
-export function firstFit(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[]): Refuge {
-  const search = new Search(ground, lost, hosts, Number.POSITIVE_INFINITY);
-  try {
-    return search.firstFit();
-  } finally {
-    search.restore();
-  }
+/** VMs of one kind replace each other. A VM with a group, cells or loads is a kind of its own. */
+export function kindOf({ cluster, load }: Ground, vm: number): string {
+  const { R, demand, vmGroups, vmKey, numa } = cluster;
+  const alone = (vmGroups[vm]?.length ?? 0) > 0 || numa !== null || load !== undefined;
+  const own = alone ? ` ${vm}` : '';
+  return `${int(vmKey, vm)} ${demand.subarray(vm * R, vm * R + R).join()}${own}`;
 }
 
 /** True when the VMs of the failed hosts still fit where `to` says. */
@@ -91,6 +91,8 @@ class Search {
   /** Hosts with equal amounts are alike: neither groups nor cells nor loads nor limits of units tell them apart. */
   readonly #alike: boolean;
   #order: readonly number[] = [];
+  /** By place in the order: the next VM is of the same kind. */
+  #same: readonly boolean[] = [];
   #checks = 0;
 
   constructor(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[], limit: number) {
@@ -128,9 +130,9 @@ class Search {
     return true;
   }
 
-  firstFit(): Refuge {
+  #firstFit(): Refuge {
     const stranded: number[] = [];
-    for (const vm of this.#inOrder()) {
+    for (const vm of this.#order) {
       const host = this.#fullest(vm);
       if (host === null) stranded.push(vm);
       else this.#enter(vm, host);
@@ -138,11 +140,11 @@ class Search {
     return { to: this.#placed(), stranded, proven: stranded.length === 0 };
   }
 
-  fewest(): Refuge {
-    const first = this.firstFit();
-    if (first.stranded.length === 0) return first;
-    while (this.#entered.length > 0) this.#leave();
+  fewest(enough: number): Refuge {
     this.#order = this.#inOrder();
+    const first = this.#firstFit();
+    if (first.stranded.length <= enough) return first;
+    while (this.#entered.length > 0) this.#leave();
     const least = this.#leastStranded(this.#order);
     for (let behind = least; behind < first.stranded.length; behind++) {
       const left: number[] = [];
@@ -166,7 +168,7 @@ class Search {
         if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
       return most;
     });
-    const kind = new Map(this.#vms.map((vm) => [vm, this.#kindOf(vm)]));
+    const kind = new Map(this.#vms.map((vm) => [vm, kindOf(this.#ground, vm)]));
     const hard = new Map<number, number>();
     const ofKind = new Map<string, number>();
     for (const vm of this.#vms) {
@@ -184,12 +186,14 @@ class Search {
       hard.set(vm, hardness);
       ofKind.set(kind.get(vm) ?? '', hardness);
     }
-    return this.#vms.toSorted((a, b) => {
+    const order = this.#vms.toSorted((a, b) => {
       const [x, y] = [hard.get(a) ?? 0, hard.get(b) ?? 0];
       if (x !== y) return y - x;
       const [p, q] = [kind.get(a) ?? '', kind.get(b) ?? ''];
       return p < q ? -1 : p > q ? 1 : a - b;
     });
+    this.#same = order.map((vm, i) => i + 1 < order.length && kind.get(item(order, i + 1)) === kind.get(vm));
+    return order;
   }
 
   /** Whatever is on the host: kinds of VMs and hosts, and limits of units. */
@@ -204,14 +208,6 @@ class Search {
       if (amount > 0 && !fitsUnits(units, host * R + r, amount)) return false;
     }
     return true;
-  }
-
-  /** VMs of one kind replace each other. A VM with a group, cells or loads is a kind of its own. */
-  #kindOf(vm: number): string {
-    const { R, demand, vmGroups, vmKey, numa } = this.#ground.cluster;
-    const alone = (vmGroups[vm]?.length ?? 0) > 0 || numa !== null || this.#ground.load !== undefined;
-    const own = alone ? ` ${vm}` : '';
-    return `${int(vmKey, vm)} ${demand.subarray(vm * R, vm * R + R).join()}${own}`;
   }
 
   /**
@@ -243,12 +239,11 @@ class Search {
   #next(i: number, behind: number, left: number[], last: number): boolean {
     const vm = this.#order[i];
     if (vm === undefined) return true;
-    const following = this.#order[i + 1];
-    const same = following !== undefined && this.#kindOf(following) === this.#kindOf(vm);
-    for (const host of this.#hostsFor(vm, last)) {
+    const same = this.#same[i] === true;
+    for (const { host, at } of this.#hostsFor(vm, last)) {
       if (this.#checks >= this.#limit) return false;
       this.#enter(vm, host);
-      if (this.#next(i + 1, behind, left, same ? this.#hosts.indexOf(host) : -1)) return true;
+      if (this.#next(i + 1, behind, left, same ? at : -1)) return true;
       this.#leave();
     }
     if (left.length >= behind || this.#checks >= this.#limit) return false;
@@ -276,23 +271,29 @@ class Search {
   }
 
   #fits(vm: number, host: number): boolean {
-    const { cluster, place, load } = this.#ground;
-    const { groups, vmGroups } = cluster;
+    const { cluster, load } = this.#ground;
+    const grouped = (cluster.vmGroups[vm]?.length ?? 0) > 0;
     this.#checks++;
-    const g = (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
-    if (g !== NO_REPAIR) {
-      let apart = false;
-      for (const other of item(groups, g).members) {
-        if (other === vm || int(place, other) < 0) continue;
-        apart = true;
-        if (place[other] === host) {
-          apart = false;
-          break;
-        }
-      }
-      if (apart) return false;
-    }
+    const g = grouped ? this.#affineGroupOf(vm) : NO_REPAIR;
+    if (g !== NO_REPAIR && this.#isApart(vm, g, host)) return false;
     return this.#checker.refusal(vm, host, g) === 0 && (load === undefined || load.takes(vm, host));
+  }
+
+  #affineGroupOf(vm: number): number {
+    const { groups, vmGroups } = this.#ground.cluster;
+    return (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
+  }
+
+  /** True when members of the group are on hosts, and none is on this one. */
+  #isApart(vm: number, g: number, host: number): boolean {
+    const { cluster, place } = this.#ground;
+    let apart = false;
+    for (const other of item(cluster.groups, g).members) {
+      if (other === vm || int(place, other) < 0) continue;
+      if (place[other] === host) return false;
+      apart = true;
+    }
+    return apart;
   }
 
   /** The first of {@link #hostsFor}; null: there is none. */
@@ -322,25 +323,30 @@ class Search {
     return left;
   }
 
-  /** Hosts that can take the VM, the fullest first; of hosts that are alike, one. */
-  #hostsFor(vm: number, last: number): number[] {
+  /** Hosts that can take the VM, with their places in the list of hosts, the fullest first; of hosts that are alike, one. */
+  #hostsFor(vm: number, last: number): readonly Open[] {
+    const found: Open[] = [];
+    for (let at = Math.max(0, last); at < this.#hosts.length; at++) {
+      const host = item(this.#hosts, at);
+      if (!this.#fits(vm, host)) continue;
+      const left = this.#leftBy(vm, host);
+      if (this.#alike && found.some((other) => other.left === left && this.#areAlike(other.host, host))) continue;
+      found.push({ host, at, left });
+    }
+    return found.sort((a, b) => a.left - b.left || a.host - b.host);
+  }
+
+  #areAlike(a: number, b: number): boolean {
     const { cluster, room } = this.#ground;
     const { R, hostClass } = cluster;
-    const seen = new Set<string>();
-    const found: { readonly host: number; readonly left: number }[] = [];
-    for (let i = Math.max(0, last); i < this.#hosts.length; i++) {
-      const host = item(this.#hosts, i);
-      if (!this.#fits(vm, host)) continue;
-      if (this.#alike) {
-        const alike = `${int(hostClass, host)} ${room.free.subarray(host * R, host * R + R).join()}`;
-        if (seen.has(alike)) continue;
-        seen.add(alike);
-      }
-      found.push({ host, left: this.#leftBy(vm, host) });
-    }
-    return found.sort((a, b) => a.left - b.left || a.host - b.host).map(({ host }) => host);
+    if (hostClass[a] !== hostClass[b]) return false;
+    for (let r = 0; r < R; r++) if (float(room.free, a * R + r) !== float(room.free, b * R + r)) return false;
+    return true;
   }
 }
+
+/** A host that can take a VM: its place in the list of hosts, and what it has left then. */
+type Open = { readonly host: number; readonly at: number; readonly left: number };
 
 /** A lower bound on the amounts that do not fit into what is free, of one resource. */
 function mostStranded(amounts: readonly number[], free: readonly number[]): number {

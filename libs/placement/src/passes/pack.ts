@@ -251,7 +251,7 @@ class Packing {
     const ground = loadedGround(this.#draft);
     for (const host of largest) {
       const lost = new Set([host, ...largest.filter((other) => other !== host).slice(0, count - 1)]);
-      if (findRefuge(ground, lost, open, HEADROOM_CHECKS).stranded.length > 0) return 'drain-headroom';
+      if (findRefuge(ground, lost, open, { limit: HEADROOM_CHECKS }).stranded.length > 0) return 'drain-headroom';
     }
     return null;
   }
