@@ -31,7 +31,7 @@ export type ServiceLog = EventLog & {
   refused(): readonly FailingPart[];
 };
 
-type RefusalCode = Exclude<(typeof partCodes)[keyof typeof partCodes], typeof partCodes.callInProgress>;
+type RefusalCode = (typeof partCodes)['streamFull' | 'storageFull' | 'unanswered' | 'refused'];
 
 /** A full stream, a full server and a silent one can recover without an append of this service. */
 type Refusal = {

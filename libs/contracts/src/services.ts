@@ -35,4 +35,6 @@ export const partCodes = {
   unanswered: 'append-unanswered',
   /** NATS refuses an append. */
   refused: 'append-refused',
+  /** A cycle of an aggregate takes longer to decide than until the next one is due. */
+  decisionSlow: 'decision-slow',
 } as const;

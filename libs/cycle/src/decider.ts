@@ -8,8 +8,11 @@ import { orderThread } from './orderThread.ts';
 
 /** Decides cycles, without holding up the event loop of its caller where it has threads. */
 export type Decider = {
-  /** @throws what {@link runCycle} throws, as an `Error` with its message; and when the thread ends, which takes its open cycles with it */
-  readonly cycle: (input: CycleInput) => Promise<Cycle>;
+  /**
+   * @param begun called when the decision begins: the cycles before it are decided
+   * @throws what {@link runCycle} throws, as an `Error` with its message; and when the thread ends, which takes its open cycles with it
+   */
+  readonly cycle: (input: CycleInput, begun?: () => void) => Promise<Cycle>;
   readonly close: () => Promise<void>;
 };
 
@@ -24,7 +27,10 @@ export const defaultSearchThreads = (): number => Math.min(MOST_THREADS, availab
 
 /** Decides on the thread of the caller. */
 export const decideHere: Decider = {
-  cycle: async (input) => runCycle(input),
+  async cycle(input, begun) {
+    begun?.();
+    return runCycle(input);
+  },
   close: async () => undefined,
 };
 
@@ -46,11 +52,11 @@ export function decider(threads: number, worth = WORTH): Decider {
     name: "the planner's thread",
   });
   return {
-    async cycle(input) {
-      if (input.snapshot.servers.length < worth) return runCycle(input);
+    async cycle(input, begun) {
+      if (input.snapshot.servers.length < worth) return decideHere.cycle(input, begun);
       // The folded state stays with the caller: only the memory about the snapshot is sent.
       const asked = decideInput(input.state, input.snapshot, input.options);
-      return cycleOf(input, asked, await thread.ask(asked));
+      return cycleOf(input, asked, await thread.ask(asked, begun));
     },
     close: thread.close,
   };

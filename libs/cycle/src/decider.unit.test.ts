@@ -25,6 +25,18 @@ describe('a decider with threads', () => {
     expect(decided.decision.outcome).toBe('planned');
   });
 
+  it('says when it begins with a cycle: after it has decided the one before', async () => {
+    const said: string[] = [];
+    const one = async (name: string): Promise<void> => {
+      await threads.cycle(input, () => said.push(`${name} begins`));
+      said.push(`${name} ends`);
+    };
+    await Promise.all([one('first'), one('second')]);
+    expect(said.filter((each) => each.startsWith('first'))).toEqual(['first begins', 'first ends']);
+    expect(said.indexOf('second begins')).toBeGreaterThan(said.indexOf('first begins'));
+    expect(said.at(-1)).toBe('second ends');
+  });
+
   it('reports what went wrong, and goes on', async () => {
     const broken = { ...input, snapshot: { ...input.snapshot, hosts: null } } as unknown as CycleInput;
     await expect(threads.cycle(broken)).rejects.toThrow('null');

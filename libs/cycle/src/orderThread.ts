@@ -2,8 +2,11 @@ import { parentPort, type Worker } from 'node:worker_threads';
 
 /** A thread that carries out orders, one after the other. It starts with the first of them. */
 export type OrderThread<O, A> = {
-  /** @throws the error of the order; and when the thread ends, which takes its open orders with it: the next order starts another thread */
-  readonly ask: (order: O) => Promise<A>;
+  /**
+   * @param begun called when the thread begins with the order: it has started, and has carried out those before it
+   * @throws the error of the order; and when the thread ends, which takes its open orders with it: the next order starts another thread
+   */
+  readonly ask: (order: O, begun?: () => void) => Promise<A>;
   /** Ends the thread; open orders are rejected. */
   readonly close: () => Promise<void>;
 };
@@ -20,12 +23,17 @@ export type OrderThreadOptions = {
 };
 
 type Asked<O> = { readonly number: number; readonly order: O };
-type Answered<A> = { readonly number: number } & ({ readonly answer: A } | { readonly failed: unknown });
+type Answered<A> = { readonly number: number } & (
+  | { readonly begun: true }
+  | { readonly answer: A }
+  | { readonly failed: unknown }
+);
+type Open<A> = PromiseWithResolvers<A> & { readonly begun: (() => void) | undefined };
 
 type Running<A> = {
   readonly worker: Worker;
   /** By number: the orders that the thread has not answered. */
-  readonly open: Map<number, PromiseWithResolvers<A>>;
+  readonly open: Map<number, Open<A>>;
   readonly end: (error: Error) => void;
 };
 
@@ -51,6 +59,10 @@ export function orderThread<O, A>(options: OrderThreadOptions): OrderThread<O, A
     };
     worker.on('message', (answered: Answered<A>) => {
       const asked = own.open.get(answered.number);
+      if ('begun' in answered) {
+        asked?.begun?.();
+        return;
+      }
       own.open.delete(answered.number);
       if ('failed' in answered) asked?.reject(unpack(answered.failed));
       else asked?.resolve(answered.answer);
@@ -62,11 +74,11 @@ export function orderThread<O, A>(options: OrderThreadOptions): OrderThread<O, A
   }
 
   return {
-    ask(order) {
+    ask(order, begun) {
       const { worker, open } = running ?? start();
       number += 1;
       const asked = Promise.withResolvers<A>();
-      open.set(number, asked);
+      open.set(number, { ...asked, begun });
       worker.postMessage({ number, order } satisfies Asked<O>);
       return asked.promise;
     },
@@ -82,6 +94,7 @@ export function orderThread<O, A>(options: OrderThreadOptions): OrderThread<O, A
 /** The program of such a thread. `pack` makes something of an error that can be sent. Default: its stack. */
 export function answerOrders<O, A>(carryOut: (order: O) => A, pack: (error: unknown) => unknown = textOf): void {
   parentPort?.on('message', ({ number, order }: Asked<O>) => {
+    parentPort?.postMessage({ number, begun: true } satisfies Answered<A>);
     let answered: Answered<A>;
     try {
       answered = { number, answer: carryOut(order) };

@@ -451,6 +451,14 @@ export const causes = {
     apart: ['aggregate'],
     explains: [],
   },
+  'decision-slow': {
+    severity: 'alarm',
+    remedy:
+      'Lower [engine] search_work_limit, give the planner more cores ([engine] search_threads), or raise [engine] evaluation_interval.',
+    section: 'decision-slow',
+    apart: ['aggregate'],
+    explains: ['snapshot-undecided'],
+  },
   'snapshot-undecided': {
     severity: 'alarm',
     remedy: 'Look at the log of the planner.',

@@ -37,6 +37,8 @@ const failingBy = (
   );
 
 /** Moves of others that undo moves of Kronos. */
+const SLOW = 'a decision took 75 s, and one is due every 60 s';
+
 const othersMoved = (more: Pick<Foreign, 'count' | 'waitUntil' | 'stayUntil'>) =>
   wellFacts(undefined, {
     input: {
@@ -287,6 +289,12 @@ describe('status', () => {
         input: { undecidedSinceMs: nowMs - 8000 },
       }),
       /no snapshot was decided since/,
+    ],
+    [
+      'decision-slow',
+      'a decision takes longer than the interval',
+      wellFacts(undefined, { heartbeats: failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW]) }),
+      /^a decision took 75 s, and one is due every 60 s$/,
     ],
     ['snapshot-unjudged', 'an older scorer says nothing about hosts', unjudged(), /unknown/],
     [
@@ -592,6 +600,14 @@ describe('one cause gives one alarm', () => {
       'plan-undispatched',
     ]);
     expect(alarm?.about).toBe('planner');
+  });
+  it('when decisions take longer than the interval, so that snapshots are not decided: one for each aggregate', () => {
+    const slow = failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW], ['decision-slow', 'cpu', SLOW]);
+    const facts = wellFacts(undefined, { heartbeats: slow, input: { undecidedSinceMs: nowMs - 80_000 } });
+    expect(judge(facts)).toMatchObject([
+      { code: 'decision-slow', about: 'gpu', text: SLOW, explains: [{ code: 'snapshot-undecided', about: 'gpu' }] },
+      { code: 'decision-slow', about: 'cpu', text: SLOW, explains: [] },
+    ]);
   });
   it('when the scorer is dead; the planner is not blamed for it', () => {
     one(

@@ -117,11 +117,28 @@ function unready(beat: Heartbeat, nowMs: number): Finding[] {
             text: `is ${state}`,
           },
         ];
-  return [...changing, ...failing.map((one) => failed(beat, one, nowMs))];
+  return [
+    ...changing,
+    ...failing.flatMap((one) => {
+      const slow = slowDecisions(beat, one);
+      return slow.length > 0 ? slow : [failed(beat, one, nowMs)];
+    }),
+  ];
 }
 
 type Failing = Heartbeat['failing'][number];
 type Part = NonNullable<Failing['parts']>[number];
+
+/** The aggregates whose decisions take longer than the interval, each by itself: they may have different work limits. */
+const slowDecisions = ({ service, instance }: Heartbeat, { parts = [] }: Failing): Finding[] =>
+  parts
+    .filter(({ code }) => code === partCodes.decisionSlow)
+    .map(({ part: aggregate, text }) => ({
+      code: 'decision-slow',
+      place: { service, instance, aggregate },
+      about: aggregate,
+      text,
+    }));
 
 /** The finding of a failing check. */
 function failed({ service, instance }: Heartbeat, one: Failing, nowMs: number): Finding {

@@ -352,7 +352,7 @@ export const metricSpecs = {
     kind: 'histogram',
     name: 'kronos_decide_duration_seconds',
     unit: 's',
-    help: 'Time of one decision, without folding and appending.',
+    help: 'Time of one decision, without folding, appending and the wait for the decisions of other aggregates.',
     labels: { aggregate: AGGREGATE },
     buckets: SHORT,
   },

@@ -25,6 +25,7 @@ import { type AggregateState, aggregateState, comparisons, waitingPlan, wasPropo
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import type { DeliveredSnapshot, Permission } from './permission.ts';
+import { type TimedDecider, timedDecider } from './timedDecider.ts';
 import { goneReason, withdrawnEvent } from './withdraw.ts';
 
 /**
@@ -44,6 +45,8 @@ export type Decisions = {
    * ends it.
    */
   readonly proposal: (delivered: DeliveredSnapshot, request: PlanRequest) => Promise<void>;
+  /** The aggregates of which a cycle takes longer to decide than until the next one is due. */
+  readonly slow: TimedDecider['slow'];
 };
 
 export function decisions(
@@ -53,13 +56,7 @@ export function decisions(
   permission: Permission,
 ): Decisions {
   const { log, view, by, logger, meters, clock } = deps;
-
-  /** Runs a decision, with how long it took. */
-  async function timed<D>(decide: () => D | Promise<D>): Promise<D & { readonly decideMs: number }> {
-    const started = clock.monotonic();
-    const decided = await decide();
-    return { ...decided, decideMs: clock.monotonic() - started };
-  }
+  const timed = timedDecider(deps.decider, clock);
 
   /** The facts about its making that every decision on the log holds. */
   const stamp = <D>(at: LogPosition<AggregateState>, options: EngineOptions, digests: D) => ({
@@ -117,6 +114,7 @@ export function decisions(
   }
 
   return {
+    slow: timed.slow,
     async cycle(delivered, snapshot) {
       const { aggregate, data } = delivered.message;
       const { options } = own.of(aggregate);
@@ -126,9 +124,7 @@ export function decisions(
         if (may === 'no') return null;
         if (may === 'soon') continue;
         if (await withdrawn(at, delivered, snapshot)) continue;
-        const { decision, digests, decideMs, ...fields } = await timed(() =>
-          deps.decider.cycle({ snapshot, state: at.state, options }),
-        );
+        const { decision, digests, decideMs, ...fields } = await timed.cycle({ snapshot, state: at.state, options });
         const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
         const event = decidedEvent(kept, {
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
@@ -175,7 +171,9 @@ export function decisions(
         if (may === 'no') return;
         if (may === 'soon') continue;
         const stateOf = (name: string): AggregateState => aggregateState(whole.state, name);
-        const { decision, digests, decideMs } = await timed(() => runProposal({ request, stateOf, options }));
+        const startedMs = clock.monotonic();
+        const { decision, digests } = runProposal({ request, stateOf, options });
+        const decideMs = clock.monotonic() - startedMs;
         const { kept, details } = await shorten(snapshotId, decision, withoutRefused);
         const event = proposedEvent(kept, {
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),

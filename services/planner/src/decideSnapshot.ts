@@ -4,7 +4,7 @@ import { planRequest } from '@kronos/cycle';
 import { contextFrom, type Delivered } from '@kronos/eventlog';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import { type Span, SpanKind } from '@opentelemetry/api';
-import { decisions } from './decideOnce.ts';
+import { type Decisions, decisions } from './decideOnce.ts';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import { type DeliveredSnapshot, permission } from './permission.ts';
@@ -14,6 +14,7 @@ export type SnapshotDecider = {
   readonly consider: (aggregate: string, delivered: Delivered<SnapshotTaken>) => Promise<void>;
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
   readonly skewed: ReadonlySet<string>;
+  readonly slow: Decisions['slow'];
 };
 
 /** @param finishReleased called before a snapshot is decided, and after */
@@ -74,5 +75,5 @@ export function snapshotDecider(
     await finishReleased(aggregate);
   }
 
-  return { consider, skewed: may.skewed };
+  return { consider, skewed: may.skewed, slow: decide.slow };
 }

@@ -1,10 +1,10 @@
 import { type SnapshotTaken, subject } from '@kronos/contracts';
 import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
-import { snapshotDecider } from './decideSnapshot.ts';
+import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
 import { folded, type PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
-import { ownOptions, yieldText } from './ownOptions.ts';
+import { ownOptions, yieldTexts } from './ownOptions.ts';
 
 export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
@@ -14,6 +14,8 @@ export type Planner = {
   readonly skewed: () => readonly string[];
   /** Why aggregates are not planned here: another planner, which started later, has other options for them. */
   readonly yielding: () => readonly string[];
+  /** The aggregates of which a cycle takes longer to decide than until the next one is due. */
+  readonly slow: SnapshotDecider['slow'];
 };
 
 const isRequest = ({ data: { purpose } }: SnapshotTaken): boolean => purpose === 'cells' || purpose === 'capacity';
@@ -34,7 +36,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const state = folded(view);
   const { now } = state;
   const finishReleased = dispatcher(deps, state, () => stopped);
-  const { consider, skewed } = snapshotDecider(deps, own, state, finishReleased);
+  const { consider, skewed, slow } = snapshotDecider(deps, own, state, finishReleased);
 
   /** Has the aggregate looked at again, after what is under way for it. */
   function wake(aggregate: string): void {
@@ -106,10 +108,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       await Promise.all(busy.values());
     },
     skewed: () => [...skewed],
-    yielding: () =>
-      deps.aggregates.flatMap((aggregate) => {
-        const stands = own.right(aggregate, now(aggregate).state);
-        return stands.kind === 'yield' ? [yieldText(aggregate, stands, own.of(aggregate).options)] : [];
-      }),
+    slow,
+    yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => now(aggregate).state),
   };
 }

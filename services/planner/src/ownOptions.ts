@@ -55,3 +55,14 @@ export function yieldText(
   });
   return `${aggregate} is planned by ${to}, which started later with other options: ${named.join(', ')}; give all planners the same options and restart this one`;
 }
+
+/** Why this planner leaves aggregates to other planners. */
+export const yieldTexts = (
+  own: OwnOptions,
+  aggregates: readonly string[],
+  stateOf: (aggregate: string) => AggregateState,
+): string[] =>
+  aggregates.flatMap((aggregate) => {
+    const stands = own.right(aggregate, stateOf(aggregate));
+    return stands.kind === 'yield' ? [yieldText(aggregate, stands, own.of(aggregate).options)] : [];
+  });

@@ -5,6 +5,9 @@ import { decider, defaultSearchThreads } from '@kronos/cycle';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
 import { plannerMeters } from './meters.ts';
+import { inTime } from './timedDecider.ts';
+
+const noneOf = (problems: readonly string[]) => healthCheck({ ok: problems.length === 0, detail: problems.join('; ') });
 
 /** The planner as a service. */
 export const plannerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
@@ -61,9 +64,8 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
         detail: `clock skew beyond max_clock_skew in the snapshots of ${skewed.join(', ')}: correct the scorer's clock`,
       });
     });
-    http.check('options', () =>
-      healthCheck({ ok: planner.yielding().length === 0, detail: planner.yielding().join('; ') }),
-    );
+    http.check('options', () => noneOf(planner.yielding()));
+    http.check('decisions', () => inTime(planner.slow()));
     const measure = async () => {
       const usage = await log.usage(streamNames.log);
       metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});

@@ -1,0 +1,103 @@
+import { defaultEngineOptions } from '@kronos/contracts';
+import { type CycleInput, decideHere } from '@kronos/cycle';
+import { snapshotOf } from '@kronos/placement/testing';
+import { aggregateState, initialLogState } from '@kronos/projections';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { inTime, slowText, timedDecider } from './timedDecider.ts';
+
+const INTERVAL_SECONDS = 60;
+
+const input = (aggregate: string): CycleInput => ({
+  snapshot: {
+    ...snapshotOf({
+      policies: {},
+      hosts: { h1: {}, h2: {} },
+      vms: {},
+      snapshot: { intervalSeconds: INTERVAL_SECONDS },
+    }),
+    aggregate,
+  },
+  state: aggregateState(initialLogState(), aggregate),
+  options: defaultEngineOptions,
+});
+
+it('a decision is slow when it takes 2 s longer than its interval, not before', () => {
+  const taking = { intervalSeconds: INTERVAL_SECONDS, ended: true };
+  expect(slowText({ ...taking, ms: 62_000 })).toBeNull();
+  expect(slowText({ ...taking, ms: 62_001 })).toBe('a decision took 62.1 s, and one is due every 60 s');
+  expect(slowText({ ...taking, ms: 75_000, ended: false })).toBe(
+    'a decision has taken 75 s so far, and one is due every 60 s',
+  );
+});
+
+describe('a decider that notes how long decisions take', () => {
+  let nowMs: number;
+  /** What the decider waits for: first its turn, then its own work. */
+  let turn: PromiseWithResolvers<void>;
+  let work: PromiseWithResolvers<void>;
+  let timed: ReturnType<typeof timedDecider>;
+  const texts = (): string[] => timed.slow().map(({ part, text }) => `${part}: ${text}`);
+
+  beforeEach(() => {
+    nowMs = 0;
+    turn = Promise.withResolvers();
+    work = Promise.withResolvers();
+    timed = timedDecider(
+      {
+        async cycle(asked, begun) {
+          await turn.promise;
+          begun?.();
+          await work.promise;
+          return decideHere.cycle(asked);
+        },
+      },
+      { monotonic: () => nowMs },
+    );
+  });
+
+  it('does not count the wait for the decisions of other aggregates', async () => {
+    const decided = timed.cycle(input('gpu'));
+    nowMs += 500_000;
+    expect(texts()).toEqual([]);
+    turn.resolve();
+    work.resolve();
+    expect(await decided).toMatchObject({ decideMs: 0, decision: { outcome: 'quiet' } });
+    expect(inTime(timed.slow())).toEqual({ ok: true });
+  });
+
+  it('names an aggregate while its decision takes too long, and until a later one takes less', async () => {
+    turn.resolve();
+    const first = timed.cycle(input('gpu'));
+    await turn.promise;
+    nowMs += 63_000;
+    expect(texts()).toEqual(['gpu: a decision has taken 63 s so far, and one is due every 60 s']);
+    nowMs += 12_000;
+    work.resolve();
+    expect((await first).decideMs).toBe(75_000);
+    await timed.cycle(input('cpu'));
+    const took = 'a decision took 75 s, and one is due every 60 s';
+    expect(inTime(timed.slow())).toEqual({
+      ok: false,
+      reason: `gpu: ${took}`,
+      parts: [{ code: 'decision-slow', part: 'gpu', text: took }],
+    });
+
+    work = Promise.withResolvers();
+    const second = timed.cycle(input('gpu'));
+    await turn.promise;
+    expect(texts()).toEqual([`gpu: ${took}`]);
+    work.resolve();
+    await second;
+    expect(texts()).toEqual([]);
+  });
+
+  it('counts a decision that fails', async () => {
+    turn.resolve();
+    const decided = timed.cycle(input('gpu'));
+    await turn.promise;
+    nowMs += 75_000;
+    work.reject(new Error('no thread'));
+    await expect(decided).rejects.toThrow('no thread');
+    expect(texts()).toEqual(['gpu: a decision took 75 s, and one is due every 60 s']);
+  });
+});
