@@ -254,7 +254,10 @@ class Search {
     if (!solution.reached) return;
     if (this.#isCheapest(solution)) this.#course = solution;
     if (this.#hasFewest(solution)) this.#fewest = solution;
-    this.#keep(judge(this.#field, solution.place, solution.parked));
+    const plan = judge(this.#field, solution.place, solution.parked);
+    if (plan.reached) this.#keep(plan);
+    // Only moves that reach the targets may gain less than `minGain`.
+    else if (plan.moves <= this.#field.budget) this.#offer(plan.place, plan.parked);
   }
 
   #isCheapest(solution: Solution): boolean {

@@ -26,6 +26,26 @@ describe('the search', () => {
     expect(end).toBe('done');
   });
 
+  it('makes moves that reach no target only if each gains min_gain', () => {
+    // The immovable VM keeps the target out of reach. Two moves of the others gain 0.1 each.
+    const file: ClusterFile = {
+      policies: ['cpu'],
+      weights: [1],
+      thresholds: [0.2],
+      hosts: ['large', 'full', 'empty'].map((id) => ({ id })),
+      vms: [
+        { id: 'still', host: 'large', w: [0.9], immovable: true },
+        ...Array.from({ length: 4 }, (_, v) => ({ id: `v${v}`, host: 'full', w: [0.1] })),
+      ],
+    };
+    const movesWith = (minGain: number): number => {
+      const draft = new Draft(clusterOf(file, { maxMigrations: 3 }), 3);
+      const settings = { minGain, moveOverheadGib: 1, allowParking: true, spent: 0, carryOut: inTurn };
+      return search(draft, { ...settings, workLimit: 200_000 }).solution.moves;
+    };
+    expect([0.05, 0.12].map(movesWith)).toEqual([2, 0]);
+  });
+
   it('has a round that ends at the default work limit', () => {
     expect(DEFAULT_ROUND).toBe(defaultEngineOptions.searchWorkLimit);
   });
