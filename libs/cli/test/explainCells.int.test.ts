@@ -87,3 +87,11 @@ it('explain vm as JSON has the plans between cells', async () => {
   const { out } = await world.kronos(`explain vm vm-0-2 --json`);
   expect(JSON.parse(out)).toMatchObject({ cells: [{ state: 'waitsForPerson', step: { to: 'general-compute-1' } }] });
 });
+it('completion names the plans between cells beside the others', async () => {
+  const plans = JSON.parse((await world.kronos('plans --since 1d --json')).out) as { id: string; kind: string }[];
+  const between = plans.flatMap(({ id, kind }) => (kind === 'cells' ? [id] : []));
+  expect(between).toHaveLength(3);
+  const named = (await world.kronos('__complete plans')).out.trimEnd().split('\n');
+  expect(named).toEqual(expect.arrayContaining(between));
+  expect(named.length).toBeGreaterThan(between.length);
+});

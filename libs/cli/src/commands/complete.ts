@@ -23,10 +23,13 @@ export async function complete(shell: Shell, kind: NameKind, options: ConfigOpti
 async function namesOf(shell: Shell, { log, scope }: Session, kind: NameKind): Promise<readonly string[]> {
   if (kind === 'aggregates') return scope;
   if (kind === 'plans') {
+    const history = liveHistory(log, '');
     const range = { aggregates: scope, sinceMs: shell.now() - DAY_MS };
     const names: string[] = [];
-    for await (const { event } of liveHistory(log, '').decisions(range))
+    for await (const { event } of history.decisions(range))
       if (event.data.plan !== null) names.push(event.data.plan.id);
+    for await (const { event } of history.proposals(range))
+      if (event.data.steps.length > 0) names.push(event.data.planId);
     return names;
   }
   const snapshots = await newestSnapshots(log, scope);
