@@ -4,7 +4,7 @@ export { isServing, isUp } from './hosts.ts';
 export { causeOfText } from './novaRefusals.ts';
 export { consequencesOf, type Party } from './parties.ts';
 export { livePowerState, powerStateName } from './powerState.ts';
-export { evacuationIsOver } from './reasonGone.ts';
+export { evacuationIsOver, repairIsOver } from './reasonGone.ts';
 export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
 export { type Fault, type TaskReasonCode, taskReasonOf, taskReasons } from './taskReasons.ts';
 export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';

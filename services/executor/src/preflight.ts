@@ -8,6 +8,7 @@ import {
   livePowerState,
   powerStateName,
   providerFits,
+  repairIsOver,
   shapeOf,
   type TaskReasonCode,
   traitsOf,
@@ -314,6 +315,22 @@ function repairsNothing(task: Task, groups: readonly GroupFacts[], awaited: bool
   });
 }
 
+/** What is claimed on a host and what it has, of each resource class. */
+type Claims = Parameters<typeof repairIsOver>[1];
+
+/** @param claims on the source; null: unknown, or the move is for another reason */
+export function judgeRepair(
+  { from }: Pick<Task, 'from'>,
+  { pinnedAvailabilityZone: pin }: Pick<Server, 'pinnedAvailabilityZone'>,
+  { services }: Services,
+  claims: Claims | null,
+): Verdict | null {
+  const zone = serviceOf(services, from)?.zone ?? null;
+  if (claims === null || !repairIsOver({ pin, zone }, claims)) return null;
+  const text = `the server is where it is pinned to, and ${from} has no more claimed than its capacity`;
+  return no(cancelled('reason-gone', text));
+}
+
 export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>
   migrations.reduce((newest, { id }) => Math.max(newest, id), 0);
 
@@ -356,13 +373,17 @@ export async function preflight(
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
   const resources = resourcesOf(task, server);
   const planned = task.hostCells?.[task.destination];
-  const [groups, fits, cells, refusedBefore, forced] = await Promise.all([
+  const repairs = task.phase === 'repair' && !task.parking && !options.awaited;
+  const [groups, fits, cells, refusedBefore, forced, claims] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task, server, resources, cloud, signal),
     planned === undefined ? null : readCells(server, task.destination, nova, signal),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
+    repairs ? readClaims(task.from, cloud, signal) : null,
   ]);
+  const idle = judgeRepair(task, server, hosts, claims);
+  if (idle !== null) return idle;
   const refused =
     planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options.moveUnknownTopology);
   return judgeRoom(task, hosts, { groups, fits, resources, cells: refused, refusedBefore, forced }, options);
@@ -448,6 +469,20 @@ export async function hasRoom(
     placement.getUsages(provider, { signal }),
   ]);
   return providerFits(resources, inventories, usages);
+}
+
+async function readClaims(
+  host: string,
+  { placement, providerOf }: CheckedCloud,
+  signal: AbortSignal,
+): Promise<Claims | null> {
+  const provider = await providerOf(host, signal);
+  if (provider === null) return null;
+  const [inventories, usages] = await Promise.all([
+    placement.getInventories(provider, { signal }),
+    placement.getUsages(provider, { signal }),
+  ]);
+  return Object.entries(usages).map(([name, used]) => ({ used, capacity: inventories[name]?.capacity ?? 0 }));
 }
 
 /** The groups that the plan knew and those that Nova names (from 2.71 on; below, the plan's are all that is known). */

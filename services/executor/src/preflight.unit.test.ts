@@ -9,7 +9,15 @@ import {
   sampleService as service,
   wordsOf as words,
 } from '../testing/sample.ts';
-import { type CheckOptions, type GroupFacts, type HostFacts, judgeHosts, judgeRoom, newestId } from './preflight.ts';
+import {
+  type CheckOptions,
+  type GroupFacts,
+  type HostFacts,
+  judgeHosts,
+  judgeRepair,
+  judgeRoom,
+  newestId,
+} from './preflight.ts';
 import type { Task } from './taskStages.ts';
 
 const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
@@ -235,6 +243,25 @@ describe('server groups', () => {
     const split = group('affinity', [member('a', 'h2'), member('b', 'h3')]);
     expect(room(split, { phase: 'affinity' })).toBe('go');
     expect(room(group('soft-affinity', [member('b', 'h3')]), { phase: 'affinity' })).toBe(together);
+  });
+});
+
+describe('a repair', () => {
+  const full = [
+    { used: 10, capacity: 8 },
+    { used: 5, capacity: 9 },
+  ];
+  const within = [{ used: 8, capacity: 8 }];
+  const { zone } = service('h1');
+  it.each<[string, string | null | undefined, Parameters<typeof judgeRepair>[3], string]>([
+    ['off a host on which more is claimed than it has', null, full, 'nothing against it'],
+    ['of a server that is pinned to another zone', 'elsewhere', within, 'nothing against it'],
+    ['off a host within its capacity', null, within, 'reason-gone Cancelled none'],
+    ['of a server in the zone to which it is pinned', zone, within, 'reason-gone Cancelled none'],
+    ['off a host of which nothing is known', null, null, 'nothing against it'],
+    ['of a server whose pin Nova does not show', undefined, within, 'nothing against it'],
+  ])('%s', (_, pinnedAvailabilityZone, claims, expected) => {
+    expect(words(judgeRepair(task({ phase: 'repair' }), { pinnedAvailabilityZone }, facts(), claims))).toBe(expected);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Plans that wait for approval and have lost their reason. Pure. */
 import { type Actor, iso, messageId, type PlanWithdrawn, type Reason, type Snapshot } from '@kronos/contracts';
-import { evacuationIsOver, groupIsWhole, type ReasonOf, type TaskReasonCode } from '@kronos/facts';
+import { evacuationIsOver, groupIsWhole, type ReasonOf, repairIsOver, type TaskReasonCode } from '@kronos/facts';
 import { causeOf, type PlanFacts } from '@kronos/projections';
 
 type StepFacts = PlanFacts['proposed'][number];
@@ -23,17 +23,15 @@ export function goneReason(plan: Pick<PlanFacts, 'proposed'>, snapshot: Snapshot
   return null;
 }
 
-/**
- * A server that is not pinned to another zone than that of its host, on a host on which no more is claimed than it has. An unknown pin, host
- * or inventory proves nothing.
- */
+/** An unknown host or inventory proves nothing. */
 function staysAtHome({ serverId, from }: StepFacts, { servers, hosts }: Snapshot): boolean {
   const server = servers.find(({ id }) => id === serverId);
   const host = hosts.find(({ name }) => name === from);
   if (server === undefined || server.host !== from || host === undefined || host.inventory === null) return false;
-  const { pinnedAvailabilityZone: pin } = server;
-  if (pin === undefined || (pin !== null && pin !== host.availabilityZone)) return false;
-  return Object.values(host.inventory).every(({ used, capacity }) => used <= capacity);
+  return repairIsOver(
+    { pin: server.pinnedAvailabilityZone, zone: host.availabilityZone },
+    Object.values(host.inventory),
+  );
 }
 
 const gone = (text: string, { step, serverId }: StepFacts): ReasonOf<TaskReasonCode> => ({
