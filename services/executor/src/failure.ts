@@ -74,7 +74,9 @@ export const NO_ACCOUNT: Account = {
 function crashed(
   { status, serverInError }: { readonly status: string; readonly serverInError: boolean },
   { story, asked, hosts }: Account,
-): 'destination-down' | 'source-down' | 'compute-restarted' | null {
+): 'nova-internal' | 'destination-down' | 'source-down' | 'compute-restarted' | null {
+  // Hosts do not fail together; what both of them report through does.
+  if (hosts.destination === 'down' && hosts.source === 'down') return 'nova-internal';
   if (hosts.destination === 'down') return 'destination-down';
   if (hosts.source === 'down') return 'source-down';
   return asked && story === null && status === 'error' && !serverInError ? 'compute-restarted' : null;
@@ -145,6 +147,10 @@ export function failedMigration(
       crash === null ? 'MigrationFailed' : 'NovaClientError',
       `; the server is in ERROR on ${move.from}`,
     );
+  if (crash === 'nova-internal') {
+    const both = `nova-compute on ${move.from} and on ${move.destination} are down`;
+    return failure(crash, 'NovaClientError', `; ${both}: the message bus or nova-conductor is the likely cause`);
+  }
   if (crash === 'destination-down')
     return failure(crash, 'NovaClientError', `; nova-compute on ${move.destination} is down`);
   if (crash === 'source-down') return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} is down`);

@@ -1085,6 +1085,16 @@ describe('a compute that crashed', () => {
     });
   });
 
+  it('on both ends at once charges no host: what both report through is down', () => {
+    expect(ended({ hosts: { source: 'down', destination: 'down' } })).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'nova-internal', text: expect.stringContaining('the message bus or nova-conductor') },
+      cause: 'nova',
+      hostAtFault: null,
+      next: { destination: 'h2' },
+    });
+  });
+
   it('and is back shows by an error without a reason, the server well', () => {
     expect(ended({}, 'error')).toMatchObject({
       errorType: 'NovaClientError',
