@@ -1,4 +1,5 @@
 import {
+  type Course,
   type CycleDecided,
   type LogEvent,
   makesRoom,
@@ -66,6 +67,8 @@ export type PlanRecord = {
   readonly combinedAfter: number | null;
   readonly lowerBound: number | null;
   readonly shareOfPossible: number | null;
+  /** What was left when it was made, its own steps included; null: the budget reaches the targets, or no course was found. */
+  readonly course: Course | null;
   /** What the hosts carried when it was made; null: it does not say. */
   readonly loads: PlanLoads | null;
   /** What its hosts carried before it; null: the log does not say. */
@@ -167,6 +170,9 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
 const loadsOf = ({ data }: CycleDecided | PlanProposed): PlanLoads | null =>
   ('plan' in data ? data.plan?.loads : undefined) ?? null;
 
+const courseOf = ({ data }: CycleDecided | PlanProposed): Course | null =>
+  ('plan' in data ? data.course : undefined) ?? null;
+
 /** Values of hosts: by the plan where its steps have alternates, else by its decision. */
 function hostsBefore({ data }: CycleDecided | PlanProposed): HostsBefore | null {
   if (!('plan' in data) || data.plan === null) return null;
@@ -227,6 +233,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Trac
     combinedAfter: plan?.after.combined ?? null,
     lowerBound: plan?.lowerBound ?? null,
     shareOfPossible: plan?.shareOfPossible ?? null,
+    course: courseOf(event),
     loads: loadsOf(event),
     hostsBefore: hostsBefore(event),
   };

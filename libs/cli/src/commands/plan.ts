@@ -419,6 +419,7 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
     plan.kind !== 'cycle'
       ? `a plan ${kindText[plan.kind]}, planner version ${plan.plannerVersion}`
       : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
+    ...(plan.course === null ? [] : [courseLine(plan.course)]),
   ];
   const rows = plan.steps.map((step): Cell[] => {
     const style = stepStyles[step.state];
