@@ -1,4 +1,4 @@
-import { foreignText, type Reason } from '@kronos/contracts';
+import { count, foreignText, type Reason } from '@kronos/contracts';
 import { isAbove, noWaits, waitLimit } from '@kronos/rules';
 import { allWithin, imbalances, worsened } from './cluster/measure.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
@@ -52,7 +52,7 @@ function othersMove({ snapshot: { endedMigrations }, options, foreign }: State):
 function nothingFound({ end, course, proven, withheld }: Spread): Reason {
   if (withheld !== null) {
     const [gain, least] = [figure(withheld.gain), figure(withheld.least)];
-    const text = `${withheld.moves} moves would lower the combined imbalance by ${gain}; the noise of the last cycles explains up to ${least}`;
+    const text = `${count(withheld.moves, 'move')} would lower the combined imbalance by ${gain}; the noise of the last cycles explains up to ${least}`;
     return {
       code: 'within-noise',
       text,

@@ -28,8 +28,31 @@ describe('noise of the last cycles', () => {
     expect(reason.detail?.gain).toBeCloseTo(0.06, 9);
     expect(reason.detail?.least).toBeCloseTo(0.09, 9);
     expect(reason.text).toContain(
-      'lower the combined imbalance by 0.06; the noise of the last cycles explains up to 0.09',
+      '1 move would lower the combined imbalance by 0.06; the noise of the last cycles explains up to 0.09',
     );
+  });
+
+  it('acts: on the gain of a whole course, and the reason has its moves, not those of this cycle', () => {
+    const vm = (host: string, cpu: number, locked = false) => ({
+      host,
+      w: { cpu },
+      ...(locked ? { set: { locked } } : {}),
+    });
+    const course = (memory: Partial<Memory>): Sketch => ({
+      policies: { cpu: { threshold: 0.1, maxMigrationsPerCycle: 1 } },
+      hosts: { a: {}, b: {}, c: {}, d: {} },
+      vms: { a0: vm('a', 0.4, true), b0: vm('b', 0.4, true), a1: vm('a', 0.1), b1: vm('b', 0.1) },
+      memory,
+      options: { searchWorkLimit: 100_000 },
+    });
+    const made = decide(decideInput(course({})));
+    expect(made.course).toMatchObject({ reaches: false, moves: 2 });
+    expect(made.plan?.steps).toHaveLength(1);
+    const { plan, reason } = decide(decideInput(course({ noise: { cpu: 0.1 } })));
+    expect({ plan, code: reason.code }).toEqual({ plan: null, code: 'within-noise' });
+    expect(reason.detail).toMatchObject({ moves: 2 });
+    expect(reason.detail?.gain).toBeCloseTo(0.2, 9);
+    expect(reason.text).toContain('2 moves would lower the combined imbalance by 0.2; ');
   });
 
   it('refuses: a larger gain is made, and so is any while nothing is known of noise', () => {

@@ -72,9 +72,11 @@ export function spread(
 /** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
 function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
   if (noise === undefined || solution.moves === 0 || solution.reached || course?.solution.reached === true) return null;
-  const gain = combinedOf(field.cluster, field.imbalance) - (course?.solution ?? solution).combined;
+  // The moves of this cycle's part of a course gain little by themselves: the whole course counts.
+  const { moves, combined } = course?.solution ?? solution;
+  const gain = combinedOf(field.cluster, field.imbalance) - combined;
   const least = explained(noise, solution.within);
-  return gain > least ? null : { moves: solution.moves, gain, least };
+  return gain > least ? null : { moves, gain, least };
 }
 
 /** What the imbalance planner found beside its moves. */
@@ -84,7 +86,7 @@ export type Spread = {
   readonly course: FoundCourse | null;
   /** The bound shows that no moves of any number gain `min_gain` or more. */
   readonly proven: boolean;
-  /** A plan that is not made, because its gain may be noise: the gain must exceed `least`. Null: there is none. */
+  /** A plan that is not made, or the whole course of which it is a part, because its gain may be noise: the gain must exceed `least`. Null: there is none. */
   readonly withheld: { readonly moves: number; readonly gain: number; readonly least: number } | null;
   /** The thresholds that no moves of any number reach. Greedy does not look for them. */
   readonly unreachable: readonly Reason[];
