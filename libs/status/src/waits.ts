@@ -89,6 +89,12 @@ const waitTable = {
     ({ of }) => of,
     ({ who }) => `Look at the VM: \`kronos vms --host ${who}\`.`,
   ),
+  resize: row(
+    2 * HOUR,
+    ({ of }) => of,
+    () =>
+      'Confirm or revert it, or ask its owner to: `openstack server resize confirm|revert SERVER`. `kronos cells status` shows the moves of Kronos.',
+  ),
   empty: row(
     5 * MINUTE,
     ({ of }) => `Nova, which still names ${of} for a server or an unfinished migration`,
@@ -254,7 +260,10 @@ function leaving(state: AggregateState, { progress, disabled }: DrainFacts, abou
   const [first] = progress.state === 'running' ? waits : [];
   if (first === undefined) return wait('decision', aggregate, atMs);
   const more = first.count > 1 ? ` and ${count(first.count - 1, 'more VM')}` : '';
-  return wait('vm', `${first.serverName}${more}: ${clause(first.text)}`, sinceMs, vmUsualMs(state, first.code));
+  const of = `${first.serverName}${more}: ${clause(first.text)}`;
+  // Time does not end it, a person does.
+  if (first.code === 'vm-verify-resize') return wait('resize', of, sinceMs);
+  return wait('vm', of, sinceMs, vmUsualMs(state, first.code));
 }
 
 /** How long a VM may usually be held for a reason that ends by itself. */

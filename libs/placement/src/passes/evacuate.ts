@@ -95,7 +95,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[], targets: Targets): 
   return waiting;
 }
 
-/** Reasons that end by themselves: a VM is not stuck with one of them, nor while a host refuses it for one. */
+/** Reasons that end by themselves, or by the person who asked for a resize: a VM is not stuck with one of them, nor while a host refuses it for one. */
 const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-in-flight',
   'vm-cooling-down',
