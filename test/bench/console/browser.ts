@@ -14,6 +14,8 @@ export type Dragged = {
 
 /** Between two moves of the pointer. */
 const MOVE_MS = 16;
+/** Moves of the pointer for one radian of its way to and fro: fast enough that the recorded moments do not limit the figure. */
+const MOVES_PER_RADIAN = 6;
 
 /** Drags over all moments, back and forth, for this long. The page is at an aggregate. */
 export async function drag(page: Page, seconds: number): Promise<Dragged> {
@@ -44,7 +46,7 @@ export async function drag(page: Page, seconds: number): Promise<Dragged> {
   const busyBefore = await busySeconds(session);
   const untilMs = performance.now() + seconds * 1000;
   for (let i = 0; performance.now() < untilMs; i++) {
-    await page.mouse.move(box.x + box.width * (0.5 + 0.48 * Math.cos(i / 40)), y);
+    await page.mouse.move(box.x + box.width * (0.5 + 0.48 * Math.cos(i / MOVES_PER_RADIAN)), y);
     await page.waitForTimeout(MOVE_MS);
   }
   const shownAt = (await page.evaluate('[...globalThis.shownAt, performance.now()]')) as number[];
