@@ -353,6 +353,17 @@ function serviceOf(services: readonly ComputeService[], host: string): ComputeSe
   return found.length === 1 ? (found[0] ?? null) : null;
 }
 
+/** @throws the errors of the client */
+export async function readHosts({ serverId }: Task, nova: Nova, signal: AbortSignal) {
+  const [server, services, aggregates, migrations] = await Promise.all([
+    serverOrGone(nova, serverId, signal),
+    nova.listServices({ signal }),
+    nova.listAggregates({ signal }),
+    nova.listMigrations({ serverId, limit: NEWEST }, { signal }),
+  ]);
+  return { server, services, aggregates, migrations };
+}
+
 /** Reads the cloud and judges. @throws the errors of the clients */
 export async function preflight(
   task: Task,
@@ -361,13 +372,8 @@ export async function preflight(
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { nova } = cloud;
-  const [server, services, aggregates, migrations] = await Promise.all([
-    serverOrGone(nova, task.serverId, signal),
-    nova.listServices({ signal }),
-    nova.listAggregates({ signal }),
-    nova.listMigrations({ serverId: task.serverId, limit: NEWEST }, { signal }),
-  ]);
-  const hosts: HostFacts = { server, services, aggregates, migrations };
+  const hosts = await readHosts(task, nova, signal);
+  const { server } = hosts;
   const first = judgeHosts(task, hosts, options);
   if (first !== null || server === 'gone')
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
@@ -413,7 +419,7 @@ async function shapeOfServer(id: string, nova: Nova, signal: AbortSignal): Promi
   return server === 'gone' || server.flavor === null ? null : shapeOf(claimsOf(server));
 }
 
-/** So many migrations of a server are looked at, the newest. */
+/** The newest migrations of a server that are looked at. */
 export const NEWEST = 20;
 
 export interface CheckedCloud {
@@ -464,11 +470,16 @@ export async function hasRoom(
   } catch (error) {
     if (!(error instanceof MicroversionUnsupported)) throw error;
   }
+  const { inventories, usages } = await readProvider(provider, placement, signal);
+  return providerFits(resources, inventories, usages);
+}
+
+async function readProvider(provider: string, placement: CheckedCloud['placement'], signal: AbortSignal) {
   const [inventories, usages] = await Promise.all([
     placement.getInventories(provider, { signal }),
     placement.getUsages(provider, { signal }),
   ]);
-  return providerFits(resources, inventories, usages);
+  return { inventories, usages };
 }
 
 async function readClaims(
@@ -478,10 +489,7 @@ async function readClaims(
 ): Promise<Claims | null> {
   const provider = await providerOf(host, signal);
   if (provider === null) return null;
-  const [inventories, usages] = await Promise.all([
-    placement.getInventories(provider, { signal }),
-    placement.getUsages(provider, { signal }),
-  ]);
+  const { inventories, usages } = await readProvider(provider, placement, signal);
   return Object.entries(usages).map(([name, used]) => ({ used, capacity: inventories[name]?.capacity ?? 0 }));
 }
 

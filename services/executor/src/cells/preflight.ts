@@ -12,12 +12,11 @@ import {
   judgeRoom,
   judgeServer,
   judgeSource,
-  NEWEST,
   no,
   reached,
   readGroups,
+  readHosts,
   refuse,
-  serverOrGone,
 } from '../preflight.ts';
 import type { CheckedCell, Task, Verdict } from '../taskStages.ts';
 
@@ -114,18 +113,15 @@ export async function cellPreflight(
   const { nova } = cloud;
   // Refused as `not-allowed` where Nova would ignore the named host.
   if (task.cell?.method === 'migrate') await nova.versionFor('coldMigrate', { signal });
-  const [server, services, aggregates, migrations, flavors] = await Promise.all([
-    serverOrGone(nova, task.serverId, signal),
-    nova.listServices({ signal }),
-    nova.listAggregates({ signal }),
-    nova.listMigrations({ serverId: task.serverId, limit: NEWEST }, { signal }),
+  const [hosts, flavors] = await Promise.all([
+    readHosts(task, nova, signal),
     task.cell?.method === 'resize' ? nova.listFlavors({ signal }) : null,
   ]);
-  const hosts: HostFacts = { server, services, aggregates, migrations };
+  const { server } = hosts;
   const first = judgeCell(task, hosts, flavors, options);
   if (first !== null || server === 'gone')
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
-  const known = migrations.map(({ uuid }) => uuid);
+  const known = hosts.migrations.map(({ uuid }) => uuid);
   const cell = startOf(task, server, flavors, known);
   if (cell === null) return no(cancelled('no-method', 'the task does not say how its server moves between cells'));
   const flavor = flavors?.find(({ id }) => id === cell.flavorId) ?? server.flavor;
