@@ -150,7 +150,7 @@ function captioned(text: string): string {
 }`;
 }
 
-/** At most so many of the values, the first and the last among them. */
+/** At most `most` of the values, evenly spaced: the first and the last are among them. */
 function evenly<T>(values: readonly T[], most: number): T[] {
   if (values.length <= most) return [...values];
   return Array.from({ length: most }, (_, i) => values[Math.round((i * (values.length - 1)) / (most - 1))] as T);

@@ -26,7 +26,7 @@ export type Target = { readonly job: string; readonly address: string; readonly 
  * A Prometheus of its own that scrapes the targets every second.
  *
  * @param more `past`: a file in the format of OpenMetrics, with what it has scraped before; `remoteRead`: the URL of a store that
- * every query reads, too; `rules`: alerts and records, evaluated every second; `alertmanager`: its address, which is told of alerts.
+ * every query reads, too; `rules`: alerts and records, evaluated every second; `alertmanager`: the address that gets the alerts.
  */
 export async function startPrometheus(
   program: string,

@@ -299,8 +299,8 @@ class Search {
   }
 
   /**
-   * Enumerates all plans with at most so many moves that may be better than the best so far; false when there are too many, or at the work
-   * limit.
+   * Enumerates all plans of at most `moves` moves that may be better than the best so far. Returns false when there are too many plans, or
+   * at the work limit.
    */
   #exhaustedBetter(moves: number): boolean {
     const field = { ...this.#field, budget: moves };
