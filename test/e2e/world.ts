@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LogEvent } from '@kronos/contracts';
+import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
 import type { MigrationRecord, Sim } from '@kronos/simcloud';
 import type { Installation, ServiceName } from '../../libs/cli/src/demo/installation.ts';
 import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
@@ -147,6 +147,10 @@ planner_port = 0
 executor_port = 0
 ledger_port = 0
 `;
+
+/** The events of one type, oldest first. */
+export const ofType = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
+  events.filter((event): event is LogEventOf<T> => event.type === type);
 
 /** Tasks with a final result. */
 export const ended = (events: readonly LogEvent[]): Set<string> =>

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { type Watch, watch } from '../e2e/world.ts';
-import { bed, bedConfig, bedUrls } from './urls.ts';
+import { bed, bedConfig, bedCpu, bedMemory, bedPolicy, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-backtest';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
@@ -37,18 +37,12 @@ url = ${bedUrls.prometheus}
 staleness_threshold = 30
 ${bedConfig({ natsUrl })}`;
 
-const policy = (name: string, host: string, vm: string, threshold: number) => `  - name: ${name}
-    mode: spread
-    weight: 0.5
-    imbalance_query: ${host}
-    host_label: host
-    vm_profile_query: ${vm}
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: ${threshold}
-    max_migrations_per_cycle: 12
-`;
-const POLICIES = `policies:\n${policy('cpu', 'host_cpu_utilisation', 'vm_cpu_cores / 64', 0.15)}${policy('memory', 'host_mem_utilisation', 'vm_mem_mb / 262144', 0.1)}`;
+const POLICIES = `policies:\n${[
+  { ...bedCpu, threshold: 0.15 },
+  { ...bedMemory, threshold: 0.1 },
+]
+  .map((policy) => bedPolicy({ ...policy, weight: 0.5, moves: 12 }))
+  .join('')}`;
 
 type NovaServer = { id: string; status: string; 'OS-EXT-SRV-ATTR:host': string };
 const server = async (id: string): Promise<NovaServer> =>

@@ -3,12 +3,12 @@
  * proxy before Prometheus does what OpenStack's own one (Aetos) does: it asks Keystone about each token, and takes queries by GET alone.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
-import { settled, type Watch, watch } from '../e2e/world.ts';
-import { bed, bedConfig, bedUrls } from './urls.ts';
+import { ofType, settled, type Watch, watch } from '../e2e/world.ts';
+import { bed, bedConfig, bedCpu, bedPolicy, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-balancers';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
@@ -30,18 +30,7 @@ auth = keystone
 staleness_threshold = 30
 ${bedConfig({ natsUrl })}`;
 
-const POLICIES = `policies:
-  - name: cpu
-    mode: spread
-    weight: 1
-    imbalance_query: host_cpu_utilisation
-    host_label: host
-    vm_profile_query: vm_cpu_cores / 64
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: 0.12
-    max_migrations_per_cycle: 6
-`;
+const POLICIES = `policies:\n${bedPolicy({ ...bedCpu, weight: 1, threshold: 0.12, moves: 6 })}`;
 
 /** Keystone as its administrator uses it. */
 class Keystone {
@@ -116,9 +105,6 @@ async function startMetricsProxy(
   return { url: `http://127.0.0.1:${address.port}/prometheus`, seen, server };
 }
 
-const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
-  events.filter((event): event is LogEventOf<T> => event.type === type);
-
 /** Server -> the host where Nova has it. */
 async function placements(): Promise<Map<string, string>> {
   const { servers } = JSON.parse(await bed('api', 'GET', '/servers/detail?all_tenants=1')) as {
@@ -161,7 +147,7 @@ describe('a second mover, and metrics behind Keystone', () => {
   /** The newest move of each server that Kronos completed. */
   const moves = () =>
     new Map(
-      of(log.events, 'migration.completed').map(({ data: { serverId, from, host } }) => [serverId, { from, host }]),
+      ofType(log.events, 'migration.completed').map(({ data: { serverId, from, host } }) => [serverId, { from, host }]),
     );
 
   /** Moves a server back to where it was, as a person or another balancer does. */
@@ -173,7 +159,7 @@ describe('a second mover, and metrics behind Keystone', () => {
     return from;
   }
   const startsOf = (id: string) =>
-    of(log.events, 'migration.started').filter(({ data }) => data.serverId === id).length;
+    ofType(log.events, 'migration.started').filter(({ data }) => data.serverId === id).length;
 
   it('balances by metrics that it gets with a token, from the server in the catalog', async () => {
     await log.until('a balanced cloud', settled, LIMIT_MS);
@@ -195,7 +181,7 @@ describe('a second mover, and metrics behind Keystone', () => {
     const before = startsOf(first);
     const at = await moveBack(first);
     const held = (events: readonly LogEvent[]) =>
-      of(events, 'cycle.decided').some(
+      ofType(events, 'cycle.decided').some(
         ({ data: { foreign, plan } }) =>
           plan !== null && foreign?.stayUntil !== undefined && foreign.moves[0]?.serverId === first,
       );
@@ -211,12 +197,12 @@ describe('a second mover, and metrics behind Keystone', () => {
     const [second = ''] = [...moves().keys()].filter((id) => id !== first);
     await moveBack(second);
     const waiting = (events: readonly LogEvent[]) =>
-      of(events, 'cycle.decided').filter(({ data }) => data.reason.code === 'foreign-moves');
+      ofType(events, 'cycle.decided').filter(({ data }) => data.reason.code === 'foreign-moves');
     await log.until('three cycles of waiting', (events) => waiting(events).length >= 3, LIMIT_MS);
     const [decision] = waiting(log.events);
     expect(decision?.data).toMatchObject({ outcome: 'quiet', plan: null, foreign: { count: 2, undone: 2 } });
     const since = log.events.indexOf(decision as LogEvent);
-    expect(of(log.events.slice(since), 'migration.started')).toEqual([]);
+    expect(ofType(log.events.slice(since), 'migration.started')).toEqual([]);
     const status = await runKronos(['status'], { KRONOS_CONFIG: kronos.configFile });
     expect(status.text).toContain('2 migrations that Kronos did not start undo its moves');
     const report = await runKronos(['report'], { KRONOS_CONFIG: kronos.configFile });

@@ -2,7 +2,7 @@
  * A real OpenStack of which parts fail while Kronos empties a host, and people who act meanwhile. What Kronos does is done exactly
  * once and ends, and one sentence says what happened. One installation for all scenarios; each has servers of its own.
  */
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEvent } from '@kronos/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Installation, openInstallation, type ServiceName } from '../../libs/cli/src/demo/installation.ts';
@@ -10,7 +10,7 @@ import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
 import { type Outcome, runKronos } from '../e2e/command.ts';
-import { ended, type Watch, watch } from '../e2e/world.ts';
+import { ended, ofType, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig } from './urls.ts';
 
 /** Its plans are released at once. */
@@ -40,9 +40,6 @@ poll_interval = 1
 retry_backoff = 1
 ${bedConfig({ natsUrl, username: USER, ackWaitSeconds: 5 })}`;
 
-const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
-  events.filter((event): event is LogEventOf<T> => event.type === type);
-
 /** The final results of the tasks of a server, in the order of the log. */
 const finalsOf = (events: readonly LogEvent[], id: string) =>
   events.flatMap((event) =>
@@ -51,9 +48,9 @@ const finalsOf = (events: readonly LogEvent[], id: string) =>
       ? [event]
       : [],
   );
-const startsOf = (id: string) => of(log.events, 'migration.started').filter(({ data }) => data.serverId === id);
+const startsOf = (id: string) => ofType(log.events, 'migration.started').filter(({ data }) => data.serverId === id);
 const failuresOf = (events: readonly LogEvent[], id: string) =>
-  of(events, 'migration.failed').filter(({ data }) => data.serverId === id);
+  ofType(events, 'migration.failed').filter(({ data }) => data.serverId === id);
 
 let cloud: CloudUnderTest;
 let wire: Wire;
@@ -72,7 +69,7 @@ beforeAll(async () => {
   log = watch(kronos);
   await log.until(
     'a decision about each aggregate',
-    (events) => new Set(of(events, 'cycle.decided').map(({ aggregate }) => aggregate)).size === 2,
+    (events) => new Set(ofType(events, 'cycle.decided').map(({ aggregate }) => aggregate)).size === 2,
     LIMIT_MS,
   );
 });
@@ -139,7 +136,7 @@ async function tidy(): Promise<void> {
   const { host } = scene;
   const ids = scene.ids.splice(0);
   for (const id of ids) await bed('fault', id, 'clear');
-  const opened = of(log.events, 'host.drainAsked').filter(({ data }) => data.host === host).length;
+  const opened = ofType(log.events, 'host.drainAsked').filter(({ data }) => data.host === host).length;
   const closed = (events: readonly LogEvent[]) =>
     events.filter(
       (event) => (event.type === 'host.enabled' || event.type === 'host.leftDisabled') && event.data.host === host,
@@ -152,7 +149,7 @@ async function tidy(): Promise<void> {
     `the end of the work on ${host}`,
     (events) => {
       const over = ended(events);
-      const released = of(events, 'cycle.decided').flatMap(({ data }) =>
+      const released = ofType(events, 'cycle.decided').flatMap(({ data }) =>
         data.release === 'released' ? (data.plan?.steps ?? []) : [],
       );
       return (
@@ -265,7 +262,7 @@ describe('the world changes between a plan and its approval', () => {
   /** A plan that waits, and its step for the server. */
   async function proposedFor(id: string) {
     const found = (events: readonly LogEvent[]) =>
-      of(events, 'cycle.decided').findLast(
+      ofType(events, 'cycle.decided').findLast(
         ({ data }) => data.release === 'proposed' && data.plan?.steps.some(({ serverId }) => serverId === id),
       );
     await log.until('a proposed plan', (events) => found(events) !== undefined, LIMIT_MS);
@@ -309,7 +306,7 @@ describe('the world changes between a plan and its approval', () => {
     expect((await run('undrain', 'cmp4', '--watch')).status).toBe(0);
     await log.until(
       'the plan to be withdrawn',
-      (events) => of(events, 'plan.withdrawn').some(({ data }) => data.planId === plan),
+      (events) => ofType(events, 'plan.withdrawn').some(({ data }) => data.planId === plan),
       LIMIT_MS,
     );
     const answer = await run('approve', plan);
@@ -325,7 +322,7 @@ describe('the world changes between a plan and its approval', () => {
     await log.until(
       'the next plan',
       (events) =>
-        of(events, 'cycle.decided').some(
+        ofType(events, 'cycle.decided').some(
           ({ data }) =>
             data.release === 'proposed' &&
             data.snapshotId !== plan &&
@@ -424,7 +421,7 @@ describe('people act on VMs', () => {
     await drain('cmp1');
     const moving = (events: readonly LogEvent[]) => [
       ...new Set(
-        of(events, 'migration.started').flatMap(({ data }) => (ids.includes(data.serverId) ? [data.serverId] : [])),
+        ofType(events, 'migration.started').flatMap(({ data }) => (ids.includes(data.serverId) ? [data.serverId] : [])),
       ),
     ];
     await log.until('two moves', (events) => moving(events).length === 2, LIMIT_MS);
@@ -452,7 +449,7 @@ describe('people act on VMs', () => {
     await bed('power', id, '4');
     await drain('cmp1');
     const stuck = (events: readonly LogEvent[]) =>
-      of(events, 'cycle.decided').some(({ data }) =>
+      ofType(events, 'cycle.decided').some(({ data }) =>
         data.stuck.some(({ serverId, reason }) => serverId === id && reason.code === 'vm-power-state'),
       );
     await log.until('a decision that names the VM', stuck, LIMIT_MS);
@@ -494,7 +491,7 @@ describe('people act on VMs', () => {
 describe('the source dies with two moves in its queue', () => {
   it('both tasks end, the row that Nova forgot is named, and the drain reaches its end', async () => {
     const drainedTimes = (events: readonly LogEvent[]) =>
-      of(events, 'host.drained').filter(({ data }) => data.host === 'cmp1').length;
+      ofType(events, 'host.drained').filter(({ data }) => data.host === 'cmp1').length;
     const before = drainedTimes(log.events);
     const ids = await boot(2, 'cmp1');
     for (const id of ids) await bed('fault', id, 'hang');
@@ -511,7 +508,7 @@ describe('the source dies with two moves in its queue', () => {
     for (const id of ids) await bed('power', id, '1');
     await log.until(
       'both to leave',
-      (events) => ids.every((id) => of(events, 'migration.completed').some(({ data }) => data.serverId === id)),
+      (events) => ids.every((id) => ofType(events, 'migration.completed').some(({ data }) => data.serverId === id)),
       600_000,
     );
     await log.until('the end of the drain', (events) => drainedTimes(events) > before, LIMIT_MS);

@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEventOf } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
@@ -13,7 +13,7 @@ import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
 import { runKronos } from '../e2e/command.ts';
-import { ended, type Watch, watch } from '../e2e/world.ts';
+import { ended, ofType, type Watch, watch } from '../e2e/world.ts';
 import { type NovaProxy, type ProxyHooks, startProxy } from './proxy.ts';
 import { bedConfig, bedUrls } from './urls.ts';
 
@@ -48,9 +48,6 @@ max_concurrent_resizes = 10
 max_outbound_per_host = 10
 max_inbound_per_host = 10
 ${bedConfig({ natsUrl, novaUrl, ackWaitSeconds: 5 })}`;
-
-const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
-  events.filter((event): event is LogEventOf<T> => event.type === type);
 
 const rowSchema = z.object({ uuid: z.string(), status: z.string(), migration_type: z.string() });
 type Row = z.infer<typeof rowSchema>;
@@ -159,7 +156,7 @@ describe('moves between cells on a real OpenStack', () => {
   /** Requests a plan. Returns it with the output of the command. */
   const plan = async (...args: string[]): Promise<Plan & { readonly text: string; readonly status: number | null }> => {
     const asked = await run('cells', 'plan', '--from', OLD.name, '--to', NEW.name, '--wait', '4m', ...args);
-    const last = of(log.events, 'plan.proposed').at(-1)?.data;
+    const last = ofType(log.events, 'plan.proposed').at(-1)?.data;
     if (last === undefined) throw new Error(`there is no plan: ${asked.text}`);
     return { ...last, text: asked.text, status: asked.status };
   };
@@ -229,7 +226,7 @@ describe('moves between cells on a real OpenStack', () => {
     log = watch(kronos);
     await log.until(
       'a decision about each aggregate',
-      (events) => new Set(of(events, 'cycle.decided').map(({ aggregate }) => aggregate)).size === 2,
+      (events) => new Set(ofType(events, 'cycle.decided').map(({ aggregate }) => aggregate)).size === 2,
       PATIENCE_MS,
     );
   });

@@ -3,11 +3,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
-import { type Watch, watch } from '../e2e/world.ts';
+import { ofType, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig } from './urls.ts';
 
 const AGGREGATE = 'kronos-drain';
@@ -39,9 +39,6 @@ const servers = async (): Promise<NovaServer[]> =>
 const service = async (host: string): Promise<NovaService | undefined> =>
   (JSON.parse(await bed('api', 'GET', `/os-services?binary=nova-compute&host=${host}`)) as { services: NovaService[] })
     .services[0];
-const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
-  events.filter((event): event is LogEventOf<T> => event.type === type);
-
 describe('drains on a real OpenStack', () => {
   let kronos: Installation;
   let log: Watch;
@@ -66,7 +63,7 @@ describe('drains on a real OpenStack', () => {
     await bed('fault', deleted, 'slow 30');
     kronos = await openInstallation({ config, policies: 'policies: []\n', say: () => {}, onExit: () => {} });
     log = watch(kronos);
-    await log.until('a decision', (events) => of(events, 'cycle.decided').length > 0, 120_000);
+    await log.until('a decision', (events) => ofType(events, 'cycle.decided').length > 0, 120_000);
   });
   afterAll(async () => {
     await kronos?.close();
@@ -79,16 +76,16 @@ describe('drains on a real OpenStack', () => {
   it('a VM that cannot move blocks the end of the drain; one that fails twice leaves; a deleted one no longer counts', async () => {
     const asked = await run('drain', 'cmp1', '--yes', '-r', 'firmware');
     expect(asked.status, asked.text).toBe(0);
-    await log.until('the service to be disabled', (events) => of(events, 'host.disabled').length > 0, 120_000);
+    await log.until('the service to be disabled', (events) => ofType(events, 'host.disabled').length > 0, 120_000);
     expect(await service('cmp1')).toMatchObject({
       status: 'disabled',
       disabled_reason: expect.stringMatching(/^Kronos drain /),
     });
 
     const failures = (events: readonly LogEvent[]) =>
-      of(events, 'migration.failed').filter(({ data }) => data.serverId === failing && data.started);
+      ofType(events, 'migration.failed').filter(({ data }) => data.serverId === failing && data.started);
     const gone = (events: readonly LogEvent[]) =>
-      of(events, 'migration.failed').find(({ data }) => data.serverId === deleted && !data.retryPending);
+      ofType(events, 'migration.failed').find(({ data }) => data.serverId === deleted && !data.retryPending);
     // Nova runs one live migration per source at a time, so the slow one delays the others in any order.
     await Promise.all([
       (async () => {
@@ -97,7 +94,7 @@ describe('drains on a real OpenStack', () => {
       })(),
       (async () => {
         const observed = (events: readonly LogEvent[]) =>
-          of(events, 'migration.observed').some(({ data }) => data.serverId === deleted);
+          ofType(events, 'migration.observed').some(({ data }) => data.serverId === deleted);
         await log.until('the slow migration', observed);
         await bed('api', 'DELETE', `/servers/${deleted}`);
         await log.until('the end of the move of the deleted VM', (events) => gone(events) !== undefined);
@@ -109,11 +106,11 @@ describe('drains on a real OpenStack', () => {
     for (const id of [plain, failing])
       await log.until(
         `the move of ${id}`,
-        (events) => of(events, 'migration.completed').some(({ data }) => data.serverId === id),
+        (events) => ofType(events, 'migration.completed').some(({ data }) => data.serverId === id),
         240_000,
       );
     const stuck = (events: readonly LogEvent[]) =>
-      of(events, 'cycle.decided').filter(({ data }) => data.stuck.some(({ serverId }) => serverId === locked));
+      ofType(events, 'cycle.decided').filter(({ data }) => data.stuck.some(({ serverId }) => serverId === locked));
     await log.until('a decision that names the locked VM', (events) => stuck(events).length >= 3, 240_000);
     const shown = await run('status');
     expect(shown.text).toMatch(/cmp1.*stuck/s);
@@ -124,7 +121,8 @@ describe('drains on a real OpenStack', () => {
 
   it('somebody enables the host meanwhile: the drain is over, and the host stays enabled', async () => {
     await bed('host', 'cmp1', 'enable');
-    const over = (events: readonly LogEvent[]) => of(events, 'host.enabled').find(({ data }) => data.host === 'cmp1');
+    const over = (events: readonly LogEvent[]) =>
+      ofType(events, 'host.enabled').find(({ data }) => data.host === 'cmp1');
     await log.until('the end of the drain', (events) => over(events) !== undefined, 240_000);
     expect(over(log.events)?.data).toMatchObject({ byKronos: false });
     const undrain = await run('undrain', 'cmp1');
@@ -147,7 +145,7 @@ describe('drains on a real OpenStack', () => {
     expect((await readFile(seen, 'utf8')).trim().split('\n')).toEqual(HOSTS.map((host) => `${host} 0 disabled`));
     await log.until(
       'three hosts to be enabled by Kronos',
-      (events) => of(events, 'host.enabled').filter(({ data }) => data.byKronos).length >= HOSTS.length,
+      (events) => ofType(events, 'host.enabled').filter(({ data }) => data.byKronos).length >= HOSTS.length,
       240_000,
     );
     for (const host of HOSTS) expect(await service(host)).toMatchObject({ status: 'enabled', disabled_reason: null });

@@ -2,7 +2,7 @@ import { createPrometheus } from '@kronos/prometheus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, settled, type Watch, watch } from '../e2e/world.ts';
-import { bed, bedConfig, bedUrls } from './urls.ts';
+import { bed, bedConfig, bedCpu, bedMemory, bedPolicy, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-loop';
 const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
@@ -24,18 +24,6 @@ poll_interval = 1
 url = ${bedUrls.prometheus}
 staleness_threshold = 30
 ${bedConfig({ natsUrl })}`;
-
-const policy = (name: string, weight: number, host: string, vm: string, threshold: number) => `  - name: ${name}
-    mode: spread
-    weight: ${weight}
-    imbalance_query: ${host}
-    host_label: host
-    vm_profile_query: ${vm}
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: ${threshold}
-    max_migrations_per_cycle: 12
-`;
 
 /** Where Nova says each server of the test is. */
 async function placements(): Promise<Map<string, { host: string; status: string }>> {
@@ -75,7 +63,9 @@ describe('the four services on a real OpenStack', () => {
     expect(ids).toHaveLength(15);
     kronos = await openInstallation({
       config,
-      policies: `policies:\n${policy('cpu', 0.5, 'host_cpu_utilisation', 'vm_cpu_cores / 64', thresholds.cpu)}${policy('memory', 0.5, 'host_mem_utilisation', 'vm_mem_mb / 262144', thresholds.memory)}`,
+      policies: `policies:\n${[bedCpu, bedMemory]
+        .map((of) => bedPolicy({ ...of, weight: 0.5, threshold: thresholds[of.name], moves: 12 }))
+        .join('')}`,
       say: () => {},
       onExit: () => {},
     });

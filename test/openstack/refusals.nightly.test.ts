@@ -2,12 +2,12 @@
  * Rules of a real Nova that Kronos cannot see: a filter of the scheduler by metadata of aggregates (AggregateInstanceExtraSpecsFilter), and a
  * server whose power state is unknown. cmp2 is not in the aggregate `gold`, which the flavor asks for.
  */
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
-import { type Watch, watch } from '../e2e/world.ts';
-import { bed, bedConfig, bedUrls } from './urls.ts';
+import { ofType, type Watch, watch } from '../e2e/world.ts';
+import { bed, bedConfig, bedCpu, bedPolicy, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-refusals';
 const GOLD = 'kronos-gold';
@@ -33,21 +33,7 @@ url = ${bedUrls.prometheus}
 staleness_threshold = 30
 ${bedConfig({ natsUrl })}`;
 
-const POLICIES = `policies:
-  - name: cpu
-    mode: spread
-    weight: 1
-    imbalance_query: host_cpu_utilisation
-    host_label: host
-    vm_profile_query: vm_cpu_cores / 64
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: 0.12
-    max_migrations_per_cycle: 6
-`;
-
-const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
-  events.filter((event): event is LogEventOf<T> => event.type === type);
+const POLICIES = `policies:\n${bedPolicy({ ...bedCpu, weight: 1, threshold: 0.12, moves: 6 })}`;
 
 describe('rules of Nova that no API shows', () => {
   let kronos: Installation;
@@ -76,15 +62,19 @@ describe('rules of Nova that no API shows', () => {
   });
 
   const startsOn = (host: string) =>
-    of(log.events, 'migration.started').filter(({ data }) => data.destination === host).length;
+    ofType(log.events, 'migration.started').filter(({ data }) => data.destination === host).length;
 
   it('are asked once: the refusal is remembered for the shape, and the rest goes elsewhere', async () => {
     const refused = (events: readonly LogEvent[]) =>
-      of(events, 'migration.failed').filter(({ data }) => data.destination === 'cmp2' && data.cause === 'scheduler');
+      ofType(events, 'migration.failed').filter(
+        ({ data }) => data.destination === 'cmp2' && data.cause === 'scheduler',
+      );
     await log.until('a refusal by the scheduler', (events) => refused(events).length > 0, LIMIT_MS);
     const quiet = (events: readonly LogEvent[]) => {
       const last = events.findLastIndex(({ type }) => type === 'migration.completed');
-      return last >= 0 && of(events.slice(last), 'cycle.decided').filter(({ data }) => data.plan === null).length >= 3;
+      return (
+        last >= 0 && ofType(events.slice(last), 'cycle.decided').filter(({ data }) => data.plan === null).length >= 3
+      );
     };
     await log.until('moves elsewhere, and no further plan', quiet, LIMIT_MS);
     expect(startsOn('cmp2')).toBe(1);
@@ -101,7 +91,7 @@ describe('rules of Nova that no API shows', () => {
   }, 590_000);
 
   it('are asked never for a server without a power state in which Nova moves it', async () => {
-    expect(of(log.events, 'migration.started').filter(({ data }) => data.serverId === powerless)).toEqual([]);
+    expect(ofType(log.events, 'migration.started').filter(({ data }) => data.serverId === powerless)).toEqual([]);
     const { text } = await runKronos(['explain', 'vm', powerless], { KRONOS_CONFIG: kronos.configFile });
     expect(text).toContain('powerState NOSTATE');
   }, 60_000);

@@ -54,6 +54,33 @@ ledger_port = 0
 format = json
 `;
 
+/**
+ * A policy that spreads by a measure that the bed's exporter gives of its hosts (`host_cpu_utilisation`) and of its servers (`vm_cpu_cores / 64`).
+ * @param of `moves`: `max_migrations_per_cycle`
+ */
+export const bedPolicy = (of: {
+  readonly name: string;
+  readonly weight: number;
+  readonly host: string;
+  readonly vm: string;
+  readonly threshold: number;
+  readonly moves: number;
+}): string => `  - name: ${of.name}
+    mode: spread
+    weight: ${of.weight}
+    imbalance_query: ${of.host}
+    host_label: host
+    vm_profile_query: ${of.vm}
+    vm_profile_label: instance_uuid
+    vm_profile_label_type: nova_instance_uuid
+    threshold: ${of.threshold}
+    max_migrations_per_cycle: ${of.moves}
+`;
+
+/** What the bed's exporter gives of CPU and of memory. */
+export const bedCpu = { name: 'cpu', host: 'host_cpu_utilisation', vm: 'vm_cpu_cores / 64' } as const;
+export const bedMemory = { name: 'memory', host: 'host_mem_utilisation', vm: 'vm_mem_mb / 262144' } as const;
+
 /** Runs a command of that cloud, such as `bed('fault', id, 'fail')`, and returns its output. */
 export async function bed(...args: string[]): Promise<string> {
   const options = { maxBuffer: 64 * 1024 ** 2 };
