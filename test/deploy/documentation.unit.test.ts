@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { processShell } from '../../libs/cli/src/shell.ts';
 import { parseHostCells } from '../../libs/config/src/hostCells.ts';
+import { anchorOf } from '../../scripts/site/pages.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const pages = globSync(['docs/**/*.md', 'deploy/**/*.md', 'README.md', 'CONTRIBUTING.md'], { cwd: root }).toSorted();
@@ -264,12 +265,8 @@ describe('documentation', () => {
       const target = path === '' ? page : new URL(path, `file:///${page}`).pathname.slice(1);
       if (globSync(target, { cwd: root }).length === 0) return [link];
       if (anchor === undefined || !target.endsWith('.md')) return [];
-      const heads = [...read(target).matchAll(/^#+ (.*)$/gm)].map(([, head = '']) =>
-        head
-          .toLowerCase()
-          .replace(/[^\w\- ]/g, '')
-          .replaceAll(' ', '-'),
-      );
+      const taken = new Map<string, number>();
+      const heads = [...read(target).matchAll(/^#+ (.*)$/gm)].map(([, head = '']) => anchorOf(head, taken));
       return heads.includes(anchor.slice(1)) ? [] : [link];
     });
     expect(dead).toEqual([]);
