@@ -6,6 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { demo } from '../libs/cli/src/commands/demo.ts';
 import type { Terminal } from '../libs/cli/src/terminal.ts';
+import { escaped } from '../libs/replay/src/markup.ts';
 
 const COLUMNS = 112;
 const FRAME_EVERY_MS = 2000;
@@ -25,8 +26,6 @@ const colours: Record<string, string> = {
   36: '#39c5cf',
   2: '#6e7681',
 };
-
-const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** One line of terminal output as SVG tspans. */
 function spans(line: string): string {

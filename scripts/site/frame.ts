@@ -1,6 +1,6 @@
 /** What stands around the text of a page: the menu, the field to search, the versions. Pure. */
 import { posix } from 'node:path';
-import { escaped } from './render.ts';
+import { escaped } from '../../libs/replay/src/markup.ts';
 
 export type Menu = readonly {
   readonly title: string;

@@ -1,5 +1,6 @@
 /** A Markdown file as a page of the site, and as the sections that its search finds. Pure. */
 import { Marked, type Tokens } from 'marked';
+import { escaped } from '../../libs/replay/src/markup.ts';
 import { anchorOf, linkOnSite, pathOnSite } from './pages.ts';
 
 /** Part of a page below one heading. `text`: its words, without marks. */
@@ -19,9 +20,6 @@ export type Page = {
   /** Paths in the project that it links to. */
   readonly links: readonly string[];
 };
-
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-export const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (char) => ESCAPES[char] ?? char);
 
 /** The words of rendered text. */
 const words = (html: string): string =>

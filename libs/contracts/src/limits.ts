@@ -11,6 +11,9 @@ export const MAX_MESSAGE_VALUES = 150_000;
 /** The time in a body counts only as far as it is within this of the server's timestamp. */
 export const MAX_TIME_DIFFERENCE_MS = 60_000;
 
+/** Time that a snapshot or a decision may take beyond its interval. */
+export const INTERVAL_GRACE_MS = 2000;
+
 /** The longest cooldown, of an aggregate and of a VM. */
 export const MAX_COOLDOWN_SECONDS = 7 * 86_400;
 /** An instance cooldown that grows by `adaptive_cooldown_factor` grows no further than this; moves within it make it grow. */

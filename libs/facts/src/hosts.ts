@@ -6,6 +6,12 @@ interface Service {
   readonly forcedDown: boolean;
 }
 
+/** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
+export function serviceOf<S extends { readonly host: string }>(services: readonly S[], host: string): S | null {
+  const found = services.filter((service) => service.host === host);
+  return found.length === 1 ? (found[0] ?? null) : null;
+}
+
 /** Whether its nova-compute works: VMs can leave it. One that is forced down counts as down, whatever it reports. */
 export const isUp = ({ state, forcedDown }: Pick<Service, 'state' | 'forcedDown'>): boolean =>
   state === 'up' && !forcedDown;

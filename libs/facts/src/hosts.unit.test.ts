@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isServing, isUp } from './hosts.ts';
+import { isServing, isUp, serviceOf } from './hosts.ts';
 
 it.each([
   ['up', 'enabled', false, true, true],
@@ -12,4 +12,11 @@ it.each([
   const [state, status, forcedDown, up, serving] = given;
   expect(isUp({ state, forcedDown })).toBe(up);
   expect(isServing({ state, status, forcedDown })).toBe(serving);
+});
+
+it('nothing certain is known of a host with two records, or none', () => {
+  const [one, other] = [{ host: 'h1' }, { host: 'h2' }];
+  expect(serviceOf([one, other], 'h2')).toBe(other);
+  expect(serviceOf([one, other, { host: 'h2' }], 'h2')).toBeNull();
+  expect(serviceOf([one], 'h2')).toBeNull();
 });

@@ -1,4 +1,5 @@
 import { DAY_MS } from '@kronos/contracts';
+import { escaped } from './markup.ts';
 import type { WhatIfCycle, WorldCycle } from './whatIfRun.ts';
 
 const WIDTH = 960;
@@ -235,7 +236,3 @@ const px = (value: number): number => Math.round(value * 10) / 10;
 
 const text = (x: number, y: number, content: string, attributes = ''): string =>
   `<text x="${x}" y="${y}" fill="#222"${attributes === '' ? '' : ` ${attributes}`}>${escaped(content)}</text>`;
-
-/** Text for the content or an attribute of SVG and HTML. */
-export const escaped = (content: string): string =>
-  content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

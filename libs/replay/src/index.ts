@@ -11,6 +11,7 @@ export * from './find.ts';
 export * from './history.ts';
 export * from './hostFailures.ts';
 export * from './live.ts';
+export { escaped } from './markup.ts';
 export * from './newest.ts';
 export * from './overlay.ts';
 export * from './plans.ts';

@@ -1,4 +1,4 @@
-import { clause, failoverText, foreignText, type Reason, streamNames } from '@kronos/contracts';
+import { clause, failoverText, foreignText, INTERVAL_GRACE_MS, type Reason, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -19,8 +19,6 @@ import { snapshotFindings } from './snapshotFindings.ts';
 import { span, when } from './times.ts';
 import { lateWaits, type WaitCode, waitWords } from './waits.ts';
 
-/** Time that a snapshot or a decision may take beyond its interval. */
-const GRACE_MS = 2000;
 /** A move that nobody started this long after it could be is a sign that no executor works. */
 const UNSTARTED_MS = 120_000;
 /** An attempt that runs for longer is followed by nobody, or Nova is stuck. */
@@ -131,14 +129,14 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
   const found: Finding[] = [];
   const intervalMs = newest.intervalSeconds * 1000;
   const ageMs = nowMs - newest.storedAtMs;
-  if (ageMs > 2 * intervalMs + GRACE_MS)
+  if (ageMs > 2 * intervalMs + INTERVAL_GRACE_MS)
     found.push({
       code: 'snapshot-late',
       place: { service: 'scorer', aggregate },
       about: aggregate,
       text: `the newest snapshot is ${span(ageMs)} old, and one is due every ${span(intervalMs)}`,
     });
-  if (undecidedSinceMs !== null && nowMs - undecidedSinceMs > intervalMs + GRACE_MS)
+  if (undecidedSinceMs !== null && nowMs - undecidedSinceMs > intervalMs + INTERVAL_GRACE_MS)
     found.push({
       code: 'snapshot-undecided',
       place: { service: 'planner', aggregate },

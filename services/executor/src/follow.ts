@@ -1,5 +1,5 @@
 /** The executor's reads of Nova while an attempt is under way. */
-import { isUp } from '@kronos/facts';
+import { isUp, serviceOf } from '@kronos/facts';
 import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
@@ -84,8 +84,8 @@ export async function explain(
   if (found === undefined && action?.events.some(isConducted)) return null;
   const services = await nova.listServices({ signal });
   const liveness = (host: string): Liveness => {
-    const service = services.find((each) => each.host === host);
-    if (service === undefined) return 'unknown';
+    const service = serviceOf(services, host);
+    if (service === null) return 'unknown';
     return isUp(service) ? 'up' : 'down';
   };
   return {

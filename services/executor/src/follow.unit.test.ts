@@ -1,4 +1,4 @@
-import type { InstanceAction, InstanceActionEvent, Nova } from '@kronos/openstack';
+import type { ComputeService, InstanceAction, InstanceActionEvent, Nova } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
 import { explain } from './follow.ts';
 
@@ -15,7 +15,21 @@ const event = (name: string, more: Partial<InstanceActionEvent> = {}): InstanceA
 });
 const underWay = { finishedAt: null, result: null };
 
-function told(...events: readonly InstanceActionEvent[]) {
+const service = (id: string, host: string, state: 'up' | 'down'): ComputeService => ({
+  id,
+  host,
+  zone: 'nova',
+  status: 'enabled',
+  state,
+  forcedDown: false,
+  disabledReason: null,
+  binary: 'nova-compute',
+  updatedAt: TIME,
+});
+
+const told = (...events: readonly InstanceActionEvent[]) => toldBeside([], ...events);
+
+function toldBeside(services: ComputeService[], ...events: readonly InstanceActionEvent[]) {
   const action: InstanceAction = {
     action: 'migrate',
     serverId: 'vm1',
@@ -28,7 +42,7 @@ function told(...events: readonly InstanceActionEvent[]) {
   const nova: Pick<Nova, 'getInstanceAction' | 'listInstanceActions' | 'listServices'> = {
     getInstanceAction: async () => action,
     listInstanceActions: async () => [action],
-    listServices: async () => [],
+    listServices: async () => services,
   };
   const move = { serverId: 'vm1', from: 'h1', destination: 'h2' };
   return explain(nova, move, 'req-1', new AbortController().signal);
@@ -51,5 +65,11 @@ describe('what Nova says about a migration that failed', () => {
   it('is that there is no reason, when nova-conductor is done and a nova-compute ended no event', async () => {
     const account = await told(event('conductor_live_migrate_instance'), event('compute_live_migration', underWay));
     expect(account).toMatchObject({ story: null, asked: true });
+  });
+
+  it('says nothing of a host of which Nova has two records', async () => {
+    const services = [service('1', 'h1', 'down'), service('2', 'h2', 'up'), service('3', 'h2', 'down')];
+    const account = await toldBeside(services, event('cold_migrate', { result: 'Error', details: 'Gone.' }));
+    expect(account?.hosts).toEqual({ source: 'down', destination: 'unknown' });
   });
 });

@@ -9,6 +9,7 @@ import {
   powerStateName,
   providerFits,
   repairIsOver,
+  serviceOf,
   shapeOf,
   type TaskReasonCode,
   traitsOf,
@@ -346,12 +347,6 @@ export const destinationRefused = (
   detail?: Reason['detail'],
 ): Verdict =>
   no(failureFor(code, { errorType: 'PreFlightError', text, destination, ...(detail === undefined ? {} : { detail }) }));
-
-/** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
-function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
-  const found = services.filter((service) => service.host === host);
-  return found.length === 1 ? (found[0] ?? null) : null;
-}
 
 /** @throws the errors of the client */
 export async function readHosts({ serverId }: Task, nova: Nova, signal: AbortSignal) {

@@ -1,6 +1,6 @@
 /** How long decisions take, beside the interval after which the next one is due. */
 import type { Clock } from '@kronos/clock';
-import { type FailingPart, partCodes } from '@kronos/contracts';
+import { type FailingPart, INTERVAL_GRACE_MS, partCodes } from '@kronos/contracts';
 import type { Cycle, CycleInput, Decider } from '@kronos/cycle';
 import type { Check } from '@kronos/telemetry';
 
@@ -11,14 +11,11 @@ export type TimedDecider = {
   readonly slow: () => readonly FailingPart[];
 };
 
-/** Time that a decision may take beyond its interval: as much as `kronos status` allows before a snapshot counts as undecided. */
-const GRACE_MS = 2000;
-
 type Taking = { readonly ms: number; readonly intervalSeconds: number; readonly ended: boolean };
 
 /** Says that a decision takes longer than its interval; null: it does not. */
 export function slowText({ ms, intervalSeconds, ended }: Taking): string | null {
-  if (ms <= intervalSeconds * 1000 + GRACE_MS) return null;
+  if (ms <= intervalSeconds * 1000 + INTERVAL_GRACE_MS) return null;
   const seconds = Math.ceil(ms / 100) / 10;
   const taken = ended ? `a decision took ${seconds} s` : `a decision has taken ${seconds} s so far`;
   return `${taken}, and one is due every ${intervalSeconds} s`;

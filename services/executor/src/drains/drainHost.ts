@@ -1,7 +1,8 @@
 /** Carries out the next step of one drain: reads the log and Nova, asks drainStep.ts, and performs its answer. */
 import { type Actor, type HostAct, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogPosition } from '@kronos/eventlog';
-import { type ComputeService, HttpError, type Nova } from '@kronos/openstack';
+import { serviceOf } from '@kronos/facts';
+import { HttpError, type Nova } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
 import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
@@ -84,7 +85,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
   async function act(claim: Claim): Promise<void> {
     const now = await held(claim);
     if (now === null) return;
-    const step = claimStep(claim, now.drain, await serviceOf(claim.host));
+    const step = claimStep(claim, now.drain, await readService(claim.host));
     const result = step.do === 'write' ? step.event : await request(claim, now.drain, step.update);
     if (result === null) {
       const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
@@ -128,7 +129,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
   /** Looks at a disabled host: somebody may have enabled it, and it may be empty. */
   async function watch(aggregate: string, at: LogPosition<AggregateState>, drain: DrainFacts): Promise<void> {
     const { host } = drain;
-    const service = await serviceOf(host);
+    const service = await readService(host);
     const moving = inFlight(at.state).some((task) => task.step.from === host || task.destination === host);
     const step = watchStep(drain, service, moving);
     if (step.do === 'wait') return;
@@ -142,10 +143,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     await write(at, aggregate, hostDrained(drain));
   }
 
-  async function serviceOf(host: string): Promise<ComputeService | null> {
-    const found = (await nova.listServices({ signal })).filter((service) => service.host === host);
-    return found.length === 1 ? (found[0] ?? null) : null;
-  }
+  const readService = async (host: string) => serviceOf(await nova.listServices({ signal }), host);
 
   /** Appends the decision that was made on this state. */
   const write = (
