@@ -82,3 +82,39 @@ export function tightRepair(seed: number): ClusterFile {
     groups: groups.filter((group) => group.vms.length > 1),
   };
 }
+
+/** Hosts of which some can be emptied: few VMs each, free memory, CPUs and load for about two hosts, and groups whose members stay apart. */
+export function halfFull(seed: number): ClusterFile {
+  const random = seeded(seed * 4409 + 3);
+  const below = (n: number): number => Math.floor(random() * n);
+  const hostCount = 5 + below(4);
+  const policies = below(2) === 0 ? ['cpu'] : ['cpu', 'memory'];
+  const vms = Array.from({ length: hostCount * (2 + below(4)) }, (_, v) => {
+    const size = SIZES[below(SIZES.length)] ?? 1;
+    return {
+      id: `v${v}`,
+      host: `h${below(hostCount)}`,
+      w: policies.map(() => Math.round(1000 * size * (0.01 + 0.05 * random())) / 1000),
+      memMb: size * GIB,
+      vcpus: [1, 1, 2, 2, 4][below(5)] ?? 1,
+    };
+  });
+  const group = Array.from({ length: 3 }, () => vms[below(vms.length)]).flatMap((vm) =>
+    vm === undefined ? [] : [[vm.host, vm.id] as const],
+  );
+  return {
+    policies,
+    weights: policies.map(() => 1),
+    capacityThresholds: policies.map(() => 0.7 + 0.1 * below(3)),
+    hosts: Array.from({ length: hostCount }, (_, h) => ({
+      id: `h${h}`,
+      memFreeMb: below(14) * GIB,
+      vcpusFree: 2 + below(12),
+    })),
+    vms,
+    groups: [{ id: 'g', policy: 'anti-affinity', vms: [...new Map(group).values()] }],
+  };
+}
+
+/** The budget of its plan: seldom enough for every host. */
+export const budgetOf = (seed: number): number => 4 + (seed % 13);

@@ -1,6 +1,6 @@
-import { planCluster } from '@kronos/placement';
-import { tightEvacuation, tightRepair } from './dutyInstances.ts';
-import { bestEvacuation, bestRepair, wholeGroups } from './exact.ts';
+import { type ClusterFile, type PlannedCluster, planCluster } from '@kronos/placement';
+import { budgetOf, halfFull, tightEvacuation, tightRepair } from './dutyInstances.ts';
+import { bestEvacuation, bestPacking, bestRepair, wholeGroups } from './exact.ts';
 
 /** What the planner did, beside what is proven possible, over all instances that were proven in the time. */
 export type Trial = {
@@ -45,6 +45,53 @@ export const repairs = (from: number, count: number): Promise<Trial> =>
       best: best && { done: best.whole, moves: best.moves },
     };
   });
+
+/** Hosts that one plan empties. `again`: plans whose outcome a second run changes although the budget was no limit. */
+export async function packings(from: number, count: number): Promise<Trial & { readonly again: number }> {
+  let again = 0;
+  const found = await trial(from, count, async (seed) => {
+    const file = halfFull(seed);
+    const budget = budgetOf(seed);
+    const best = await bestPacking(file, budget);
+    const options = { maxMigrations: budget, mode: 'pack', packReachCycles: 1 } as const;
+    const started = performance.now();
+    const { moves } = planCluster(file, options);
+    const ms = performance.now() - started;
+    const outcome = outcomeOf(file, moves);
+    if (
+      moves.length < budget &&
+      planCluster(outcome, { ...options, maxMigrations: budget - moves.length }).moves.length > 0
+    )
+      again++;
+    const used = (of: ClusterFile): number => new Set(of.vms.map(({ host }) => host)).size;
+    return {
+      ms,
+      done: used(file) - used(outcome),
+      moves: moves.length,
+      best: best && { done: best.emptied, moves: best.moves },
+    };
+  });
+  return { ...found, again };
+}
+
+/** The cluster after the moves. */
+function outcomeOf(file: ClusterFile, moves: PlannedCluster['moves']): ClusterFile {
+  const at = new Map(moves.map((move) => [move.vm, move.to]));
+  const claimed = (host: string, of: (vm: ClusterFile['vms'][number]) => number): number =>
+    file.vms.reduce(
+      (sum, vm) => sum + of(vm) * (Number((at.get(vm.id) ?? vm.host) === host) - Number(vm.host === host)),
+      0,
+    );
+  return {
+    ...file,
+    hosts: file.hosts.map((host) => ({
+      ...host,
+      memFreeMb: (host.memFreeMb ?? 0) - claimed(host.id, (vm) => vm.memMb ?? 0),
+      vcpusFree: (host.vcpusFree ?? 0) - claimed(host.id, (vm) => vm.vcpus ?? 0),
+    })),
+    vms: file.vms.map((vm) => ({ ...vm, host: at.get(vm.id) ?? vm.host })),
+  };
+}
 
 type Run = {
   readonly ms: number;

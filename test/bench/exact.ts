@@ -168,6 +168,61 @@ export async function bestRepair(
   return null;
 }
 
+/** What a host admits; `home` by VM. The capacity value stays below its threshold: the weights are multiples of 1/1000. */
+function hostRows(file: ClusterFile, home: readonly number[], h: number): string[] {
+  const { hosts, vms, groups = [], policies, capacityThresholds = [] } = file;
+  const guests = vms.flatMap((vm, v) => (home[v] === h ? [] : [{ vm, name: `x${v}_${h}` }]));
+  const atMost = (amount: (vm: ClusterFile['vms'][number]) => number, most: number): string[] => {
+    const sum = guests.flatMap(({ vm, name }) => (amount(vm) === 0 ? [] : [`+ ${amount(vm)} ${name}`]));
+    return sum.length === 0 ? [] : [`${sum.join(' ')} <= ${most}`];
+  };
+  const loads = policies.flatMap((_, p) => {
+    const load = vms.reduce((sum, vm, v) => sum + (home[v] === h ? (vm.w[p] ?? 0) : 0), 0);
+    const left = (capacityThresholds[p] ?? 1) - load - 0.0005;
+    return left < 0 ? guests.map(({ name }) => `${name} = 0`) : atMost((vm) => vm.w[p] ?? 0, left);
+  });
+  const members = groups.flatMap((group) => {
+    const here = vms.filter((vm, v) => home[v] === h && group.vms.includes(vm.id)).length;
+    return atMost((vm) => Number(group.vms.includes(vm.id)), 1 - here);
+  });
+  return [
+    ...guests.map(({ name }) => `${name} + y${h} <= 1`),
+    ...atMost((vm) => vm.memMb ?? 0, hosts[h]?.memFreeMb ?? 0),
+    ...atMost((vm) => vm.vcpus ?? 0, hosts[h]?.vcpusFree ?? 0),
+    ...loads,
+    ...members,
+  ];
+}
+
+/**
+ * The most hosts that moves of their own VMs empty, and the fewest such moves; none goes to a host that was empty. Null: not proven in the time.
+ */
+export async function bestPacking(
+  file: ClusterFile,
+  budget: number,
+): Promise<{ readonly emptied: number; readonly moves: number } | null> {
+  const { hosts, vms } = file;
+  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const used = hosts.flatMap((_, h) => (home.includes(h) ? [h] : []));
+  const leaves = vms.map((_, v) => used.filter((h) => h !== home[v]).map((h) => `x${v}_${h}`));
+  const moves = leaves.flat();
+  const emptied = used.map((h) => `y${h}`);
+  const found = await maximise({
+    objective: [...emptied.map((name) => `+ 999 ${name}`), ...moves.map((name) => `- 1 ${name}`)],
+    rows: [
+      ...leaves.map((names, v) => `${names.map((name) => `+ ${name}`).join(' ')} - y${home[v]} = 0`),
+      `${moves.map((name) => `+ ${name}`).join(' ')} <= ${budget}`,
+      ...used.flatMap((h) => hostRows(file, home, h)),
+    ],
+    binary: [...emptied, ...moves],
+  });
+  if (found === null) return null;
+  return {
+    emptied: emptied.filter((name) => found.has(name)).length,
+    moves: moves.filter((name) => found.has(name)).length,
+  };
+}
+
 /** The groups that are whole when the VMs are at these hosts: `at` by VM id. */
 export function wholeGroups({ groups = [] }: ClusterFile, at: ReadonlyMap<string, string>): number {
   return groups.filter(({ policy, vms }) => {

@@ -1,5 +1,6 @@
 /**
- * Moves that make room for new VMs, against the proven fewest. Random clusters of hosts and flavors as clouds have them. Prints JSON.
+ * Moves that make room for new VMs, against the proven fewest. Random clusters of hosts and flavors as clouds have them. Prints JSON, and the
+ * figures so far to stderr, a line for every ten clusters.
  *
  *   npm run bench:fit -- [--clusters 60] [--from 0] [--hosts 8,64] [--wanted 6] [--seconds 20]
  */
@@ -23,4 +24,4 @@ const asked = {
   wanted: Number(values.wanted),
   seconds: Number(values.seconds),
 } as const;
-console.log(JSON.stringify(await fitTrials(asked), null, 2));
+console.log(JSON.stringify(await fitTrials(asked, (figures) => console.error(JSON.stringify(figures))), null, 2));

@@ -115,12 +115,26 @@ const cpuSeconds = (): number => {
   return (user + system) / 1e6;
 };
 
-/** What `fit` makes of random requests, and the proven fewest moves. */
-export async function fitTrials({ from, clusters, hosts, wanted, seconds }: Asked) {
+/** Clusters between two reports of progress. */
+const REPORTED = 10;
+
+/**
+ * What `fit` makes of random requests, and the proven fewest moves.
+ *
+ * @param progress is called with the figures so far, after every tenth cluster.
+ */
+export async function fitTrials(
+  { from, clusters, hosts, wanted, seconds }: Asked,
+  progress: (figures: Record<string, unknown>) => void = () => {},
+) {
   const total = { clusters: 0, feasible: 0, givenUp: 0, unproven: 0, moves: 0, fewest: 0, provenByFit: 0, worst: 1 };
   const failed: { seed: number; moves: number; after: number; fewest: number | null }[] = [];
   let cpu = 0;
   let slowest = 0;
+  const figures = () => {
+    const ratio = total.fewest === 0 ? 1 : total.moves / total.fewest;
+    return { ...total, ratio, cpuSeconds: cpu, slowestCpuSeconds: slowest, failed };
+  };
   for (let seed = from; seed < from + clusters; seed++) {
     const site = siteOf(seed, hosts);
     const input = inputOf(site);
@@ -139,26 +153,24 @@ export async function fitTrials({ from, clusters, hosts, wanted, seconds }: Aske
     cpu += took;
     slowest = Math.max(slowest, took);
     const best = await fewest(site, shape, more, seconds);
+    const made = found.after >= more;
     total.clusters += 1;
-    if (!best.proven) {
-      total.unproven += 1;
-      continue;
+    if (!best.proven) total.unproven += 1;
+    else {
+      if (found.proven) total.provenByFit += 1;
+      if (made !== (best.moves !== null))
+        failed.push({ seed, moves: found.moves.length, after: found.after, fewest: best.moves });
+      if (best.moves !== null) {
+        total.feasible += 1;
+        if (!made) total.givenUp += 1;
+        else {
+          total.moves += found.moves.length;
+          total.fewest += best.moves;
+          total.worst = Math.max(total.worst, found.moves.length / Math.max(1, best.moves));
+        }
+      }
     }
-    if (found.proven) total.provenByFit += 1;
-    if (best.moves === null) {
-      if (found.after >= more) failed.push({ seed, moves: found.moves.length, after: found.after, fewest: null });
-      continue;
-    }
-    total.feasible += 1;
-    if (found.after < more) {
-      total.givenUp += 1;
-      failed.push({ seed, moves: found.moves.length, after: found.after, fewest: best.moves });
-      continue;
-    }
-    total.moves += found.moves.length;
-    total.fewest += best.moves;
-    total.worst = Math.max(total.worst, found.moves.length / Math.max(1, best.moves));
+    if (total.clusters % REPORTED === 0) progress(figures());
   }
-  const ratio = total.fewest === 0 ? 1 : total.moves / total.fewest;
-  return { ...total, ratio, cpuSeconds: cpu, slowestCpuSeconds: slowest, failed };
+  return figures();
 }
