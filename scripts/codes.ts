@@ -1,6 +1,7 @@
 /** The page of every code: of errors, reasons, problems, notes and alarms, from the places that define them. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { formerCodes } from '../libs/facts/src/sharedReasons.ts';
 import { taskReasonCodes, taskReasons } from '../libs/facts/src/taskReasons.ts';
 import { drainReasons, releaseReasons, waitReasons } from '../libs/facts/src/waitReasons.ts';
 import { reasonMeanings } from '../libs/placement/src/reasons.ts';
@@ -58,9 +59,23 @@ function tableOf(path: string, section: string, place: string): Row[] {
   const text = textOf(path).split(`## ${section}\n`)[1]?.split('\n## ')[0] ?? '';
   return [...text.matchAll(/^\| `([a-z-]+)`\s*\| (.*?)\s*\|$/gm)].map(([, code = '', meaning = '']) => ({
     code,
-    meaning,
+    meaning: sentence(meaning),
     place,
   }));
+}
+
+const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1).replace(/\.?$/, '.')}`;
+
+/** One row for each code, with every place that has it. Two meanings of one code stay two rows, which the test refuses. */
+function merged(rows: readonly Row[]): Row[] {
+  const places = new Map<string, Row & { readonly places: string[] }>();
+  for (const row of rows) {
+    const key = `${row.code} ${row.meaning}`;
+    const first = places.get(key);
+    if (first === undefined) places.set(key, { ...row, places: [row.place] });
+    else first.places.push(row.place);
+  }
+  return [...places.values()].map(({ code, meaning, places: of }) => ({ code, meaning, place: of.join('; ') }));
 }
 
 const planner = (): Row[] =>
@@ -88,6 +103,25 @@ const table = (rows: readonly Row[], second: string): string =>
       .map(({ code, meaning, place }) => `| \`${code}\` | ${meaning} | ${place} |`),
   ].join('\n');
 
+/** Every reason, by the places that give it. */
+export const reasons = (): Row[] =>
+  merged([
+    ...planner(),
+    ...tasks(),
+    ...others(waitReasons, 'task: waits'),
+    ...others(drainReasons, 'drain'),
+    ...others(releaseReasons, 'log of the executor'),
+    ...tableOf('libs/observation/README.md', 'Problems', 'snapshot: not planned'),
+    ...tableOf('libs/observation/README.md', 'Notes', 'snapshot: note'),
+  ]);
+
+const formerRows = (): string =>
+  [
+    '| code | now |',
+    '|---|---|',
+    ...Object.entries(formerCodes).map(([former, now]) => `| \`${former}\` | \`${now}\` |`),
+  ].join('\n');
+
 /** By path in the repository. */
 export const generatedFiles = (): [path: string, text: string][] => [
   [
@@ -100,18 +134,11 @@ Every code of an error, a reason and an alarm. A code never changes its meaning.
 
 Why a cycle ended, a policy takes no part, a VM stays, or a task did not move its VM; and what a snapshot says about an aggregate.
 
-${table(
-  [
-    ...planner(),
-    ...tasks(),
-    ...others(waitReasons, 'task: waits'),
-    ...others(drainReasons, 'drain'),
-    ...others(releaseReasons, 'log of the executor'),
-    ...tableOf('libs/observation/README.md', 'Problems', 'snapshot: not planned'),
-    ...tableOf('libs/observation/README.md', 'Notes', 'snapshot: note'),
-  ],
-  'meaning',
-)}
+${table(reasons(), 'meaning')}
+
+Tasks of earlier versions have codes on the log that were replaced:
+
+${formerRows()}
 
 ## Causes of alarms
 

@@ -34,7 +34,7 @@ export const scaledOptions: Partial<TaskOptions> = {
   abortAgainMs: 300,
   settleMs: 1500,
   blindMaxMs: 300,
-  putOffMs: 500,
+  requeueMs: 500,
   suspectDeliveries: 200,
 };
 

@@ -206,7 +206,7 @@ describe('the world changes between a plan and its approval', () => {
       fault: 'an operator disables the destination',
       strike: ({ to }) => bed('host', to, 'disable'),
       mend: ({ to }) => bed('host', to, 'enable'),
-      code: 'destination-disabled',
+      code: 'host-disabled',
       text: /nova-compute on cmp\d is disabled/,
       leaves: true,
     },
@@ -222,7 +222,7 @@ describe('the world changes between a plan and its approval', () => {
       fault: 'the destination enters a second aggregate that Kronos serves',
       strike: ({ to }) => member('add_host', FREE.name, to),
       mend: ({ to }) => member('remove_host', FREE.name, to),
-      code: 'two-aggregates',
+      code: 'host-in-two-aggregates',
       text: /cmp\d is in kronos-asked and in kronos-free, both in scope/,
       leaves: true,
     },
@@ -235,7 +235,7 @@ describe('the world changes between a plan and its approval', () => {
         const group = groups.find(({ members }) => members.includes(id))?.id ?? expect.fail('no group');
         await bootOne(to, { group });
       },
-      code: 'group-apart',
+      code: 'anti-affinity',
       text: /^1 member of server group contract-anti-affinity is on cmp\d$/,
       leaves: true,
     },
@@ -246,7 +246,7 @@ describe('the world changes between a plan and its approval', () => {
         await down(to);
       },
       mend: ({ to }) => cloud.start(to),
-      code: 'destination-down',
+      code: 'host-down',
       text: /nova-compute on cmp\d is not up/,
       leaves: true,
     },
@@ -286,7 +286,7 @@ describe('the world changes between a plan and its approval', () => {
         const [first] = failuresOf(log.events, id);
         expect(first?.data).toMatchObject({ reason: { code }, started: false, retryPending: leaves });
         expect(first?.data.reason.text).toMatch(text);
-        if (code !== 'destination-down') noHostCharged(id);
+        if (code !== 'host-down') noHostCharged(id);
         const [final] = finalsOf(log.events, id);
         expect(final?.type).toBe(leaves ? 'migration.completed' : 'migration.failed');
         await expectOnce(id, 'cmp4');
@@ -366,7 +366,7 @@ describe('people act on VMs', () => {
         await act(id, { rescue: {} });
         await state(id, 'RESCUE');
       },
-      code: 'server-state',
+      code: 'vm-status',
       text: /the server is rescued/,
     },
     {
@@ -375,7 +375,7 @@ describe('people act on VMs', () => {
         await act(id, { 'os-stop': null });
         await state(id, 'SHUTOFF');
       },
-      code: 'server-state',
+      code: 'vm-status',
       text: /the server is stopped/,
     },
     {
@@ -390,13 +390,13 @@ describe('people act on VMs', () => {
     {
       deed: 'locked',
       strike: (id) => act(id, { lock: { locked_reason: 'upgrade of its database' } }),
-      code: 'server-locked',
+      code: 'vm-locked',
       text: /locked: upgrade of its database/,
     },
     {
       deed: 'tagged',
       strike: (id) => wire.nova('PUT', `/servers/${id}/tags/kronos:exclude`),
-      code: 'excluded',
+      code: 'vm-opted-out',
       text: /opted out by .*kronos:exclude/,
     },
     {
@@ -409,7 +409,7 @@ describe('people act on VMs', () => {
         });
         return meta(id, { 'kronos:window': `${day} 02:00-03:00` });
       },
-      code: 'window-closed',
+      code: 'vm-outside-window',
       text: /own window is closed/,
     },
   ];

@@ -324,7 +324,7 @@ describe('the executor on a real OpenStack', () => {
     const { final, events } = await end('unplaced');
     expect(events[0]).toMatchObject({
       type: 'migration.failed',
-      data: { errorType: 'PreFlightError', reason: { code: 'destination-disabled' }, started: false },
+      data: { errorType: 'PreFlightError', reason: { code: 'host-disabled' }, started: false },
     });
     expect(final).toMatchObject({ type: 'migration.completed', data: { host: 'cmp3' } });
     expect(await record('unplaced')).toMatchObject({ rows: ['completed cmp4>cmp3'], server: 'ACTIVE cmp3' });
@@ -355,7 +355,7 @@ describe('the executor on a real OpenStack', () => {
     const { final } = await end('lone');
     expect(final).toMatchObject({
       type: 'migration.failed',
-      data: { errorType: 'PreFlightError', reason: { code: 'group-immovable' }, retries: 0 },
+      data: { errorType: 'PreFlightError', reason: { code: 'affinity-gathered' }, retries: 0 },
     });
     const nova = await record('lone');
     expect(nova).toMatchObject({ server: 'ACTIVE cmp2' });
@@ -375,7 +375,7 @@ describe('the executor on a real OpenStack', () => {
     const { final } = await end('locked');
     expect(final).toMatchObject({
       type: 'migration.failed',
-      data: { errorType: 'PreFlightError', reason: { code: 'server-locked' }, retries: 0 },
+      data: { errorType: 'PreFlightError', reason: { code: 'vm-locked' }, retries: 0 },
     });
     expect(await record('locked')).toMatchObject({ rows: [], server: 'ACTIVE cmp1' });
   });

@@ -134,7 +134,7 @@ describe('a task that ends every executor', () => {
     const { bed } = scene;
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
     const one = { ...caps, maxConcurrentMigrations: 1 };
-    const options = { suspectDeliveries: 2, suspectTries: 2, putOffMs: 1000 };
+    const options = { suspectDeliveries: 2, suspectTries: 2, requeueMs: 1000 };
     const tasks = await bed.release([poison, { server: 'h2-1', from: 'h2', to: 'h3' }]);
     const ended = async () => (await bed.results()).filter(({ event }) => event.type === 'migration.failed');
     // Twice with others, and alone twice as often as a task that has not started needs to become a dead letter.
@@ -155,7 +155,7 @@ describe('a task that ends every executor', () => {
 it('tasks that wait make room for those that they wait for', async () => {
   const scene = await setUp(4, 2);
   const { bed } = scene;
-  start(scene, { concurrency: 2, options: { putOffMs: 6000 } });
+  start(scene, { concurrency: 2, options: { requeueMs: 6000 } });
   const tasks = await bed.release([
     { server: 'h1-1', from: 'h1', to: 'h2', dependsOn: [4] },
     { server: 'h1-2', from: 'h1', to: 'h3', dependsOn: [4] },

@@ -256,8 +256,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'quarantine ignored by the start rule',
     file: SLOTS,
-    find: "if (quarantine !== null) return end('quarantined'",
-    replace: "if (quarantine !== null && nowMs < 0) return end('quarantined'",
+    find: "if (quarantine !== null) return end('vm-quarantined'",
+    replace: "if (quarantine !== null && nowMs < 0) return end('vm-quarantined'",
   },
   {
     name: 'closed window ignored by the start rule',

@@ -6,7 +6,8 @@ export { consequencesOf, type Party } from './parties.ts';
 export { livePowerState, powerStateName } from './powerState.ts';
 export { evacuationIsOver, repairIsOver } from './reasonGone.ts';
 export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
-export { type Fault, type TaskReasonCode, taskReasonOf, taskReasons } from './taskReasons.ts';
+export { sharedReasons } from './sharedReasons.ts';
+export { type Fault, type TaskReasonCode, taskCodeOf, taskReasonOf, taskReasons } from './taskReasons.ts';
 export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';
 export { isGrantable, providerFits } from './units.ts';
 export type {

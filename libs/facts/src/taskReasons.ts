@@ -1,4 +1,5 @@
 import type { Party } from './parties.ts';
+import { formerCodes, sharedReasons as shared } from './sharedReasons.ts';
 
 /**
  * The attempt that can follow. `destination`: the next alternate at once. `infrastructure`: the same destination, later. `none`:
@@ -23,59 +24,45 @@ export const taskReasons = {
   // Pre-flight, the server.
   'server-gone': row('client', 'none', 'Nova does not know the server any more.'),
   'moved-by-others': row('client', 'none', 'The server is on another host: somebody else moved it.'),
-  excluded: row('operator', 'none', 'The server is opted out.'),
-  'window-unreadable': row('operator', 'none', "The server's own window cannot be read."),
-  'server-locked': row('server', 'none', 'The server is locked.'),
-  'server-state': row('server', 'none', 'The vm_state of the server is not one in which Nova moves it.'),
-  'server-power-state': row(
-    'server',
-    'none',
-    'The guest is neither running nor paused: Nova refuses to live-migrate it.',
-  ),
-  'server-busy': row('server', 'infrastructure', 'The server has a task state.'),
+  'vm-opted-out': row('operator', 'none', shared['vm-opted-out']),
+  'vm-outside-window': row('operator', 'none', shared['vm-outside-window']),
+  'vm-window-unreadable': row('operator', 'none', shared['vm-window-unreadable']),
+  'vm-locked': row('server', 'none', shared['vm-locked']),
+  'vm-status': row('server', 'none', shared['vm-status']),
+  'vm-power-state': row('server', 'none', shared['vm-power-state']),
+  'vm-busy': row('server', 'infrastructure', shared['vm-busy']),
   'power-unknown': row('server', 'infrastructure', 'Nova does not say whether the guest runs.'),
 
   // Pre-flight, the source.
-  'source-down': row('source', 'infrastructure', "The source's nova-compute is not up."),
-  'source-disabled': row('operator', 'none', "The source's nova-compute was disabled since the plan."),
+  'vm-source-down': row('source', 'infrastructure', shared['vm-source-down']),
+  'vm-source-disabled': row('operator', 'none', shared['vm-source-disabled']),
   'source-left': row('operator', 'none', 'The source left the aggregate since the plan.'),
 
   // Pre-flight, the destination.
   'destination-unknown': row('destination', 'destination', 'Nova has no nova-compute on the destination.'),
-  'destination-down': row('destination', 'destination', "The destination's nova-compute is not up."),
-  'destination-disabled': row('operator', 'destination', "The destination's nova-compute was disabled since the plan."),
+  'host-down': row('destination', 'destination', shared['host-down']),
+  'host-disabled': row('operator', 'destination', shared['host-disabled']),
   'destination-left': row('operator', 'destination', 'The destination left the aggregate since the plan.'),
-  'two-aggregates': row('operator', 'destination', 'The destination is in two aggregates of the configured scope.'),
-  'destination-full': row('room', 'destination', 'Placement has no room for the server on the destination.'),
-  'numa-fit': row('room', 'destination', 'The NUMA cells of the destination have no room for the server.'),
-  'numa-unknown': row(
-    'room',
-    'destination',
-    'What the server needs of NUMA cells, or what is on those of the destination, is unknown.',
-  ),
-  'zone-pinned': row('server', 'destination', 'The server is pinned to another availability zone.'),
-  'other-zone': row('operator', 'destination', 'The destination is in another availability zone.'),
-  'group-apart': row(
-    'group',
-    'destination',
-    'The destination holds as many members of the anti-affinity group as it may.',
-  ),
-  'group-together': row('group', 'destination', 'Not all members of the affinity group are on the destination.'),
-  'group-immovable': row('group', 'none', 'The affinity group is on one host: Nova moves no member of it.'),
-  'group-policy': row('group', 'none', 'The server group has a policy that Kronos does not know.'),
-  'refused-before': row(
-    'kronos',
-    'destination',
-    'Nova refused the destination for another server of this shape since the plan was made.',
-  ),
-  'host-broken': row('kronos', 'destination', 'The breaker excludes the destination after failures.'),
+  'host-in-two-aggregates': row('operator', 'destination', shared['host-in-two-aggregates']),
+  capacity: row('room', 'destination', shared.capacity),
+  'numa-fit': row('room', 'destination', shared['numa-fit']),
+  'numa-unknown': row('room', 'destination', shared['numa-unknown']),
+  'pinned-zone': row('server', 'destination', shared['pinned-zone']),
+  'other-zone': row('operator', 'destination', shared['other-zone']),
+  'anti-affinity': row('group', 'destination', shared['anti-affinity']),
+  affinity: row('group', 'destination', shared.affinity),
+  'affinity-gathered': row('group', 'none', shared['affinity-gathered']),
+  'server-group-policy-unknown': row('group', 'none', shared['server-group-policy-unknown']),
+  'refused-before': row('kronos', 'destination', shared['refused-before']),
+  'host-broken': row('kronos', 'destination', shared['host-broken']),
 
   // Pre-flight of a move between cells.
   'no-method': row('kronos', 'none', 'The task does not say how its server moves between cells.'),
+  'cell-status': row('server', 'none', shared['cell-status']),
   'flavor-changed': row('client', 'none', 'The server has another flavor than the plan says.'),
-  'flavor-unknown': row('operator', 'none', 'Nova does not have the flavor that the plan names.'),
-  'cell-policy': row('nova', 'none', "Nova's policy does not let Kronos move servers between cells."),
-  'cells-off': row('operator', 'none', 'Moves between cells are off.'),
+  'flavor-unknown': row('operator', 'none', shared['flavor-unknown']),
+  'cell-policy': row('nova', 'none', shared['cell-policy']),
+  'cells-off': row('operator', 'none', shared['cells-off']),
 
   // The request.
   'not-allowed': row('nova', 'none', "Nova's policy or its version does not allow a request."),
@@ -116,7 +103,7 @@ export const taskReasons = {
   operator: row('operator', 'none', 'An operator stopped the move.'),
   closed: row('operator', 'none', 'An operator closed the task.'),
   cancelled: row('operator', 'none', 'An operator cancelled the task.'),
-  quarantined: row('operator', 'none', 'The VM was quarantined since the plan.'),
+  'vm-quarantined': row('operator', 'none', shared['vm-quarantined']),
   'window-closed': row('operator', 'none', 'The window of the move closed before it started.'),
   'reason-gone': row('operator', 'none', 'The reason for the move is gone.'),
   'no-longer-useful': row('kronos', 'destination', 'A move to the alternate would not lower the imbalance any more.'),
@@ -163,6 +150,14 @@ export type TaskReasonCode = keyof typeof taskReasons;
 
 export const taskReasonCodes = Object.keys(taskReasons) as readonly TaskReasonCode[];
 
+/** The code of today for a recorded one; undefined when this version does not know it. */
+export function taskCodeOf(code: string): TaskReasonCode | undefined {
+  if (Object.hasOwn(taskReasons, code)) return code as TaskReasonCode;
+  return Object.hasOwn(formerCodes, code) ? formerCodes[code as keyof typeof formerCodes] : undefined;
+}
+
 /** The row of a recorded code; undefined when this version does not know it. */
-export const taskReasonOf = (code: string): TaskReason | undefined =>
-  Object.hasOwn(taskReasons, code) ? taskReasons[code as TaskReasonCode] : undefined;
+export function taskReasonOf(code: string): TaskReason | undefined {
+  const known = taskCodeOf(code);
+  return known && taskReasons[known];
+}

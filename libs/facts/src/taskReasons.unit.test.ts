@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { generatedFiles } from './document.ts';
 import { causeOfText } from './novaRefusals.ts';
 import { consequencesOf, parties } from './parties.ts';
-import { taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';
+import { formerCodes } from './sharedReasons.ts';
+import { taskCodeOf, taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';
 import { drainReasons, releaseReasons, waitReasons } from './waitReasons.ts';
 
 const source = new URL('./', import.meta.url);
@@ -22,10 +23,18 @@ describe('the reasons of tasks', () => {
   });
 
   it('are unknown where no row has the code, also for names that every object has', () => {
-    expect(taskReasonOf('server-locked')).toMatchObject({ party: 'server' });
+    expect(taskReasonOf('vm-locked')).toMatchObject({ party: 'server' });
     expect(taskReasonOf('later-version')).toBeUndefined();
     expect(taskReasonOf('constructor')).toBeUndefined();
   });
+});
+
+it('codes of tasks that were replaced have the row of their successor', () => {
+  expect(taskCodeOf('server-locked')).toBe('vm-locked');
+  for (const [former, now] of Object.entries(formerCodes)) {
+    expect(taskReasonOf(former)).toBe(taskReasons[now]);
+    expect(taskReasons).not.toHaveProperty(former);
+  }
 });
 
 describe('the party at fault', () => {
@@ -41,7 +50,7 @@ describe('the party at fault', () => {
       'unknown',
       'kronos',
     ];
-    if (fault === 'destination' && code !== 'zone-pinned') expect(elsewhere).toContain(party);
+    if (fault === 'destination' && code !== 'pinned-zone') expect(elsewhere).toContain(party);
   });
 
   it('a fault of the VM opens no breaker, and a fault of a host quarantines no VM', () => {

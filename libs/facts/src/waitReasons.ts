@@ -1,13 +1,14 @@
 import type { Reason } from '@kronos/contracts';
+import { sharedReasons as shared } from './sharedReasons.ts';
 
 /** What a released task waits for before its start, by code. The first that holds counts. */
 export const waitReasons = {
-  unreadable: 'An event of the log needs a newer version to be understood.',
+  'unreadable-event': shared['unreadable-event'],
   clock: 'The clock of the executor differs too much from that of NATS.',
-  paused: 'The aggregate is paused.',
+  paused: shared.paused,
   'not-due': 'The start is due later: a delay of its step, or the pause before another attempt.',
   dependency: 'A move that the task depends on has not completed.',
-  'cells-off': 'No concurrency limits are set for moves between cells.',
+  'cells-off': shared['cells-off'],
   'server-moving': 'Another move of the VM runs.',
   max_concurrent_migrations: 'As many moves run in the aggregate as the limit allows.',
   max_outbound_per_host: 'As many moves leave the source as the limit allows.',
@@ -24,15 +25,15 @@ export const drainReasons = {
 } as const;
 export type DrainReasonCode = keyof typeof drainReasons;
 
-/** Why an executor lets a task go, by code. */
+/** Why an executor ends its work on a task, by code. */
 export const releaseReasons = {
   ended: 'The outcome is on the log.',
   'already-ended': 'The log had the outcome of the attempt before.',
   'unknown-task': 'No released plan on the log has the task and the attempt.',
   'retry-pending': 'The next attempt is on the work queue.',
   'handed-over': 'The executor stops, and another one goes on.',
-  'put-off': 'The task waits on the work queue.',
-  poisonous: 'The task ended the executors that worked on it: it is tried again later.',
+  requeued: 'The task waits on the work queue.',
+  suspected: 'The task crashed the executors that worked on it, and is tried again later.',
 } as const;
 export type ReleaseReasonCode = keyof typeof releaseReasons;
 

@@ -1,4 +1,6 @@
+import { sharedReasons as shared } from '@kronos/facts';
 import { float } from './base/array.ts';
+
 /**
  * The only list of the planner's reasons, each with its meaning in one line. A code never changes its meaning. docs/reasons.md of this
  * package is generated from here, and a test keeps it equal.
@@ -6,11 +8,11 @@ import { float } from './base/array.ts';
 export const reasonMeanings = {
   // Gates: the cycle ended before planning.
   'record-only': 'The snapshot was taken to be kept and is never planned.',
-  'unreadable-event': 'The log holds an event that this version does not understand.',
-  paused: 'An operator paused the aggregate.',
+  'unreadable-event': shared['unreadable-event'],
+  paused: shared.paused,
   'awaiting-approval': 'A proposed plan waits for an answer.',
   'snapshot-problems': 'The snapshot names problems that make the aggregate unplannable in this cycle.',
-  'host-in-two-aggregates': 'A host is in more than one aggregate of the configured scope.',
+  'host-in-two-aggregates': shared['host-in-two-aggregates'],
   settling: 'The snapshot was observed too soon after the end of the last move.',
   cooldown: 'The aggregate cools down after a release, a rejection or an expiry.',
   'policies-skipped': 'A policy takes no part and require_all_policies is set.',
@@ -51,18 +53,18 @@ export const reasonMeanings = {
   'policy-no-destination': 'No host may be a destination, so there is no imbalance to measure.',
 
   // A VM does not move.
-  'vm-source-down': "The VM's host is down.",
-  'vm-source-disabled': "The VM's host is disabled: only an evacuation moves the VM.",
+  'vm-source-down': shared['vm-source-down'],
+  'vm-source-disabled': shared['vm-source-disabled'],
   'vm-source-unknown': "The state of the VM's host is unknown.",
-  'vm-status': 'The VM is neither ACTIVE nor PAUSED.',
-  'vm-power-state': 'The guest is neither running nor paused: Nova refuses to live-migrate it.',
-  'vm-busy': 'The VM has a task state.',
+  'vm-status': shared['vm-status'],
+  'vm-power-state': shared['vm-power-state'],
+  'vm-busy': shared['vm-busy'],
   'vm-verify-resize': 'The VM waits for somebody to confirm or revert its resize or cold migration.',
   'vm-migrating': 'A migration of the VM has not ended.',
   'vm-seen-twice': 'The VM was seen on two hosts while the lists were read.',
-  'vm-locked': 'The VM is locked.',
+  'vm-locked': shared['vm-locked'],
   'vm-immovable': 'The cluster file says that the VM does not move.',
-  'vm-opted-out': 'The VM is opted out by metadata or a tag.',
+  'vm-opted-out': shared['vm-opted-out'],
   'vm-vtpm': 'Nova cannot live-migrate a VM with a virtual TPM.',
   'vm-encrypted-memory': 'Nova cannot live-migrate a VM with encrypted memory.',
   'vm-accelerator': 'Nova cannot live-migrate a VM with an accelerator.',
@@ -71,22 +73,22 @@ export const reasonMeanings = {
   'vm-no-profile': 'A policy whose fallback is skip has no sample of the VM.',
   'vm-in-flight': 'A released move of the VM has not ended.',
   'vm-cooling-down': 'The VM was released to be moved a short while ago.',
-  'vm-quarantined': 'The VM is quarantined after a failed move or by an operator.',
+  'vm-quarantined': shared['vm-quarantined'],
   'vm-moved-by-others':
     'Others moved the VM after Kronos had moved it: only an evacuation moves it before foreign_wait has passed.',
   'vm-too-young': 'The VM is younger than min_instance_age, or of unknown age.',
-  'vm-outside-window': "The VM's own window is closed.",
-  'vm-window-unreadable': "The VM's own window cannot be read.",
+  'vm-outside-window': shared['vm-outside-window'],
+  'vm-window-unreadable': shared['vm-window-unreadable'],
   'vm-in-plan': 'The plan moves the VM already.',
 
   // A plan between cells.
-  'cells-off': 'Moves between cells are off for the aggregate: [cells] aggregates does not name it.',
+  'cells-off': shared['cells-off'],
   'cells-unknown-name': 'The request names an aggregate, a host or a VM that does not exist.',
   'cells-none': 'None of the VMs that were asked for can move.',
 
   // A VM does not move to another cell.
-  'cell-status': 'Nova moves a VM to another cell only while it is ACTIVE or SHUTOFF.',
-  'cell-policy': "Nova's policy does not grant the executor moves between cells.",
+  'cell-status': shared['cell-status'],
+  'cell-policy': shared['cell-policy'],
   'cell-facts-unknown': 'The volumes and ports of the VM could not be read.',
   'cell-volumes': 'The VM has volumes, and the cells do not share volumes.',
   'cell-ports': 'The VM has ports, and the cells do not share networks.',
@@ -96,22 +98,22 @@ export const reasonMeanings = {
   'cell-vtpm': 'The state of a virtual TPM does not follow a VM to another cell.',
   'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
   'cell-image-size': 'The image of the local disk would be larger than the image store takes.',
-  'flavor-unknown': 'The flavor that the map names does not exist.',
+  'flavor-unknown': shared['flavor-unknown'],
   'flavor-same': 'The flavor map names the flavor that the VM has.',
   'flavor-disk': 'The disk of the new flavor is smaller: Nova does not shrink a local disk.',
   'flavor-not-confined': 'A host outside the target takes the new flavor too, and Nova chooses the host of a resize.',
 
   // A host does not take a VM.
   'host-is-source': 'The VM is already on the host.',
-  'host-down': "The host's nova-compute is not up.",
+  'host-down': shared['host-down'],
   'host-forced-down': "The host's nova-compute is forced down.",
-  'host-disabled': "The host's nova-compute is disabled.",
+  'host-disabled': shared['host-disabled'],
   'host-draining': 'An operator asked for the host to be drained.',
   'host-unknown': 'The service state of the host is unknown.',
-  'host-broken': 'Too many moves to the host failed within a short time.',
+  'host-broken': shared['host-broken'],
   'host-capacity-unknown': 'Placement gave no inventory of the host.',
-  'other-zone': 'The host is in another availability zone.',
-  'pinned-zone': 'The VM is pinned to another availability zone.',
+  'other-zone': shared['other-zone'],
+  'pinned-zone': shared['pinned-zone'],
   'pin-unknown': 'The cloud cannot tell whether the VM is pinned to its availability zone.',
   'other-cell': 'The host is in another cell.',
   'cell-unknown': 'The cell of the host is unknown, or the configuration names two.',
@@ -120,17 +122,16 @@ export const reasonMeanings = {
   'older-hypervisor': "The host's hypervisor is older than the source's.",
   'missing-trait': 'The host lacks a trait that the flavor requires, or has one that it forbids.',
   'host-not-allowed': 'The cluster file does not allow the VM on the host.',
-  'refused-before':
-    'Nova refused the host for a VM of this shape, and neither its VMs, its hypervisor version nor its traits have changed since.',
-  capacity: 'The host has too little free capacity.',
-  'numa-fit': "The host's NUMA cells have too few free CPUs, memory or huge pages for the VM.",
-  'numa-unknown': "The host's NUMA cells, or those that the VM needs, are unknown.",
+  'refused-before': shared['refused-before'],
+  capacity: shared.capacity,
+  'numa-fit': shared['numa-fit'],
+  'numa-unknown': shared['numa-unknown'],
   'cpu-traits':
     "The host's CPUs lack a trait that those of the VM's host have, or the traits of one of the two are unknown.",
   'unit-limit': "The amount does not fit the host's min_unit, max_unit or step_size.",
-  'anti-affinity': 'The host holds as many members of the anti-affinity group as it may.',
-  affinity: 'Not every other member of the affinity group is on the host.',
-  'affinity-gathered': 'Nova moves no member of an affinity group that has no other member elsewhere.',
+  'anti-affinity': shared['anti-affinity'],
+  affinity: shared.affinity,
+  'affinity-gathered': shared['affinity-gathered'],
 
   // A request for room ends without a plan.
   'fits-already': 'The new VMs fit already: no moves are needed.',

@@ -125,7 +125,7 @@ export function mayStart(
     if (before === undefined) return end('dependency-unknown', `${id} was not released`, { taskId: id });
   }
   const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
-  if (quarantine !== null) return end('quarantined', `the VM is in quarantine: ${quarantine.text}`);
+  if (quarantine !== null) return end('vm-quarantined', `the VM is in quarantine: ${quarantine.text}`);
 
   const paused = state.paused.here ?? state.paused.everywhere;
   if (paused !== null) return wait('paused', `paused by ${paused.by}`);

@@ -1,13 +1,13 @@
 /** Whether a move to an alternate still serves its purpose, by the log. Pure. */
-import type { TaskReasonCode } from '@kronos/facts';
+import { type TaskReasonCode, taskCodeOf } from '@kronos/facts';
 import type { AggregateState, StepFacts, TaskFacts } from '@kronos/projections';
 import { type LoadMove, usefulness } from '@kronos/rules';
 
 /** Reasons after which a host is no destination any more: it takes part in no imbalance. */
-const OUT: ReadonlySet<string> = new Set<TaskReasonCode>([
+const OUT: ReadonlySet<TaskReasonCode | undefined> = new Set<TaskReasonCode>([
   'destination-unknown',
-  'destination-down',
-  'destination-disabled',
+  'host-down',
+  'host-disabled',
   'destination-left',
   'destination-unavailable',
 ]);
@@ -31,7 +31,7 @@ export function uselessness(state: AggregateState, task: TaskFacts): string | nu
   });
   const out = new Set(
     [task, ...tasks].flatMap(({ lastFailure }) =>
-      lastFailure !== null && OUT.has(lastFailure.reason.code) ? [lastFailure.destination] : [],
+      lastFailure !== null && OUT.has(taskCodeOf(lastFailure.reason.code)) ? [lastFailure.destination] : [],
     ),
   );
   const { helps, without, withMove } = usefulness(plan.loads, loadMove(step, destination), others, out);

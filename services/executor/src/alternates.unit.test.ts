@@ -14,7 +14,7 @@ function refused(
 ) {
   const log = testLog();
   log.configured();
-  const { phase = 'spread', code = 'destination-full', others = [] } = more;
+  const { phase = 'spread', code = 'capacity', others = [] } = more;
   const loads = {
     policies: [{ policy: 'cpu', weight: 1, threshold: 0.2 }],
     hosts: Object.entries(hosts).map(([host, value]) => ({ host, values: [value] })),
@@ -52,7 +52,9 @@ describe('an alternate', () => {
   it('is judged without the destination that an operator disabled', () => {
     // While h2 is the lowest host, the move changes nothing, because h9 is as high as h1. Without h2, it raises the lowest.
     const hosts = { h1: 0.4, h9: 0.4, h2: 0, h3: 0.1 };
-    expect(useless(hosts, { code: 'destination-full' })).toContain('would not lower');
+    expect(useless(hosts, { code: 'capacity' })).toContain('would not lower');
+    expect(useless(hosts, { code: 'host-disabled' })).toBeNull();
+    // As an earlier version recorded it.
     expect(useless(hosts, { code: 'destination-disabled' })).toBeNull();
   });
 

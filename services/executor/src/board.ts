@@ -28,7 +28,7 @@ export type Leave =
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
   | { readonly kind: 'overtaken' }
-  | { readonly kind: 'putOff' }
+  | { readonly kind: 'requeued' }
   | { readonly kind: 'draining' };
 
 interface Waiter {
@@ -40,7 +40,7 @@ interface Waiter {
   readonly since: number;
   code: WaitReasonCode | null;
   waits: boolean;
-  readonly wake: (body: 'judge' | 'putOff') => void;
+  readonly wake: (body: 'judge' | 'requeued') => void;
 }
 
 /** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
@@ -86,7 +86,7 @@ export class StartBoard {
     for (;;) {
       const why = await this.#wait(task, wish, stopping, lost);
       if (why === 'draining') return { kind: 'draining' };
-      if (why === 'putOff') return { kind: 'putOff' };
+      if (why === 'requeued') return { kind: 'requeued' };
       let at: LogPosition<AggregateState>;
       try {
         at = await this.#deps.refresh();
@@ -125,9 +125,9 @@ export class StartBoard {
   }
 
   /** Requeues up to this many of the tasks that waited longest, to make room for tasks that may be able to start. */
-  putOff(count: number): void {
+  requeue(count: number): void {
     const longest = [...this.#waiting].sort((a, b) => a.since - b.since).slice(0, count);
-    for (const waiter of longest) waiter.wake('putOff');
+    for (const waiter of longest) waiter.wake('requeued');
   }
 
   /** Looks at every waiting task again, soon. */
@@ -242,10 +242,10 @@ export class StartBoard {
     { order, notBefore }: { readonly order: number; readonly notBefore: number },
     stopping: AbortSignal,
     lost: AbortSignal,
-  ): Promise<'judge' | 'putOff' | 'draining'> {
+  ): Promise<'judge' | 'requeued' | 'draining'> {
     if (stopping.aborted || lost.aborted) return Promise.resolve('draining');
     return new Promise((resolve) => {
-      const leave = (why: 'judge' | 'putOff' | 'draining'): void => {
+      const leave = (why: 'judge' | 'requeued' | 'draining'): void => {
         waiter.waits = false;
         const at = this.#waiting.indexOf(waiter);
         if (at >= 0) this.#waiting.splice(at, 1);

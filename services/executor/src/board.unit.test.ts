@@ -199,8 +199,8 @@ describe('the board of an aggregate', () => {
     const first = wait(1);
     time.advance(5);
     const second = wait(2);
-    board.putOff(1);
-    expect(await first).toEqual({ kind: 'putOff' });
+    board.requeue(1);
+    expect(await first).toEqual({ kind: 'requeued' });
     expect(await open(second)).toBe(true);
     expect(board.waiting).toBe(1);
     board.close();

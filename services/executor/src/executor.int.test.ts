@@ -385,17 +385,17 @@ describe('a task that finds the cloud otherwise than planned', () => {
     [
       'the destination disabled: the alternate',
       (bed) => bed.sim.act({ act: 'setHost', host: 'h2', disabled: true }),
-      ['h2 PreFlightError destination-disabled', 'h3 completed'],
+      ['h2 PreFlightError host-disabled', 'h3 completed'],
     ],
     [
       'the destination down: the alternate',
       (bed) => bed.sim.act({ act: 'setHost', host: 'h2', up: false }),
-      ['h2 PreFlightError destination-down', 'h3 completed'],
+      ['h2 PreFlightError host-down', 'h3 completed'],
     ],
     [
       'the destination full: the alternate',
       (bed) => bed.sim.act({ act: 'setHost', host: 'h2', full: true }),
-      ['h2 PreFlightError destination-full', 'h3 completed'],
+      ['h2 PreFlightError capacity', 'h3 completed'],
     ],
     [
       'the destination out of the aggregate: the alternate',
@@ -405,23 +405,19 @@ describe('a task that finds the cloud otherwise than planned', () => {
     [
       'the source disabled, and it is no evacuation',
       (bed) => bed.sim.act({ act: 'setHost', host: 'h1', disabled: true }),
-      ['h2 Cancelled source-disabled'],
+      ['h2 Cancelled vm-source-disabled'],
     ],
-    [
-      'the server locked',
-      (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }),
-      ['h2 PreFlightError server-locked'],
-    ],
+    ['the server locked', (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }), ['h2 PreFlightError vm-locked']],
     ['the server gone', (bed) => bed.sim.act({ act: 'deleteServer', server: 'h1-1' }), ['h2 Cancelled server-gone']],
     [
       'the server stopped',
       (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', vmState: 'stopped' }),
-      ['h2 PreFlightError server-state'],
+      ['h2 PreFlightError vm-status'],
     ],
     [
       'the server opted out by its metadata',
       (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', metadata: { 'kronos:exclude': 'yes' } }),
-      ['h2 Cancelled excluded'],
+      ['h2 Cancelled vm-opted-out'],
     ],
   ];
   for (const [name, change, expected] of cases)
@@ -507,7 +503,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const groups = [{ id: group ?? '', policy: 'affinity' as const }];
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
     await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError group-immovable']);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError affinity-gathered']);
     expect(bed.sim.migrations()).toEqual([]);
   });
 
@@ -520,7 +516,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const groups = [{ id: group ?? '', policy: 'anti-affinity' as const }];
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
     await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError group-apart', 'h3 completed']);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError anti-affinity', 'h3 completed']);
   });
 });
 
@@ -672,7 +668,7 @@ describe('the rules of starting', () => {
       { server: 'h1-2', from: 'h1', to: 'h3' },
     ]);
     await bed.finals(tasks);
-    expect([...attempts(await bed.results())].sort()).toEqual(['h2 skipped', 'h3 PreFlightError destination-disabled']);
+    expect([...attempts(await bed.results())].sort()).toEqual(['h2 skipped', 'h3 PreFlightError host-disabled']);
     expect(bed.sim.calls().filter((call) => call.path.endsWith('/action'))).toEqual([]);
   });
 

@@ -74,11 +74,11 @@ export const NO_ACCOUNT: Account = {
 function crashed(
   { status, serverInError }: { readonly status: string; readonly serverInError: boolean },
   { story, asked, hosts }: Account,
-): 'nova-internal' | 'destination-down' | 'source-down' | 'compute-restarted' | null {
+): 'nova-internal' | 'host-down' | 'vm-source-down' | 'compute-restarted' | null {
   // Hosts do not fail together; what both of them report through does.
   if (hosts.destination === 'down' && hosts.source === 'down') return 'nova-internal';
-  if (hosts.destination === 'down') return 'destination-down';
-  if (hosts.source === 'down') return 'source-down';
+  if (hosts.destination === 'down') return 'host-down';
+  if (hosts.source === 'down') return 'vm-source-down';
   return asked && story === null && status === 'error' && !serverInError ? 'compute-restarted' : null;
 }
 
@@ -151,9 +151,8 @@ export function failedMigration(
     const both = `nova-compute on ${move.from} and on ${move.destination} are down`;
     return failure(crash, 'NovaClientError', `; ${both}: the message bus or nova-conductor is the likely cause`);
   }
-  if (crash === 'destination-down')
-    return failure(crash, 'NovaClientError', `; nova-compute on ${move.destination} is down`);
-  if (crash === 'source-down') return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} is down`);
+  if (crash === 'host-down') return failure(crash, 'NovaClientError', `; nova-compute on ${move.destination} is down`);
+  if (crash === 'vm-source-down') return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} is down`);
   if (crash !== null) return failure(crash, 'NovaClientError', `; nova-compute on ${move.from} has restarted`);
   const code = (story === null ? null : causeOfText(story.text, move)) ?? 'migration-failed';
   const infrastructure = taskReasons[code].fault === 'infrastructure';

@@ -48,7 +48,7 @@ export interface TaskOptions {
    */
   readonly suspectTries: number;
   /** Delay of a task that is requeued to make room for others, and the first delay of a poison message. */
-  readonly putOffMs: number;
+  readonly requeueMs: number;
   /** A check of a moved server may fail for this long after VERIFY_RESIZE before the move is reverted. */
   readonly verifyTimeoutMs: number;
   /** The additional check of a server that moved between cells. */
@@ -80,7 +80,7 @@ export const defaultTaskOptions: TaskOptions = {
   explainTries: 5,
   suspectDeliveries: 5,
   suspectTries: 6,
-  putOffMs: 60_000,
+  requeueMs: 60_000,
   verifyTimeoutMs: 600_000,
   verify: { kind: 'none' },
 };

@@ -105,7 +105,7 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   if (server.host !== task.from) return no(cancelled('moved-by-others', elsewhere(server.host)));
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   const refused =
-    judgeServer(server, ['active', 'paused'], exempt, options) ??
+    judgeServer(server, { states: ['active', 'paused'], stateCode: 'vm-status', exempt }, options) ??
     judgePower(server) ??
     judgeSource(task, facts) ??
     judgeEvacuation(task, facts, options) ??
@@ -136,30 +136,32 @@ export const reached = (task: Task): readonly string[] => {
 /**
  * Checks the server itself: opted out, outside its window, locked, in a state that cannot move, or busy.
  *
- * @param states the `vm_state`s that can move
- * @param exempt from the server's windows
+ * @param how of the move: the `vm_state`s that it takes, the code for any other, and whether the server's windows do not count
  */
 export function judgeServer(
   server: Server,
-  states: readonly string[],
-  exempt: boolean,
+  how: {
+    readonly states: readonly string[];
+    readonly stateCode: 'vm-status' | 'cell-status';
+    readonly exempt: boolean;
+  },
   options: CheckOptions,
 ): Verdict | null {
   const optOut = optedOutBy(server, options.optOut);
-  if (optOut !== null) return no(cancelled('excluded', `the server is opted out by ${optOut}`));
+  if (optOut !== null) return no(cancelled('vm-opted-out', `the server is opted out by ${optOut}`));
   const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
-  if (window.kind === 'closed' && !exempt) return no(cancelled('window-closed', "the server's own window is closed"));
+  if (window.kind === 'closed' && !how.exempt)
+    return no(cancelled('vm-outside-window', "the server's own window is closed"));
   // Its text is the tenant's: Nova shows it, the log need not.
   if (window.kind === 'unreadable')
-    return no(cancelled('window-unreadable', "the server's own window (kronos:window) cannot be read"));
+    return no(cancelled('vm-window-unreadable', "the server's own window (kronos:window) cannot be read"));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
-    return refuse('PreFlightError', 'server-locked', `the server is locked${why}`);
+    return refuse('PreFlightError', 'vm-locked', `the server is locked${why}`);
   }
-  if (server.vmState === null || !states.includes(server.vmState))
-    return refuse('PreFlightError', 'server-state', `the server is ${server.vmState ?? server.status}`);
-  if (server.taskState !== null)
-    return refuse('PreFlightError', 'server-busy', `the server is busy: ${server.taskState}`);
+  if (server.vmState === null || !how.states.includes(server.vmState))
+    return refuse('PreFlightError', how.stateCode, `the server is ${server.vmState ?? server.status}`);
+  if (server.taskState !== null) return refuse('PreFlightError', 'vm-busy', `the server is busy: ${server.taskState}`);
   return null;
 }
 
@@ -167,7 +169,7 @@ export function judgeServer(
 function judgePower({ powerState }: Server): Verdict | null {
   if (powerState === null || livePowerState(powerState)) return null;
   const text = `the power state is ${powerStateName(powerState)}: Nova live-migrates only guests that run or are paused`;
-  return refuse('PreFlightError', 'server-power-state', text);
+  return refuse('PreFlightError', 'vm-power-state', text);
 }
 
 type Services = Pick<HostFacts, 'services'>;
@@ -176,9 +178,9 @@ type Services = Pick<HostFacts, 'services'>;
 export function judgeSource(task: Task, { services }: Services): Verdict | null {
   const source = serviceOf(services, task.from);
   if (source === null || !isUp(source))
-    return refuse('NovaClientError', 'source-down', `nova-compute on ${task.from} is not up`);
+    return refuse('NovaClientError', 'vm-source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
-    return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
+    return no(cancelled('vm-source-disabled', `nova-compute on ${task.from} was disabled since`));
   return null;
 }
 
@@ -197,10 +199,9 @@ export function judgeDestination(task: Task, { services }: Services): Verdict | 
   const destination = serviceOf(services, task.destination);
   if (destination === null)
     return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
-  if (!isUp(destination))
-    return destinationRefused(task, 'destination-down', `nova-compute on ${task.destination} is not up`);
+  if (!isUp(destination)) return destinationRefused(task, 'host-down', `nova-compute on ${task.destination} is not up`);
   if (destination.status !== 'enabled')
-    return destinationRefused(task, 'destination-disabled', `nova-compute on ${task.destination} is disabled`);
+    return destinationRefused(task, 'host-disabled', `nova-compute on ${task.destination} is disabled`);
   return null;
 }
 
@@ -210,7 +211,7 @@ export function judgePin(task: Task, server: Server, { services }: Services): Ve
   const pinned = server.pinnedAvailabilityZone ?? null;
   if (pinned === null || pinned === zone) return null;
   const text = `the server is pinned to zone ${pinned}; ${task.destination} is in ${zone}`;
-  return destinationRefused(task, 'zone-pinned', text);
+  return destinationRefused(task, 'pinned-zone', text);
 }
 
 function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {
@@ -232,7 +233,11 @@ function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: 
     return destinationRefused(task, 'destination-left', `${destination} left aggregate ${aggregate}`);
   const other = ofDestination.find((name) => name !== aggregate && options.aggregates.includes(name));
   if (other === undefined) return null;
-  return destinationRefused(task, 'two-aggregates', `${destination} is in ${aggregate} and in ${other}, both in scope`);
+  return destinationRefused(
+    task,
+    'host-in-two-aggregates',
+    `${destination} is in ${aggregate} and in ${other}, both in scope`,
+  );
 }
 
 /** Second half: the groups' rules and the room on the destination. */
@@ -268,7 +273,7 @@ export function judgeRoom(
   }
   if (!room.fits) {
     const text = `Placement has no room on ${task.destination}`;
-    return destinationRefused(task, 'destination-full', text, { ...room.resources });
+    return destinationRefused(task, 'capacity', text, { ...room.resources });
   }
   if (room.cells !== null) return destinationRefused(task, room.cells.code, `${task.destination}: ${room.cells.text}`);
   return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
@@ -290,19 +295,19 @@ function groupRefused(
     case 'apart':
       return destinationRefused(
         task,
-        'group-apart',
+        'anti-affinity',
         `${count(there, 'member')} of ${name} ${there === 1 ? 'is' : 'are'} on ${task.destination}`,
       );
     case 'together':
-      return destinationRefused(task, 'group-together', `not all members of ${name} are on ${task.destination}`);
+      return destinationRefused(task, 'affinity', `not all members of ${name} are on ${task.destination}`);
     case 'immovable':
       return refuse(
         'PreFlightError',
-        'group-immovable',
+        'affinity-gathered',
         `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
       );
     case 'unknown':
-      return refuse('PreFlightError', 'group-policy', `${name} has the unknown policy ${policy}`);
+      return refuse('PreFlightError', 'server-group-policy-unknown', `${name} has the unknown policy ${policy}`);
   }
 }
 

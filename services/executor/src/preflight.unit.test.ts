@@ -49,23 +49,23 @@ describe('the server', () => {
     [
       'outside its own window',
       { server: server({ metadata: { 'kronos:window': '13:00-14:00' } }) },
-      'window-closed Cancelled none',
+      'vm-outside-window Cancelled none',
     ],
     [
       'with a window that cannot be read',
       { server: server({ tags: ['kronos:window=later'] }) },
-      'window-unreadable Cancelled none',
+      'vm-window-unreadable Cancelled none',
     ],
     ['inside its own window', { server: server({ tags: ['kronos:window=11:00-14:00'] }) }, 'nothing against it'],
-    ['opted out by its project since', { server: server({ projectId: 'p9' }) }, 'excluded Cancelled none'],
-    ['opted out by its name since', { server: server({ name: 'db-1' }) }, 'excluded Cancelled none'],
-    ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'excluded Cancelled none'],
-    ['locked', { server: server({ locked: true }) }, 'server-locked PreFlightError none'],
-    ['stopped', { server: server({ vmState: 'stopped' }) }, 'server-state PreFlightError none'],
-    ['of no power state', { server: server({ powerState: 0 }) }, 'server-power-state PreFlightError none'],
-    ['shut down though ACTIVE', { server: server({ powerState: 4 }) }, 'server-power-state PreFlightError none'],
+    ['opted out by its project since', { server: server({ projectId: 'p9' }) }, 'vm-opted-out Cancelled none'],
+    ['opted out by its name since', { server: server({ name: 'db-1' }) }, 'vm-opted-out Cancelled none'],
+    ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'vm-opted-out Cancelled none'],
+    ['locked', { server: server({ locked: true }) }, 'vm-locked PreFlightError none'],
+    ['stopped', { server: server({ vmState: 'stopped' }) }, 'vm-status PreFlightError none'],
+    ['of no power state', { server: server({ powerState: 0 }) }, 'vm-power-state PreFlightError none'],
+    ['shut down though ACTIVE', { server: server({ powerState: 4 }) }, 'vm-power-state PreFlightError none'],
     ['of a power state that Nova does not show', { server: server({ powerState: null }) }, 'nothing against it'],
-    ['busy', { server: server({ taskState: 'image_snapshot' }) }, 'server-busy PreFlightError infrastructure'],
+    ['busy', { server: server({ taskState: 'image_snapshot' }) }, 'vm-busy PreFlightError infrastructure'],
   ])('%s: %s', (_, changes, expected) => {
     expect(judge(changes)).toBe(expected);
   });
@@ -73,9 +73,9 @@ describe('the server', () => {
   it('may be opted out by a property of its image, and is where Nova shows no properties', () => {
     const optOut = ['image:fixed=yes'];
     const of = (imageProperties: Record<string, string>) => ({ server: server({ imageProperties }) });
-    expect(judge(of({ fixed: 'yes' }), {}, { optOut })).toBe('excluded Cancelled none');
+    expect(judge(of({ fixed: 'yes' }), {}, { optOut })).toBe('vm-opted-out Cancelled none');
     expect(judge(of({ fixed: 'no' }), {}, { optOut })).toBe('nothing against it');
-    expect(judge({}, {}, { optOut })).toBe('excluded Cancelled none');
+    expect(judge({}, {}, { optOut })).toBe('vm-opted-out Cancelled none');
   });
 
   it('on a destination of an earlier attempt has arrived after all', () => {
@@ -85,14 +85,14 @@ describe('the server', () => {
 
 describe('the services', () => {
   it.each<[string, string, Partial<ComputeService>, string]>([
-    ['source down', 'h1', { state: 'down' }, 'source-down NovaClientError infrastructure'],
-    ['source forced down', 'h1', { forcedDown: true }, 'source-down NovaClientError infrastructure'],
-    ['source unknown', 'h1', { state: 'unknown' }, 'source-down NovaClientError infrastructure'],
-    ['source disabled', 'h1', { status: 'disabled' }, 'source-disabled Cancelled none'],
-    ['destination down', 'h2', { state: 'down' }, 'destination-down PreFlightError destination h2'],
-    ['destination unknown', 'h2', { state: 'unknown' }, 'destination-down PreFlightError destination h2'],
-    ['destination forced down', 'h2', { forcedDown: true }, 'destination-down PreFlightError destination h2'],
-    ['destination disabled', 'h2', { status: 'disabled' }, 'destination-disabled PreFlightError destination'],
+    ['source down', 'h1', { state: 'down' }, 'vm-source-down NovaClientError infrastructure'],
+    ['source forced down', 'h1', { forcedDown: true }, 'vm-source-down NovaClientError infrastructure'],
+    ['source unknown', 'h1', { state: 'unknown' }, 'vm-source-down NovaClientError infrastructure'],
+    ['source disabled', 'h1', { status: 'disabled' }, 'vm-source-disabled Cancelled none'],
+    ['destination down', 'h2', { state: 'down' }, 'host-down PreFlightError destination h2'],
+    ['destination unknown', 'h2', { state: 'unknown' }, 'host-down PreFlightError destination h2'],
+    ['destination forced down', 'h2', { forcedDown: true }, 'host-down PreFlightError destination h2'],
+    ['destination disabled', 'h2', { status: 'disabled' }, 'host-disabled PreFlightError destination'],
     ['destination gone', 'h2', { host: 'h8' }, 'destination-unknown PreFlightError destination h2'],
   ])('%s', (_, host, changes, expected) => {
     expect(judge(withService(host, changes))).toBe(expected);
@@ -100,7 +100,7 @@ describe('the services', () => {
 
   it('an evacuation tolerates a disabled source, and no source that is down', () => {
     expect(judge(withService('h1', { status: 'disabled' }), { phase: 'evacuate' })).toBe('nothing against it');
-    expect(judge(withService('h1', { state: 'down' }), { phase: 'evacuate' })).toContain('source-down');
+    expect(judge(withService('h1', { state: 'down' }), { phase: 'evacuate' })).toContain('vm-source-down');
   });
 
   it('an evacuation off a host that is enabled again has lost its reason', () => {
@@ -131,7 +131,7 @@ describe('aggregate and zone', () => {
       { aggregates: [aggregate('gpu', 'h1', 'h2'), aggregate('web', 'h2')] },
       {},
       { aggregates: ['gpu', 'web'] },
-      'two-aggregates PreFlightError destination',
+      'host-in-two-aggregates PreFlightError destination',
     ],
     [
       'destination in a second aggregate out of scope',
@@ -160,7 +160,7 @@ describe('aggregate and zone', () => {
       { server: server({ pinnedAvailabilityZone: 'az2' }) },
       {},
       {},
-      'zone-pinned PreFlightError destination',
+      'pinned-zone PreFlightError destination',
     ],
     ['another zone, not restricted', withService('h2', { zone: 'az2' }), {}, {}, 'nothing against it'],
     [
@@ -195,9 +195,9 @@ describe('server groups', () => {
         { softRules, awaited },
       ),
     );
-  const apart = 'group-apart PreFlightError destination';
-  const together = 'group-together PreFlightError destination';
-  const immovable = 'group-immovable PreFlightError none';
+  const apart = 'anti-affinity PreFlightError destination';
+  const together = 'affinity PreFlightError destination';
+  const immovable = 'affinity-gathered PreFlightError none';
 
   it.each<[string, GroupFacts, Partial<Task>, boolean, string]>([
     ['apart already', group('anti-affinity', [member('a', 'h3')]), {}, false, 'reason-gone Cancelled none'],
@@ -225,7 +225,7 @@ describe('server groups', () => {
     ['soft-affinity, alone', group('soft-affinity', []), 'go'],
     ['soft-affinity, some there', group('soft-affinity', [member('a', 'h2'), member('b', 'h3')]), together],
     ['no policy', group(null, [member('a', 'h2')]), 'go'],
-    ['a policy of a later Nova', group('weather', []), 'group-policy PreFlightError none'],
+    ['a policy of a later Nova', group('weather', []), 'server-group-policy-unknown PreFlightError none'],
   ])('%s', (_, of, expected) => {
     expect(room(of)).toBe(expected);
   });
@@ -273,7 +273,7 @@ describe('room on the destination', () => {
       { groups: [], fits: false, resources: { VCPU: 2 }, cells: null, refusedBefore: null, forced: false },
       options,
     );
-    expect(words(verdict)).toBe('destination-full PreFlightError destination');
+    expect(words(verdict)).toBe('capacity PreFlightError destination');
   });
 
   it('is refused where Nova refused it for a server of this shape', () => {

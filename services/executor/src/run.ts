@@ -105,7 +105,7 @@ export async function runTask(
       const command = decide(state);
       await shell.survive(state, command);
       if (command.do === 'finish') {
-        const level = command.why.code === 'poisonous' ? 'error' : 'info';
+        const level = command.why.code === 'suspected' ? 'error' : 'info';
         logger[level]({ ...shell.about, why: command.why }, `task ${command.outcome.kind}`);
         return command.outcome;
       }
@@ -317,7 +317,7 @@ class Shell {
       await this.#survived();
       return { kind: 'yielded' };
     }
-    return leave.kind === 'putOff' ? { kind: 'putOff', delayMs: options.putOffMs } : leave;
+    return leave.kind === 'requeued' ? { kind: 'requeued', delayMs: options.requeueMs } : leave;
   }
 
   async #awaitTurn(started: boolean): Promise<FactBody> {

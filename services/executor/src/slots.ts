@@ -36,7 +36,10 @@ export function judgeStart(
   caps: AllCaps,
 ): Start {
   if (state.unreadable !== null)
-    return wait('unreadable', `event ${state.unreadable.sequence} of the log needs a newer version to be understood`);
+    return wait(
+      'unreadable-event',
+      `event ${state.unreadable.sequence} of the log needs a newer version to be understood`,
+    );
   // Unset limits mean that moves between cells are off: no start, and no waiting for a slot.
   const known = state.tasks.get(task.taskId);
   const waits = known?.attempt === task.attempt && known.slot === null && known.end === null;

@@ -82,7 +82,10 @@ describe('the start of a task', () => {
   it('waits behind an event that this version cannot read: it may be a word of a person', () => {
     const { log, task } = released();
     log.unreadable();
-    expect(judgeStart(log.state(), task(1), [], log.nowMs, caps)).toMatchObject({ kind: 'wait', code: 'unreadable' });
+    expect(judgeStart(log.state(), task(1), [], log.nowMs, caps)).toMatchObject({
+      kind: 'wait',
+      code: 'unreadable-event',
+    });
   });
 });
 

@@ -289,7 +289,7 @@ describe('what the log says first', () => {
   });
 
   it('is requeued when it is delayed, and goes to another executor when this one stops', () => {
-    expect(new Life().when(waiting, { kind: 'putOff', delayMs: 60 }).command).toMatchObject({
+    expect(new Life().when(waiting, { kind: 'requeued', delayMs: 60 }).command).toMatchObject({
       do: 'finish',
       outcome: { kind: 'later', delayMs: 60 },
     });
@@ -1070,7 +1070,7 @@ describe('a compute that crashed', () => {
   it('as destination is left out, and the next alternate taken at once, without quarantine', () => {
     expect(ended({ hosts: { source: 'up', destination: 'down' } })).toMatchObject({
       errorType: 'NovaClientError',
-      reason: { code: 'destination-down' },
+      reason: { code: 'host-down' },
       hostAtFault: 'h2',
       next: { destination: 'h3', notBeforeMs: T0 },
     });
@@ -1079,7 +1079,7 @@ describe('a compute that crashed', () => {
   it('as source is waited for', () => {
     expect(ended({ hosts: { source: 'down', destination: 'up' } })).toMatchObject({
       errorType: 'NovaClientError',
-      reason: { code: 'source-down' },
+      reason: { code: 'vm-source-down' },
       hostAtFault: null,
       next: { destination: 'h2' },
     });
@@ -1191,7 +1191,7 @@ describe('a task that comes again and again', () => {
     const later = (delayMs: number) => ({
       do: 'finish',
       outcome: { kind: 'later', delayMs },
-      why: { code: 'poisonous' },
+      why: { code: 'suspected' },
     });
     expect(after(5, 0)).toMatchObject({ do: 'appendSuspected', tries: 6 });
     expect(after(6, 15_000)).toMatchObject(later(45_000));

@@ -385,7 +385,7 @@ type FactBody =
   | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
   /** The log has the attempt started or ended by another. */
   | { readonly kind: 'overtaken' }
-  | { readonly kind: 'putOff'; readonly delayMs: number }
+  | { readonly kind: 'requeued'; readonly delayMs: number }
   /** The executor stops. */
   | { readonly kind: 'draining' }
   /** `tookMs`: from its first read to its last. */

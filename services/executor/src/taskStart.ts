@@ -53,15 +53,15 @@ const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>
 const TRY_AGAIN_MAX_MS = 3_600_000;
 
 /** The wait after the last try of a started task that crashes its executors. */
-export const tryAgainMs = (tries: number, { putOffMs, suspectTries }: TaskOptions): number =>
-  Math.min(putOffMs * 2 ** Math.min(tries - suspectTries, 20), Math.max(putOffMs, TRY_AGAIN_MAX_MS));
+export const tryAgainMs = (tries: number, { requeueMs, suspectTries }: TaskOptions): number =>
+  Math.min(requeueMs * 2 ** Math.min(tries - suspectTries, 20), Math.max(requeueMs, TRY_AGAIN_MAX_MS));
 
 const endsExecutors = (tries: number): string =>
   `begun alone ${tries} times in a row, and each time its executor ended`;
 
 /** Nova may still move its server: only its end in Nova, or an operator, frees its slots. */
 export const setAside = (state: TaskState, tries: number, delayMs: number): TaskState =>
-  finish(state, 'poisonous', `${endsExecutors(tries)}; it keeps its slots, and is tried again later`, {
+  finish(state, 'suspected', `${endsExecutors(tries)}; it keeps its slots, and is tried again later`, {
     kind: 'later',
     delayMs,
   });
@@ -98,8 +98,8 @@ export function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact
       return to(state, { at: 'received' });
     case 'yielded':
       return { ...state, tried: false };
-    case 'putOff':
-      return finish(state, 'put-off', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
+    case 'requeued':
+      return finish(state, 'requeued', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
     case 'draining':
       return handOver(state);
     default:

@@ -178,7 +178,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     endRoomCheck ??= clock.after(ROOM_CHECK_MS, () => {
       endRoomCheck = null;
       if (worker.held < deps.concurrency) return;
-      for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
+      for (const board of boards.values()) board.requeue(Math.ceil(board.waiting / 4));
       checkRoom();
     });
   }

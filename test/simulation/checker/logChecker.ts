@@ -85,6 +85,9 @@ const boundedMs = (time: string, stampMs: number): number =>
 
 const decoder = new TextDecoder();
 
+/** Reasons of a task that ends because the window of its plan, or that of its VM, is closed. */
+const OUTSIDE_WINDOW: ReadonlySet<string | undefined> = new Set(['window-closed', 'vm-outside-window']);
+
 /** Checks each message that the server stores, and folds it into the book. */
 export class LogChecker {
   readonly #book: Book;
@@ -553,7 +556,7 @@ export class LogChecker {
       this.#book.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
       this.#book.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
-    if (data.reason?.code === 'window-closed') {
+    if (OUTSIDE_WINDOW.has(data.reason?.code)) {
       this.#book.count('window-closed');
       if (data.errorType !== 'Cancelled')
         this.#book.breach('window', `${task.id} ended as ${data.errorType} (${sequence}) because its window closed`);

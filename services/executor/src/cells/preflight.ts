@@ -48,7 +48,8 @@ export function judgeCell(
 
 /** A guest that is paused cannot be moved cold. */
 function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
-  const refused = judgeServer(server, ['active', 'stopped'], false, options);
+  const how = { states: ['active', 'stopped'], stateCode: 'cell-status', exempt: false } as const;
+  const refused = judgeServer(server, how, options);
   if (refused !== null) return refused;
   // Nova would leave it in its present state, and the right state is unknown.
   if (server.powerState === null)
@@ -74,7 +75,11 @@ function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: Che
     return destinationRefused(task, 'destination-left', `${destination} is not in aggregate ${target}`);
   const other = there.find((name) => name !== target && options.aggregates.includes(name));
   if (other === undefined) return null;
-  return destinationRefused(task, 'two-aggregates', `${destination} is in ${target} and in ${other}, both in scope`);
+  return destinationRefused(
+    task,
+    'host-in-two-aggregates',
+    `${destination} is in ${target} and in ${other}, both in scope`,
+  );
 }
 
 /** The facts that the start puts on the log. */

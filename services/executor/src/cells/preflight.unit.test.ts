@@ -84,18 +84,18 @@ describe('the server', () => {
     ['on an alternate that was not tried', ofServer({ host: 'n2' }), 'moved-by-others Cancelled none'],
     ['on another host', ofServer({ host: 'h9' }), 'moved-by-others Cancelled none'],
     ['on no host', ofServer({ host: null }), 'moved-by-others Cancelled none'],
-    ['paused', ofServer({ status: 'PAUSED', vmState: 'paused' }), 'server-state PreFlightError none'],
-    ['in VERIFY_RESIZE', ofServer({ status: 'VERIFY_RESIZE', vmState: 'resized' }), 'server-state PreFlightError none'],
-    ['in ERROR', ofServer({ status: 'ERROR', vmState: 'error' }), 'server-state PreFlightError none'],
+    ['paused', ofServer({ status: 'PAUSED', vmState: 'paused' }), 'cell-status PreFlightError none'],
+    ['in VERIFY_RESIZE', ofServer({ status: 'VERIFY_RESIZE', vmState: 'resized' }), 'cell-status PreFlightError none'],
+    ['in ERROR', ofServer({ status: 'ERROR', vmState: 'error' }), 'cell-status PreFlightError none'],
     ['of an unknown power state', ofServer({ powerState: null }), 'power-unknown PreFlightError infrastructure'],
-    ['busy', ofServer({ taskState: 'image_snapshot' }), 'server-busy PreFlightError infrastructure'],
-    ['locked', ofServer({ locked: true }), 'server-locked PreFlightError none'],
-    ['opted out', ofServer({ tags: ['kronos:exclude'] }), 'excluded Cancelled none'],
-    ['outside its window', ofServer({ tags: ['kronos:window=13:00-14:00'] }), 'window-closed Cancelled none'],
+    ['busy', ofServer({ taskState: 'image_snapshot' }), 'vm-busy PreFlightError infrastructure'],
+    ['locked', ofServer({ locked: true }), 'vm-locked PreFlightError none'],
+    ['opted out', ofServer({ tags: ['kronos:exclude'] }), 'vm-opted-out Cancelled none'],
+    ['outside its window', ofServer({ tags: ['kronos:window=13:00-14:00'] }), 'vm-outside-window Cancelled none'],
     [
       'with a window that cannot be read',
       ofServer({ tags: ['kronos:window=later'] }),
-      'window-unreadable Cancelled none',
+      'vm-window-unreadable Cancelled none',
     ],
     ['inside its window', ofServer({ tags: ['kronos:window=11:00-14:00'] }), NOTHING],
   ])('%s: %s', (_, changes, expected) => {
@@ -149,14 +149,10 @@ describe('the flavor', () => {
 
 describe('services, aggregates and zone', () => {
   it.each<[string, Partial<HostFacts>, string]>([
-    ['source down', ofService('h1', { state: 'down' }), 'source-down NovaClientError infrastructure'],
+    ['source down', ofService('h1', { state: 'down' }), 'vm-source-down NovaClientError infrastructure'],
     ['source disabled: it is being emptied', ofService('h1', { status: 'disabled' }), NOTHING],
-    ['destination down', ofService('n1', { state: 'down' }), 'destination-down PreFlightError destination n1'],
-    [
-      'destination disabled',
-      ofService('n1', { status: 'disabled' }),
-      'destination-disabled PreFlightError destination',
-    ],
+    ['destination down', ofService('n1', { state: 'down' }), 'host-down PreFlightError destination n1'],
+    ['destination disabled', ofService('n1', { status: 'disabled' }), 'host-disabled PreFlightError destination'],
     ['destination gone', ofService('n1', { host: 'n8' }), 'destination-unknown PreFlightError destination n1'],
     ['an alternate down', ofService('n2', { state: 'down' }), NOTHING],
     [
@@ -172,14 +168,14 @@ describe('services, aggregates and zone', () => {
     [
       'destination in a second aggregate in scope',
       { aggregates: [...facts().aggregates, sampleAggregate('spare', 'n1')] },
-      'two-aggregates PreFlightError destination',
+      'host-in-two-aggregates PreFlightError destination',
     ],
     [
       'destination in a second aggregate out of scope',
       { aggregates: [...facts().aggregates, sampleAggregate('ssd', 'n1')] },
       NOTHING,
     ],
-    ['pinned to another zone', ofServer({ pinnedAvailabilityZone: 'az9' }), 'zone-pinned PreFlightError destination'],
+    ['pinned to another zone', ofServer({ pinnedAvailabilityZone: 'az9' }), 'pinned-zone PreFlightError destination'],
     ['pinned to the zone of the destination', ofServer({ pinnedAvailabilityZone: 'az1' }), NOTHING],
   ])('%s', (_, changes, expected) => {
     expect(judge(changes)).toBe(expected);
