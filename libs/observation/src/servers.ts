@@ -166,7 +166,7 @@ export function serversOf(input: ServersInput): ServersSeen {
   const abandoned = index.abandoned.filter(({ serverId }) => ids.has(serverId)).sort((a, b) => a.id - b.id);
   if (abandoned.length > 0) notes.push(abandonedNote(abandoned, index));
   return {
-    servers: here.map((one) => observeServer(seenFrom(one, hosts), input)),
+    servers: here.map((one) => observeServer(one, hosts, input)),
     migrations: index.migrations
       .filter((one) => ids.has(one.serverId))
       .map(observeMigration)
@@ -276,24 +276,21 @@ export function stillKnown(
   return [...known.values()];
 }
 
-/**
- * A server as an aggregate with these hosts sees it: one that comes from elsewhere, or was seen elsewhere last, counts on
- * the host that is here.
- */
-function seenFrom(placed: PlacedServer, hosts: ReadonlySet<string>): PlacedServer {
-  if (hosts.has(placed.host)) return placed;
-  const here = placed.alsoOn.find((host) => hosts.has(host));
-  if (here === undefined) return placed;
-  const others = [placed.host, ...placed.alsoOn].filter((host) => host !== here).sort(byText);
-  return { ...placed, host: here, alsoOn: others };
+/** Where a server counts for an aggregate: one that comes from elsewhere, or was seen elsewhere last, counts on the host that is here. */
+function countedOn(
+  { host, alsoOn }: PlacedServer,
+  hosts: ReadonlySet<string>,
+): Pick<ServerObservation, 'host' | 'alsoOn'> {
+  const here = hosts.has(host) ? host : (alsoOn.find((one) => hosts.has(one)) ?? host);
+  return { host: here, alsoOn: [host, ...alsoOn].filter((one) => one !== here).sort(byText) };
 }
 
 function observeServer(
   placed: PlacedServer,
+  hosts: ReadonlySet<string>,
   { optOut, cells }: Pick<ServersInput, 'optOut' | 'cells'>,
 ): ServerObservation {
-  const { server, host, alsoOn } = placed;
-
+  const { server } = placed;
   const { flavor } = server;
   const windows = serverWindows(server);
   return {
@@ -301,8 +298,7 @@ function observeServer(
     name: server.name ?? '',
     internalName: server.internalName,
     projectId: server.projectId,
-    host,
-    alsoOn: [...alsoOn],
+    ...countedOn(placed, hosts),
     status: server.status,
     vmState: server.vmState,
     taskState: server.taskState,

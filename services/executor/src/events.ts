@@ -19,7 +19,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { CellStart, Ended, Next, Refusal, Settle, Stop, Task } from './taskStages.ts';
+import type { AttemptNames, CellStart, Ended, Next, Refusal, Settle, Stop, Task } from './taskStages.ts';
 
 /** The author of an event, and the task on whose behalf it writes. */
 export interface Origin {
@@ -29,7 +29,7 @@ export interface Origin {
   readonly nowMs: number;
 }
 
-const attemptOf = (task: Task) => ({
+const attemptOf = (task: Task): AttemptNames => ({
   taskId: task.taskId,
   planId: task.planId,
   serverId: task.serverId,
@@ -185,44 +185,27 @@ export function endedEvent(
     id: messageId.ended(taskId, attempt),
     causationId: started ? messageId.started(taskId, attempt) : messageId.requested(taskId, attempt),
   };
-  const retries = attempt - 1;
+  const data = { ...attemptOf(task), retries: attempt - 1 };
   switch (ended.type) {
     case 'completed': {
-      const { outcome, host, nova, warnings, cell } = ended;
-      const moved = cell === undefined ? {} : { cell };
-      return {
-        type: 'migration.completed',
-        ...head,
-        data: { ...attemptOf(task), outcome, host, retries, nova, warnings: [...warnings], ...moved },
-      };
+      const { type: _, ...told } = ended;
+      return { type: 'migration.completed', ...head, data: { ...data, ...told } };
     }
     case 'skipped':
       return { type: 'migration.skipped', ...head, data: { ...attemptOf(task), reason: ended.reason } };
     case 'failed': {
-      const { errorType, reason, cause, hostAtFault, next, nova } = ended;
+      const { type: _, next, ...told } = ended;
+      const retry = next === null ? null : nextOf(next);
       return {
         type: 'migration.failed',
         ...head,
-        data: {
-          ...attemptOf(task),
-          errorType,
-          reason,
-          cause,
-          retries,
-          retryPending: next !== null,
-          next:
-            next === null
-              ? null
-              : { attempt: next.attempt, destination: next.destination, notBefore: iso(next.notBeforeMs) },
-          hostAtFault,
-          started: ended.started,
-          nova,
-          ...(ended.cell === undefined ? {} : { cell: ended.cell }),
-        },
+        data: { ...data, ...told, retryPending: next !== null, next: retry },
       };
     }
   }
 }
+
+const nextOf = ({ attempt, destination, notBeforeMs }: Next) => ({ attempt, destination, notBefore: iso(notBeforeMs) });
 
 /** The task of the next attempt. */
 export function nextRequest(task: Task, origin: Origin, next: Next): MigrationRequested {
@@ -232,6 +215,6 @@ export function nextRequest(task: Task, origin: Origin, next: Next): MigrationRe
     ...envelope(task, origin),
     id: messageId.requested(task.taskId, next.attempt),
     causationId: messageId.ended(task.taskId, task.attempt),
-    data: { ...data, attempt: next.attempt, destination: next.destination, notBefore: iso(next.notBeforeMs) },
+    data: { ...data, ...nextOf(next) },
   };
 }

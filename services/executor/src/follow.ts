@@ -45,12 +45,10 @@ async function isAccepted(nova: Nova, serverId: string, signal: AbortSignal): Pr
   }
 }
 
+/** Null when its cell is down. */
 async function readServer(nova: Nova, serverId: string, signal: AbortSignal): Promise<ServerFacts | 'gone' | null> {
   const server = await serverOrGone(nova, serverId, signal);
-  if (server === 'gone') return server;
-  if (server.cellDown) return null;
-  const { host, status, vmState, taskState } = server;
-  return { host, status, vmState, taskState };
+  return server !== 'gone' && server.cellDown ? null : server;
 }
 
 /** Null when the migration is not in progress any more, or its bytes are not counted. */

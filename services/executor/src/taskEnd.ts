@@ -48,7 +48,7 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
   return fail(state, wanted, { started: true, nova }, fact.at, null);
 }
 
-export const completed = (host: string, warnings: readonly Reason[], nova: NovaFacts): Ended => ({
+export const completed = (host: string, warnings: Reason[], nova: NovaFacts): Ended => ({
   type: 'completed',
   outcome: 'migrated',
   host,

@@ -1,14 +1,16 @@
 /** The data of a task in each of its stages, its requests to the shell, and the facts that come back. README.md has the diagram. */
 import type {
   CellMethod,
-  CellResult,
   ErrorType,
+  MigrationCompleted,
+  MigrationFailed,
   MigrationRequested,
-  NovaFacts,
+  MigrationSkipped,
   Reason,
   ServerBefore,
 } from '@kronos/contracts';
 import type { Party } from '@kronos/facts';
+import type { Migration, Server } from '@kronos/openstack';
 import type { CellSlot, SettleAct } from '@kronos/projections';
 import type { Duration } from '@kronos/rules';
 import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
@@ -94,20 +96,9 @@ export type PostAnswer =
   /** It surely did not reach Nova. */
   | { readonly kind: 'notSent'; readonly text: string };
 
-export interface ServerFacts {
-  readonly host: string | null;
-  readonly status: string;
-  readonly vmState: string | null;
-  readonly taskState: string | null;
-}
-
-export interface MigrationFacts {
-  readonly id: number;
-  readonly type: string;
-  readonly status: string;
-  readonly sourceCompute: string | null;
-  readonly destCompute: string | null;
-}
+/** What a task needs of a server, and of a migration, as Nova gives them. */
+export type ServerFacts = Pick<Server, 'host' | 'status' | 'vmState' | 'taskState'>;
+export type MigrationFacts = Pick<Migration, 'id' | 'type' | 'status' | 'sourceCompute' | 'destCompute'>;
 
 /** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
 export interface Look {
@@ -129,9 +120,7 @@ export interface CellServer extends ServerFacts {
 }
 
 /** A row of Nova's migrations. One move between cells has a row in each cell, with one uuid. */
-export interface CellMigration extends MigrationFacts {
-  readonly uuid: string;
-}
+export type CellMigration = MigrationFacts & Pick<Migration, 'uuid'>;
 
 /** One look at Nova for a move between cells. The migrations are read before the server. */
 export interface CellLook {
@@ -234,29 +223,20 @@ export interface Word {
   readonly usual?: Duration;
 }
 
-/** The outcome of an attempt, as it goes onto the log. */
+/** The data of an event about an attempt that the task itself does not have. */
+type Told<E extends { readonly data: AttemptNames }> = Omit<E['data'], keyof AttemptNames | 'retries'>;
+export type AttemptNames = Pick<Task, 'taskId' | 'planId' | 'serverId' | 'attempt' | 'from' | 'destination'>;
+
+/** The outcome of an attempt, as its event has it. */
 export type Ended =
-  | {
-      readonly type: 'completed';
-      readonly outcome: 'migrated' | 'alreadyThere';
-      readonly host: string;
-      readonly warnings: readonly Reason[];
-      readonly nova: NovaFacts | null;
-      readonly cell?: CellResult;
-    }
-  | { readonly type: 'skipped'; readonly reason: Reason }
-  | {
+  | ({ readonly type: 'completed' } & Told<MigrationCompleted>)
+  | ({ readonly type: 'skipped' } & Told<MigrationSkipped>)
+  | ({
       readonly type: 'failed';
       readonly errorType: ErrorType;
-      readonly reason: Reason;
-      /** The party at fault. */
       readonly cause: Party;
-      readonly hostAtFault: string | null;
       readonly next: Next | null;
-      readonly started: boolean;
-      readonly nova: NovaFacts | null;
-      readonly cell?: CellResult;
-    };
+    } & Omit<Told<MigrationFailed>, 'errorType' | 'cause' | 'next' | 'retryPending'>);
 
 export type Outcome =
   | { readonly kind: 'done' }
