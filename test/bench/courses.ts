@@ -196,7 +196,7 @@ export function applied(
     add(vm.host, vm.memMb ?? 0);
     add(host, -(vm.memMb ?? 0));
     const w = vm.w.map((x, p) => (x * (sizes.get(vm.host)?.[p] ?? 1)) / (sizes.get(host)?.[p] ?? 1));
-    return { ...vm, host, w };
+    return { ...vm, host, w, recentMoves: (vm.recentMoves ?? 0) + 1 };
   });
   const hosts = file.hosts.map((host) => {
     const memFreeMb = free.get(host.id);

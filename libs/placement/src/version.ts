@@ -1,2 +1,2 @@
 /** Names the rules by which decisions are made. It changes with every change that can make a decision differ. */
-export const plannerVersion = '3';
+export const plannerVersion = '4';

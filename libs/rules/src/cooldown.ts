@@ -49,6 +49,26 @@ export function aggregateCooldown(
 }
 
 /**
+ * The releases of a VM in the day up to its last one.
+ *
+ * @param releasesMs when the VM was released, ms since the epoch, in any order
+ */
+function inRow(releasesMs: readonly number[]): number {
+  const last = Math.max(...releasesMs);
+  return releasesMs.filter((at) => at > last - MAX_GROWN_COOLDOWN_SECONDS * 1000).length;
+}
+
+/**
+ * How often a VM was moved lately: the releases of the day up to its last one; 0 when that is more than 7 days ago.
+ *
+ * @param releasesMs as for {@link instanceCooldown}
+ */
+export function recentMoves(releasesMs: readonly number[], nowMs: number): number {
+  const isRecent = releasesMs.some((at) => at > nowMs - MAX_COOLDOWN_SECONDS * 1000);
+  return isRecent ? inRow(releasesMs) : 0;
+}
+
+/**
  * The instance cooldown: a VM is not moved for `instance_cooldown` seconds after its last release, multiplied by
  * `adaptive_cooldown_factor` for each other release in the day before the last one. The growth stops at a day, and no
  * cooldown is longer than 7 days.
@@ -63,9 +83,8 @@ export function instanceCooldown(
 ): number | null {
   if (releasesMs.length === 0) return null;
   const last = Math.max(...releasesMs);
-  const earlier = releasesMs.filter((at) => at > last - MAX_GROWN_COOLDOWN_SECONDS * 1000).length - 1;
   const plain = Math.min(options.instanceCooldownSeconds, MAX_COOLDOWN_SECONDS);
-  const grown = plain * options.adaptiveCooldownFactor ** earlier;
+  const grown = plain * options.adaptiveCooldownFactor ** (inRow(releasesMs) - 1);
   const untilMs = last + Math.min(grown, Math.max(plain, MAX_GROWN_COOLDOWN_SECONDS)) * 1000;
   return nowMs < untilMs ? untilMs : null;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aggregateCooldown, type CooldownFacts, instanceCooldown } from './cooldown.ts';
+import { aggregateCooldown, type CooldownFacts, instanceCooldown, recentMoves } from './cooldown.ts';
 
 const DAY = 86_400;
 const s = (seconds: number): number => seconds * 1000;
@@ -71,5 +71,21 @@ describe('the instance cooldown', () => {
   it('does nothing: when it has ended, and for a VM that was never released', () => {
     expect(instanceCooldown([s(10)], s(610), options)).toBeNull();
     expect(instanceCooldown([], 0, options)).toBeNull();
+  });
+});
+
+describe('the recent moves of a VM', () => {
+  it('acts: those of the day up to the last one, in any order', () => {
+    expect(recentMoves([s(100), s(0), s(50)], s(100))).toBe(3);
+    expect(recentMoves([s(0), s(DAY + 1)], s(2 * DAY))).toBe(1);
+  });
+
+  it('refuses: none count when the last one is a week old', () => {
+    expect(recentMoves([s(0), s(10)], s(7 * DAY + 9))).toBe(2);
+    expect(recentMoves([s(0), s(10)], s(7 * DAY + 10))).toBe(0);
+  });
+
+  it('does nothing: for a VM that was never moved', () => {
+    expect(recentMoves([], 0)).toBe(0);
   });
 });

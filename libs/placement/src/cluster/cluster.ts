@@ -61,6 +61,8 @@ export type Cluster = {
   readonly vcpus: Float64Array;
   /** GiB that a move of the VM copies. */
   readonly copyGib: Float64Array;
+  /** How often the VM was moved lately (`recentMoves` of libs/rules): each of these adds the cost of a move to the next one. */
+  readonly recentMoves: Int32Array;
   /**
    * Code number of the reason that only an evacuation may move the VM (on a disabled host, too young, or outside its own windows); 0 when
    * there is none.
@@ -199,6 +201,8 @@ export type VmPart = {
   readonly vcpus: number;
   /** GiB that a move of it copies. */
   readonly copyGib: number;
+  /** {@link Cluster.recentMoves}. Absent: none. */
+  readonly recentMoves?: number;
   readonly evacuationOnly: ReasonCode | null;
 };
 
@@ -309,10 +313,6 @@ export function buildCluster(parts: ClusterParts): Cluster {
   const weight = new Float64Array(V * P);
   const load = new Float64Array(V * P);
   const demand = new Float64Array(V * R);
-  const ramMb = new Float64Array(V);
-  const diskGb = new Float64Array(V);
-  const vcpus = new Float64Array(V);
-  const copyGib = new Float64Array(V);
   const evacuationOnly = new Int32Array(V);
   const vmRefusal = new Int32Array(V);
   const alsoOn = new Map<number, readonly number[]>();
@@ -325,10 +325,6 @@ export function buildCluster(parts: ClusterParts): Cluster {
       load[v * P + p] = onGrid(item(vm.weight, p) * float(size, host * P + p));
     }
     for (const name in vm.resources) demand[v * R + entry(classIndex, name)] = vm.resources[name] ?? 0;
-    ramMb[v] = vm.ramMb;
-    diskGb[v] = vm.diskGb;
-    vcpus[v] = vm.vcpus;
-    copyGib[v] = vm.copyGib;
     if (vm.evacuationOnly !== null) evacuationOnly[v] = codeNumber[vm.evacuationOnly];
     if (vm.refusal !== null) vmRefusal[v] = codeNumber[vm.refusal];
     if (vm.alsoOn.length > 0) {
@@ -369,10 +365,11 @@ export function buildCluster(parts: ClusterParts): Cluster {
     weight,
     load,
     demand,
-    ramMb,
-    diskGb,
-    vcpus,
-    copyGib,
+    ramMb: Float64Array.from(vms, (vm) => vm.ramMb),
+    diskGb: Float64Array.from(vms, (vm) => vm.diskGb),
+    vcpus: Float64Array.from(vms, (vm) => vm.vcpus),
+    copyGib: Float64Array.from(vms, (vm) => vm.copyGib),
+    recentMoves: Int32Array.from(vms, (vm) => vm.recentMoves ?? 0),
     evacuationOnly,
     vmRefusal,
     alsoOn,

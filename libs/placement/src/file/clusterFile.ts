@@ -78,6 +78,7 @@ export type ClusterFile = {
       readonly pageKb?: number;
     }[];
     readonly costGib?: number;
+    readonly recentMoves?: number;
   }[];
   readonly groups?: readonly {
     readonly id: string;
@@ -269,6 +270,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         diskGb: 0,
         vcpus: vm.vcpus ?? 0,
         copyGib: vm.costGib ?? (vm.memMb ?? 0) / 1024,
+        recentMoves: vm.recentMoves ?? 0,
         evacuationOnly: null,
       }),
     ),

@@ -35,6 +35,7 @@ const whole = {
       resources: { CUSTOM_GPU: 1 },
       pin: 'z1',
       costGib: 8,
+      recentMoves: 1,
       cells: [{ hostCell: 1, dedicatedCpus: 1, sharedCpus: 1, memMb: 512, pageKb: 2048 }],
     },
     { id: 'u', host: 'b', w: [0.1, 0.1] },

@@ -130,6 +130,9 @@ const vm = {
       MOST,
       'What a move of it copies, in GiB; `engine.move_overhead_gib` is added. Default: its memory.',
     ),
+    recentMoves: whole(
+      'How often it was moved lately. Each of these moves adds the cost of a move to the next one. Default: 0.',
+    ),
   },
 } as const satisfies FileSchema;
 
@@ -184,6 +187,7 @@ const EXAMPLE = {
         resources: { VGPU: 1 },
         pin: 'z1',
         costGib: 9,
+        recentMoves: 1,
       },
       cells: [{ hostCell: 0, dedicatedCpus: 2, sharedCpus: 2, memMb: 8192, pageKb: 1048576 }],
     },

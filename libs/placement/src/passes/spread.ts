@@ -1,6 +1,6 @@
 import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { int } from '../base/array.ts';
+import { float, int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
@@ -104,9 +104,17 @@ export type FoundCourse = Pick<Solution, 'moves' | 'cost' | 'combined'> & {
 };
 
 function courseOf(field: Field, { solution, needed }: CourseFound): FoundCourse {
-  const { place, moves, cost, combined, reached } = solution;
+  const { place, moves, combined, reached } = solution;
   const imbalance = imbalances(field.cluster, valuesAfter(field.cluster, field.score, field.home, place));
-  return { moves, cost, combined, reaches: reached, imbalance, needed };
+  return { moves, cost: plainCost(field, solution), combined, reaches: reached, imbalance, needed };
+}
+
+/** The cost of the moves as if no VM had been moved lately, in GiB. */
+function plainCost({ V, home, costs, cluster: { recentMoves } }: Field, { place, parked }: Solution): number {
+  let cost = 0;
+  for (let v = 0; v < V; v++)
+    if (int(place, v) !== int(home, v)) cost += ((parked.has(v) ? 2 : 1) * float(costs, v)) / (1 + int(recentMoves, v));
+  return cost;
 }
 
 /**

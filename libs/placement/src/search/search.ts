@@ -245,12 +245,9 @@ class Search {
     const found = judge(whole, place);
     const fits = found.moves <= this.#field.budget && compare(found, this.#best) < 0;
     if (!found.reached || !(fits || this.#isCheapest(found) || this.#hasFewest(found))) return;
-    const ordered = this.#ordered(place);
+    const ordered = this.#ordered(whole, place);
     if (ordered === null) return;
-    const solution = pruned(whole, judge(whole, ordered.place, ordered.parked), 0, (rest) => {
-      const again = this.#ordered(rest);
-      return again?.place === rest ? again.parked : null;
-    });
+    const solution = this.#pruned(whole, judge(whole, ordered.place, ordered.parked), 0);
     if (!solution.reached) return;
     if (this.#isCheapest(solution)) this.#course = solution;
     if (this.#hasFewest(solution)) this.#fewest = solution;
@@ -593,7 +590,7 @@ class Search {
   /** Keeps a placement, without its needless moves, if it is better than the best so far. */
   #offer(place: Int32Array, parked: Parked = nobody): void {
     const solution = judge(this.#field, place, parked);
-    if (compare(solution, this.#best) < 0) this.#keep(this.#pruned(solution));
+    if (compare(solution, this.#best) < 0) this.#keep(this.#pruned(this.#field, solution, this.#settings.minGain));
   }
 
   #keep(solution: Solution): void {
@@ -603,19 +600,20 @@ class Search {
     this.#bests.push(solution);
   }
 
-  /** The same for a placement whose moves need an order. A VM without a place in any order is parked, or stays. */
+  /** The same for a placement whose moves need an order. */
   #offerOrdered(place: Int32Array): void {
     if (compare(judge(this.#field, place), this.#best) >= 0) return;
-    const ordered = this.#ordered(place);
+    const ordered = this.#ordered(this.#field, place);
     if (ordered !== null) this.#offer(ordered.place, ordered.parked);
   }
 
-  #ordered(place: Int32Array): { place: Int32Array; parked: Parked } | null {
-    const blocked = blockedMoves(this.#draft, this.#field, place, nobody);
+  /** The placement, whose moves have an order within the budget of the field: a VM without a place in any order is parked, or stays. */
+  #ordered(field: Field, place: Int32Array): { place: Int32Array; parked: Parked } | null {
+    const blocked = blockedMoves(this.#draft, field, place, nobody);
     if (blocked.length === 0) return { place, parked: nobody };
     if (this.#settings.allowParking) {
-      const tried = park(this.#draft, this.#field, place);
-      if (tried.blocked.length === 0 && judge(this.#field, place, tried.parked).moves <= this.#field.budget)
+      const tried = park(this.#draft, field, place);
+      if (tried.blocked.length === 0 && judge(field, place, tried.parked).moves <= field.budget)
         return { place, parked: tried.parked };
     }
     const possible = Int32Array.from(place);
@@ -641,9 +639,9 @@ class Search {
   }
 
   /** The solution without its needless moves. A VM that stays frees no room for others, so the order is computed again. */
-  #pruned(solution: Solution): Solution {
-    return pruned(this.#field, solution, this.#settings.minGain, (place) => {
-      const ordered = this.#ordered(place);
+  #pruned(field: Field, solution: Solution, minGain: number): Solution {
+    return pruned(field, solution, minGain, (place) => {
+      const ordered = this.#ordered(field, place);
       return ordered?.place === place ? ordered.parked : null;
     });
   }

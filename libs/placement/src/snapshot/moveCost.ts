@@ -6,6 +6,8 @@ import {
   vmQueryOf,
   vmReadingOf,
 } from '@kronos/contracts';
+import { recentMoves } from '@kronos/rules';
+import type { VmPart } from '../cluster/cluster.ts';
 import { own } from './filter.ts';
 import type { Memory } from './memory.ts';
 
@@ -14,6 +16,20 @@ const MOST_COPIES = 10;
 const MIB = 1024 ** 2;
 
 type Costed = Pick<ServerObservation, 'id' | 'ramMb' | 'diskGb'>;
+
+/** What a move of each server costs, by what it copies and how often it was moved lately. @param now ms since the epoch */
+export function costsOf(
+  snapshot: Pick<Snapshot, 'policies' | 'moveCostReadings'>,
+  memory: Pick<Memory, 'copyBytesPerSecond' | 'releases'>,
+  options: Pick<CompleteEngineOptions, 'moveRateMib'>,
+  now: number,
+): (server: Costed) => Pick<VmPart, 'copyGib' | 'recentMoves'> {
+  const copyGib = copyGibOf(snapshot, memory, options);
+  return (server) => ({
+    copyGib: copyGib(server),
+    recentMoves: recentMoves(own(memory.releases, server.id) ?? [], now),
+  });
+}
 
 /**
  * GiB that a move of each server copies. The server rewrites a part of its memory during the copy: the rate of `moveCostQuery` divided

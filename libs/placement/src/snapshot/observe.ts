@@ -24,7 +24,7 @@ import type { ReasonCode } from '../reasons.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import { foreignHolds } from './foreign.ts';
 import type { InFlightTask, Memory } from './memory.ts';
-import { copyGibOf } from './moveCost.ts';
+import { costsOf } from './moveCost.ts';
 import { profile } from './profiles.ts';
 import { type NovaWords, refusedServers } from './refused.ts';
 import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
@@ -111,7 +111,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const vmWindowEnds = new Map<string, number>();
   const windowOf = vmWindows(options, now);
   const waits = waiting({ snapshot, memory, options, now });
-  const copyGib = copyGibOf(snapshot, memory, options);
+  const costs = costsOf(snapshot, memory, options, now);
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
@@ -160,7 +160,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       ramMb: server.ramMb,
       diskGb: server.diskGb,
       vcpus: server.vcpus,
-      copyGib: copyGib(server),
+      ...costs(server),
       evacuationOnly: evacuationOnly?.code ?? null,
     };
   });

@@ -23,7 +23,7 @@ export type Field = {
   readonly imbalance: Float64Array;
   /** 1 for VMs that may move and have a destination, without regard to amounts and groups. */
   readonly movable: Uint8Array;
-  /** Cost of a move of each VM, in GiB. */
+  /** Cost of a move of each VM, in GiB; for one that was moved lately, as many times more as it was. */
   readonly costs: Float64Array;
   /** Movable VMs by home host: `vmsOf[start[h]] .. vmsOf[start[h + 1] - 1]`. */
   readonly start: Int32Array;
@@ -43,7 +43,7 @@ export type Field = {
 
 export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: number): Field {
   const { cluster, place } = draft;
-  const { H, V, P, copyGib, policies } = cluster;
+  const { H, V, P, copyGib, recentMoves, policies } = cluster;
   const willing = new Uint8Array(V);
   for (let v = 0; v < V; v++) willing[v] = draft.movable(v) ? 1 : 0;
   // A member of an affinity group may join the others. Of a pair either one may: where one has moved, the constraint keeps the other.
@@ -79,7 +79,10 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
     score: Float64Array.from(draft.score),
     imbalance,
     movable,
-    costs: Float64Array.from({ length: V }, (_, v) => moveOverheadGib + float(copyGib, v)),
+    costs: Float64Array.from(
+      { length: V },
+      (_, v) => (moveOverheadGib + float(copyGib, v)) * (1 + int(recentMoves, v)),
+    ),
     start,
     vmsOf: Int32Array.from(byHost.flat()),
     destinations,
