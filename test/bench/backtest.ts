@@ -1,6 +1,7 @@
 /**
- * What `kronos backtest` costs on a simulated cloud with a random life: people move, create, delete and stop VMs. The command runs as a
- * process of its own; the cloud and its Prometheus are this one. Prints JSON.
+ * What `kronos backtest` costs on a simulated cloud with a random life: people move, create, delete and stop VMs, and a
+ * Prometheus that loses the samples of the second day. The command runs as a process of its own; the cloud and its Prometheus are this one.
+ * Prints JSON.
  *
  *   npm run bench:backtest [-- DAYS, default 30] [HOSTS, default 100] [VMS, default 3000] [STEP, default 5m]
  */
@@ -34,12 +35,18 @@ ServerResponse.prototype.end = function count(this: ServerResponse, ...args: Par
   return Reflect.apply(end, this, args);
 } as typeof end;
 
-/** Lives the days. */
+/** Lives the days. Prometheus has no sample of the second one. */
 function live(sim: Sim, clock: ReturnType<typeof manualClock>, untilMs: number): number {
   const chance = seeded(SEED);
+  const lostMs = clock.now() + DAY_MS;
   let acts = 0;
+  let lost = false;
   for (let atMs = clock.now(); atMs < untilMs; atMs += DAY_MS / ACTS) {
     clock.set(atMs);
+    if (lost !== (atMs >= lostMs && atMs < lostMs + DAY_MS)) {
+      lost = !lost;
+      sim.act(lost ? { act: 'faultSeries', fault: { kind: 'missing' } } : { act: 'mendSeries' });
+    }
     const names = [...sim.cloud.servers.values()].map(({ name }) => name);
     const server = names[Math.floor(chance() * names.length)] ?? '';
     const host = `host-${String(1 + Math.floor(chance() * hosts)).padStart(String(hosts).length, '0')}`;
