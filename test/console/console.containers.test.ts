@@ -159,6 +159,23 @@ describe('the console shows', () => {
     expect(await text('Time')).toContain('planned 2 moves');
     await page.getByRole('button', { name: 'Now' }).click();
     await region('Hosts').waitFor();
+    // A time that a person types, from the keyboard, is a moment too; what is no time is refused.
+    await page.keyboard.press('t');
+    await page.keyboard.type('03:99');
+    await page.keyboard.press('Enter');
+    await page.locator('input:invalid').waitFor();
+    await page.getByLabel('Go to', { exact: true }).fill('6h');
+    await page.keyboard.press('Enter');
+    await busiest().filter({ hasText: 'host-5' }).waitFor();
+    expect(await text('Time')).toMatch(/The oldest cycle that is kept is shown: [\d :-]+ is before it\./);
+    await page.getByRole('button', { name: 'Now' }).click();
+    await region('Hosts').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('yesterday');
+    await page.getByRole('option', { name: /at \d{4}-.* moment$/ }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await busiest().filter({ hasText: 'host-5' }).waitFor();
   });
 
   it('a recorded moment while the thumb is dragged, and leaves the thumb where it is held', async () => {

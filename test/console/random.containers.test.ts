@@ -92,6 +92,7 @@ const acts: Readonly<Record<string, () => Promise<unknown>>> = {
         'j',
         'k',
         'w',
+        't',
         '?',
         ' ',
         '/',

@@ -25,6 +25,7 @@ const HELP = [
   ['←  →', 'one cycle back and forward'],
   ['Shift ←  →', 'to the plan before and after'],
   ['Home  End', 'the oldest cycle, and now'],
+  ['t', 'go to a time: 03:00, yesterday 14:00, 2h'],
   ['Space', 'play'],
   ['Esc', 'back to now'],
   ['a', 'review the plan'],
@@ -39,6 +40,14 @@ const help = () =>
     html`<dl class="keys" data-help>${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
       <p class="commands"><button type="button" @click=${closeDialog}>Close</button></p>`,
   );
+
+/** The field for a time where the view has one; else the palette, which takes a time too. */
+function askTime() {
+  const field = content.querySelector('[data-key="Time"]');
+  if (field === null) openPalette();
+  else field.focus();
+  return true;
+}
 
 /** To the next row that leads on, from the one with the focus. */
 function row(step) {
@@ -65,6 +74,7 @@ function act(event) {
   const { target, key } = event;
   if (key === '/') openPalette();
   else if (key === '?') help();
+  else if (key === 't') return askTime();
   else if (key === 'j' || key === 'k') return row(key === 'j' ? 1 : -1);
   else return !ownUse(target, key) && press(event);
   return true;

@@ -1,9 +1,11 @@
 /** The field that goes anywhere: views, hosts, VMs, plans and commands, found while a person types. Keys choose, Enter goes there. */
-import { read } from './api.js';
+import { nowMs, read } from './api.js';
 import { pauseFromPalette } from './commands.js';
 import { html, nothing, render } from './lib/lit-html.js';
-import { link } from './parts.js';
+import { clockTime, link, usesUtc } from './parts.js';
 import { address, kinds } from './results.js';
+import { cycleAt } from './timeSlider.js';
+import { typedTime } from './typedTime.js';
 
 const SHOWN = 8;
 /** A person who types on asks again: nothing is read before they rest this long. */
@@ -84,6 +86,29 @@ function own(text, results) {
   ];
 }
 
+/** The aggregate of the shown view; null: the view is of several. */
+const shownAggregate = () => /^#\/aggregates\/([^/?]+)/.exec(location.hash)?.[1] ?? null;
+
+/** A recorded moment: the last cycle of the aggregate by then. */
+async function goToTime(name, ms) {
+  const { times, snapshotIds } = await read(`/aggregates/${encodeURIComponent(name)}/imbalance`);
+  location.hash = link.aggregate(name, snapshotIds[cycleAt(times, ms)]);
+}
+
+/** The shown aggregate, or each, at the time that the text is; nothing where it is none. */
+async function moments(text) {
+  const ms = typedTime(text, { nowMs: nowMs(), utc: usesUtc() });
+  if (ms === null) return [];
+  const own = shownAggregate();
+  const names =
+    own === null ? (await read('/aggregates')).aggregates.map(({ name }) => name) : [decodeURIComponent(own)];
+  return names.map((name) => ({
+    label: `${name} at ${clockTime(new Date(ms).toISOString())}`,
+    note: 'moment',
+    go: () => void goToTime(name, ms),
+  }));
+}
+
 /** The part that names something, behind the words of a command. */
 const sought = (text) => text.replace(/^(?:what if|pause|resume)\s+/i, '');
 
@@ -98,7 +123,9 @@ async function find() {
   await new Promise((resolve) => setTimeout(resolve, REST_MS));
   if (mine !== asked) return;
   let results = [];
+  let past = [];
   try {
+    past = await moments(text);
     ({ results } = await read(`/search?limit=${SHOWN}&q=${encodeURIComponent(sought(text))}`));
   } catch {
     // The views are offered all the same; Enter says what is wrong.
@@ -115,7 +142,7 @@ async function find() {
           go: goTo(address(one)),
         }))
       : [];
-  become([...commands, ...things].slice(0, SHOWN));
+  become([...past, ...commands, ...things].slice(0, SHOWN));
 }
 
 field.addEventListener('input', () => void find());

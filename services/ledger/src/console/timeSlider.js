@@ -1,6 +1,8 @@
-/** Goes through the recorded cycles: a slider, single steps, and playback. */
+/** Goes through the recorded cycles: a slider, single steps, playback, and a time that a person types. */
+import { nowMs } from './api.js';
 import { html, noChange } from './lib/lit-html.js';
 import { clockTime, usesUtc } from './parts.js';
+import { EXAMPLES, OFTEN, typedTime } from './typedTime.js';
 
 /** A cycle is shown for this long before the next one is asked for. */
 const PLAY_MS = 700;
@@ -16,18 +18,48 @@ const letGo = () => {
   held = false;
 };
 
+/** What is said of the typed time; it is gone with the next step. */
+let note = '';
+
 export function stopPlayback() {
   playing = false;
+  note = '';
   clearTimeout(next);
 }
 
-/** The index of the last cycle at a time that a person has typed, or the first one after it. */
-function nearest(times, typed) {
-  const ms = Date.parse(usesUtc() ? `${typed}Z` : typed);
-  return Math.max(
+/** People mean a whole minute. */
+const MINUTE_MS = 60_000;
+/** The index of the last cycle at a time, or the first one after it. */
+export const cycleAt = (times, ms) =>
+  Math.max(
     0,
-    times.findLastIndex((time) => Date.parse(time) < ms + 60_000),
+    times.findLastIndex((time) => Date.parse(time) < ms + MINUTE_MS),
   );
+
+/** Goes to a typed time, or says what is wrong with it. */
+function goToTyped(field, text, times, step) {
+  const ms = typedTime(text, { nowMs: nowMs(), utc: usesUtc() });
+  field.setCustomValidity(ms === null ? `Write ${EXAMPLES}.` : '');
+  if (ms === null) return field.reportValidity();
+  field.value = '';
+  const index = cycleAt(times, ms);
+  step(index);
+  if (Date.parse(times[index]) >= ms + MINUTE_MS)
+    note = `The oldest cycle that is kept is shown: ${clockTime(new Date(ms).toISOString())} is before it.`;
+}
+
+/** A field for a time, and the times that people look for most. */
+function typed(times, step) {
+  const submit = (event) => {
+    event.preventDefault();
+    const field = event.target.elements.time;
+    goToTyped(field, field.value, times, step);
+  };
+  return html`<form class="tools" @submit=${submit}>
+    <label>Go to <input name="time" data-key="Time" autocomplete="off" spellcheck="false" maxlength="40" placeholder="03:00, yesterday 14:00, 2h" aria-keyshortcuts="t"
+      @input=${(e) => e.target.setCustomValidity('')} @keydown=${(e) => e.key === 'Escape' && e.target.blur()}></label>
+    ${OFTEN.map(([label, text]) => html`<button type="button" @click=${(e) => goToTyped(e.target.form.elements.time, text, times, step)}>${label}</button>`)}
+    <span class="dim" role="status">${note}</span></form>`;
 }
 
 /** @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory */
@@ -68,7 +100,6 @@ export function timeSlider({ times, steps = [] }, at, goTo) {
       aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
       @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
     <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
-    <label>At <input type="datetime-local" @change=${(e) => e.target.value !== '' && step(nearest(times, e.target.value))}></label>
     <button type="button" data-key="Now" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
-  </div>`;
+  </div>${typed(times, step)}`;
 }
