@@ -41,13 +41,14 @@ export function wholePage({ path, title, html, menu, version }: Framed): string 
 <a class="skip" href="#text">Skip to the text</a>
 <header>
 <a class="name" href="${to('index.html')}">Kronos</a>
+<a class="to-pages" href="#pages">Pages</a>
 <label class="versions">version <select id="versions" aria-label="version"><option>${escaped(version)}</option></select></label>
 <label class="search"><input id="query" type="search" placeholder="Search (/)" aria-label="Search the documentation" autocomplete="off"></label>
 </header>
 <ol id="found" aria-live="polite" hidden></ol>
-<nav aria-label="Pages">${groups.join('\n')}</nav>
 <main id="text">
 ${html}</main>
+<nav id="pages" aria-label="Pages">${groups.join('\n')}</nav>
 <script src="${to('../versions.js')}"></script>
 <script src="${to('minisearch.js')}"></script>
 <script src="${to('search.js')}"></script>

@@ -36,4 +36,14 @@ it.skipIf(browser === null)('is searched, names its version, and can be read by 
   expect(wrong).toEqual([]);
   // It reads the style sheet anew, which a page that is a file may not: Chromium complains.
   expect(await axe(page)).toEqual([]);
+
+  // On a phone the text comes first, and the menu is one touch away.
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.goto(pathToFileURL(join(directory, version, 'docs/install.html')).href);
+  const shownAt = async (what: string) => (await page.locator(what).boundingBox())?.y ?? Number.NaN;
+  expect(await shownAt('h1')).toBeLessThan(200);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+  await page.getByRole('link', { name: 'Pages' }).click();
+  await page.waitForURL(/#pages$/);
+  expect(await shownAt('nav')).toBeLessThan(200);
 });

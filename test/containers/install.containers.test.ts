@@ -126,9 +126,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
 
   it('nothing of it is left', async () => {
     expect(await run('docker ps -aq --filter label=com.docker.compose.project=$COMPOSE_PROJECT_NAME')).toBe('');
-    said.write(
-      'From a clone to a balanced cloud with Docker Compose',
-      'KRONOS_TRANSCRIPT=docs/transcripts/compose.md npm run test:containers -- install',
-    );
+    const title = 'From a clone to a balanced cloud with Docker Compose';
+    said.write({ name: 'compose', title, how: 'npm run test:containers -- install' });
   });
 });

@@ -100,10 +100,8 @@ describe.skipIf(none !== null)(
       expect(await machine.run('systemctl is-active kronos.target kronos@{scorer,planner,executor,ledger}')).toBe(
         'active\n'.repeat(5),
       );
-      said.write(
-        'From an empty Debian to the first plan',
-        'KRONOS_TRANSCRIPT=docs/transcripts/debian.md npm run test:release -- debian',
-      );
+      const title = 'From an empty Debian to the first plan';
+      said.write({ name: 'debian', title, how: 'npm run test:release -- debian' });
     });
 
     it('each service is a user of its own, who reads neither the state nor the secrets of another', async () => {

@@ -1,5 +1,6 @@
 /** What a person types on the way from an empty system to the first plan, and what the system answers: docs/transcripts. */
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { systemClock } from '@kronos/clock';
 
 type Transcript = {
@@ -7,15 +8,13 @@ type Transcript = {
   readonly wrote: (path: string, text: string) => void;
   /** Notes a command with its answer and its time. */
   readonly typed: (command: string, run: () => Promise<string>) => Promise<string>;
-  /** Writes the page to the file that KRONOS_TRANSCRIPT names. */
-  readonly write: (title: string, how: string) => void;
+  /** Writes the page NAME.md, made by the command `how`, to the directory that KRONOS_TRANSCRIPTS names. */
+  readonly write: (page: { readonly name: string; readonly title: string; readonly how: string }) => void;
 };
 
 const LONGEST_ANSWER = 40;
-/** The directory of the person on a system that the tests boot. */
-const HOME = '/root';
-
-export function transcript(): Transcript {
+/** `home`: the directory of the person; the page has ~ for it. Default: that of root on a system that the tests boot. */
+export function transcript(home = '/root'): Transcript {
   const parts: string[] = [];
   let seconds = 0;
   let typedLines = 0;
@@ -38,7 +37,7 @@ export function transcript(): Transcript {
         .trimEnd()
         .split('\n')
         .map((line) => (line.trimEnd().split('\r').at(-1) ?? '').trimEnd());
-      const shown = lines.slice(-LONGEST_ANSWER).map((line) => line.replaceAll(HOME, '~'));
+      const shown = lines.slice(-LONGEST_ANSWER).map((line) => line.replaceAll(home, '~'));
       const asked = command
         .trim()
         .split('\n')
@@ -46,12 +45,13 @@ export function transcript(): Transcript {
       parts.push(`\`\`\`txt\n${[...asked, ...shown].join('\n').trimEnd()}\n\`\`\`\n\n${took.toFixed(1)} s\n`);
       return answer;
     },
-    write: (title, how) => {
-      const file = process.env.KRONOS_TRANSCRIPT;
-      if (file === undefined) return;
+    write: ({ name, title, how }) => {
+      const directory = process.env.KRONOS_TRANSCRIPTS;
+      if (directory === undefined) return;
       const minutes = (seconds / 60).toFixed(1);
-      const summary = `Made by \`${how}\`. The commands took ${minutes} minutes; ${typedLines} lines are to be typed or pasted.\n`;
-      writeFileSync(file, [`# ${title}\n`, summary, ...parts].join('\n'));
+      const made = `Made by \`KRONOS_TRANSCRIPTS=docs/transcripts ${how}\`.`;
+      const summary = `${made} The commands took ${minutes} minutes; ${typedLines} lines are to be typed or pasted.\n`;
+      writeFileSync(join(directory, `${name}.md`), [`# ${title}\n`, summary, ...parts].join('\n'));
     },
   };
 }
