@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Devices with which servers can be live-migrated, depending on their hosts. */
-export const movableDevices = ['vtpm', 'pci-device', 'vgpu'] as const;
+export const movableDevices = ['vtpm', 'pci-device', 'vgpu', 'sriov-port'] as const;
 export type MovableDevice = (typeof movableDevices)[number];
 
 /**

@@ -119,8 +119,18 @@ const serverObservationSchema = z.object({
     .object({ cells: z.array(serverCellSchema) })
     .nullable()
     .optional(),
-  /** Its image asks for a CPU model or for traits of CPUs. Absent: it does not, Nova shows no image properties, or of Kronos 0.1. */
+  /** Its image asks for a CPU model or for traits of CPUs. Written by Kronos before `imageProperties`. */
   imageAsksCpu: z.boolean().optional(),
+  /**
+   * Properties of its image that Nova's scheduler or computes read (`hw_*`, `os_*`, `img_*`, `trait:*`). Absent: none; Nova shows none
+   * (before 2.98, or the server boots from a volume); or written by Kronos 0.1.
+   */
+  imageProperties: z.record(z.string(), z.string()).optional(),
+  /**
+   * `binding:vnic_type` of its ports that are not ordinary ones, sorted. Null: its ports are not known. Absent: it has none, nobody
+   * read ports, or written by Kronos 0.1.
+   */
+  vnicTypes: z.array(z.string()).nullable().optional(),
   bootFromVolume: z.boolean(),
   availabilityZone: z.string().nullable(),
   /** The AZ it asked for at boot (2.96); null when not pinned, undefined when the cloud cannot tell. */
@@ -339,6 +349,8 @@ const observedSchema = z.object({
   observedFrom: isoTimeSchema,
   /** When the last read ended: the decision's `now`. */
   time: isoTimeSchema,
+  /** Nova live-migrates servers with a virtual TPM whose secret is the host's (2.103). Absent: not known, or written by Kronos 0.1. */
+  vtpmMoves: z.boolean().optional(),
   policies: z.array(policySchema),
   hosts: z.array(hostObservationSchema),
   servers: z.array(serverObservationSchema),

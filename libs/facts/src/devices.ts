@@ -1,6 +1,6 @@
-/** Devices and features that tie a server to its host, by its flavor's extra specs and by the resource classes that it claims. */
+/** Devices and features that tie a server to its host, by its flavor, its image, its ports and the resource classes that it claims. */
 
-export type Device = 'vtpm' | 'encrypted-memory' | 'accelerator' | 'pci-device' | 'vgpu';
+export type Device = 'vtpm' | 'encrypted-memory' | 'accelerator' | 'pci-device' | 'vgpu' | 'sriov-port';
 
 /** The device that an extra spec asks for; null: none. */
 export function deviceOfSpec(key: string, value: string): Device | null {
@@ -9,6 +9,24 @@ export function deviceOfSpec(key: string, value: string): Device | null {
   if (key === 'accel:device_profile') return 'accelerator';
   if (key === 'pci_passthrough:alias') return 'pci-device';
   return key.endsWith(':VGPU') && /^resources\d*:VGPU$/.test(key) && value !== '0' ? 'vgpu' : null;
+}
+
+/** The device that a property of an image asks for; null: none. */
+export function deviceOfImage(key: string, value: string): Device | null {
+  if (key === 'hw_tpm_version' || key === 'hw_tpm_model') return 'vtpm';
+  return key === 'hw_mem_encryption' ? deviceOfSpec('hw:mem_encryption', value) : null;
+}
+
+/** Ports that the host's own switch serves: they follow a server. Any other kind may need hardware of the host. */
+const ORDINARY_PORTS: ReadonlySet<string> = new Set(['normal', 'virtio-forwarder', 'baremetal']);
+
+/**
+ * The device that a port of this `binding:vnic_type` is; null: none. Nova unplugs `direct`, `macvtap` and the like for a live migration, and
+ * refuses accelerators.
+ */
+export function deviceOfPort(vnicType: string): Device | null {
+  if (ORDINARY_PORTS.has(vnicType)) return null;
+  return vnicType.startsWith('accelerator-') ? 'accelerator' : 'sriov-port';
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { deviceOfClaim, deviceOfSpec, tiedToHost } from './devices.ts';
+import { deviceOfClaim, deviceOfImage, deviceOfPort, deviceOfSpec, tiedToHost } from './devices.ts';
 
 it.each([
   ['hw:tpm_version', '2.0', 'vtpm'],
@@ -26,6 +26,29 @@ it.each([
   ['VCPU', 4, null],
 ])('a claim of %s, %d of them, is of the device %s', (resourceClass, amount, device) => {
   expect(deviceOfClaim(resourceClass, amount)).toBe(device);
+});
+
+it.each([
+  ['hw_tpm_version', '2.0', 'vtpm'],
+  ['hw_tpm_model', 'tpm-crb', 'vtpm'],
+  ['hw_mem_encryption', 'true', 'encrypted-memory'],
+  ['hw_mem_encryption', 'false', null],
+  ['hw_cpu_policy', 'dedicated', null],
+])('an image property %s of %s asks for the device %s', (key, value, device) => {
+  expect(deviceOfImage(key, value)).toBe(device);
+});
+
+it.each([
+  ['normal', null],
+  ['virtio-forwarder', null],
+  ['direct', 'sriov-port'],
+  ['direct-physical', 'sriov-port'],
+  ['macvtap', 'sriov-port'],
+  ['vdpa', 'sriov-port'],
+  ['a kind of a later Neutron', 'sriov-port'],
+  ['accelerator-direct', 'accelerator'],
+])('a port of the kind %s is the device %s', (vnicType, device) => {
+  expect(deviceOfPort(vnicType)).toBe(device);
 });
 
 it("only a virtual TPM whose secret is the host's can move at all", () => {

@@ -1,4 +1,4 @@
-export { type Device, deviceOfClaim, deviceOfSpec, tiedToHost } from './devices.ts';
+export { type Device, deviceOfClaim, deviceOfImage, deviceOfPort, deviceOfSpec, tiedToHost } from './devices.ts';
 export { groupIsWhole, groupVerdict } from './groups.ts';
 export { isServing, isUp, serviceOf } from './hosts.ts';
 export { causeOfText } from './novaRefusals.ts';

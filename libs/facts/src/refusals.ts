@@ -7,7 +7,7 @@ import { canonicalJson, DAY_MS, type HostObservation, type ServerObservation } f
 /** Time for which a refusal is remembered, whatever happens. */
 export const REFUSAL_KEPT_MS = DAY_MS;
 
-/** Servers that Nova judges alike: what they claim, and what their flavor asks for. A short text. */
+/** Servers that Nova judges alike: what they claim, and what their flavor and image ask for. A short text. */
 export const shapeOf = ({
   resources,
   extraSpecs,
@@ -15,8 +15,11 @@ export const shapeOf = ({
   ramMb,
   diskGb,
   bootFromVolume,
-}: Pick<ServerObservation, 'resources' | 'extraSpecs' | 'vcpus' | 'ramMb' | 'diskGb' | 'bootFromVolume'>): string =>
-  hashOf(canonicalJson({ resources, extraSpecs, vcpus, ramMb, diskGb, bootFromVolume }));
+  imageProperties,
+}: Pick<
+  ServerObservation,
+  'resources' | 'extraSpecs' | 'vcpus' | 'ramMb' | 'diskGb' | 'bootFromVolume' | 'imageProperties'
+>): string => hashOf(canonicalJson({ resources, extraSpecs, vcpus, ramMb, diskGb, bootFromVolume, imageProperties }));
 
 /** The part of a host that a refusal may rest on: its servers, its hypervisor's version and its traits. A short text. */
 export const markOf = (

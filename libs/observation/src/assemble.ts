@@ -8,7 +8,7 @@ import {
   some,
 } from '@kronos/contracts';
 import { allocationReadings, profileSums, score } from '@kronos/placement';
-import type { Capacity, CellsSeen, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
+import type { Capacity, CellsSeen, CloudLists, Fate, KnownServer, ObserveOptions, PortsSeen } from './cloud.ts';
 import { forecastOf, type ReadHistory } from './history.ts';
 import { vmNamesOf } from './names.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
@@ -37,6 +37,10 @@ export interface AssembleInput {
   readonly capacity: Capacity;
   /** NUMA cells. Absent: not read, as in a past that is rebuilt. */
   readonly cells?: CellsSeen;
+  /** Absent: not read. */
+  readonly ports?: PortsSeen;
+  /** `Observation.vtpmMoves`. Absent: not known. */
+  readonly vtpmMoves?: boolean | undefined;
   readonly answers: MatchedAnswers;
   readonly known: readonly KnownServer[];
   readonly fates: ReadonlyMap<string, Fate>;
@@ -69,6 +73,7 @@ export function assemble(input: AssembleInput): Snapshot {
     known: input.known,
     fates: input.fates,
     cells: input.cells?.servers,
+    ports: input.ports,
   });
   const readings = readingsFor(answersOf(input.answers, input.policies), hosts, seen.servers);
   const policies = [...input.policies];
@@ -81,6 +86,7 @@ export function assemble(input: AssembleInput): Snapshot {
     version: 1,
     ...input.identity,
     aggregate: input.aggregate,
+    ...(input.vtpmMoves === undefined ? {} : { vtpmMoves: input.vtpmMoves }),
     policies,
     hosts,
     servers: [...seen.servers],
@@ -97,6 +103,7 @@ export function assemble(input: AssembleInput): Snapshot {
       ...topology.notes,
       ...capacityNotes(hosts, capacity),
       ...(input.cells?.notes ?? []),
+      ...(input.ports?.notes ?? []),
       ...seen.notes,
       ...readings.notes,
     ],

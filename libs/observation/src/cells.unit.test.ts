@@ -32,6 +32,7 @@ async function read({ asked = {}, ports = [], flavors }: Given = {}) {
   const seen: string[][] = [];
   let flavorReads = 0;
   const neutron: Neutron = {
+    listPortKinds: async () => [],
     async listPorts(ids) {
       seen.push([...ids]);
       if (ports instanceof Error) throw ports;

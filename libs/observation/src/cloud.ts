@@ -57,6 +57,26 @@ export interface ObserveOptions {
   readonly cells: readonly { readonly cell: string; readonly hosts: string }[];
 }
 
+/** The settings that reading depends on, too. */
+export interface ReadOptions extends ObserveOptions {
+  readonly sriovPorts: 'auto' | 'read' | 'ignore';
+}
+
+export const readOptions = ({
+  nova: { hypervisorTypes, cells, sriovPorts },
+  engine: { optOut },
+}: {
+  readonly nova: Pick<ReadOptions, 'hypervisorTypes' | 'cells' | 'sriovPorts'>;
+  readonly engine: Pick<ReadOptions, 'optOut'>;
+}): ReadOptions => ({ hypervisorTypes, optOut, cells, sriovPorts });
+
+/** What is known about the ports of the cloud's servers. */
+export interface PortsSeen {
+  /** By id of the server, the kinds of its ports that are not ordinary ones, sorted; null or missing: not known. Null: nobody reads ports. */
+  readonly kinds: ReadonlyMap<string, readonly string[] | null> | null;
+  readonly notes: readonly Reason[];
+}
+
 /** What is known about the cells of one aggregate. */
 export interface CellsSeen {
   /** By id, the servers that need cells; null: not known. */

@@ -1,12 +1,14 @@
 export { assemble } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
-export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
+export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions, ReadOptions } from './cloud.ts';
+export { readOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { EndedMigrations, endedOf } from './endedMigrations.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';
 export { createLimiter } from './limit.ts';
 export { hostNamesOf, vmNamesOf } from './names.ts';
+export { PortReader } from './ports.ts';
 export { type Duration, type Observation, type Piece, readCloud } from './readCloud.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';

@@ -1,12 +1,12 @@
 /** One observation of the cloud, shared by the snapshots that are taken from it. */
 import type { Clock } from '@kronos/clock';
 import type { Policy, QueryUse, ServerListing } from '@kronos/contracts';
-import type { Nova } from '@kronos/openstack';
+import { atLeast, type Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Attributes } from '@opentelemetry/api';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { collectFates, collectLists, type Part } from './collect.ts';
+import { collectFates, collectLists, fetched, type Part } from './collect.ts';
 import { hostNamesOf, vmNamesOf } from './names.ts';
 import { askAll } from './query.ts';
 import { type Answer, type MatchedAnswers, matchAnswers, type Question, questionsOf } from './readings.ts';
@@ -32,6 +32,8 @@ export interface Observation {
   /** When the first read began, ms since the epoch. */
   readonly fromMs: number;
   readonly lists: CloudLists;
+  /** Whether Nova live-migrates servers with a virtual TPM whose secret is the host's; undefined: its version is not known. */
+  readonly vtpmMoves: boolean | undefined;
   readonly index: ServerIndex;
   /** By service host: where the list of its servers came from. */
   readonly listings: ReadonlyMap<string, ServerListing>;
@@ -61,6 +63,9 @@ export interface ObserveInput {
   readonly signal: AbortSignal;
 }
 
+/** Nova 33, which live-migrates servers with a virtual TPM whose secret is the host's. */
+const VTPM_MOVES = '2.103';
+
 const notAsked = { ok: false, code: 'KRONOS_NOT_ASKED', text: 'Nova was not asked' } as const;
 const unasked: CloudLists = {
   aggregates: notAsked,
@@ -70,6 +75,21 @@ const unasked: CloudLists = {
   serverGroups: notAsked,
   migrations: notAsked,
 };
+
+type CloudRead = Pick<Observation, 'lists' | 'vtpmMoves' | 'index' | 'listings' | 'fates'>;
+
+const unknownCloud = (): CloudRead => ({
+  lists: unasked,
+  vtpmMoves: undefined,
+  index: indexServers([], []),
+  listings: new Map(),
+  fates: new Map(),
+});
+
+async function movesVtpm(nova: Nova, signal: AbortSignal): Promise<boolean | undefined> {
+  const versions = await fetched(() => nova.versions({ signal }), signal);
+  return versions.ok ? atLeast(versions.value.max, VTPM_MOVES) : undefined;
+}
 
 /**
  * Reads Nova's lists and asks Prometheus, at the same time.
@@ -82,8 +102,8 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
   const durations: Duration[] = [];
   const fromMs = clock.now();
 
-  const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'listings' | 'fates'>> => {
-    if (nova === null) return { lists: unasked, index: indexServers([], []), listings: new Map(), fates: new Map() };
+  const collect = async (): Promise<CloudRead> => {
+    if (nova === null) return unknownCloud();
     const source = input.servers ?? everyServer(nova, clock);
     const lists = await collectLists(nova, source, clock, signal, (part, ok, milliseconds) => {
       durations.push({ of: 'list', part, ok, milliseconds });
@@ -103,7 +123,7 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
       attributes: { [attributes.servers]: index.placed.size },
       failure: unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`,
     });
-    return { lists, index, listings: listingsOf(lists, source), fates };
+    return { lists, vtpmMoves: await movesVtpm(nova, signal), index, listings: listingsOf(lists, source), fates };
   };
 
   const around = async (question: Question, ask: () => Promise<Answer>): Promise<Answer> => {

@@ -35,6 +35,8 @@ export const noteCodes = [
   'move-cost-out-of-range',
   'move-cost-unknown',
   'ports-unknown',
+  'ports-unread',
+  'ports-unseen',
   'server-cells-unread',
   'server-seen-twice',
   'services-unknown',

@@ -10,8 +10,8 @@ import {
   some,
 } from '@kronos/contracts';
 import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { asksForCpu, isAbandoned, optedOutBy, serverWindows } from '@kronos/rules';
-import type { CellsSeen, CloudLists, Fate, KnownServer } from './cloud.ts';
+import { isAbandoned, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
+import type { CellsSeen, CloudLists, Fate, KnownServer, PortsSeen } from './cloud.ts';
 import { note, problem, unread } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
@@ -104,6 +104,8 @@ export interface ServersInput {
   readonly fates: ReadonlyMap<string, Fate>;
   /** NUMA cells by id, of the servers that need some. */
   readonly cells?: CellsSeen['servers'] | undefined;
+  /** Absent: nobody reads ports. */
+  readonly ports?: PortsSeen | undefined;
 }
 
 /** The servers, groups and running migrations of one aggregate, and what about them forbids planning. */
@@ -288,7 +290,7 @@ function countedOn(
 function observeServer(
   placed: PlacedServer,
   hosts: ReadonlySet<string>,
-  { optOut, cells }: Pick<ServersInput, 'optOut' | 'cells'>,
+  { optOut, cells, ports }: Pick<ServersInput, 'optOut' | 'cells' | 'ports'>,
 ): ServerObservation {
   const { server } = placed;
   const { flavor } = server;
@@ -308,6 +310,7 @@ function observeServer(
     ...claimsOf(server),
     flavor: flavor?.name ?? null,
     ...hardwareOf(server, cells?.get(server.id)),
+    ...(ports === undefined ? {} : vnicTypesOf(server, ports)),
     availabilityZone: server.availabilityZone,
     ...(server.pinnedAvailabilityZone === undefined ? {} : { pinnedAvailabilityZone: server.pinnedAvailabilityZone }),
     optedOutBy: optedOutBy(server, optOut),
@@ -318,11 +321,19 @@ function observeServer(
 function hardwareOf(
   { imageProperties }: Server,
   cells: readonly ServerCell[] | null | undefined,
-): Pick<ServerObservation, 'topology' | 'imageAsksCpu'> {
+): Pick<ServerObservation, 'topology' | 'imageProperties'> {
+  const placing = placingProperties(imageProperties);
   return {
     ...(cells === undefined ? {} : { topology: cells === null ? null : { cells: [...cells] } }),
-    ...(asksForCpu(imageProperties ?? {}) ? { imageAsksCpu: true } : {}),
+    ...(placing === undefined ? {} : { imageProperties: placing }),
   };
+}
+
+function vnicTypesOf({ id }: Server, { kinds }: PortsSeen): Pick<ServerObservation, 'vnicTypes'> {
+  if (kinds === null) return {};
+  const found = kinds.get(id);
+  if (found === undefined || found === null) return { vnicTypes: null };
+  return found.length === 0 ? {} : { vnicTypes: [...found] };
 }
 
 const observeMigration = (one: Migration): RunningMigration => ({

@@ -22,6 +22,12 @@ export interface Neutron {
    * @throws EndpointNotFound where the catalog has no network service; BadAnswer where Neutron hides an attribute from this user
    */
   listPorts(serverIds: readonly string[], options?: CallOptions): Promise<Port[]>;
+  /**
+   * The kinds of all ports that this user may see: those of all projects for an administrator, and of its own project for others.
+   *
+   * @throws as `listPorts`
+   */
+  listPortKinds(options?: CallOptions): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType'>[]>;
 }
 
 /** Ids in one request: they are part of its URL. */
@@ -43,19 +49,27 @@ const requestSchema = z.unknown().transform((value) => {
   return groups === undefined ? Object.keys(value).length > 0 : !Array.isArray(groups) || groups.length > 0;
 });
 
+const kindFields = (aliases: ReadonlySet<string>) => ({
+  id: z.string(),
+  device_id: z.string(),
+  'binding:vnic_type': aliases.has('binding') ? z.string(visible('binding:vnic_type')) : z.string().default('normal'),
+});
+
+const portKindsSchema = (aliases: ReadonlySet<string>) =>
+  z.object({
+    ports: z.array(
+      z
+        .object(kindFields(aliases))
+        .transform((raw) => ({ id: raw.id, serverId: raw.device_id, vnicType: raw['binding:vnic_type'] })),
+    ),
+  });
+
 /** Whether an extension is loaded decides whether its attribute must be there. */
 const portsSchema = (aliases: ReadonlySet<string>) =>
   z.object({
     ports: z.array(
       z
-        .object({
-          id: z.string(),
-          device_id: z.string(),
-          'binding:vnic_type': aliases.has('binding')
-            ? z.string(visible('binding:vnic_type'))
-            : z.string().default('normal'),
-          resource_request: z.unknown().optional(),
-        })
+        .object({ ...kindFields(aliases), resource_request: z.unknown().optional() })
         .refine((raw) => !aliases.has('port-resource-request') || raw.resource_request !== undefined, {
           path: ['resource_request'],
           message: 'missing; the user needs the policy get_port:resource_request',
@@ -81,35 +95,61 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
   async function get<S extends z.ZodType>(
     schema: S,
     path: string,
-    query: Query,
-    devices: readonly string[],
+    { query, several = [] }: { readonly query?: Query; readonly several?: readonly (readonly [string, string])[] },
     signal: AbortSignal | undefined,
   ): Promise<z.infer<S>> {
-    const prepared = await api.prepare({ method: 'GET', path, route: `/${path}`, version: '', query, signal });
+    const prepared = await api.prepare({
+      method: 'GET',
+      path,
+      route: `/${path}`,
+      version: '',
+      query: query ?? {},
+      signal,
+    });
     const url = new URL(prepared.url);
-    for (const id of devices) url.searchParams.append('device_id', id);
+    for (const [name, value] of several) url.searchParams.append(name, value);
     const answer = await session.call({ ...prepared, url: url.href });
     return parseAs({ service: 'neutron', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
   }
 
+  async function aliases(signal: AbortSignal | undefined): Promise<ReadonlySet<string>> {
+    const { extensions } = await get(extensionsSchema, 'extensions', {}, signal);
+    return new Set(extensions.map(({ alias }) => alias));
+  }
+
+  async function byMarker<P extends { readonly id: string }>(
+    schema: z.ZodType<{ ports: P[] }>,
+    several: readonly (readonly [string, string])[],
+    signal: AbortSignal | undefined,
+  ): Promise<P[]> {
+    const found: P[] = [];
+    for (let marker: string | undefined; ; ) {
+      const { ports } = await get(schema, 'ports', { query: { limit: PAGE, marker, sort_key: 'id' }, several }, signal);
+      found.push(...ports);
+      marker = ports.at(-1)?.id;
+      // A page may be shorter than asked for, by Neutron's pagination_max_limit: only an empty one is the last.
+      if (marker === undefined) return found;
+    }
+  }
+
   return {
     async listPorts(serverIds, { signal } = {}) {
-      const { extensions } = await get(extensionsSchema, 'extensions', {}, [], signal);
-      const schema = portsSchema(new Set(extensions.map(({ alias }) => alias)));
+      const schema = portsSchema(await aliases(signal));
       const found: Port[] = [];
       for (let i = 0; i < serverIds.length; i += SERVERS_AT_ONCE) {
         const ids = serverIds.slice(i, i + SERVERS_AT_ONCE);
         const asked = new Set(ids);
-        for (let marker: string | undefined; ; ) {
-          const { ports } = await get(schema, 'ports', { limit: PAGE, marker, sort_key: 'id' }, ids, signal);
-          // The port was attached to another server meanwhile.
-          found.push(...ports.filter((port) => asked.has(port.serverId)));
-          marker = ports.at(-1)?.id;
-          // A page may be shorter than asked for, by Neutron's pagination_max_limit: only an empty one is the last.
-          if (marker === undefined) break;
-        }
+        const devices = ids.map((id) => ['device_id', id] as const);
+        // The port was attached to another server meanwhile.
+        found.push(...(await byMarker(schema, devices, signal)).filter((port) => asked.has(port.serverId)));
       }
       return found;
+    },
+
+    async listPortKinds({ signal } = {}) {
+      const fields = ['id', 'device_id', 'binding:vnic_type'].map((field) => ['fields', field] as const);
+      const ports = await byMarker(portKindsSchema(await aliases(signal)), fields, signal);
+      return ports.filter(({ serverId }) => serverId !== '');
     },
   };
 }

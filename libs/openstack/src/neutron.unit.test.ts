@@ -23,7 +23,7 @@ function play(aliases: readonly string[], ports: readonly ReturnType<typeof port
   const list: Route = ({ url }) => {
     const ids = url.searchParams.getAll('device_id');
     const marker = url.searchParams.get('marker') ?? '';
-    const rows = ports.filter(({ id, device_id }) => ids.includes(device_id) && id > marker);
+    const rows = ports.filter(({ id, device_id }) => (ids.length === 0 || ids.includes(device_id)) && id > marker);
     return { body: { ports: rows.slice(0, 2) } };
   };
   cloud.on({
@@ -37,6 +37,18 @@ function play(aliases: readonly string[], ports: readonly ReturnType<typeof port
 }
 
 const read = (ids: readonly string[]) => createNeutron(cloud.session()).listPorts(ids);
+
+it('the kinds of all ports are read page by page; ports of nothing are left out', async () => {
+  play(
+    ['binding'],
+    [port('p1', 'a', { 'binding:vnic_type': 'direct' }), port('p2', ''), port('p3', 'b'), port('p4', 'c')],
+  );
+  expect(await createNeutron(cloud.session()).listPortKinds()).toEqual([
+    { id: 'p1', serverId: 'a', vnicType: 'direct' },
+    { id: 'p3', serverId: 'b', vnicType: 'normal' },
+    { id: 'p4', serverId: 'c', vnicType: 'normal' },
+  ]);
+});
 
 describe('the ports of servers', () => {
   it('are read page by page, by server', async () => {

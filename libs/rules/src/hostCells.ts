@@ -263,3 +263,14 @@ export const asksForCpu = (specs: Readonly<Record<string, string>>): boolean =>
     ([key, value]) =>
       key === 'hw:cpu_model' || key === 'hw_cpu_model' || (/^trait\d*:HW_CPU_/.test(key) && value === 'required'),
   );
+
+/** Property names of images that Nova's filters, its claims and its computes read. Ids, names and notes of an image are none. */
+const PLACING = /^(?:hw_|os_|img_|trait\d*:)/;
+
+/** Of an image's properties those that may decide where a server can run; undefined: none. */
+export function placingProperties(
+  properties: Readonly<Record<string, string>> | undefined,
+): Record<string, string> | undefined {
+  const placing = Object.entries(properties ?? {}).filter(([key]) => PLACING.test(key));
+  return placing.length === 0 ? undefined : Object.fromEntries(placing);
+}

@@ -27,7 +27,7 @@ import {
   type Server,
   type ServerGroup,
 } from '@kronos/openstack';
-import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
+import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, type Failure, failureFor } from './failure.ts';
 import { cellsRefusal, readCells } from './preflightCells.ts';
 import type { Task, Verdict } from './taskStages.ts';
@@ -406,7 +406,7 @@ async function wordsForShape(
   signal: AbortSignal,
 ): Promise<string | null> {
   if (server.flavor === null) return null;
-  const own = shapeOf(claimsOf(server));
+  const own = shapeOfNow(server);
   for (const { serverId, shape, text } of refusals) {
     const of = shape ?? (await shapeOfServer(serverId, nova, signal));
     if (of === own) return text;
@@ -414,9 +414,12 @@ async function wordsForShape(
   return null;
 }
 
+const shapeOfNow = (server: Server): string =>
+  shapeOf({ ...claimsOf(server), imageProperties: placingProperties(server.imageProperties) });
+
 async function shapeOfServer(id: string, nova: Nova, signal: AbortSignal): Promise<string | null> {
   const server = await serverOrGone(nova, id, signal);
-  return server === 'gone' || server.flavor === null ? null : shapeOf(claimsOf(server));
+  return server === 'gone' || server.flavor === null ? null : shapeOfNow(server);
 }
 
 /** The newest migrations of a server that are looked at. */

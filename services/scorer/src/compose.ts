@@ -11,6 +11,7 @@ import {
   hostsOf,
   type KnownServer,
   type Observation,
+  PortReader,
   type ReadHistory,
   readCells,
 } from '@kronos/observation';
@@ -48,6 +49,7 @@ export function createCompose(
   const { settings, clock, metrics } = deps;
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
   const cellReader = cellReaderOf(deps);
+  const portReader = new PortReader({ neutron: deps.neutron, mode: settings.observe.sriovPorts, clock });
   const forecasts = forecastsOf(settings);
   const capacities = new Map<string, Capacity>();
 
@@ -68,6 +70,7 @@ export function createCompose(
       outcome: capacity.failures.size === 0 ? 'read' : 'failed',
     });
     const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
+    const ports = await portReader.read(observation.index, signal);
     return assemble({
       identity: {
         id: request.id,
@@ -83,14 +86,11 @@ export function createCompose(
       // A plan between cells reads no metrics of the other aggregates.
       policies: aggregate === request.aggregate ? settings.policiesOf(aggregate) : [],
       balance: settings.balances(aggregate),
-      lists: observation.lists,
-      index: observation.index,
-      listings: observation.listings,
+      ...observation,
       capacity,
       cells,
-      answers: observation.answers,
+      ports,
       known,
-      fates: observation.fates,
       history: forecasts(aggregate) ? observation.history : null,
     });
   }

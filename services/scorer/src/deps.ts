@@ -8,7 +8,7 @@ import type {
   CellsSettings,
   EndedMigrations,
   HistoryReader,
-  ObserveOptions,
+  ReadOptions,
   ServerSource,
 } from '@kronos/observation';
 import type { Neutron, Nova, Placement } from '@kronos/openstack';
@@ -57,7 +57,7 @@ export interface ScorerSettings {
   readonly queryDeadlineMs: number;
   /** Calls to OpenStack, and queries of Prometheus, at a time. */
   readonly concurrency: number;
-  readonly observe: ObserveOptions;
+  readonly observe: ReadOptions;
   /** NUMA cells of hosts, from a file; null: from the exporter. */
   readonly hostCells: CellReaderDeps['file'];
   /** Metrics of each host, too. */

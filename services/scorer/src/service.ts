@@ -8,6 +8,7 @@ import {
   EndedMigrations,
   HistoryReader,
   keepServers,
+  readOptions,
   type ServerSource,
 } from '@kronos/observation';
 import type { Nova } from '@kronos/openstack';
@@ -37,7 +38,6 @@ export const scorerService = ({
   async start({ config, policiesOf, hostCells, log: logger, metrics, http, instance, tracer, stopping }) {
     const {
       engine,
-      nova,
       prometheus: { stalenessThreshold, timeout },
     } = config;
     const scope = scopeOf(config);
@@ -113,7 +113,7 @@ export const scorerService = ({
         concurrency: CONCURRENCY,
         hostMetrics: config.telemetry.hostMetrics,
         cells: cellsSettings(config),
-        observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
+        observe: readOptions(config),
         hostCells,
       },
       by,

@@ -4,7 +4,7 @@ import { defaultConfig, parsePolicies } from '@kronos/config';
 import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog, natsWire, type Write } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { HistoryReader, type ServerSource } from '@kronos/observation';
+import { HistoryReader, readOptions, type ServerSource } from '@kronos/observation';
 import {
   createNeutron,
   createNova,
@@ -109,8 +109,6 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
   });
 }
 
-const { nova, engine } = defaultConfig;
-
 export async function openStand(options: StandOptions): Promise<Stand> {
   const { scope, urls, clock = { now: Date.now } } = options;
   const nats = await startNatsServer();
@@ -137,7 +135,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     queryDeadlineMs: 5_000,
     concurrency: 8,
     hostMetrics: true,
-    observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: [] },
+    observe: readOptions(defaultConfig),
     hostCells: null,
     cells: { ...cellsSettings, map: {} },
   };

@@ -25,7 +25,9 @@ import {
   hostNamesOf,
   hostsOf,
   type Observation,
+  PortReader,
   readCloud,
+  readOptions,
   vmNamesOf,
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
@@ -305,9 +307,9 @@ async function snapshotsOf(
   observation: Observation,
   prometheus: Prometheus | null,
 ): Promise<Snapshot[]> {
-  const { engine, nova } = config;
+  const { engine } = config;
   const scope = scopeOf(config);
-  const options = { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells };
+  const options = readOptions(config);
   const reader = new CapacityReader(cloud.placement, CONCURRENCY, systemClock);
   const cellReader = new CellReader({
     nova: cloud.nova,
@@ -317,12 +319,14 @@ async function snapshotsOf(
     concurrency: CONCURRENCY,
     clock: systemClock,
   });
+  const portReader = new PortReader({ neutron: cloud.neutron, mode: options.sriovPorts, clock: systemClock });
   const { signal } = new AbortController();
   return await Promise.all(
     scope.map(async (aggregate) => {
       const topology = hostsOf(observation.lists, aggregate, scope, options);
       const capacity = await reader.read(topology, signal);
       const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
+      const ports = await portReader.read(observation.index, signal);
       return assemble({
         listings: observation.listings,
         identity: {
@@ -342,6 +346,8 @@ async function snapshotsOf(
         index: observation.index,
         capacity,
         cells,
+        ports,
+        vtpmMoves: observation.vtpmMoves,
         answers: observation.answers,
         known: [],
         fates: observation.fates,

@@ -90,7 +90,13 @@ export function judgeAggregate(
   return end('ok', 'aggregate');
 }
 
-const HARDWARE_NOTES = new Set(['host-cells-unknown', 'host-cells-unread', 'server-cells-unread']);
+const HARDWARE_NOTES = new Set([
+  'host-cells-unknown',
+  'host-cells-unread',
+  'ports-unread',
+  'ports-unseen',
+  'server-cells-unread',
+]);
 
 /** What is unknown of NUMA cells, and the generations of CPUs between which VMs move one way only. */
 function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: EngineOptions): string[] {

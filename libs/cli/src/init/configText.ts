@@ -43,8 +43,8 @@ export function configText(found: Found): string {
     '# host_topology = /etc/kronos/host-topology.yaml',
     '# Where all guests see one common CPU model: do not compare the CPUs of hosts.',
     '# cpu_compatibility = ignore',
-    '# Devices with which your hosts can live-migrate VMs: vtpm, pci-device, vgpu (docs/real-clouds.md).',
-    '# movable_devices = vtpm',
+    '# Devices with which your hosts can live-migrate VMs: pci-device, vgpu, sriov-port (docs/real-clouds.md).',
+    '# movable_devices = pci-device',
     '',
     ...(found.prometheusUrl === null && found.prometheusAccess.length === 0
       ? []

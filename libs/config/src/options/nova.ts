@@ -1,4 +1,4 @@
-import type { MovableDevice } from '@kronos/contracts';
+import { type MovableDevice, movableDevices } from '@kronos/contracts';
 import { type CellPattern, parseCells, parseDevices } from '../kinds.ts';
 import {
   bool,
@@ -106,8 +106,18 @@ export const nova = {
     by: PLANNING,
     help: "traits: a host takes a VM only if its CPUs have the HW_CPU_* traits of those of the VM's host. ignore: do not compare CPUs; for a cloud whose guests all see one common CPU model.",
   }),
-  movable_devices: make<readonly MovableDevice[]>('list', [], 'a comma list of vtpm, pci-device, vgpu', parseDevices, {
-    by: PLANNING,
-    help: 'VMs with these devices may move, because the hosts can live-migrate them: no API shows that. vtpm: only where the flavor has hw:tpm_secret_security=host (Nova 33, compute 2.103). pci-device: aliases with live_migratable = true. vgpu: libvirt 8.6, QEMU 8.1 and Linux 5.18 on all hosts.',
+  sriov_ports: choice(['auto', 'read', 'ignore'], 'auto', {
+    by: SCORER,
+    help: 'VMs with SR-IOV ports stay where they are: Nova unplugs such a port for the time of a move. auto: read the ports where Neutron shows this user those of all projects. read: a VM whose ports are not known stays, too. ignore: do not ask Neutron.',
   }),
+  movable_devices: make<readonly MovableDevice[]>(
+    'list',
+    [],
+    `a comma list of ${movableDevices.join(', ')}`,
+    parseDevices,
+    {
+      by: PLANNING,
+      help: 'VMs with these devices may move, because the hosts can live-migrate them: no API shows that. pci-device: aliases with live_migratable = true. vgpu: libvirt 8.6, QEMU 8.1 and Linux 5.18 on all hosts. sriov-port: guests do without the port during a move. vtpm is only needed where the version of Nova is not known: from Nova 33 (compute 2.103) VMs whose flavor has hw:tpm_secret_security=host move, others never.',
+    },
+  ),
 } as const;

@@ -1,5 +1,5 @@
 import type { CellFacts, HostObservation, ServerObservation } from '@kronos/contracts';
-import { type Device, deviceOfSpec } from '@kronos/facts';
+import { type Device, deviceOfPort, deviceOfSpec } from '@kronos/facts';
 import type { ReasonCode } from '../reasons.ts';
 import { type Ground, unsettled, withheld } from '../snapshot/filter.ts';
 
@@ -34,6 +34,7 @@ const DEVICE: Readonly<Record<Device, ReasonCode | null>> = {
   accelerator: 'cell-accelerator',
   'pci-device': 'cell-pci-device',
   vgpu: null,
+  'sriov-port': 'cell-pci-device',
 };
 
 const UNKNOWN: Ground = { code: 'cell-facts-unknown', detail: {} };
@@ -53,9 +54,9 @@ function attached({ volumes, ports }: CellFacts, sharing: CellSharing): Ground |
   if (ports.length > 0 && !sharing.networks) return { code: 'cell-ports', detail: { ports: ports.length } };
   for (const { id, requestsResources, vnicType } of ports) {
     if (requestsResources) return { code: 'cell-port-request', detail: { port: id } };
-    if (vnicType.startsWith('accelerator-')) return { code: 'cell-accelerator', detail: { port: id, vnicType } };
-    if (vnicType.startsWith('direct') || vnicType === 'macvtap' || vnicType === 'vdpa')
-      return { code: 'cell-pci-device', detail: { port: id, vnicType } };
+    const device = deviceOfPort(vnicType);
+    const code = device === null ? null : DEVICE[device];
+    if (code !== null) return { code, detail: { port: id, vnicType } };
   }
   return null;
 }

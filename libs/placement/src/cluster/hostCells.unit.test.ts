@@ -167,6 +167,8 @@ describe('the CPUs of hosts', () => {
     const asks = { 'trait:HW_CPU_X86_AVX2': 'required' };
     expect(verdict(cluster(hosts, { v: on('new', { extraSpecs: asks }) }), 'v', 'old')).toBe('legal');
     expect(verdict(cluster(hosts, { v: on('new', { imageAsksCpu: true }) }), 'v', 'old')).toBe('legal');
+    const image = { imageProperties: { hw_cpu_model: 'Skylake' } };
+    expect(verdict(cluster(hosts, { v: on('new', image) }), 'v', 'old')).toBe('legal');
     expect(verdict(cluster(hosts, { v: on('new') }, { cpuCompatibility: 'ignore' }), 'v', 'old')).toBe('legal');
   });
 });

@@ -339,6 +339,7 @@ const lasting: readonly ReasonCode[] = [
   'vm-accelerator',
   'vm-pci-device',
   'vm-vgpu',
+  'vm-sriov-port',
   'vm-window-unreadable',
   'vm-no-profile',
 ];

@@ -2,6 +2,8 @@ import { type EngineOptions, type HostObservation, iso, type ServerObservation }
 import {
   type Device,
   deviceOfClaim,
+  deviceOfImage,
+  deviceOfPort,
   deviceOfSpec,
   isUp,
   livePowerState,
@@ -32,12 +34,20 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
   return null;
 }
 
+/** What is known of devices that can move. */
+interface Movable {
+  /** Those that the operator names. */
+  readonly devices: readonly Device[];
+  /** Whether Nova moves virtual TPMs; undefined: not known, so the operator says it. */
+  readonly vtpmMoves: boolean | undefined;
+}
+
 /** The reason that Nova's data about a VM and its host rule out a live migration. */
 export function unmovable(
   server: ServerObservation,
   host: HostObservation,
   migrating: boolean,
-  options: Pick<EngineOptions, 'movableDevices'>,
+  movable: Movable,
 ): Ground | null {
   return (
     unsettled(server, host, migrating) ??
@@ -46,7 +56,7 @@ export function unmovable(
       : { code: 'vm-status', detail: { status: server.status } }) ??
     unpowered(server) ??
     withheld(server) ??
-    unmovableKind(server, options.movableDevices ?? [])
+    unmovableKind(server, movable)
   );
 }
 
@@ -81,20 +91,32 @@ const DEVICE: Readonly<Record<Device, ReasonCode>> = {
   accelerator: 'vm-accelerator',
   'pci-device': 'vm-pci-device',
   vgpu: 'vm-vgpu',
+  'sriov-port': 'vm-sriov-port',
 };
 
-/** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). @param free devices that can move */
-function unmovableKind(
-  { extraSpecs, resources }: Pick<ServerObservation, 'extraSpecs' | 'resources'>,
-  free: readonly Device[],
-): Ground | null {
-  const stays = (device: Device | null): Device | null =>
-    device === null || (free.includes(device) && !tiedToHost(device, extraSpecs)) ? null : device;
+/** Kinds of VMs that Nova cannot live-migrate: by flavor, image, claimed resource classes and ports. */
+function unmovableKind(server: ServerObservation, { devices, vtpmMoves }: Movable): Ground | null {
+  const { extraSpecs, resources, imageProperties = {}, vnicTypes } = server;
+  const free = (device: Device): boolean =>
+    (device === 'vtpm' && vtpmMoves !== undefined ? vtpmMoves : devices.includes(device)) &&
+    !tiedToHost(device, extraSpecs);
+  const stays = (device: Device | null): Device | null => (device === null || free(device) ? null : device);
   const spec = firstDevice(extraSpecs, (key, value) => stays(deviceOfSpec(key, value)));
   if (spec !== null)
     return { code: DEVICE[spec.device], detail: { extraSpec: `${spec.name}=${extraSpecs[spec.name] ?? ''}` } };
+  const image = firstDevice(imageProperties, (key, value) => stays(deviceOfImage(key, value)));
+  if (image !== null) {
+    const imageProperty = `${image.name}=${imageProperties[image.name] ?? ''}`;
+    return { code: DEVICE[image.device], detail: { imageProperty } };
+  }
   const claim = firstDevice(resources, (name, amount) => stays(deviceOfClaim(name, amount)));
-  return claim === null ? null : { code: DEVICE[claim.device], detail: { resourceClass: claim.name } };
+  if (claim !== null) return { code: DEVICE[claim.device], detail: { resourceClass: claim.name } };
+  if (vnicTypes === null) return free('sriov-port') ? null : { code: 'vm-ports-unknown', detail: {} };
+  for (const vnicType of vnicTypes ?? []) {
+    const device = stays(deviceOfPort(vnicType));
+    if (device !== null) return { code: DEVICE[device], detail: { vnicType } };
+  }
+  return null;
 }
 
 /** Of the names that ask for a device, the first in their order. Most servers have none: nothing is sorted for them. */

@@ -97,12 +97,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const tasks = new Map<string, InFlightTask[]>();
   for (const task of sortedBy(memory.inFlight, (t) => t.taskId))
     tasks.set(task.serverId, [...(tasks.get(task.serverId) ?? []), task]);
-  const migrations = new Map<string, string[]>();
-  for (const m of snapshot.migrations) {
-    const ends = migrations.get(m.serverId) ?? [];
-    for (const host of [m.sourceHost, m.destHost]) if (host !== null) ends.push(host);
-    migrations.set(m.serverId, ends);
-  }
+  const migrations = endsOfMigrations(snapshot);
+  const movable = { devices: options.movableDevices, vtpmMoves: snapshot.vtpmMoves };
 
   const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
   const vmGrounds = new Map<string, Ground>();
@@ -121,7 +117,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
     const ground =
       (host === undefined ? null : remembered(server.id, memory, options, now)) ??
-      (host === undefined ? null : unmovable(server, host, running !== undefined, options)) ??
+      (host === undefined ? null : unmovable(server, host, running !== undefined, movable)) ??
       window.hard ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);
@@ -231,6 +227,17 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   };
 }
 
+/** Server uuid -> hosts at the ends of its running migrations. */
+function endsOfMigrations({ migrations }: Pick<Snapshot, 'migrations'>): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { serverId, sourceHost, destHost } of migrations) {
+    const ends = found.get(serverId) ?? [];
+    for (const host of [sourceHost, destHost]) if (host !== null) ends.push(host);
+    found.set(serverId, ends);
+  }
+  return found;
+}
+
 function refusedBy(refused: NovaWords, { id }: ServerObservation): Pick<VmPart, 'refusedBy'> {
   const hosts = [...(refused.get(id)?.keys() ?? [])];
   return hosts.length === 0 ? {} : { refusedBy: hosts.sort() };
@@ -238,7 +245,8 @@ function refusedBy(refused: NovaWords, { id }: ServerObservation): Pick<VmPart, 
 
 /** What a server needs of NUMA cells and CPUs. On a host to which it is still moving, its cells are not known. */
 function hardwareOf(server: ServerObservation, at: string): Pick<VmPart, 'cells' | 'anyCpu'> {
-  const cpu = server.imageAsksCpu === true || asksForCpu(server.extraSpecs) ? { anyCpu: true } : {};
+  const { imageAsksCpu = false, imageProperties = {}, extraSpecs } = server;
+  const cpu = imageAsksCpu || asksForCpu(imageProperties) || asksForCpu(extraSpecs) ? { anyCpu: true } : {};
   const needs = cellNeedsOf(server);
   if (needs === null) return cpu;
   if (needs === 'unknown' || at === server.host) return { ...cpu, cells: needs };

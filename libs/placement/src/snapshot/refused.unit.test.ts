@@ -54,6 +54,7 @@ describe('a destination that Nova refused', () => {
   it('refuses: servers of another shape, and other hosts, are not concerned', () => {
     expect(toB('small', refusal())).toBe('legal');
     expect(toB('one', refusal({ host: 'c' }))).toBe('legal');
+    expect(shapeOf({ ...one, imageProperties: { hw_numa_nodes: '4' } })).not.toBe(shape);
     // Of a server that is gone before any decision saw the refusal, the shape is unknown.
     expect(toB('other', refusal({ serverId: 'gone' }))).toBe('legal');
   });
