@@ -9,6 +9,7 @@
  *   npm run bench:inventory [hosts, default 113] [VMs, default 15769] [cycles, default 10] [share that changes, default 0.01]
  */
 import { isDeepStrictEqual } from 'node:util';
+import { byText } from '@kronos/contracts';
 import { everyServer, type KeptServers, keepServers, type ServerSource } from '@kronos/observation';
 import { createNova, createSession, type Server } from '@kronos/openstack';
 import { generate, manualClock, startSim } from '@kronos/simcloud';
@@ -70,7 +71,7 @@ function change(): void {
     notified.inventory.notified({ id, deleted: false, receivedMs: clock.now() });
   }
 }
-const sorted = (servers: readonly Server[]): Server[] => [...servers].sort((a, b) => (a.id < b.id ? -1 : 1));
+const sorted = (servers: readonly Server[]): Server[] => [...servers].sort((a, b) => byText(a.id, b.id));
 
 for (const host of await everyHost()) notified.inventory.heard(host, clock.now());
 for (const source of Object.values(sources)) await source.read(signal, everyHost);

@@ -8,7 +8,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { canonicalJson, cycleSnapshotId, type LogEvent, messageId } from '@kronos/contracts';
+import { byText, canonicalJson, cycleSnapshotId, type LogEvent, messageId } from '@kronos/contracts';
 import { digest, toMemory } from '@kronos/cycle';
 import { absence, aggregateState, createFolder, type VmFailure } from '@kronos/projections';
 import { testLog, testStep } from '@kronos/projections/testing';
@@ -74,7 +74,7 @@ class Unbounded {
       [...this.releases.keys()].sort().map((id) => [id, (this.releases.get(id) ?? []).map(iso)]),
     );
     const quarantines = Object.fromEntries(
-      [...this.failures].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, f]) => [id, [{ at: iso(f.atMs) }]]),
+      [...this.failures].sort(([a], [b]) => byText(a, b)).map(([id, f]) => [id, [{ at: iso(f.atMs) }]]),
     );
     return digest({ releases, quarantines });
   }

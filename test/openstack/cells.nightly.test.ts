@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { LogEventOf } from '@kronos/contracts';
+import { byText, type LogEventOf } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
@@ -454,7 +454,7 @@ function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .sort(([a], [b]) => byText(a, b))
       .map(([key, each]) => [key, sorted(each)]),
   );
 }

@@ -2,7 +2,7 @@
  * One run of moves between cells: a cloud of two cells, several scorers, planners and executors, an operator who asks for plans,
  * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
  */
-import { streamNames } from '@kronos/contracts';
+import { byText, streamNames } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { type CellsStage, trouble } from './cellsFaults.ts';
@@ -151,6 +151,6 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   return {
     breaches: checker.breaches,
     digest: digest.hex(),
-    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => byText(a, b))),
   };
 }

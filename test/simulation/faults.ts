@@ -3,7 +3,7 @@
  * from a source of its own, so that the run without some of the others is the same otherwise. Only what Kronos promises to
  * survive is on the list.
  */
-import { DAY_MS } from '@kronos/contracts';
+import { byText, DAY_MS } from '@kronos/contracts';
 import type { ActInput } from '@kronos/simcloud';
 import type { InventoryMode } from './asked.ts';
 import type { Chance } from './chance.ts';
@@ -541,7 +541,5 @@ export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fa
     for (let at = own.exponential(1 / rate), nth = 0; at < durationMs; at += own.exponential(1 / rate), nth++)
       found.push({ kind, source: `${kind}/${nth}`, atMs: Math.floor(at) });
   }
-  return found
-    .sort((a, b) => a.atMs - b.atMs || (a.kind < b.kind ? -1 : 1))
-    .map((fault, number) => ({ number, ...fault }));
+  return found.sort((a, b) => a.atMs - b.atMs || byText(a.kind, b.kind)).map((fault, number) => ({ number, ...fault }));
 }

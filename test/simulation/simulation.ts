@@ -1,5 +1,5 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
-import { DAY_MS } from '@kronos/contracts';
+import { byText, DAY_MS } from '@kronos/contracts';
 import type { Asked } from './asked.ts';
 import { Chance } from './chance.ts';
 import type { Breach, Checker } from './checker/checker.ts';
@@ -163,7 +163,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     digest: digest.hex(),
     events: world.events,
     messages: digest.messages,
-    counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))),
+    counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => byText(a, b))),
     cpuSeconds: (used.user + used.system) / 1e6,
   };
 }

@@ -1,4 +1,5 @@
 /** What was, and what would have been, in figures. Pure. */
+import { byText } from '@kronos/contracts';
 import type { WhatIfCycle } from '@kronos/replay';
 import { isAbove } from '@kronos/rules';
 import type { PastMove } from './lives.ts';
@@ -198,7 +199,7 @@ export class BacktestCount {
   figures(): BacktestFigures[] {
     const pace = paceOf(this.#moves);
     return [...this.#aggregates]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .sort(([a], [b]) => byText(a, b))
       .map(([aggregate, of]) => {
         const own = this.#moves.filter(({ from, to }) => this.#isIn(aggregate, from) || this.#isIn(aggregate, to));
         return figuresOf(aggregate, of, { stepMs: this.#stepMs, moves: own, pace });

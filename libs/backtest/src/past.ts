@@ -1,5 +1,5 @@
 /** The cloud at a time of the past, in the words of Nova, from the lives of its servers. Pure. */
-import type { Reconstructed } from '@kronos/contracts';
+import { byText, type Reconstructed } from '@kronos/contracts';
 import type { Capacity, CloudLists } from '@kronos/observation';
 import {
   type Aggregate,
@@ -64,7 +64,7 @@ const list = <T>(value: T) => ({ ok: true, value }) as const;
 export function pastOf(history: NovaHistory): Past {
   const flavors = flavorNumbers(history.records);
   const lives = history.records.map((record) => rebuildLife({ ...record, readMs: history.readMs }, flavors));
-  lives.sort((a, b) => (a.server.id < b.server.id ? -1 : 1));
+  lives.sort((a, b) => byText(a.server.id, b.server.id));
   const moves = lives
     .flatMap((life) => life.moves)
     .filter(({ endedMs }) => endedMs >= history.sinceMs)

@@ -1,5 +1,7 @@
 /** Reads the series of the policies by range queries, in pieces that the server accepts. */
+
 import type { Clock } from '@kronos/clock';
+import { byText } from '@kronos/contracts';
 import { BadQuery, type Prometheus, type RangeSeries, ServerError, Timeout } from '@kronos/prometheus';
 import type { Pace } from './pace.ts';
 
@@ -48,7 +50,7 @@ export function windowReader({ prometheus, pace, signal }: ReadWindowInput) {
     const warned: { from: number; to: number; text: string }[] = [];
     const add = (read: readonly RangeSeries[]): void => {
       for (const { labels, samples } of read) {
-        const key = JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+        const key = JSON.stringify(Object.entries(labels).sort(([a], [b]) => byText(a, b)));
         const one = series.get(key) ?? { labels, values: new Array<Value>(points).fill(null) };
         series.set(key, one);
         for (const { timeMs, value } of samples) {
@@ -84,7 +86,7 @@ export function windowReader({ prometheus, pace, signal }: ReadWindowInput) {
       }
     };
     await read(0, points - 1);
-    const sorted = [...series].sort(([a], [b]) => (a < b ? -1 : 1));
+    const sorted = [...series].sort(([a], [b]) => byText(a, b));
     return {
       query,
       startMs,

@@ -2,7 +2,7 @@
 export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * JSON with object keys in code-point order and no white space: equal values give equal bytes, on any machine.
+ * JSON with object keys in the order of {@link byText} and no white space: equal values give equal bytes, on any machine.
  * Properties that are `undefined` are left out, as JSON.stringify does.
  *
  * @throws TypeError for what JSON cannot hold: NaN, infinities, functions, cycles (by exhaustion of the stack).

@@ -1,6 +1,7 @@
 /** The values of VMs at this time on former days: a few points are read in each cycle, and kept while they are of use. */
 import { type Clock, limit as timeLimit } from '@kronos/clock';
 import {
+  byText,
   DAY_MS,
   type Forecast,
   MAX_FORECAST_POINTS,
@@ -170,7 +171,7 @@ export function forecastOf(
     const { byLabel } = matchVms(labels, names, labelType);
     const labelOf = new Map<string, string | null>();
     for (const [value, id] of byLabel) if (ids.has(id)) labelOf.set(id, labelOf.has(id) ? null : value);
-    const sorted = [...labelOf].sort(([a], [b]) => (a < b ? -1 : 1));
+    const sorted = [...labelOf].sort(([a], [b]) => byText(a, b));
     const days: VmHistory['days'] = [];
     let text = '';
     for (let ago = 1; ago <= history.days; ago++) {

@@ -1,5 +1,5 @@
 /** Destinations that Nova refused: rules of its scheduler that no API shows. */
-import type { LogEventOf, Snapshot } from '@kronos/contracts';
+import { byText, type LogEventOf, type Snapshot } from '@kronos/contracts';
 import { consequencesOf, markOf, REFUSAL_KEPT_MS, shapeOf } from '@kronos/facts';
 import type { Draft, Facts } from './draft.ts';
 import { type AggregateState, MAX_REFUSALS } from './state.ts';
@@ -57,5 +57,5 @@ export function newRefusals(
   });
   return found.length === 0
     ? undefined
-    : found.sort((a, b) => (refusalKey(a.serverId, a.host) < refusalKey(b.serverId, b.host) ? -1 : 1));
+    : found.sort((a, b) => byText(refusalKey(a.serverId, a.host), refusalKey(b.serverId, b.host)));
 }

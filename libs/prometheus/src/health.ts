@@ -1,4 +1,4 @@
-import { type AnswerCause, some } from '@kronos/contracts';
+import { type AnswerCause, byText, some } from '@kronos/contracts';
 import type { RangeSeries, Sample } from './client.ts';
 
 /**
@@ -93,7 +93,7 @@ export function judge(input: AnswerInput): AnswerHealth {
   const expected = [...new Set(input.expected)].sort();
   const missing = expected.filter((subject) => !Object.hasOwn(values, subject));
   const stale = expected.filter((subject) => tooOld.has(subject) || (recent.has(subject) && !now.has(subject)));
-  duplicates.sort((a, b) => (a.subject < b.subject ? -1 : 1));
+  duplicates.sort((a, b) => byText(a.subject, b.subject));
   notFinite.sort();
 
   const what = input.kind === 'host' ? 'hosts' : 'VMs';

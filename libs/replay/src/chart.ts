@@ -1,4 +1,4 @@
-import { DAY_MS } from '@kronos/contracts';
+import { byText, DAY_MS } from '@kronos/contracts';
 import { escaped } from './markup.ts';
 import type { WhatIfCycle, WorldCycle } from './whatIfRun.ts';
 
@@ -112,7 +112,7 @@ export class CycleChart {
 
   /** The chart as an SVG document. */
   svg(labels: ChartLabels): string {
-    const charted = [...this.#byAggregate].sort(([a], [b]) => (a < b ? -1 : 1));
+    const charted = [...this.#byAggregate].sort(([a], [b]) => byText(a, b));
     const height = Math.max(1, charted.length) * HEIGHT;
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,

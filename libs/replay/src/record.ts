@@ -1,4 +1,4 @@
-import { ALL, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { ALL, byText, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
 import { eventRenamer } from './anonymize/recorded.ts';
@@ -50,7 +50,7 @@ export async function recordRange(history: History, directory: string, options: 
       'Give a longer range (--since), or take a snapshot now: kronos record --to DIRECTORY without --since.',
     );
   // Readers of the recording take them in this order.
-  entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
+  entries.sort((a, b) => a.timeMs - b.timeMs || byText(a.id, b.id));
   const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
   const aggregates = [...newest.keys()].sort();
   const concerns = ({ event, storedAt }: StoredEvent): boolean =>

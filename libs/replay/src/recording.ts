@@ -4,6 +4,7 @@ import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import {
+  byText,
   decodeToken,
   encodeToken,
   engineOptionsSchema,
@@ -299,7 +300,7 @@ async function listedSnapshots(directory: string): Promise<SnapshotEntry[]> {
       const entry = entryOf(directory, `${SNAPSHOTS}${folder.name}/${name}`);
       if (entry !== null) entries.push(entry);
     }
-  return entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
+  return entries.sort((a, b) => a.timeMs - b.timeMs || byText(a.id, b.id));
 }
 
 /** The snapshots that the manifest names, in its order. */

@@ -1,5 +1,15 @@
-import type { Decision, EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
-import { ALL, holdInWhatIf, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
+import {
+  ALL,
+  byText,
+  type Decision,
+  type EngineOptions,
+  holdInWhatIf,
+  type LogEvent,
+  MAX_TIME_DIFFERENCE_MS,
+  type Policy,
+  type StoredEvent,
+  timeOf,
+} from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
 import { NothingRecorded } from './errors.ts';
 import { firstStoredMs, type History, isOfCycle, type Range, type SnapshotEntry } from './history.ts';
@@ -60,7 +70,7 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
       `${history.name} holds no snapshot in that range`,
       'Give another range, or record one: kronos record.',
     );
-  const names = [...firsts].sort(([a], [b]) => (a < b ? -1 : 1));
+  const names = [...firsts].sort(([a], [b]) => byText(a, b));
   return { snapshots, sinceMs, untilMs, firsts: new Map(names), cyclesOnly };
 }
 
@@ -335,7 +345,7 @@ export class WhatIfCount {
   /** By the names of the aggregates. */
   totals(): WhatIfTotals[] {
     return [...this.#aggregates]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .sort(([a], [b]) => byText(a, b))
       .map(([aggregate, { recorded, simulated, ...own }]) => ({
         aggregate,
         ...own,

@@ -6,6 +6,7 @@ import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import { defaultConfig, Secret } from '@kronos/config';
 import { openNotifications } from '@kronos/connect';
+import { byText } from '@kronos/contracts';
 import { keepServers, type ServerSource } from '@kronos/observation';
 import type { Nova, Server } from '@kronos/openstack';
 import { createMetrics, type Metrics } from '@kronos/telemetry';
@@ -48,7 +49,7 @@ describe("Nova's notifications on a real RabbitMQ", () => {
   const from = (host: string): string | undefined => source.listingOf(host)?.from;
   /** Nova shows the groups of a server where it is read by itself, not in a list. */
   const sorted = (servers: readonly Server[]): Omit<Server, 'groupIds'>[] =>
-    servers.map(({ groupIds: _, ...one }) => one).sort((a, b) => (a.id < b.id ? -1 : 1));
+    servers.map(({ groupIds: _, ...one }) => one).sort((a, b) => byText(a.id, b.id));
   /** Reads until the kept list is Nova's own, on both sides of one reading of it. */
   const same = async (): Promise<void> => {
     let differing: unknown = 'none read';

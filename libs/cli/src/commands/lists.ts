@@ -1,6 +1,13 @@
 import { didYouMean } from '@kronos/config/nearest';
-import type { HostObservation, ServerListing, ServerObservation, Snapshot } from '@kronos/contracts';
-import { completeEngineOptions, defaultEngineOptions } from '@kronos/contracts';
+import {
+  byText,
+  completeEngineOptions,
+  defaultEngineOptions,
+  type HostObservation,
+  type ServerListing,
+  type ServerObservation,
+  type Snapshot,
+} from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { CommandRefused } from '@kronos/operator/errors';
 import { someOf } from '@kronos/operator/scope';
@@ -135,7 +142,7 @@ function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRo
       listing: host.listing ?? null,
       snapshotTimeMs: Date.parse(time),
     }))
-    .sort((a, b) => (a.host < b.host ? -1 : 1));
+    .sort((a, b) => byText(a.host, b.host));
 }
 
 function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number): string {
@@ -194,7 +201,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
     const rows = snapshots
       .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))
       .filter((row) => isHost(options, row.host) && isVm(options, row))
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
+      .sort((a, b) => byText(a.name, b.name));
     await answer(shell, options, rows, (terminal) => vmsTable(terminal, rows));
   });
 }

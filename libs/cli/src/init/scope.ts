@@ -1,3 +1,4 @@
+import { byText } from '@kronos/contracts';
 /** Which aggregates of a cloud can be balanced together. Pure. */
 
 export type AggregateHosts = { readonly name: string; readonly hosts: readonly string[] };
@@ -19,7 +20,7 @@ export type Scope = {
 export function proposeScope(aggregates: readonly AggregateHosts[], hosts: ReadonlySet<string>): Scope {
   const counted = aggregates
     .map(({ name, hosts: members }) => ({ name, hosts: members.filter((host) => hosts.has(host)) }))
-    .sort((a, b) => b.hosts.length - a.hosts.length || (a.name < b.name ? -1 : 1));
+    .sort((a, b) => b.hosts.length - a.hosts.length || byText(a.name, b.name));
   const owner = new Map<string, string>();
   const taken: string[] = [];
   const left: { name: string; why: string }[] = [];

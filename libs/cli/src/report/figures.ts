@@ -1,5 +1,6 @@
 /** The acts of Kronos, or those that a dry run left out, from the event log alone. Pure. */
 import {
+  byText,
   type Course,
   type CycleDecided,
   type EngineOptions,
@@ -168,7 +169,7 @@ const more = <K>(counts: Map<K, number>, key: K, by = 1): void => void counts.se
 
 /** Most first. */
 const ranked = (counts: ReadonlyMap<string, number>): Record<string, number> =>
-  Object.fromEntries([...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)));
+  Object.fromEntries([...counts].sort(([a, x], [b, y]) => y - x || byText(a, b)));
 
 export type ReportOptions = {
   /** Cooldowns of an aggregate at the start of the range; the log states later ones. */
@@ -211,7 +212,7 @@ export class ReportFold {
   figures(newest: ReadonlyMap<string, NewestFacts> = new Map()): AggregateFigures[] {
     return [...this.#aggregates.values()]
       .filter(({ last }) => last !== null)
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .sort((a, b) => byText(a.name, b.name))
       .map((of) => {
         if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;

@@ -1,4 +1,4 @@
-import type { LogEvent, Snapshot } from '@kronos/contracts';
+import { byText, type LogEvent, type Snapshot } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -65,8 +65,8 @@ describe('anonymizing', () => {
         const snapshot = snapshotOf({ policies: {}, hosts: Object.fromEntries(hosts.map((h) => [h, {}])), vms: {} });
         const other = settled(snapshot).snapshot(snapshot);
         const pairs = snapshot.hosts.map((host, i) => [host.name, other.hosts[i]?.name ?? ''] as const);
-        const byOld = pairs.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, now]) => now);
-        expect(byOld).toEqual(byOld.toSorted((a, b) => (a < b ? -1 : 1)));
+        const byOld = pairs.toSorted(([a], [b]) => byText(a, b)).map(([, now]) => now);
+        expect(byOld).toEqual(byOld.toSorted(byText));
       }),
     );
   });

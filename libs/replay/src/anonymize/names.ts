@@ -1,5 +1,5 @@
 /** Names and the made-up ones that replace them. First all names are learnt, then the table is settled, then names are looked up. */
-import { ALL, aggregateToken, UNASSIGNED } from '@kronos/contracts';
+import { ALL, aggregateToken, byText, UNASSIGNED } from '@kronos/contracts';
 
 /** The kinds of names. Names of one kind keep their order, so that a decision which sorts by them stays the same. */
 const kinds = {
@@ -52,7 +52,7 @@ export class Names {
 
   settle(): void {
     for (const [kind, names] of this.#learnt) {
-      const sorted = [...names].sort((a, b) => (a < b ? -1 : 1));
+      const sorted = [...names].sort(byText);
       const digits = String(sorted.length).length;
       this.#maps.set(kind, new Map(sorted.map((name, i) => [name, kinds[kind](String(i + 1).padStart(digits, '0'))])));
     }

@@ -53,7 +53,7 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
   const wanted = snapshot.servers
     .filter((server) => (host === null || server.host === host) && (id === null || server.id === id))
     .map((server) => ({ server, place: placeOf(server) }))
-    .sort((a, b) => (a.place < b.place ? -1 : 1));
+    .sort((a, b) => byText(a.place, b.place));
   const rest = after === null ? wanted : wanted.filter(({ place }) => place > after);
   const page = rest.slice(0, limit);
   return {

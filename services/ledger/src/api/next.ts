@@ -1,4 +1,4 @@
-import { iso } from '@kronos/contracts';
+import { byText, iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { Answer } from './schemas.ts';
@@ -58,9 +58,7 @@ export function comingUp(
   }
   for (const { serverId, until } of quarantinePage(state, nowMs))
     if (until !== null) coming.push({ at: until, what: 'quarantine', text: `The quarantine of ${serverId} ends.` });
-  return coming
-    .sort((a, b) => (a.at === b.at ? 0 : a.at === null ? -1 : b.at === null ? 1 : a.at < b.at ? -1 : 1))
-    .slice(0, SHOWN);
+  return coming.sort((a, b) => byText(a.at ?? '', b.at ?? '')).slice(0, SHOWN);
 }
 
 const SHOWN = 10;

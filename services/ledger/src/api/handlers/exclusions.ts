@@ -1,3 +1,4 @@
+import { byText } from '@kronos/contracts';
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { cooldownPage, quarantinePage } from '../stateJson.ts';
@@ -15,7 +16,7 @@ export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handler
   cooldowns({ query }) {
     const nameOf = lookups.names();
     const pages = lookups.chosen(query).map((state) => cooldownPage(state, input.clock(), nameOf));
-    const vms = pages.flatMap((page) => page.vms).sort((a, b) => (a.until < b.until ? -1 : 1));
+    const vms = pages.flatMap((page) => page.vms).sort((a, b) => byText(a.until, b.until));
     return {
       aggregates: pages.flatMap(({ aggregate }) => aggregate ?? []),
       hosts: pages.flatMap(({ hosts }) => hosts),

@@ -1,4 +1,4 @@
-import type { CycleDecided } from '@kronos/contracts';
+import { byText, type CycleDecided } from '@kronos/contracts';
 import { planTime } from '@kronos/cycle';
 import { meaningOf } from '@kronos/placement';
 import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
@@ -49,9 +49,7 @@ export const plansHandlers = ({
           .filter(({ end }) => end === null)
           .map((task) => ({ aggregate: state.aggregate, ...taskPage(task) })),
       );
-    tasks.sort(
-      (a, b) => Number(a.started === null) - Number(b.started === null) || (a.notBefore < b.notBefore ? -1 : 1),
-    );
+    tasks.sort((a, b) => Number(a.started === null) - Number(b.started === null) || byText(a.notBefore, b.notBefore));
     return { sequence: input.state().sequence, total: tasks.length, tasks: tasks.slice(0, limit) };
   },
 
