@@ -1,7 +1,7 @@
 import { decide } from '@kronos/placement';
 import { decideInput, type Sketch } from '@kronos/placement/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { evacuations, repairs } from '../bench/dutyTrials.ts';
+import { evacuations, packings, repairs } from '../bench/dutyTrials.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -113,5 +113,11 @@ describe('beside proven optima', () => {
     expect(instances).toBeGreaterThan(8);
     expect(done).toBe(possible);
     expect(moves).toBeLessThanOrEqual(1.05 * fewestMoves);
+  });
+
+  it('pack empties as many hosts as one plan can, with the fewest moves, and a second run empties none', async () => {
+    const { instances, done, possible, moves, fewestMoves, again } = await packings(0, 20);
+    expect(instances).toBe(20);
+    expect([done, moves, again]).toEqual([possible, fewestMoves, 0]);
   });
 });

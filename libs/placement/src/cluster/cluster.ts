@@ -111,6 +111,15 @@ export function shareOn(cluster: Cluster, vm: number, host: number, policy: numb
   return cluster.alike ? load : onGrid(load / float(cluster.size, host * cluster.P + policy));
 }
 
+/** True when every policy's capacity value of the host stays below its threshold with the VM on it. */
+export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number, host: number): boolean {
+  for (let p = 0; p < cluster.P; p++) {
+    const threshold = item(cluster.policies, p).capacityThreshold;
+    if (!(float(fullness, host * cluster.P + p) + shareOn(cluster, vm, host, p) < threshold)) return false;
+  }
+  return true;
+}
+
 export type PolicyModel = {
   readonly name: string;
   readonly weight: number;

@@ -1,5 +1,5 @@
 import { float, int } from '../base/array.ts';
-import { destinationsOf } from '../cluster/cluster.ts';
+import { destinationsOf, shareOn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, type Room } from '../cluster/constraints.ts';
 import { imbalances, valuesAfter, worsened } from '../cluster/measure.ts';
 import { breachGrowth } from '../cluster/softRules.ts';
@@ -21,6 +21,8 @@ export type Wanted = {
   readonly stranded: number;
   /** Soft groups that may be broken at a penalty must not be. */
   readonly strict?: boolean;
+  /** Hosts are filled only below the capacity thresholds of the policies. */
+  readonly filledBelow?: boolean;
   /** By VM: the group that gathers where it goes. Its rule does not hold for that VM. */
   readonly repairs?: ReadonlyMap<number, number>;
   /** Legality checks, at most. */
@@ -91,6 +93,8 @@ class Attempt {
   readonly #pending: number[];
   /** VMs that have a new host, in the order of their placing. */
   readonly #placed: number[] = [];
+  /** The capacity values, where they limit what a host takes. */
+  readonly #fullness: Float64Array | null;
   /** By host: the VMs that could make room, largest first. */
   readonly #residents: number[][];
   work = 0;
@@ -105,6 +109,7 @@ class Attempt {
     this.#place = Int32Array.from(draft.place);
     this.#room = draft.room.copy(false);
     this.#checker = new Checker(this.#place, this.#room, { strict: wanted.strict === true });
+    this.#fullness = wanted.filledBelow === true ? Float64Array.from(draft.fullness) : null;
     this.#destinations = [...destinationsOf(cluster)];
     this.#isWanted = new Uint8Array(cluster.V);
     this.#out = new Uint8Array(cluster.V);
@@ -153,11 +158,21 @@ class Attempt {
     this.#room.arrive(vm, to);
     this.#place[vm] = to;
     this.#placed.push(vm);
+    this.#fill(vm, to, 1);
     const done = then();
+    this.#fill(vm, to, -1);
     this.#placed.pop();
     this.#place[vm] = from;
     this.#room.depart(vm, to);
     return done;
+  }
+
+  #fill(vm: number, host: number, sign: 1 | -1): void {
+    const { cluster } = this.#draft;
+    if (this.#fullness === null) return;
+    for (let p = 0; p < cluster.P; p++)
+      this.#fullness[host * cluster.P + p] =
+        float(this.#fullness, host * cluster.P + p) + sign * shareOn(cluster, vm, host, p);
   }
 
   #stay(vm: number, then: () => boolean): boolean {
@@ -227,6 +242,7 @@ class Attempt {
 
   #fits(vm: number, to: number): boolean {
     this.work++;
+    if (this.#fullness !== null && !staysBelow(this.#draft.cluster, this.#fullness, vm, to)) return false;
     return this.#checker.refusal(vm, to, this.#wanted.repairs?.get(vm)) === 0;
   }
 

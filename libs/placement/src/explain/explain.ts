@@ -1,13 +1,13 @@
 import type { Decision } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
-import { type Cluster, shareOn } from '../cluster/cluster.ts';
+import { type Cluster, shareOn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { cellRefusalText } from '../cluster/hostCells.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { type DecideInput, type Deliberation, deliberate } from '../decide.ts';
-import { staysBelow } from '../passes/pack.ts';
+
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
 import type { Ground } from '../snapshot/filter.ts';
 import type {

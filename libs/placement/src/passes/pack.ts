@@ -1,10 +1,12 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
-import { type Cluster, keysAt, shareOn } from '../cluster/cluster.ts';
+import { type Cluster, keysAt, shareOn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
-import type { Draft } from '../draft/draft.ts';
+import type { Draft, Move } from '../draft/draft.ts';
+import { place } from '../draft/placing.ts';
 import { byHardRules, findRefuge, type Ground } from '../failover/refuge.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
+import { type Emptiable, emptiable, roomOn, type Sought, setsOf, type Work } from './hostSets.ts';
 
 /** The result for a host in the drain order. */
 export type Drain = {
@@ -19,6 +21,13 @@ export type Drain = {
 /** Legality checks of one failure, at most. Beyond it the room counts as not there. */
 const HEADROOM_CHECKS = 20_000;
 
+/** Legality checks of the search for more hosts, for as many with fewer moves, and of one set, at most: together some tenths of a second. */
+const SETS_WORK = 2_000_000;
+const FEWER_WORK = 1_000_000;
+const SET_WORK = 200_000;
+/** VMs that a set's search copies in the time of a check. */
+const VMS_PER_CHECK = 16;
+
 type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' | 'planner'>;
 
 /**
@@ -28,9 +37,9 @@ type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' |
  * `packReachCycles - 1` further ones, and if the other hosts could still take the VMs of `packHeadroomHosts` hosts that fail: of each
  * host, together with the fullest others. Each drain is finished before the next one starts.
  *
- * `planner=search` also tries the hosts with the fewest VMs first, and it packs the VMs of all hosts that the budget can empty at once.
- * It takes the result that empties the most hosts; then the one that leaves the least work to the next cycles; then the one with the
- * fewest moved VMs; then the one with the least memory.
+ * `planner=search` also tries the hosts with the fewest VMs first, and it looks for the most hosts that the budget can empty together: an
+ * exact search with a limit. It takes the result that empties the most hosts; then one that begins a further drain; then the one that
+ * leaves the least work to the next cycles; then the one with the fewest moved VMs; then the one with the least memory.
  */
 export function pack(draft: Draft, fullBudget: number, options: PackOptions): Drain[] {
   const scores = Float64Array.from({ length: draft.cluster.H }, (_, h) => combinedValue(draft.cluster, draft.score, h));
@@ -39,35 +48,56 @@ export function pack(draft: Draft, fullBudget: number, options: PackOptions): Dr
   const counts = Float64Array.from({ length: draft.cluster.H }, (_, h) => byScore.count(h));
   const byCount = new Packing(draft, fullBudget, options, counts);
   const mark = draft.moves.length;
-  let best: { way: () => Drain[]; result: readonly number[] } | null = null;
-  let emptied = 0;
-  for (const way of [() => byScore.oneByOne(), () => byCount.oneByOne(), () => byCount.atOnce(emptied)]) {
+  type Way = { readonly drains: Drain[]; readonly moves: readonly Move[]; readonly result: readonly number[] };
+  const tried = (way: () => Drain[]): Way => {
     const drains = way();
-    const result = resultOf(draft, drains, mark);
-    emptied = Math.max(emptied, -item(result, 0));
-    if (best === null || isBelow(result, best.result)) best = { way, result };
+    const moves = draft.moves.slice(mark);
+    const result = resultOf(draft, drains, moves);
     draft.rollback(mark);
-  }
-  return best?.way() ?? [];
+    return { drains, moves, result };
+  };
+  let best = tried(() => byScore.oneByOne());
+  const offer = (way: Way): void => {
+    if (isBelow(way.result, best.result)) best = way;
+  };
+  offer(tried(() => byCount.oneByOne()));
+  offer(tried(() => byCount.together(best.drains.flatMap((drain) => (isEmptied(drain) ? [drain.host] : [])))));
+  for (const { vm, to } of best.moves) draft.apply(vm, to, 'pack', 'drains-host');
+  return best.drains;
 }
 
-/** The measures of drains; lower is better: hosts emptied (negative), VMs still to leave, moves, memory moved. */
-function resultOf(draft: Draft, drains: readonly Drain[], mark: number): readonly number[] {
-  let emptied = 0;
-  let rest = 0;
-  for (const drain of drains) {
-    if (drain.refusal !== null) continue;
-    if (drain.moves === drain.vms) emptied++;
-    rest += drain.vms - drain.moves;
-  }
-  let ram = 0;
-  for (const move of draft.moves.slice(mark)) ram += float(draft.cluster.ramMb, move.vm);
-  return [-emptied, rest, draft.moves.length - mark, ram];
+const isEmptied = ({ refusal, moves, vms }: Drain): boolean => refusal === null && moves === vms;
+
+/** The measures of drains; lower is better: hosts emptied (negative), drains begun (negative), VMs still to leave, moves, memory moved. */
+function resultOf(draft: Draft, drains: readonly Drain[], moves: readonly Move[]): readonly number[] {
+  const begun = drains.filter(({ refusal }) => refusal === null);
+  const rest = begun.reduce((sum, drain) => sum + drain.vms - drain.moves, 0);
+  const ram = moves.reduce((sum, { vm }) => sum + float(draft.cluster.ramMb, vm), 0);
+  return [-begun.filter(isEmptied).length, -begun.length, rest, moves.length, ram];
 }
 
 function isBelow(a: readonly number[], b: readonly number[]): boolean {
   for (const [i, x] of a.entries()) if (x !== b[i]) return x < item(b, i);
   return false;
+}
+
+/** Hosts, and the moves that empty all of them. */
+type EmptiedSet = {
+  readonly hosts: readonly number[];
+  readonly moves: readonly { readonly vm: number; readonly to: number }[];
+};
+
+/** The set with the fewest VMs, the known set with one host more, and then all others. */
+function* candidates(
+  hosts: readonly Emptiable[],
+  known: readonly number[],
+  sought: Sought,
+): Generator<readonly number[]> {
+  const sets = setsOf(hosts, sought);
+  const first = sets.next();
+  if (first.done !== true) yield first.value;
+  if (known.length > 0) for (const { host } of hosts) if (!known.includes(host)) yield [...known, host];
+  yield* sets;
 }
 
 class Packing {
@@ -78,7 +108,9 @@ class Packing {
   /** VMs that are on a host or count on it. */
   readonly #onHost: Int32Array;
   /** VMs of each host, largest combined weight first. */
-  readonly #vms: number[][];
+  readonly #vms: readonly (readonly number[])[];
+  /** Combined weight of each VM. */
+  readonly #weights: Float64Array;
   /** Hosts to drain, in order. */
   readonly #order: readonly number[];
   /** 1 for hosts that take VMs: neither drained nor empty. */
@@ -95,14 +127,14 @@ class Packing {
     this.#options = options;
     this.#checker = new Checker(place, draft.room);
     this.#onHost = new Int32Array(H);
-    this.#vms = Array.from({ length: H }, () => []);
-    const weights = Float64Array.from({ length: V }, (_, v) => combinedWeight(cluster, v));
+    const on: number[][] = Array.from({ length: H }, () => []);
+    this.#weights = Float64Array.from({ length: V }, (_, v) => combinedWeight(cluster, v));
     for (let v = 0; v < V; v++) {
       const host = int(place, v);
-      this.#vms[host]?.push(v);
+      on[host]?.push(v);
       for (const h of [host, ...(cluster.alsoOn.get(v) ?? [])]) this.#onHost[h] = int(this.#onHost, h) + 1;
     }
-    for (const vms of this.#vms) vms.sort((a, b) => float(weights, b) - float(weights, a) || a - b);
+    this.#vms = on.map((vms) => this.#largestFirst(vms));
     const order: number[] = [];
     for (let h = 0; h < H; h++) if (counted[h] === 1 && int(this.#onHost, h) > 0) order.push(h);
     this.#order = order.sort((a, b) => float(first, a) - float(first, b) || a - b);
@@ -115,9 +147,18 @@ class Packing {
     return int(this.#onHost, host);
   }
 
+  #largestFirst(vms: readonly number[]): readonly number[] {
+    return vms.toSorted((a, b) => float(this.#weights, b) - float(this.#weights, a) || a - b);
+  }
+
   /** Drains one host after the other, until the budget is used or no further host can be drained. */
   oneByOne(): Drain[] {
     this.#reset();
+    return this.#further(new Set());
+  }
+
+  /** @param done hosts that the plan empties already. */
+  #further(done: ReadonlySet<number>): Drain[] {
     const draft = this.#draft;
     const drains: Drain[] = [];
     const received = new Uint8Array(draft.cluster.H);
@@ -125,7 +166,7 @@ class Packing {
     for (const host of this.#order) {
       if (draft.budget === 0) break;
       // No VM moves twice: a plan does not drain a host to which it moves VMs.
-      if (received[host] === 1) continue;
+      if (received[host] === 1 || done.has(host)) continue;
       const vms = item(this.#vms, host);
       let refusal = this.#undrainable(host, draft.budget);
       const mark = draft.moves.length;
@@ -149,33 +190,106 @@ class Packing {
     return drains;
   }
 
-  /** The most hosts of the drain order that can be emptied together, at least `least`; their VMs are packed largest first. */
-  atOnce(least: number): Drain[] {
+  /**
+   * Empties the most hosts that are found together, with the fewest moves found, and goes on one by one.
+   *
+   * @param known hosts that can be emptied together.
+   */
+  together(known: readonly number[]): Drain[] {
+    this.#reset();
+    const draft = this.#draft;
+    const best = this.#most(known);
+    if (best === null) return [];
+    for (const { vm, to } of best.moves) draft.apply(vm, to, 'pack', 'drains-host');
+    for (const { from, to } of draft.moves.slice(-best.moves.length)) this.#refill(from, to);
+    const drains = best.hosts.map((host): Drain => {
+      this.#open[host] = 0;
+      const { length } = item(this.#vms, host);
+      return { host, vms: length, moves: length, refusal: null };
+    });
+    return [...drains, ...this.#further(new Set(best.hosts))];
+  }
+
+  /** Sets of one host more, until none is found; then sets of as many with fewer VMs. */
+  #most(known: readonly number[]): EmptiedSet | null {
+    const draft = this.#draft;
+    const received = new Set(draft.moves.map((move) => move.to));
+    const hosts = this.#order
+      .filter((h) => !received.has(h) && this.count(h) <= draft.budget && this.#undrainable(h, draft.budget) === null)
+      .map((h) => emptiable(draft, h, item(this.#vms, h)));
+    const room = this.#roomOfAll();
+    const work: Work = { left: SETS_WORK };
+    let best = known.length === 0 ? null : this.#emptied(known, work);
+    for (let done = false; !done && work.left > 0; ) {
+      const size = (best?.hosts.length ?? 0) + 1;
+      const more = this.#firstOf(candidates(hosts, best?.hosts ?? [], { size, most: draft.budget, room, work }), work);
+      if (more === null) done = true;
+      else best = more;
+    }
+    if (best === null) return null;
+    const fewer = { size: best.hosts.length, most: best.moves.length - 1, room, work: { left: FEWER_WORK } };
+    return this.#firstOf(setsOf(hosts, fewer), fewer.work) ?? best;
+  }
+
+  #firstOf(sets: Iterable<readonly number[]>, work: Work): EmptiedSet | null {
+    for (const hosts of sets) {
+      const found = this.#emptied(hosts, work);
+      if (found !== null) return found;
+      if (work.left <= 0) return null;
+    }
+    return null;
+  }
+
+  /** Moves that empty all these hosts; null when none were found. */
+  #emptied(hosts: readonly number[], work: Work): EmptiedSet | null {
+    const draft = this.#draft;
+    const vms = this.#largestFirst(hosts.flatMap((host) => item(this.#vms, host)));
+    if (vms.length > draft.budget) return null;
+    for (const host of hosts) this.#open[host] = 0;
+    const before = draft.evaluated;
+    const moves = this.#byFullest(vms) ?? this.#exactly(vms, Math.min(SET_WORK, work.left));
+    work.left -= draft.evaluated - before + draft.cluster.V / VMS_PER_CHECK;
+    const legal = moves !== null && this.#leavesRoom(moves);
+    for (const host of hosts) this.#open[host] = int(draft.cluster.hostRefusal, host) === 0 ? 1 : 0;
+    return legal ? { hosts, moves } : null;
+  }
+
+  /** Each VM to the fullest open host that takes it; null when that fails. */
+  #byFullest(vms: readonly number[]): EmptiedSet['moves'] | null {
+    const mark = this.#draft.moves.length;
+    const refusal = this.#empty(vms);
+    const moves = this.#draft.moves.slice(mark);
+    this.#rollback(mark);
+    return refusal === null ? moves : null;
+  }
+
+  #exactly(vms: readonly number[], work: number): EmptiedSet['moves'] | null {
+    const open = Array.from({ length: this.#draft.cluster.H }, (_, h) => h).filter((h) => this.#open[h] === 1);
+    const found = place(this.#draft, {
+      ...{ vms, hosts: new Map(vms.map((vm) => [vm, open])), residents: false, thresholds: false, stranded: 1 },
+      ...{ filledBelow: true, work },
+    });
+    return found?.moves ?? null;
+  }
+
+  /** True when the open hosts have room for failures after the moves. */
+  #leavesRoom(moves: EmptiedSet['moves']): boolean {
     const draft = this.#draft;
     const mark = draft.moves.length;
-    const received = new Set(draft.moves.map((move) => move.to));
-    const drainable = this.#order.filter((h) => !received.has(h) && this.#undrainable(h, draft.budget) === null);
-    const sizes = this.#sizes();
-    let best: { hosts: readonly number[]; to: ReadonlyMap<number, number> } | null = null;
-    let vms = 0;
-    for (let n = 1; n <= drainable.length; n++) {
-      vms += item(this.#vms, item(drainable, n - 1)).length;
-      if (vms > draft.budget) break;
-      if (n < least) continue;
-      const hosts = drainable.slice(0, n);
-      const to = this.#packTogether(hosts, sizes);
-      this.#rollback(mark);
-      if (to === null) break;
-      best = { hosts, to };
-    }
-    if (best === null) return [];
-    const drains: Drain[] = [];
-    for (const host of best.hosts) {
-      const leaving = item(this.#vms, host);
-      for (const vm of leaving) draft.apply(vm, best.to.get(vm) ?? host, 'pack', 'drains-host');
-      drains.push({ host, vms: leaving.length, moves: leaving.length, refusal: null });
-    }
-    return drains;
+    for (const { vm, to } of moves) draft.apply(vm, to, 'pack', 'drains-host');
+    const obstacle = this.#headroomObstacle();
+    draft.rollback(mark);
+    return obstacle === null;
+  }
+
+  /** What the open hosts could take of everything together. */
+  #roomOfAll(): Float64Array {
+    const { cluster } = this.#draft;
+    const sum = new Float64Array(cluster.R + cluster.P);
+    for (let h = 0; h < cluster.H; h++)
+      if (this.#open[h] === 1)
+        for (const [i, amount] of roomOn(this.#draft, h).entries()) sum[i] = float(sum, i) + amount;
+    return sum;
   }
 
   #reset(): void {
@@ -255,73 +369,6 @@ class Packing {
     }
     return null;
   }
-
-  /** Size of each VM relative to a host, in its scarcest resource. */
-  #sizes(): Float64Array {
-    const { cluster } = this.#draft;
-    const { V, P, R, H } = cluster;
-    const mean = new Float64Array(R);
-    for (let r = 0; r < R; r++) {
-      let count = 0;
-      for (let h = 0; h < H; h++) {
-        const capacity = float(cluster.capacity, h * R + r);
-        if (!Number.isFinite(capacity)) continue;
-        mean[r] = float(mean, r) + capacity;
-        count++;
-      }
-      mean[r] = count > 0 ? float(mean, r) / count : Number.POSITIVE_INFINITY;
-    }
-    return Float64Array.from({ length: V }, (_, v) => {
-      let size = 0;
-      for (let r = 0; r < R; r++) size = Math.max(size, float(cluster.demand, v * R + r) / float(mean, r));
-      for (let p = 0; p < P; p++) size = Math.max(size, float(cluster.load, v * P + p));
-      return size;
-    });
-  }
-
-  /** Empties all these hosts, largest VMs first, each to the host that it leaves the least room on; null if one does not fit. */
-  #packTogether(hosts: readonly number[], sizes: Float64Array): ReadonlyMap<number, number> | null {
-    this.#reset();
-    const open = this.#open;
-    for (const h of hosts) open[h] = 0;
-    const vms = hosts.flatMap((h) => item(this.#vms, h));
-    vms.sort((a, b) => float(sizes, b) - float(sizes, a) || a - b);
-    const to = new Map<number, number>();
-    const { cluster } = this.#draft;
-    for (const vm of vms) {
-      let best = -1;
-      let bestRoom = Number.POSITIVE_INFINITY;
-      for (let h = 0; h < cluster.H; h++) {
-        if (open[h] !== 1) continue;
-        const room = this.#roomAfter(vm, h);
-        if (room < 0 || room >= bestRoom || !this.#takes(vm, h, NO_REPAIR)) continue;
-        best = h;
-        bestRoom = room;
-      }
-      if (best < 0) return null;
-      this.#draft.apply(vm, best, 'pack', 'drains-host');
-      to.set(vm, best);
-    }
-    return this.#headroomObstacle() === null ? to : null;
-  }
-
-  /** The least share of anything that is left on a host with the VM on it; below 0 when it does not fit. */
-  #roomAfter(vm: number, host: number): number {
-    const { cluster, fullness, room } = this.#draft;
-    const { P, R } = cluster;
-    let least = Number.POSITIVE_INFINITY;
-    for (let r = 0; r < R; r++) {
-      const capacity = float(cluster.capacity, host * R + r);
-      if (!Number.isFinite(capacity) || capacity <= 0) continue;
-      least = Math.min(least, (float(room.free, host * R + r) - float(cluster.demand, vm * R + r)) / capacity);
-    }
-    for (let p = 0; p < P; p++)
-      least = Math.min(
-        least,
-        item(cluster.policies, p).capacityThreshold - float(fullness, host * P + p) - shareOn(cluster, vm, host, p),
-      );
-    return least;
-  }
 }
 
 /** The state in which hosts may fail: every policy's capacity value must stay below its threshold. */
@@ -345,15 +392,6 @@ function loadedGround({ cluster, place, room, fullness: now }: Draft): Ground {
       },
     },
   };
-}
-
-/** True when every policy's capacity value of the host stays below its threshold with the VM on it. */
-export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number, host: number): boolean {
-  for (let p = 0; p < cluster.P; p++) {
-    const threshold = item(cluster.policies, p).capacityThreshold;
-    if (!(float(fullness, host * cluster.P + p) + shareOn(cluster, vm, host, p) < threshold)) return false;
-  }
-  return true;
 }
 
 function combinedValue(cluster: Cluster, values: Float64Array, host: number): number {

@@ -1,13 +1,13 @@
 import type { EngineOptions, Reason, Step } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
-import type { Cluster } from '../cluster/cluster.ts';
+import { type Cluster, staysBelow } from '../cluster/cluster.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { breachesOf, laxGroups } from '../cluster/softRules.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import { arrange } from '../draft/order.ts';
-import { type Drain, staysBelow } from '../passes/pack.ts';
+import type { Drain } from '../passes/pack.ts';
 import { type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { bound } from '../search/problem/bound.ts';
 import { toSteps } from './steps.ts';
@@ -63,7 +63,8 @@ export function complete(
     });
   }
   const after = imbalances(cluster, score);
-  draft.warnings.push(...pastThresholds(cluster, after));
+  // Packing makes some hosts full and others empty.
+  if (moves.every(({ phase }) => phase !== 'pack')) draft.warnings.push(...pastThresholds(cluster, after));
   return {
     steps,
     moves: arrangement.order.flatMap((i) => moves[i] ?? []),
