@@ -3,11 +3,11 @@ import { streamNames } from '@kronos/contracts';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
+import { type NatsCluster, startNatsCluster } from '../testing/cluster.ts';
 import { startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
 import { onNewest } from '../testing/newest.ts';
 import { Closing } from '../testing/suite.ts';
 import { connectEventLog } from './index.ts';
-import { type NatsCluster, startNatsCluster } from './local/server.ts';
 import { AppendConflict } from './wire/errors.ts';
 
 /** Three servers, three copies; on a current server, as older ones are refused for that. */

@@ -1,7 +1,8 @@
+import { bareConnection } from '../testing/cluster.ts';
 import { jetStreamContract } from '../testing/contract.ts';
 import { connectEventLog } from './index.ts';
 import { availableServers } from './local/find.ts';
-import { bareConnection, startNatsServer } from './local/server.ts';
+import { startNatsServer } from './local/server.ts';
 
 const { servers } = await availableServers();
 for (const found of servers)

@@ -4,8 +4,9 @@ import { afterAll, describe, test } from 'vitest';
 import { nightly } from '../../../test/nightly.ts';
 import { connectEventLog } from '../src/index.ts';
 import { availableServers, type FoundServer } from '../src/local/find.ts';
-import { bareConnection, type NatsServer, type ServerOptions, startNatsServer } from '../src/local/server.ts';
+import { type NatsServer, type ServerOptions, startNatsServer } from '../src/local/server.ts';
 import type { EventLog, EventLogHooks, NatsOptions } from '../src/wire/types.ts';
+import { bareConnection } from './cluster.ts';
 import { testLimits } from './messages.ts';
 
 /** For suites that run on every server there is: the installed one, and a current one when it can be had. */

@@ -2,12 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type FoundServer, findNatsServer, type WantedVersion } from './find.ts';
 import { freePorts } from './ports.ts';
 
 /** Far longer than a server needs, also on a machine that is busy with other work: they end only what hangs. */
-const START_MS = 120_000;
+export const START_MS = 120_000;
 const STOP_MS = 60_000;
 
 export type ServerOptions = {
@@ -194,9 +193,10 @@ type Place = {
   readonly cluster?: string;
 };
 
-const LOOPBACK: ClusterNode = { address: '127.0.0.1' };
+export const LOOPBACK: ClusterNode = { address: '127.0.0.1' };
 
-async function launch(place: Place, options: ServerOptions): Promise<Process> {
+/** Starts a server in a directory of its own. */
+export async function launch(place: Place, options: ServerOptions): Promise<NatsServer> {
   const dir = mkdtempSync(join(tmpdir(), 'kronos-nats-'));
   directories.add(dir);
   const storeDir = options.storeDir ?? join(dir, 'store');
@@ -232,58 +232,3 @@ export async function startNatsServer(options: ServerOptions = {}): Promise<Nats
   const [port = 0] = options.port === undefined ? await freePorts(1) : [options.port];
   return await launch({ found, node: LOOPBACK, port, name: `kronos-${port}` }, options);
 }
-
-export interface NatsCluster {
-  readonly servers: readonly NatsServer[];
-  readonly urls: readonly string[];
-  stop(): Promise<void>;
-}
-
-/** Starts a cluster, of as many servers or of one per node, and waits until JetStream has a leader there. */
-export async function startNatsCluster(
-  size: number | readonly ClusterNode[],
-  options: ServerOptions = {},
-): Promise<NatsCluster> {
-  const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
-  const nodes = typeof size === 'number' ? Array.from({ length: size }, () => LOOPBACK) : size;
-  const ports = await freePorts(nodes.length * 2);
-  const places = nodes.map((node, i) => ({ node, port: ports[i] ?? 0, route: ports[nodes.length + i] ?? 0 }));
-  const routes = places.map(({ node, route }) => `nats://${node.address}:${route}`);
-  const servers = await Promise.all(
-    places.map(({ node, port, route }) =>
-      launch(
-        {
-          found,
-          node,
-          port,
-          name: `kronos-${port}`,
-          cluster: `cluster { name: "kronos", listen: "${node.address}:${route}", routes: ${JSON.stringify(routes)} }`,
-        },
-        options,
-      ),
-    ),
-  );
-  const cluster = {
-    servers,
-    urls: servers.map((server) => server.url),
-    stop: async () => {
-      await Promise.all(servers.map((server) => server.stop()));
-    },
-  };
-  const until = performance.now() + START_MS;
-  const led = (server: NatsServer) => /JetStream cluster (new )?metadata leader/.test(server.logText());
-  while (!servers.every(led)) {
-    if (performance.now() > until) {
-      await cluster.stop();
-      throw new Error('the cluster found no leader');
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  return cluster;
-}
-
-/** A connection to a server that bypasses the library, for tests that look past it. */
-export const bareConnection = (
-  url: string,
-  login: { readonly user?: string; readonly pass?: string } = {},
-): Promise<NatsConnection> => connect({ servers: url, ...login });
