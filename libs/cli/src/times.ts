@@ -1,4 +1,4 @@
-import type { Duration } from '@kronos/rules';
+import type { Estimate } from '@kronos/rules';
 import { absolute, span } from '@kronos/status/times';
 import { UsageError } from './errors.ts';
 
@@ -9,11 +9,14 @@ export const said = (text: string, nowMs: number): string =>
   text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => absolute(Date.parse(time), nowMs));
 
 /** `about 3 min (2 min to 5 min)`. */
-export const expected = ({ expectedMs, interval }: Duration): string =>
+export const expected = ({ expectedMs, interval }: Omit<Estimate, 'measured'>): string =>
   `about ${span(expectedMs)}${interval === null ? '' : ` (${span(interval.lowMs)} to ${span(interval.highMs)})`}`;
 
-/** Why the time is unknown that something takes. */
-export const UNKNOWN_PACE = 'unknown, because fewer than 3 moves have been measured';
+/** By which pace a time is expected that is not measured. */
+export const ASSUMED_PACE = 'assumed at 100 MiB/s, because fewer than 3 moves have been measured';
+
+/** `about 3 min, assumed at ...`, or by former moves `about 3 min (2 min to 5 min)`. */
+export const estimated = (time: Estimate): string => `${expected(time)}${time.measured ? '' : `, ${ASSUMED_PACE}`}`;
 
 const SECOND = 1000;
 

@@ -1,16 +1,16 @@
-import { completeEngineOptions, type EngineOptions, type Snapshot, type Step, timeMs } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
-import { type AggregateState, expectedDuration } from '@kronos/projections';
-import { type Duration, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
+import { type AggregateState, estimatedDuration } from '@kronos/projections';
+import { type Estimate, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
 /** The preview of one host, with its aggregate. */
 export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly aggregate: string;
   readonly snapshotTime: string;
-  /** The moves of the preview, each with how long it takes by former ones; null: too few are known. */
-  readonly moves: readonly (HostPreview['moves'][number] & { readonly duration: Duration | null })[];
-  /** The duration of these moves; null: too few former moves are known. */
+  /** The moves of the preview, each with how long it takes. */
+  readonly moves: readonly (HostPreview['moves'][number] & { readonly duration: Estimate })[];
+  /** The duration of these moves; null: no plan may have a move. */
   readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
@@ -18,7 +18,7 @@ export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly holds: readonly string[];
 };
 
-export type DrainTime = Duration & {
+export type DrainTime = Estimate & {
   /** Number of plans: each has at most as many moves as the policies allow in a cycle. */
   readonly plans: number;
 };
@@ -30,28 +30,6 @@ export type DrainInput = {
   /** Paces of moves in any aggregate. */
   readonly paces: readonly number[];
 };
-
-/** The duration of a plan's moves: those off one host run one after the other. Null: too few former moves are known. Pure. */
-export function planTime(
-  state: AggregateState,
-  steps: readonly (Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0])[],
-  paces: readonly number[],
-): Duration | null {
-  const byHost = Map.groupBy(steps, ({ from }) => from);
-  const times = [...byHost.values()].map((own) =>
-    inSequence(
-      own.map((step) =>
-        expectedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, paces),
-      ),
-    ),
-  );
-  let longest: Duration | null = null;
-  for (const time of times) {
-    if (time === null) return null;
-    if (longest === null || time.expectedMs > longest.expectedMs) longest = time;
-  }
-  return longest;
-}
 
 /** The preview of draining these hosts now, by a snapshot. Hosts that the snapshot does not have are left out. */
 export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput): HostDrain[] {
@@ -65,7 +43,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {
       const way = { from: host.host, destination: move.to, gib: gibOfMove(move) };
-      return { ...move, duration: expectedDuration(state, way, paces) };
+      return { ...move, duration: estimatedDuration(state, way, paces) };
     });
     const time = drainTime(
       moves.map(({ duration }) => duration),
@@ -106,7 +84,7 @@ export function holdsOf(options: EngineOptions, nowMs: number): string[] {
  * @param budget the maximum number of moves of a plan
  */
 export function drainTime(
-  moves: readonly (Duration | null)[],
+  moves: readonly Estimate[],
   budget: number,
   given: Parameters<typeof completeEngineOptions>[0],
 ): DrainTime | null {
@@ -118,15 +96,16 @@ export function drainTime(
   const plans = Math.ceil(moves.length / budget) || 0;
   let [expectedMs, lowMs, highMs] = [0, 0, 0];
   let whole = true;
+  let measured = true;
   for (let plan = 0; plan < plans; plan++) {
     const batch = inSequence(moves.slice(plan * budget, (plan + 1) * budget));
-    if (batch === null) return null;
     const last = plan === plans - 1;
     const until = (ms: number): number => (last ? ms : Math.max(ms + settleSeconds * 1000, cooldownMs));
     expectedMs += intervalMs / 2 + until(batch.expectedMs);
     lowMs += until(batch.interval?.lowMs ?? 0);
     highMs += intervalMs + until(batch.interval?.highMs ?? 0);
     whole &&= batch.interval !== null;
+    measured &&= batch.measured;
   }
-  return { expectedMs, interval: whole ? { lowMs, highMs } : null, plans };
+  return { expectedMs, interval: whole ? { lowMs, highMs } : null, measured, plans };
 }

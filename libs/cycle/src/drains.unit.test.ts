@@ -2,10 +2,10 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { drainTime, holdsOf, hostDrains, planTime } from './drains.ts';
+import { drainTime, holdsOf, hostDrains } from './drains.ts';
 
 const MINUTE = 60_000;
-const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE } };
+const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE }, measured: true };
 const moves = (n: number) => Array.from({ length: n }, () => move);
 const options = { ...defaultEngineOptions, cooldownSeconds: 600, settleSeconds: 120, evaluationIntervalSeconds: 60 };
 
@@ -15,6 +15,7 @@ describe('the time of a drain', () => {
       plans: 1,
       expectedMs: 6.5 * MINUTE,
       interval: { lowMs: 3 * MINUTE, highMs: 13 * MINUTE },
+      measured: true,
     });
   });
 
@@ -24,22 +25,24 @@ describe('the time of a drain', () => {
       plans: 3,
       expectedMs: (10 + 10 + 2 + 1.5) * MINUTE,
       interval: { lowMs: (10 + 10 + 1) * MINUTE, highMs: (10 + 10 + 4 + 3) * MINUTE },
+      measured: true,
     });
     expect(drainTime(moves(5), 2, { ...options, evacuationIgnoresCooldown: true })).toEqual({
       plans: 3,
       expectedMs: (6 + 6 + 2 + 1.5) * MINUTE,
       interval: { lowMs: (4 + 4 + 1) * MINUTE, highMs: (10 + 10 + 4 + 3) * MINUTE },
+      measured: true,
     });
   });
 
-  it('has no interval where a move has none, and is unknown where a move is or no plan may have a move', () => {
-    expect(drainTime([move, { ...move, interval: null }], 10, options)).toMatchObject({ interval: null });
-    expect(drainTime([move, null], 10, options)).toBeNull();
+  it('has no interval where a move has none, is not measured where a move is not, and unknown where no plan may have a move', () => {
+    const assumed = { ...move, interval: null, measured: false };
+    expect(drainTime([move, assumed], 10, options)).toMatchObject({ interval: null, measured: false });
     expect(drainTime(moves(1), 0, options)).toBeNull();
   });
 
   it('is none where nothing is to be moved', () => {
-    const none = { plans: 0, expectedMs: 0, interval: { lowMs: 0, highMs: 0 } };
+    const none = { plans: 0, expectedMs: 0, interval: { lowMs: 0, highMs: 0 }, measured: true };
     expect([drainTime([], 10, options), drainTime([], 0, options)]).toEqual([none, none]);
   });
 });
@@ -80,24 +83,5 @@ describe('what the moves of a drain wait for', () => {
   it('is nothing within a window', () => {
     expect(holdsOf({ ...defaultEngineOptions, windows: ['Mon 10:00-14:00'] }, nowMs)).toEqual([]);
     expect(holdsOf(defaultEngineOptions, nowMs)).toEqual([]);
-  });
-});
-
-describe('the time of a plan', () => {
-  const step = (from: string, ramMb: number) => ({ from, to: 'h9', ramMb, diskGb: 0 });
-  const { ...known } = testLog().state();
-  const state = { ...known, paces: Array.from({ length: 20 }, () => 1000) };
-
-  it('is that of the host with the longest moves, one after the other', () => {
-    const [one, both] = [[step('h1', 8192)], [step('h1', 8192), step('h1', 8192)]].map(
-      (steps) => planTime(state, steps, [])?.expectedMs ?? 0,
-    );
-    expect(both).toBe(2 * (one ?? 0));
-    expect(planTime(state, [step('h2', 1024), step('h1', 8192), step('h1', 8192)], [])?.expectedMs).toBe(both);
-    expect(planTime(state, [step('h1', 8192)], [])?.interval).not.toBeNull();
-  });
-
-  it('is unknown where too few moves are known', () => {
-    expect(planTime({ ...state, paces: [] }, [step('h1', 8192)], [])).toBeNull();
   });
 });

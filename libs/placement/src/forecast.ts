@@ -1,6 +1,6 @@
 /** Forecasts the hosts' values within the horizon, from the values of their VMs at this time of former days. */
 import { type CompleteEngineOptions, iso, type Reason, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
-import { durationOf, isAbove } from '@kronos/rules';
+import { ASSUMED_MS_PER_GIB, durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import { imbalances } from './cluster/measure.ts';
@@ -17,9 +17,6 @@ const AGREEING = 0.75;
 const ALIKE = 0.5;
 /** VMs with this share of the load of the aggregate, and of each of these hosts, must have values of a day. */
 const COVERED = 0.6;
-
-/** The pace of a move when too few former moves are known: that of a link with 100 MiB/s. */
-const MS_PER_GIB = 10_000;
 
 /** The change of the VMs' shares of a host on one former day, from this time of the day on. */
 type Day = {
@@ -234,7 +231,7 @@ export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[]
   const bySource = new Map<number, number>();
   for (const { vm, from, to } of moves) {
     const pair = own(own(movePaces?.pairs ?? {}, item(hostNames, from)) ?? {}, item(hostNames, to));
-    const median = pair ?? movePaces?.others ?? MS_PER_GIB;
+    const median = pair ?? movePaces?.others ?? ASSUMED_MS_PER_GIB;
     const { expectedMs } = durationOf({ median, interval: null }, float(copyGib, vm));
     bySource.set(from, (bySource.get(from) ?? 0) + expectedMs / 1000);
   }

@@ -1,9 +1,12 @@
 /** How fast moves went: of each source and destination, of the aggregate, and of all aggregates. */
-import type { LogEventOf } from '@kronos/contracts';
+import type { LogEventOf, Step } from '@kronos/contracts';
 import {
   type Duration,
   durationOf,
+  type Estimate,
+  estimateOf,
   gibOfMove,
+  inSequence,
   PACES_KEPT,
   PACES_OF_PAIR,
   type Pace,
@@ -88,6 +91,30 @@ export function expectedDuration(
 ): Duration | null {
   const learnt = pace(state, move, all);
   return learnt === null ? null : durationOf(learnt, move.gib);
+}
+
+/** The same by an assumed pace where too few moves are known: for people, who want to know about how long. */
+export const estimatedDuration = (
+  state: Paces,
+  move: { readonly from: string; readonly destination: string; readonly gib: number },
+  all: readonly number[],
+): Estimate => estimateOf(expectedDuration(state, move, all), move.gib);
+
+/** The duration of a plan's moves: those off one host run one after the other. Null: it has none. `all` as for {@link pace}. */
+export function planTime(
+  state: Paces,
+  steps: readonly (Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0])[],
+  all: readonly number[],
+): Estimate | null {
+  const byHost = Map.groupBy(steps, ({ from }) => from);
+  const times = [...byHost.values()].map((own) =>
+    inSequence(
+      own.map((step) => estimatedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, all)),
+    ),
+  );
+  let longest: Estimate | null = null;
+  for (const time of times) if (longest === null || time.expectedMs > longest.expectedMs) longest = time;
+  return longest;
 }
 
 /** Bytes per second that the aggregate's links carried in the past, the median; null: too few moves are known. */

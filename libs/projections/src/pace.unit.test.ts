@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type TestLog, testLog } from '../testing/index.ts';
 import { type CheckpointPart, canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { fold } from './evolve.ts';
-import { copyRate, expectedDuration, movePaces, pace, pacesOfAll } from './pace.ts';
+import { copyRate, expectedDuration, movePaces, pace, pacesOfAll, planTime } from './pace.ts';
 import { PAIRS_KEPT } from './state.ts';
 
 /** 8 GiB of RAM and the 20 GiB of disk of the test log's servers: 30 GiB with the fixed part. */
@@ -124,5 +124,27 @@ describe('the rate at which moves copied', () => {
     expect(copyRate(log.state())).toBeNull();
     // 4 GiB each.
     expect(copyRate(moved(log, 1, 32).state())).toBe(4_294_967_296 / 16);
+  });
+});
+
+describe('the time of a plan', () => {
+  const step = (from: string, ramMb: number) => ({ from, to: 'h9', ramMb, diskGb: 0 });
+  const { ...known } = testLog().state();
+  const state = { ...known, paces: Array.from({ length: 20 }, () => 1000) };
+
+  it('is that of the host with the longest moves, one after the other', () => {
+    const [one, both] = [[step('h1', 8192)], [step('h1', 8192), step('h1', 8192)]].map(
+      (steps) => planTime(state, steps, [])?.expectedMs ?? 0,
+    );
+    expect(both).toBe(2 * (one ?? 0));
+    expect(planTime(state, [step('h2', 1024), step('h1', 8192), step('h1', 8192)], [])?.expectedMs).toBe(both);
+    expect(planTime(state, [step('h1', 8192)], [])?.interval).not.toBeNull();
+  });
+
+  it('is assumed from the first plan on, until enough moves are known', () => {
+    const unknown = { ...state, paces: [] };
+    expect(planTime(unknown, [step('h1', 8192)], [])).toEqual({ expectedMs: 100_000, interval: null, measured: false });
+    expect(planTime(unknown, [step('h1', 8192)], [1000, 1000, 1000])?.measured).toBe(true);
+    expect(planTime(unknown, [], [])).toBeNull();
   });
 });

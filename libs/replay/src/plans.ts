@@ -11,7 +11,15 @@ import {
   timeOf,
   took,
 } from '@kronos/contracts';
-import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
+import {
+  createFolder,
+  type FinishedPlan,
+  type LogState,
+  type PlanFacts,
+  pacesOfAll,
+  planTime,
+} from '@kronos/projections';
+import type { Estimate } from '@kronos/rules';
 import { decisionIn, proposalIn, type Range } from './history.ts';
 
 /** The state of a step. */
@@ -61,6 +69,8 @@ export type PlanRecord = {
   readonly releasedAtMs: number | null;
   readonly endedAtMs: number | null;
   readonly steps: readonly StepRecord[];
+  /** How long the moves take that are not over, by the newest paces; null: none is to come. */
+  readonly time: Estimate | null;
   readonly planner: string;
   readonly plannerVersion: string;
   readonly combinedBefore: number | null;
@@ -227,6 +237,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Trac
     releasedAtMs: finished?.releasedAtMs ?? facts?.release?.atMs ?? null,
     endedAtMs: finished?.endedAtMs ?? null,
     steps,
+    time: timeOfRest(event, steps, end),
     planner: plan?.planner ?? '',
     plannerVersion: data.plannerVersion,
     combinedBefore: before.combined,
@@ -237,6 +248,26 @@ function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Trac
     loads: loadsOf(event),
     hostsBefore: hostsBefore(event),
   };
+}
+
+const REST: ReadonlySet<StepState> = new Set([
+  'dryRun',
+  'outsideWindow',
+  'proposed',
+  'waiting',
+  'migrating',
+  'retrying',
+]);
+
+/** Of live migrations: moves between cells are another kind, and their paces are not measured. */
+function timeOfRest(event: CycleDecided | PlanProposed, steps: readonly StepRecord[], end: LogState): Estimate | null {
+  const state = end.aggregates.get(event.aggregate);
+  if (state === undefined || (event.type === 'plan.proposed' && !makesRoom(event))) return null;
+  return planTime(
+    state,
+    steps.filter(({ state: of }) => REST.has(of)),
+    pacesOfAll(end),
+  );
 }
 
 /** The outcome of a plan that its decision neither released nor proposed; null for others. */

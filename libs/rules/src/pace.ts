@@ -91,6 +91,18 @@ export type Duration = {
   readonly interval: { readonly lowMs: number; readonly highMs: number } | null;
 };
 
+/** The pace while too few moves are known, ms per GiB: that of a link that carries 100 MiB/s. */
+export const ASSUMED_MS_PER_GIB = 10_000;
+
+/** A duration that is always known. `measured`: by the pace of former moves; otherwise by {@link ASSUMED_MS_PER_GIB}. */
+export type Estimate = Duration & { readonly measured: boolean };
+
+/** The duration by former moves where enough of them are known, else by the assumed pace. */
+export const estimateOf = (measured: Duration | null, gib: number): Estimate =>
+  measured === null
+    ? { ...durationOf({ median: ASSUMED_MS_PER_GIB, interval: null }, gib), measured: false }
+    : { ...measured, measured: true };
+
 /** The duration of a move of this size at a pace. */
 export function durationOf({ median, interval }: Pick<Pace, 'median' | 'interval'>, gib: number): Duration {
   const ms = (pace: number): number => Math.round(pace * (gib + FIXED_GIB));
@@ -102,20 +114,17 @@ export function durationOf({ median, interval }: Pick<Pace, 'median' | 'interval
 
 /**
  * The duration of moves that follow each other. The ends of the interval are the sums of the moves' ends, as if all of them were slow
- * together: at least {@link PACE_COVERAGE} of such sequences are within it.
- *
- * @returns null where the duration of one of them is not known
+ * together: at least {@link PACE_COVERAGE} of such sequences are within it. It is measured where that of each of them is.
  */
-export function inSequence(moves: readonly (Duration | null)[]): Duration | null {
+export function inSequence(moves: readonly Estimate[]): Estimate {
   let expectedMs = 0;
   let [lowMs, highMs] = [0, 0];
   let whole = true;
   for (const move of moves) {
-    if (move === null) return null;
     expectedMs += move.expectedMs;
     if (move.interval === null) whole = false;
     lowMs += move.interval?.lowMs ?? 0;
     highMs += move.interval?.highMs ?? 0;
   }
-  return { expectedMs, interval: whole ? { lowMs, highMs } : null };
+  return { expectedMs, interval: whole ? { lowMs, highMs } : null, measured: moves.every(({ measured }) => measured) };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durationOf, inSequence, PACE_COVERAGE, paceOf, paceOfMove } from './pace.ts';
+import { durationOf, estimateOf, inSequence, PACE_COVERAGE, paceOf, paceOfMove } from './pace.ts';
 
 const of = (n: number, pace: number): number[] => Array.from({ length: n }, () => pace);
 const none = { pair: [], aggregate: [], all: [] };
@@ -75,15 +75,29 @@ describe('the pace of the next move', () => {
   });
 });
 
-describe('moves that follow each other', () => {
-  const move = durationOf({ median: 1000, interval: { low: 500, high: 3000 } }, 8);
-  it('take the sum of their times', () => {
-    expect(inSequence([move, move])).toEqual({ expectedMs: 20_000, interval: { lowMs: 10_000, highMs: 60_000 } });
-    expect(inSequence([])).toEqual({ expectedMs: 0, interval: { lowMs: 0, highMs: 0 } });
+describe('the time of a move of which', () => {
+  it('enough former ones are known is theirs', () => {
+    const known = { expectedMs: 5, interval: { lowMs: 1, highMs: 9 } };
+    expect(estimateOf(known, 8)).toEqual({ ...known, measured: true });
   });
 
-  it('have no interval where one of them has none, and no time where one of them has none', () => {
-    expect(inSequence([move, { ...move, interval: null }])).toEqual({ expectedMs: 20_000, interval: null });
-    expect(inSequence([move, null])).toBeNull();
+  it('too few are known is that of 100 MiB/s, without an interval, and says so', () => {
+    expect(estimateOf(null, 8)).toEqual({ expectedMs: 100_000, interval: null, measured: false });
+    expect(estimateOf(null, 0)).toEqual({ expectedMs: 20_000, interval: null, measured: false });
+  });
+});
+
+describe('moves that follow each other', () => {
+  const move = estimateOf(durationOf({ median: 1000, interval: { low: 500, high: 3000 } }, 8), 8);
+  it('take the sum of their times', () => {
+    const interval = { lowMs: 10_000, highMs: 60_000 };
+    expect(inSequence([move, move])).toEqual({ expectedMs: 20_000, interval, measured: true });
+    expect(inSequence([])).toEqual({ expectedMs: 0, interval: { lowMs: 0, highMs: 0 }, measured: true });
+  });
+
+  it('have no interval where one of them has none, and are not measured where one of them is not', () => {
+    const none = { expectedMs: 20_000, interval: null };
+    expect(inSequence([move, { ...move, interval: null }])).toEqual({ ...none, measured: true });
+    expect(inSequence([move, { ...move, interval: null, measured: false }])).toEqual({ ...none, measured: false });
   });
 });

@@ -7,6 +7,7 @@ import {
   inFlight,
   openCellPlans,
   optionsOf,
+  planTime,
   quarantineTable,
   remedyOf,
   type TaskFacts,
@@ -16,7 +17,7 @@ import { cellStage } from './cells.ts';
 import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
 import { worstRatio } from './ratio.ts';
-import { when } from './times.ts';
+import { span, when } from './times.ts';
 import { lateWaits, type Wait, type Waiting, waitWords } from './waits.ts';
 
 export type AggregateStatus = {
@@ -136,6 +137,12 @@ function moveStatus(task: TaskFacts, nowMs: number): MoveStatus {
   };
 }
 
+/** About how long the moves of a plan take, by those of its aggregate. */
+function aboutOf(state: AggregateInput['state'], steps: Parameters<typeof planTime>[1]): string {
+  const time = planTime(state, steps, []);
+  return time === null ? '' : ` (about ${span(time.expectedMs)})`;
+}
+
 /** The activity of an aggregate and the event for which it waits: the first that holds, the most telling one first. */
 function occupation(
   { state, newest }: AggregateInput,
@@ -162,7 +169,7 @@ function occupation(
   const answer =
     waiting?.open === true
       ? {
-          doing: `a plan of ${count(waiting.plan.proposed.length, 'step')} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
+          doing: `a plan of ${count(waiting.plan.proposed.length, 'step')}${aboutOf(state, waiting.plan.proposed)} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
           waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
         }
       : between !== undefined

@@ -2,7 +2,7 @@
 import { DAY_MS } from '@kronos/contracts';
 import { aggregateState, createFolder, expectedDuration, pace, pacesOfAll } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
-import { inSequence, type Pace } from '@kronos/rules';
+import { type Duration, inSequence, type Pace } from '@kronos/rules';
 import { seeded } from '../random.ts';
 
 export type Scenario = {
@@ -138,7 +138,7 @@ export function run(scenario: Scenario, seed: number, days: number): Coverage {
       within++;
       of[learnt.of].within++;
     }
-    const whole = inSequence(asked)?.interval ?? null;
+    const whole = wholeOf(asked);
     if (whole === null) continue;
     plans++;
     if (tookMs >= whole.lowMs && tookMs <= whole.highMs) plansWithin++;
@@ -165,4 +165,10 @@ export function run(scenario: Scenario, seed: number, days: number): Coverage {
     const copied = ((server.ramMb / 1024) * server.used) / (1 - server.writes) + server.diskGb;
     return Math.ceil((server.beside + copied / rate) / POLL_S) * POLL_S;
   }
+}
+
+/** The interval of the moves together; null where one of them has none. */
+function wholeOf(moves: readonly (Duration | null)[]): Duration['interval'] {
+  const known = moves.filter((move) => move !== null);
+  return known.length < moves.length ? null : inSequence(known.map((move) => ({ ...move, measured: true }))).interval;
 }

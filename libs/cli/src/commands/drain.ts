@@ -23,7 +23,7 @@ import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal } from '../terminal.ts';
-import { expected, parseDuration, said, UNKNOWN_PACE, when } from '../times.ts';
+import { estimated, expected, parseDuration, said, when } from '../times.ts';
 import { give, tell } from './operator.ts';
 
 export type DrainOptions = OperatorOptions &
@@ -338,7 +338,7 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
         ]),
     ...moves.map(
       ({ serverName, serverId, to, ramMb, duration }) =>
-        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}${duration === null ? '' : `, ${expected(duration)}`}`,
+        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}${`, ${expected(duration)}`}`,
     ),
     ...waiting.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${clause(reason.text)}`),
@@ -350,8 +350,8 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
       ? []
       : [
           time === null
-            ? `  Time: ${UNKNOWN_PACE}.`
-            : `  Time: ${expected(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
+            ? '  Time: unknown, because no policy allows a move (max_migrations_per_cycle).'
+            : `  Time: ${estimated(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
         ]),
     ...holds.map((text) => paint(terminal, 'yellow', `  ${said(text, nowMs)}.`)),
     ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),

@@ -8,7 +8,7 @@ import {
   type DestinationVerdict,
   meaningOf,
 } from '@kronos/placement';
-import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
+import { type DamagedMove, estimatedDuration, skipText } from '@kronos/projections';
 import {
   type Calibration,
   type CellStory,
@@ -26,7 +26,7 @@ import {
   NotOnTheLog,
   type Wanted,
 } from '@kronos/replay';
-import { type Duration, gibOfMove } from '@kronos/rules';
+import { type Estimate, gibOfMove } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { authorText } from '../names.ts';
@@ -36,7 +36,7 @@ import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
-import { absolute, expected, parseTime, said, UNKNOWN_PACE, when } from '../times.ts';
+import { ASSUMED_PACE, absolute, estimated, expected, parseTime, said, when } from '../times.ts';
 import { courseLine, failoverLine, reasonLine, refusals, troublesOf } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
 
@@ -407,12 +407,12 @@ function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step
     .join('; ');
 }
 
-/** Step -> how long its move takes, by the moves before this decision; null: too few are known. */
-const stepTimes = ({ decision, state, paces }: Explained): Map<number, Duration | null> =>
+/** Step -> how long its move takes, by the moves before this decision. */
+const stepTimes = ({ decision, state, paces }: Explained): Map<number, Estimate> =>
   new Map(
     decision.plan?.steps.map((step) => [
       step.step,
-      expectedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, paces),
+      estimatedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, paces),
     ]),
   );
 
@@ -427,14 +427,14 @@ function planText(terminal: Terminal, explained: Explained): string {
       : `: ${Math.floor(shareOfPossible * 100)} % of what is possible with ${count(decision.plan.budget, 'move')}${lowerBound === null ? '' : ` (no plan can go below ${figure(lowerBound)})`}`;
   const course = new Map(plan?.course.map((at) => [at.step, at.combined]));
   const times = stepTimes(explained);
-  const timed = [...times.values()].some((duration) => duration !== null);
+  const measured = [...times.values()].every((time) => time.measured);
   const rows = decision.plan.steps.map((step): Cell[] => [
     String(step.step),
     step.serverName,
     step.from,
     step.to,
     figure(course.get(step.step) ?? null),
-    ...(timed ? [durationText(times.get(step.step) ?? null)] : []),
+    durationText(times.get(step.step)),
     [effectText(explanation?.step(step.step) ?? null), step.why === undefined ? '' : reasonLine(step.why)]
       .filter((text) => text !== '')
       .join('; '),
@@ -446,14 +446,9 @@ function planText(terminal: Terminal, explained: Explained): string {
   const left = decision.course === undefined ? '' : `${courseLine(decision.course)}\n`;
   return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}${failoverLine(decision)}\n${table(
     terminal,
-    [
-      ...STEP_COLUMNS,
-      { head: 'imbalance then', right: true },
-      ...(timed ? [{ head: 'takes' }] : []),
-      { head: 'why', flex: true },
-    ],
+    [...STEP_COLUMNS, { head: 'imbalance then', right: true }, { head: 'takes' }, { head: 'why', flex: true }],
     rows,
-  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
+  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
 
 /** What the hosts have after the moves beside what was predicted. */
@@ -478,7 +473,7 @@ function calibrationText(terminal: Terminal, calibration: Calibration | null): s
   )}${off.join('')}`;
 }
 
-const durationText = (duration: Duration | null): string => (duration === null ? 'unknown' : expected(duration));
+const durationText = (time: Estimate | undefined): string => (time === undefined ? '' : expected(time));
 
 function stepText(terminal: Terminal, explained: Explained, number: number): string {
   const { explanation, decision } = explained;
@@ -490,10 +485,10 @@ function stepText(terminal: Terminal, explained: Explained, number: number): str
       : `step ${number}: ${step.serverName} from ${step.from} to ${step.to} (${step.phase})\n${step.why === undefined ? '' : `${reasonLine(step.why)}\n`}`;
   if (answer === null) return head;
   const { source, destination, combined } = answer;
-  const time = stepTimes(explained).get(number) ?? null;
+  const time = stepTimes(explained).get(number);
   return [
     head,
-    `time of its move: ${time === null ? UNKNOWN_PACE : expected(time)}\n`,
+    time === undefined ? '' : `time of its move: ${estimated(time)}\n`,
     `its weight: ${values(answer.weights)}\n`,
     `${source.host}: ${values(source.before)} -> ${values(source.after)}\n`,
     `${destination.host}: ${values(destination.before)} -> ${values(destination.after)}\n`,

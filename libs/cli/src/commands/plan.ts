@@ -30,7 +30,7 @@ import { isEvidence } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Style, type Terminal, table } from '../terminal.ts';
-import { absolute, parseTime, relative, when } from '../times.ts';
+import { absolute, estimated, parseTime, relative, when } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
 
 export type PlanOptions = OutputOption & {
@@ -420,6 +420,7 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
       ? `a plan ${kindText[plan.kind]}, planner version ${plan.plannerVersion}`
       : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
     ...(plan.course === null ? [] : [courseLine(plan.course)]),
+    ...(plan.time === null ? [] : [`time of its moves: ${estimated(plan.time)}`]),
   ];
   const rows = plan.steps.map((step): Cell[] => {
     const style = stepStyles[step.state];

@@ -1,5 +1,5 @@
 import { iso } from '@kronos/contracts';
-import type { AggregateState } from '@kronos/projections';
+import { type AggregateState, planTime, type StepFacts } from '@kronos/projections';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
@@ -19,10 +19,12 @@ export type FleetInput = {
   readonly decisions: readonly DecisionPoint[];
   readonly seen: Orders['skylines']['answer'][number] | undefined;
   readonly inScope: boolean;
+  /** Paces of moves in any aggregate. */
+  readonly paces: readonly number[];
 };
 
 /** One row of the fleet: the state of the aggregate, its hosts by value, its past and the plan that it waits with. Pure. */
-export function fleetLine({ state, decisions, seen, inScope }: FleetInput, nowMs: number): Line {
+export function fleetLine({ state, decisions, seen, inScope, paces }: FleetInput, nowMs: number): Line {
   const summary = aggregateSummary(state, nowMs);
   // The newest are at the end: two days of them are not parsed for each request.
   const since = iso(nowMs - TREND_MS);
@@ -34,14 +36,13 @@ export function fleetLine({ state, decisions, seen, inScope }: FleetInput, nowMs
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],
     trend: evenly(recent, TREND_POINTS).map(({ ratio }) => rounded(ratio)),
-    plan: planOf(state, summary, decisions),
+    plan: planOf({ state, decisions, paces }, summary),
   };
 }
 
 function planOf(
-  state: AggregateState,
+  { state, decisions, paces }: Pick<FleetInput, 'state' | 'decisions' | 'paces'>,
   { waitingPlan, standing, lastDecision }: ReturnType<typeof aggregateSummary>,
-  decisions: readonly DecisionPoint[],
 ): Line['plan'] {
   const planId = waitingPlan?.planId ?? (standing === 'dryRun' ? lastDecision?.snapshotId : undefined);
   if (planId === undefined) return null;
@@ -54,6 +55,12 @@ function planOf(
     sequence,
     moves: waitingPlan?.steps ?? decision?.steps ?? 0,
     ratioAfter: rounded(decision?.ratioAfter ?? null),
-    ramMb: proposed === undefined ? null : proposed.reduce((sum, { ramMb }) => sum + ramMb, 0),
+    ...copied(proposed, state, paces),
   };
+}
+
+/** What the moves copy, and how long that takes. */
+function copied(steps: readonly StepFacts[] | undefined, state: AggregateState, paces: readonly number[]) {
+  if (steps === undefined) return { ramMb: null, time: null };
+  return { ramMb: steps.reduce((sum, { ramMb }) => sum + ramMb, 0), time: planTime(state, steps, paces) };
 }

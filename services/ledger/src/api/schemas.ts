@@ -41,6 +41,9 @@ const duration = {
     .strictObject({ lowMs: z.number(), highMs: z.number() })
     .nullable()
     .describe('Covers 90 % of such moves; null: too few former moves are known for an interval'),
+  measured: z
+    .boolean()
+    .describe('By the pace of former moves; false: fewer than 3 are known, and 100 MiB/s are assumed'),
 };
 const drainStates = ['disabling', 'leaving', 'stuck', 'drained', 'ending'] as const;
 const drain = z.strictObject({
@@ -365,6 +368,10 @@ export const answers = {
             moves: z.int(),
             ratioAfter: z.number().nullable(),
             ramMb: z.number().nullable().describe('Memory of its VMs; null: not known any more'),
+            time: z
+              .strictObject(duration)
+              .nullable()
+              .describe('How long its moves take; null: its steps are not known any more'),
           })
           .nullable()
           .describe('The plan that waits for approval, or that a dry run did not release'),
@@ -471,10 +478,7 @@ export const answers = {
   }),
   plans: z.strictObject({ plans: z.array(plan) }),
   plan: z.strictObject({
-    time: z
-      .strictObject(duration)
-      .nullable()
-      .describe('How long its moves take by the pace of former moves; null: too few are known, or its steps are not'),
+    time: z.strictObject(duration).nullable().describe('How long its moves take; null: its steps are not known'),
     plan: plan.nullable(),
     tasks: z.array(task),
     decision: cycleDecided.schema.nullable(),
@@ -624,13 +628,13 @@ export const answers = {
         to: z.string(),
         ramMb: z.number(),
         diskGb: z.number(),
-        duration: z.strictObject(duration).nullable().describe('How long it takes by former moves; null: unknown'),
+        duration: z.strictObject(duration).describe('How long it takes'),
       }),
     ),
     time: z
       .strictObject({ ...duration, plans: z.int().describe('How many plans it takes') })
       .nullable()
-      .describe('How long these moves take; null: too few former moves are known'),
+      .describe('How long these moves take; null: no plan may have a move'),
     waiting: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),

@@ -133,9 +133,11 @@ export const courseText = (course) =>
     ? ''
     : `${count(course.moves, 'move')} in ${count(course.cycles, 'cycle')} left, about ${duration(course.seconds * 1000)}${course.reaches ? '' : ', not down to the targets'}`;
 
-/** The expected duration by former moves, with an interval where enough of them are known. */
+/** The expected duration, with an interval where enough former moves are known. */
 export const expected = ({ expectedMs, interval }) =>
   `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;
+/** By which pace; nothing where it is that of former moves. */
+export const assumed = ({ measured }) => (measured ? '' : 'assumed at 100 MiB/s until 3 moves are measured');
 
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(

@@ -1,4 +1,4 @@
-import { aggregateState } from '@kronos/projections';
+import { aggregateState, pacesOfAll } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
@@ -29,6 +29,7 @@ export const aggregatesHandlers = ({
   async fleet() {
     const seen = new Map((await input.names.skylines()).map((one) => [one.aggregate, one]));
     const nowMs = input.clock();
+    const paces = pacesOfAll(input.state());
     return {
       sequence: input.state().sequence,
       time: lookups.now(),
@@ -39,6 +40,7 @@ export const aggregatesHandlers = ({
             decisions: input.history.decisions(state.aggregate),
             seen: seen.get(state.aggregate),
             inScope: input.scope.includes(state.aggregate),
+            paces,
           },
           nowMs,
         ),

@@ -1,14 +1,13 @@
 import { byText, type CycleDecided } from '@kronos/contracts';
-import { planTime } from '@kronos/cycle';
 import { meaningOf } from '@kronos/placement';
-import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
+import { aggregateState, type LogState, pacesOfAll, planTime } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
 import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
 
-/** How long the moves of a plan take, by the pace of former moves. */
+/** How long the moves of a plan take. */
 const timeOf = (state: LogState, { aggregate, data: { plan } }: CycleDecided) =>
   plan === null ? null : planTime(aggregateState(state, aggregate), plan.steps, pacesOfAll(state));
 

@@ -2,7 +2,7 @@ import { nowMs, read } from '../api.js';
 import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
-import { count, courseText, duration, link, moves, ratioText, section, standingOf, when } from '../parts.js';
+import { count, courseText, duration, expected, link, moves, ratioText, section, standingOf, when } from '../parts.js';
 import { skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
@@ -27,6 +27,7 @@ const needsPerson = ({ standing }) => ['unplannable', 'waitingForApproval', 'dry
 const byNeed = (a, b) => NEED.indexOf(a.standing) - NEED.indexOf(b.standing) || (b.ratio ?? -1) - (a.ratio ?? -1);
 
 const gib = (ramMb) => (ramMb === null ? '' : ` · ${Math.round(ramMb / 1024)} GiB`);
+const time = (plan) => (plan?.time == null ? '' : ` · ${expected(plan.time)}${plan.time.measured ? '' : ' (assumed)'}`);
 const left = (time) => html`<time datetime=${time}>${duration(Math.max(0, Date.parse(time) - nowMs()))} left</time>`;
 const effect = ({ ratio, plan }) =>
   plan?.ratioAfter == null
@@ -38,7 +39,7 @@ function card(a) {
   const href = plan === null ? link.aggregate(name) : link.plan(plan.planId, plan.sequence);
   if (standing === 'waitingForApproval')
     return html`<li class="card"><p><strong>${name}: ${count(waitingPlan.steps, 'move')}</strong> <span class="dim">${left(waitingPlan.expiresAt)}</span></p>
-      <p class="dim">${effect(a)}${gib(plan?.ramMb ?? null)}</p>
+      <p class="dim">${effect(a)}${time(plan)}${gib(plan?.ramMb ?? null)}</p>
       <div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div></li>`;
   if (standing === 'dryRun')
     return html`<li class="card"><p><strong>${name}: dry run</strong></p>

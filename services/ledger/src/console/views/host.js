@@ -4,6 +4,7 @@ import { hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import {
+  assumed,
   clockTime,
   count,
   eventsTable,
@@ -43,7 +44,7 @@ function drainPreview(name, late, view, choose) {
   return html`
     <p>${count(leaving.length, 'VM')} would leave, ${waiting.length} would leave later, ${stuck.length} cannot leave
       <span class="dim">(as seen ${when(snapshotTime)})</span>.</p>
-    ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because fewer than 3 former moves are known' : expected(time)}.</p>`}
+    ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because no policy allows a move' : expected(time)}${time === null || time.measured ? '' : `, ${assumed(time)}`}.</p>`}
     ${blockedBy === null ? '' : html`<p class="bad">Nothing would be done: ${blockedBy}.</p>`}
     ${holds.map((text) => html`<p class="warn">${said(text)}.</p>`)}
     ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}
@@ -51,7 +52,7 @@ function drainPreview(name, late, view, choose) {
       ['To', (vm) => html`<a href=${link.host(name, vm.to)}>${vm.to}</a>`],
       ['MiB', (vm) => figure(vm.ramMb, 0), 'number'],
       ['GiB on disk', (vm) => figure(vm.diskGb, 0), 'number'],
-      ['Takes', (vm) => (vm.duration === null ? '' : expected(vm.duration)), 'number'],
+      ['Takes', (vm) => expected(vm.duration), 'number'],
     ])}
     ${servers('Would leave later', waiting, [['Why', (vm) => vm.reason.text]])}
     ${servers('Cannot leave', stuck, [['Why', (vm) => vm.reason.text]])}

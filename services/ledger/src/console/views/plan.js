@@ -4,6 +4,7 @@ import { planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
+  assumed,
   count,
   duration,
   eventsTable,
@@ -105,8 +106,8 @@ function timeOf({ plan: known, time }) {
   if (known?.endedAt != null && known.releasedAt !== null)
     return html`took <strong>${duration(Date.parse(known.endedAt) - Date.parse(known.releasedAt))}</strong>`;
   return time === null
-    ? html`<strong>time unknown</strong>: fewer than 3 former moves are known`
-    : html`<strong>${expected(time)}</strong> of moving`;
+    ? html`<strong>time unknown</strong>: its steps are not known any more`
+    : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${assumed(time)})</small>`}`;
 }
 
 /** What is left after this plan: nothing where it reaches the targets itself. */
