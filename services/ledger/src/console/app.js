@@ -45,12 +45,16 @@ const zone = document.getElementById('zone');
 
 const searchField = document.querySelector('#search input');
 
+const nothingShown = { route: null, view: {}, data: null, late: null, error: null, readAt: null };
 /**
  * The current view: the route, the person's choices in it, the newest data, the data that takes longer and is read after it
  * (null: not read yet), and the error of the last try.
  */
-const nothingShown = { route: null, view: {}, data: null, late: null, error: null, readAt: null };
 let shown = nothingShown;
+/** The read under way: of which route, since when, and whether something happened meanwhile; null: none. */
+let reading = null;
+/** The read under way of the slow part of a view; null: none. */
+let readingLate = null;
 
 function routeOf(hash) {
   const [path, query = ''] = (hash.slice(1) || '/').split('?');
@@ -81,15 +85,15 @@ const problem = (error) => html`
   <h1>${error.status === 404 ? 'There is no such thing' : 'This view cannot be shown'}</h1>
   <section data-state="error"><p class="bad">${error.message}</p><p><a href="#/">To the fleet</a></p></section>`;
 
-/** A read that takes longer is said to be late. */
+/** After this time the page says that the ledger has not answered. */
 const LATE_MS = 4_000;
 /** Whether the ledger streams its events. */
 let streaming = true;
 
-/** How old the shown data is: always said, as an open page may outlive its ledger. */
+/** Shows how old the data is, always: an open page may outlive its ledger. */
 function drawFreshness() {
   const { data, error, readAt } = shown;
-  const lateMs = out === null ? 0 : Date.now() - out.sinceMs;
+  const lateMs = reading === null ? 0 : Date.now() - reading.sinceMs;
   const stale = data !== null && (error !== null || lateMs > LATE_MS);
   freshness.className = stale ? 'stale' : data !== null && !streaming ? 'slow' : data === null ? '' : 'live';
   const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
@@ -147,8 +151,6 @@ function draw() {
 
 const refusedBy = (error) => (error instanceof Refused ? error : new Refused(0, String(error)));
 
-/** The read that is out: of which route, since when, and whether something happened meanwhile; null: none. */
-let out = null;
 /**
  * Reads the shown view again, one read at a time: a ledger that does not answer is not asked more and more, and its error is shown.
  * An answer that comes after the person went elsewhere is dropped.
@@ -156,12 +158,12 @@ let out = null;
 async function refresh() {
   const { route } = shown;
   if (route === null) return;
-  if (out !== null && out.route.path === route.path) {
-    out.again = true;
+  if (reading !== null && reading.route.path === route.path) {
+    reading.again = true;
     return;
   }
   const own = { route, again: false, sinceMs: Date.now() };
-  out = own;
+  reading = own;
   let result;
   try {
     result = { data: await route.page.load(route.params, route.query), error: null, readAt: new Date().toISOString() };
@@ -170,10 +172,10 @@ async function refresh() {
     // A thing that no longer exists is not shown as stale.
     if (result.error.status === 404) result.data = null;
   }
-  if (out !== own) return;
-  out = null;
+  if (reading !== own) return;
+  reading = null;
   const moved = shown.route !== route;
-  // The person has chosen another moment of the view since: what was wrong with this one is of no use.
+  // The person has chosen another moment of the view since: the error of this one does not matter.
   if (!moved || result.error === null) {
     shown = { ...shown, ...result };
     draw();
@@ -182,8 +184,6 @@ async function refresh() {
   else if (route.page.late !== undefined && shown.data !== null && result.error === null) await readLate();
 }
 
-/** The view whose slow part is being read. */
-let asking = null;
 /** A person who goes on to another moment within this time does not read what happened around this one. */
 const REST_MS = 300;
 /** When the last moment of the same view was chosen. */
@@ -193,15 +193,15 @@ const rested = () => new Promise((resolve) => setTimeout(resolve, Math.max(0, ch
 /** Reads the slow part of the shown view. Events come faster than it is answered: it is read once at a time, and again after that. */
 async function readLate() {
   const { route, view, data } = shown;
-  if (asking?.route === route && asking.view === view) {
-    asking.again = true;
+  if (readingLate?.route === route && readingLate.view === view) {
+    readingLate.again = true;
     return;
   }
   const own = { route, view, again: false };
-  asking = own;
+  readingLate = own;
   await rested();
   if (shown.route !== route || shown.view !== view) {
-    if (asking === own) asking = null;
+    if (readingLate === own) readingLate = null;
     return;
   }
   let result;
@@ -211,7 +211,7 @@ async function readLate() {
     // The rest of the view stays, and is read again with this part.
     result = { error: refusedBy(error) };
   }
-  if (asking === own) asking = null;
+  if (readingLate === own) readingLate = null;
   if (shown.route !== route || shown.view !== view) return;
   shown = { ...shown, ...result };
   draw();
