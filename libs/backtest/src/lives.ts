@@ -206,7 +206,9 @@ function deletedMs({ server, actions, readMs }: ServerRecord): number {
 /** A row of Nova that is not over stays under way; a cold migration counts on both hosts until it is confirmed. */
 function whileUnderWay(migration: Migration, actions: readonly InstanceAction[], endMs: number): UnderWay {
   const fromMs = ms(migration.createdAt);
-  const over = FAILED.has(migration.status) || DONE.has(migration.status);
+  const cold = isCold(migration);
+  const unconfirmed = cold && migration.status === 'finished';
+  const over = (FAILED.has(migration.status) || DONE.has(migration.status)) && !unconfirmed;
   const rowMs = migration.updatedAt === null ? fromMs : ms(migration.updatedAt);
   // The action knows better than a row that was touched again later.
   const away = ({ startedAt }: InstanceAction): number => Math.abs(ms(startedAt) - fromMs);
@@ -214,10 +216,12 @@ function whileUnderWay(migration: Migration, actions: readonly InstanceAction[],
     .filter((one) => one.action === ACTION_OF[migration.type] && away(one) < ACTION_AND_ROW_MS)
     .sort((a, b) => away(a) - away(b))[0];
   const arrival = action?.events.find(({ event, result }) => ARRIVED.has(event) && result === 'Success');
-  const cold = migration.type === 'migration' || migration.type === 'resize';
   const arrivedMs = cold && arrival !== undefined && arrival.finishedAt !== null ? ms(arrival.finishedAt) : rowMs;
   return { migration, fromMs, untilMs: over ? rowMs : endMs, movedMs: Math.max(fromMs, arrivedMs) };
 }
+
+/** Whether it stops the server, and ends only when somebody confirms it. */
+export const isCold = ({ type }: Migration): boolean => type === 'migration' || type === 'resize';
 
 /** A row is made at most this long after the request. */
 const ACTION_AND_ROW_MS = 120_000;

@@ -4,6 +4,7 @@ import type { Capacity, CloudLists } from '@kronos/observation';
 import {
   type Aggregate,
   type ComputeService,
+  type Flavor,
   flavorResources,
   type Hypervisor,
   type Migration,
@@ -12,6 +13,7 @@ import {
 } from '@kronos/openstack';
 import {
   flavorNumbers,
+  isCold,
   isDeleted,
   type Life,
   type PastMove,
@@ -69,7 +71,7 @@ export function pastOf(history: NovaHistory): Past {
     .flatMap((life) => life.moves)
     .filter(({ endedMs }) => endedMs >= history.sinceMs)
     .sort((a, b) => a.endedMs - b.endedMs);
-  const others = claimsOfOthers(history);
+  const others = claimsOfOthers(history, lives);
   return {
     lives,
     moves,
@@ -106,9 +108,13 @@ export function withDown(lists: CloudLists, downHosts: ReadonlySet<string>): Clo
 type Seen = {
   readonly servers: readonly Server[];
   readonly migrations: readonly Migration[];
+  readonly claims: readonly Claim[];
   readonly flavorUnknown: ReadonlySet<string>;
   readonly unknown: Unknown;
 };
+
+/** What a server claims on one host. */
+type Claim = { readonly host: string; readonly server: Server; readonly flavor: Flavor };
 
 const VM_STATES: Readonly<Record<string, string>> = {
   ACTIVE: 'active',
@@ -124,6 +130,7 @@ const POWER: Readonly<Record<string, number>> = { ACTIVE: 1, PAUSED: 3, SHUTOFF:
 function serversAt(lives: readonly Life[], atMs: number): Seen {
   const servers: Server[] = [];
   const migrations: Migration[] = [];
+  const claims: Claim[] = [];
   const flavorUnknown = new Set<string>();
   let hostUnknown = 0;
   let actionsUnread = 0;
@@ -136,9 +143,12 @@ function serversAt(lives: readonly Life[], atMs: number): Seen {
       continue;
     }
     if (segment.unknown.flavor) flavorUnknown.add(life.server.id);
-    const moving = life.underWay.find(({ fromMs, untilMs }) => fromMs <= atMs && atMs < untilMs);
-    if (moving !== undefined) migrations.push({ ...moving.migration, status: statusThen(moving, atMs) });
-    servers.push(serverThen(life.server, segment, moving?.migration ?? null));
+    const moving = life.underWay.find(({ fromMs, untilMs }) => fromMs <= atMs && atMs < untilMs) ?? null;
+    if (moving !== null) migrations.push({ ...moving.migration, status: statusThen(moving, atMs) });
+    const server = serverThen(life.server, segment, moving === null ? null : stageOf(moving, atMs));
+    servers.push(server);
+    for (const [host, flavor] of endsOf(life, segment, moving, atMs))
+      if (host !== null && flavor !== null) claims.push({ host, server, flavor });
   }
   const unknown = Object.fromEntries(
     Object.entries({
@@ -147,20 +157,42 @@ function serversAt(lives: readonly Life[], atMs: number): Seen {
       flavors: flavorUnknown.size,
     }).filter(([, n]) => n > 0),
   );
-  return { servers, migrations, flavorUnknown, unknown };
+  return { servers, migrations, claims, flavorUnknown, unknown };
 }
 
-const statusThen = ({ movedMs, migration }: Life['underWay'][number], atMs: number): string =>
-  migration.type !== 'live-migration' && atMs >= movedMs ? 'finished' : 'running';
+/** Where a migration is. A cold one that has arrived waits for somebody to confirm it. */
+type Stage = 'copied' | 'moved cold' | 'unconfirmed';
 
-function serverThen(
-  server: Server,
-  { host, status, flavor }: Life['segments'][number],
-  moving: Migration | null,
-): Server {
-  const live = moving?.type === 'live-migration';
-  const taskState = moving === null ? null : live ? 'migrating' : 'resize_migrating';
-  const shown = moving === null ? status : live ? 'MIGRATING' : 'RESIZE';
+const stageOf = ({ movedMs, migration }: Life['underWay'][number], atMs: number): Stage =>
+  !isCold(migration) ? 'copied' : atMs >= movedMs ? 'unconfirmed' : 'moved cold';
+
+const statusThen = (moving: Life['underWay'][number], atMs: number): string =>
+  stageOf(moving, atMs) === 'unconfirmed' ? 'finished' : 'running';
+
+/** What Nova shows of a server at each stage of a migration. */
+const SHOWN: Readonly<Record<Stage, { readonly status: string; readonly taskState: string | null }>> = {
+  copied: { status: 'MIGRATING', taskState: 'migrating' },
+  'moved cold': { status: 'RESIZE', taskState: 'resize_migrating' },
+  unconfirmed: { status: 'VERIFY_RESIZE', taskState: null },
+};
+
+/** Host and flavor of each claim. A migration claims on both hosts until it ends, on each with the flavor of its side. */
+function endsOf(
+  life: Life,
+  now: Life['segments'][number],
+  moving: Life['underWay'][number] | null,
+  atMs: number,
+): (readonly [host: string | null, flavor: Flavor | null])[] {
+  const own = [now.host, now.flavor] as const;
+  if (moving === null) return [own];
+  const { fromMs, movedMs, migration } = moving;
+  const arrived = atMs >= movedMs;
+  const other = segmentAt(life, arrived ? fromMs : movedMs);
+  return [own, [arrived ? migration.sourceCompute : migration.destCompute, other?.flavor ?? now.flavor]];
+}
+
+function serverThen(server: Server, { host, status, flavor }: Life['segments'][number], stage: Stage | null): Server {
+  const { status: shown, taskState } = stage === null ? { status, taskState: null } : SHOWN[stage];
   if (
     !isDeleted(server) &&
     server.host === host &&
@@ -175,7 +207,7 @@ function serverThen(
     hypervisorHostname: server.host === host ? server.hypervisorHostname : null,
     flavor,
     status: shown,
-    vmState: VM_STATES[status] ?? server.vmState,
+    vmState: stage === 'unconfirmed' ? 'resized' : (VM_STATES[status] ?? server.vmState),
     powerState: POWER[status] ?? server.powerState,
     taskState,
     fault: null,
@@ -185,45 +217,27 @@ function serverThen(
 /** The claims of servers, by the hypervisor's id and resource class. */
 type Claims = Map<string, Map<string, number>>;
 
-function claimsOf(
-  servers: readonly Server[],
-  migrations: readonly Migration[],
-  idOf: ReadonlyMap<string, string>,
-): Claims {
-  const claims: Claims = new Map();
-  const ends = Map.groupBy(migrations, ({ serverId }) => serverId);
-  for (const server of servers) {
-    if (server.flavor === null) continue;
-    const hosts = new Set(server.host === null ? [] : [server.host]);
-    for (const { sourceCompute, destCompute } of ends.get(server.id) ?? [])
-      for (const end of [sourceCompute, destCompute]) if (end !== null) hosts.add(end);
-    const resources = Object.entries(
-      flavorResources(server.flavor, {
-        bootFromVolume: server.bootFromVolume,
-        imageProperties: server.imageProperties,
-      }),
-    );
-    for (const host of hosts) {
-      const id = idOf.get(host);
-      if (id === undefined) continue;
-      const own = claims.get(id) ?? new Map<string, number>();
-      claims.set(id, own);
-      for (const [name, amount] of resources) own.set(name, (own.get(name) ?? 0) + amount);
-    }
+function claimsOf(claims: readonly Claim[], idOf: ReadonlyMap<string, string>): Claims {
+  const found: Claims = new Map();
+  for (const { host, server, flavor } of claims) {
+    const id = idOf.get(host);
+    if (id === undefined) continue;
+    const own = found.get(id) ?? new Map<string, number>();
+    found.set(id, own);
+    const { bootFromVolume, imageProperties } = server;
+    for (const [name, amount] of Object.entries(flavorResources(flavor, { bootFromVolume, imageProperties })))
+      own.set(name, (own.get(name) ?? 0) + amount);
   }
-  return claims;
+  return found;
 }
 
 const hypervisorIds = ({ hypervisors }: NovaHistory): Map<string, string> =>
   new Map(hypervisors.map((one) => [one.service.host, one.id]));
 
 /** What Placement counts today beyond the servers that Nova shows: it is taken to have been the same all along. */
-function claimsOfOthers(history: NovaHistory): Claims {
-  const alive = history.records.flatMap(({ server }) => (isDeleted(server) ? [] : [server]));
-  const open = history.records.flatMap(({ migrations }) =>
-    migrations.filter(({ status }) => ['queued', 'preparing', 'running', 'finished'].includes(status)),
-  );
-  const today = claimsOf(alive, open, hypervisorIds(history));
+function claimsOfOthers(history: NovaHistory, lives: readonly Life[]): Claims {
+  // What is under way at the reading lasts until then.
+  const today = claimsOf(serversAt(lives, history.readMs - 1).claims, hypervisorIds(history));
   return new Map(
     history.capacity.map(([id, { inventory }]) => [
       id,
@@ -237,8 +251,8 @@ function claimsOfOthers(history: NovaHistory): Claims {
   );
 }
 
-function capacityThen(history: NovaHistory, others: Claims, { servers, migrations }: Seen): Capacity {
-  const claims = claimsOf(servers, migrations, hypervisorIds(history));
+function capacityThen(history: NovaHistory, others: Claims, seen: Seen): Capacity {
+  const claims = claimsOf(seen.claims, hypervisorIds(history));
   const providers = new Map(
     history.capacity.map(([id, { inventory, traits }]) => [
       id,

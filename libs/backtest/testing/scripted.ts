@@ -195,20 +195,22 @@ export function differencesOf(recorded: Snapshot, rebuilt: Snapshot): Difference
     if (JSON.stringify(one) !== JSON.stringify(other))
       found.push({ time: recorded.time, what, recorded: one, rebuilt: other });
   };
+  const seeEach = <T extends object>(name: string, one: T, other: T): void => {
+    for (const key of new Set([...Object.keys(one), ...Object.keys(other)]) as Set<keyof T & string>)
+      see(`${key} of ${name}`, one[key], other[key]);
+  };
   const others = new Map(rebuilt.servers.map((server) => [server.id, server]));
   for (const server of recorded.servers) {
     const other = others.get(server.id);
     others.delete(server.id);
     if (other === undefined) see(`server ${server.name}`, server.host, null);
-    else
-      for (const key of ['host', 'alsoOn', 'status', 'flavor', 'resources', 'optedOutBy'] as const)
-        see(`${key} of ${server.name}`, server[key], other[key]);
+    else seeEach(server.name, server, other);
   }
   for (const { name, host } of others.values()) see(`server ${name}`, null, host);
   for (const [i, host] of recorded.hosts.entries()) {
     const other = rebuilt.hosts[i];
-    see(`service of ${host.name}`, host.service, other?.service);
-    see(`capacity of ${host.name}`, host.inventory, other?.inventory);
+    if (other === undefined) see(`host ${host.name}`, host.name, null);
+    else seeEach(host.name, host, other);
   }
   for (const [i, reading] of recorded.hostReadings.entries()) {
     const other = rebuilt.hostReadings[i];
