@@ -5,6 +5,7 @@
  */
 
 import { SIZES_REMEDY } from '@kronos/contracts';
+import { remedyOfReason } from '@kronos/facts';
 
 /** Where something is. */
 export type Place = {
@@ -16,6 +17,7 @@ export type Place = {
   readonly policy?: string;
   readonly host?: string;
   readonly server?: string;
+  readonly group?: string;
   readonly sink?: string;
   readonly task?: string;
   readonly plan?: string;
@@ -577,16 +579,23 @@ export const causes = {
   },
   'server-stuck': {
     severity: 'alarm',
-    remedy: 'Make room, enable a host, or move it by hand; `kronos explain vm NAME` shows the refusal of each host.',
+    remedy: remedyOfReason('no-destination'),
     section: 'kronosserversstuck',
-    apart: ['aggregate', 'server'],
+    apart: ['aggregate', 'host', 'reason'],
     explains: [],
   },
   'decision-warning': {
     severity: 'alarm',
     remedy: '`kronos explain cycle` shows the decision.',
     section: 'kronosserversstuck',
-    apart: ['aggregate', 'reason', 'server'],
+    apart: ['aggregate', 'reason', 'server', 'host', 'group'],
+    explains: [],
+  },
+  'decision-note': {
+    severity: 'info',
+    remedy: 'Nothing to do: `kronos explain cycle` shows the decision.',
+    section: 'decision-note',
+    apart: ['aggregate', 'reason', 'group'],
     explains: [],
   },
 } as const satisfies Record<string, Cause>;

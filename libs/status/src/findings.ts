@@ -1,4 +1,13 @@
-import { clause, failoverText, foreignText, INTERVAL_GRACE_MS, type Reason, streamNames } from '@kronos/contracts';
+import {
+  clause,
+  failoverText,
+  foreignText,
+  INTERVAL_GRACE_MS,
+  type Reason,
+  some,
+  streamNames,
+} from '@kronos/contracts';
+import { remedyOfReason } from '@kronos/facts';
 import {
   brokenHosts,
   inFlight,
@@ -112,7 +121,10 @@ function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): 
 function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   return [
     ...observation(input, nowMs),
-    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)),
+    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)).filter(
+      // The line of the drain says so.
+      ({ code, place: { host = '' } }) => code !== 'host-disabled' || !input.state.drains.has(host),
+    ),
     ...decisions(input, nowMs),
     ...predictions(input),
     ...moves(input, nowMs),
@@ -181,13 +193,15 @@ function impossible(
   { stuck, warnings, failover, foreign }: NonNullable<AggregateInput['lastDecision']>,
 ): Finding[] {
   const found: Finding[] = [];
-  for (const { host, serverId, serverName, reason } of stuck)
-    found.push({
-      code: 'server-stuck',
-      place: { aggregate, host, server: serverId },
-      about: aggregate,
-      text: `${serverName} cannot leave ${host}: ${clause(reason.text)}`,
-    });
+  for (const alike of Map.groupBy(stuck, ({ host, reason }) => JSON.stringify([host, reason.code])).values())
+    for (const { host, serverId, reason } of alike)
+      found.push({
+        code: 'server-stuck',
+        place: { aggregate, host, reason: reason.code, server: serverId },
+        about: aggregate,
+        text: `${some(alike.map(({ serverName }) => serverName))} cannot leave ${host}: ${clause(reason.text)}`,
+        remedy: remedyOfReason(reason.code),
+      });
   if (foreign !== undefined)
     found.push({
       code: foreign.stayUntil === undefined ? 'foreign-moves' : 'foreign-move',
@@ -206,12 +220,35 @@ function impossible(
   return found;
 }
 
-function ofWarning(aggregate: string, { code, text, detail }: Reason): Finding {
-  const { server, policy } = detail ?? {};
-  if (code === 'threshold-unreachable' && typeof policy === 'string')
+/** Warnings of what a decision does knowingly, or does in the next cycle: nobody has to act. */
+const NOTES: ReadonlySet<string> = new Set([
+  'budget-used',
+  'soft-rule-broken',
+  'past-threshold',
+  'no-forecast',
+  'forecast-late',
+  'forecast-unearned',
+  'expected-to-pass',
+  'expected-to-return',
+]);
+
+function ofWarning(aggregate: string, { code, text, detail = {} }: Reason): Finding {
+  const named = (key: string): string | undefined => {
+    const value = detail[key];
+    return typeof value === 'string' ? value : undefined;
+  };
+  const [server, host, group, policy] = ['server', 'host', 'group', 'policy'].map(named);
+  if (code === 'threshold-unreachable' && policy !== undefined)
     return { code, place: { aggregate, policy }, about: aggregate, text };
-  const place = { aggregate, reason: code, ...(typeof server === 'string' ? { server } : {}) };
-  return { code: 'decision-warning', place, about: aggregate, text };
+  const place = {
+    aggregate,
+    reason: code,
+    ...(server === undefined ? {} : { server }),
+    ...(host === undefined ? {} : { host }),
+    ...(group === undefined ? {} : { group }),
+  };
+  if (NOTES.has(code)) return { code: 'decision-note', place, about: aggregate, text };
+  return { code: 'decision-warning', place, about: aggregate, text, remedy: remedyOfReason(code) };
 }
 
 /** Waits that have a finding of their own. */

@@ -696,6 +696,44 @@ describe('one cause gives one alarm', () => {
       ['server-stuck'],
     );
   });
+  it('of VMs that cannot leave a host, each reason is one alarm with its own remedy', () => {
+    const stuckBy = (serverName: string, code: string, host = 'h1') => ({
+      ...{ serverId: `id-${serverName}`, serverName, host, phase: 'evacuate' as const },
+      reason: { code, text: code === 'vm-locked' ? 'The VM is locked.' : 'No host takes it: h2 is full.' },
+    });
+    const stuck = [stuckBy('a', 'vm-locked'), stuckBy('b', 'capacity'), stuckBy('c', 'vm-locked')];
+    const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck, warnings: [] } } }));
+    expect(found.map(({ code, text, remedy }) => [code, text, remedy])).toEqual([
+      ['server-stuck', 'a, c cannot leave h1: the VM is locked', expect.stringMatching(/openstack server unlock VM/)],
+      ['server-stuck', 'b cannot leave h1: no host takes it: h2 is full', expect.stringMatching(/^Make room, enable/)],
+    ]);
+    expect(found[0]?.places.map(({ server }) => server)).toEqual(['id-a', 'id-c']);
+  });
+  it.each(['past-threshold', 'soft-rule-broken', 'budget-used', 'no-forecast', 'expected-to-pass'])(
+    'a decision that knows what it does (%s) raises no alarm',
+    (code) => {
+      const facts = wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [{ code, text: code }] } } });
+      expect(judge(facts)).toMatchObject([{ code: 'decision-note', severity: 'info', text: code }]);
+      expect(statusOf(facts).well).toBe(true);
+    },
+  );
+  it('hosts and groups that no move repairs have an alarm each', () => {
+    const warnings = [
+      { code: 'host-over-capacity', text: 'h1 has too much', detail: { host: 'h1' } },
+      { code: 'host-over-capacity', text: 'h2 has too much', detail: { host: 'h2' } },
+      { code: 'repair-impossible', text: 'group one', detail: { group: 'g1' } },
+      { code: 'repair-impossible', text: 'group two', detail: { group: 'g2' } },
+    ];
+    const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings } } }));
+    expect(found.map(({ text }) => text)).toEqual(warnings.map(({ text }) => text));
+    expect(found[0]?.remedy).toMatch(/allocation ratio/);
+  });
+  it('a host that Kronos disabled for a drain is no news, another one is', () => {
+    const log = runningLog();
+    log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
+    const newest = { outOfService: [{ state: 'disabled' as const, count: 2, hosts: ['h1', 'h2'] }] };
+    expect(judge(wellFacts(log, { newest })).map(({ code, about }) => [code, about])).toEqual([['host-disabled', 'h2']]);
+  });
   it('names a threshold that no moves reach, and raises no alarm', () => {
     const warning = { code: 'threshold-unreachable', text: 'no moves bring cpu below 0.6', detail: { policy: 'cpu' } };
     const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [warning] } } }));

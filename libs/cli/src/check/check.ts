@@ -14,7 +14,7 @@ import {
   storageLimits,
 } from '@kronos/config';
 import { type Cloud, connectLog, openCloud, openPrometheus } from '@kronos/connect';
-import { bucketNames, cycleSnapshotId, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
+import { bucketNames, count, cycleSnapshotId, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
 import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
@@ -97,7 +97,7 @@ function files({ file, policies, suffix }: PolicySet): Finding {
   const what = `files${suffix}`;
   if (file === null) return finding('ok', 'files', what, 'rules only (balance = false): no policies');
   const names = policies.filter((policy) => policy.enabled).map((policy) => policy.name);
-  return finding('ok', 'files', what, `${names.length} policies in force: ${names.join(', ')}`, {
+  return finding('ok', 'files', what, `${count(names.length, 'policy', 'policies')} in force: ${names.join(', ')}`, {
     detail: { file, policies: names },
   });
 }

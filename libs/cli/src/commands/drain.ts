@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
-import { clause } from '@kronos/contracts';
+import { clause, some } from '@kronos/contracts';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
+import { remedyOfReason } from '@kronos/facts';
 import {
   aggregateOfDrain,
   control,
@@ -266,10 +267,16 @@ async function run(
 
   function stop(problem: string, stuck: readonly string[] = []): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (stuck.length > 0)
-      shell.terminal.err(
-        `kronos: Make room for these VMs, or move them by hand: the drain then continues.${rolling === null ? ` To give up: kronos undrain ${stuck.join(' ')}` : ''}\n`,
-      );
+    if (stuck.length > 0) {
+      const { state } = view.at();
+      const reasons = now
+        .filter(({ host }) => stuck.includes(host))
+        .flatMap(({ host, aggregate }) => aggregateState(state, aggregate).drains.get(host)?.progress?.stuck ?? []);
+      for (const [code, alike] of Map.groupBy(reasons, ({ reason }) => reason.code))
+        shell.terminal.err(`kronos: ${some(alike.map(({ serverName }) => serverName))}: ${remedyOfReason(code)}\n`);
+      const giveUp = rolling === null ? ` To give up: kronos undrain ${stuck.join(' ')}` : '';
+      shell.terminal.err(`kronos: The drain continues once these VMs can leave.${giveUp}\n`);
+    }
     if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
     process.exitCode = 1;
   }

@@ -9,6 +9,7 @@ import {
   type Snapshot,
   timeMs,
 } from '@kronos/contracts';
+import { remedyOfReason } from '@kronos/facts';
 import { checkMove } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
 import { meaningOf, type ReasonCode } from '../reasons.ts';
@@ -395,12 +396,8 @@ function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
     }));
 }
 
-function remedyOf(codes: string): string {
-  if (codes === 'vm-locked') return 'openstack server unlock, if nobody needs the lock.';
-  if (codes === 'vm-opted-out') return 'Remove the metadata or the tag, if nobody needs it.';
-  if (codes === 'vm-no-profile') return 'Correct vm_profile_query, or set vm_profile_fallback: flavor_vcpu_ratio.';
-  if (codes === 'vm-window-unreadable') return 'Correct kronos:window in its metadata or tags.';
-  if (codes.startsWith('vm-'))
-    return 'Nova cannot live-migrate such a VM: before maintenance of its host, stop it or move it by hand.';
-  return 'Before maintenance of its host, stop such a VM or move it by hand. kronos explain vm NAME shows the refusal of each host.';
-}
+/** What a VM has in itself is one code. Hosts may refuse it for several, and no one act ends them all. */
+const remedyOf = (codes: string): string =>
+  codes.startsWith('vm-')
+    ? remedyOfReason(codes)
+    : 'Before maintenance of its host, stop such a VM or move it by hand. `kronos explain vm VM` shows the refusal of each host.';

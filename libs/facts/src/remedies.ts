@@ -1,0 +1,33 @@
+/** What a person does about a move that is due and cannot be made, by the code of the reason. `VM` and `HOST` stand for names. */
+const byCode: Readonly<Record<string, string>> = {
+  'vm-locked': 'Run `openstack server unlock VM`, if nobody needs the lock.',
+  'vm-opted-out': 'Remove the metadata or the tag, if nobody needs it.',
+  'vm-window-unreadable': 'Correct kronos:window in its metadata or tags.',
+  'vm-no-profile': 'Correct vm_profile_query, or set vm_profile_fallback: flavor_vcpu_ratio.',
+  'vm-verify-resize':
+    'Run `openstack server resize confirm VM` or `openstack server resize revert VM`, or ask its owner to.',
+  'vm-quarantined':
+    'Look at its failed move (`kronos tasks --ended --vm VM`), then run `kronos quarantine release VM`.',
+  'vm-status': 'Start it, or move it cold: `openstack server migrate VM`, then `openstack server resize confirm VM`.',
+  'vm-power-state':
+    'Start its guest with `openstack server reboot --hard VM`, or stop the VM and move it cold with `openstack server migrate VM`.',
+  'vm-source-down': 'Start nova-compute on its host, or rebuild the VM elsewhere with `openstack server evacuate VM`.',
+  'vm-source-unknown': 'Find out why Nova does not report the nova-compute service of its host.',
+  'host-disabled': 'Enable a host: `openstack compute service set --enable HOST nova-compute`.',
+  'past-threshold': 'Set [engine] evacuation_thresholds = prefer.',
+  'order-impossible': 'Make room on one of the hosts: the moves need a place in between.',
+  'groups-contradict': 'Delete one of the two groups, or build the VMs anew outside of it.',
+  'host-over-capacity':
+    'Add a host or free room on another one, or correct the allocation ratio and the reserved amounts of the host in nova.conf.',
+  'outside-pinned-zone':
+    'Make room in the zone that the VM is pinned to; `kronos explain vm VM` shows the refusal of each host.',
+};
+
+/** Nova moves such a VM only while it is stopped. */
+const COLD = 'Nova cannot live-migrate such a VM: before maintenance of its host, stop it or move it by hand.';
+
+/** No host takes it: which one comes closest is a question for the table of `explain vm`. */
+const NO_HOST = 'Make room, enable a host, or move it by hand; `kronos explain vm VM` shows the refusal of each host.';
+
+/** The remedy for the reason, as an imperative. */
+export const remedyOfReason = (code: string): string => byCode[code] ?? (code.startsWith('vm-') ? COLD : NO_HOST);
