@@ -13,6 +13,8 @@ const byCode: Readonly<Record<string, string>> = {
     'Start its guest with `openstack server reboot --hard VM`, or stop the VM and move it cold with `openstack server migrate VM`.',
   'vm-source-down': 'Start nova-compute on its host, or rebuild the VM elsewhere with `openstack server evacuate VM`.',
   'vm-source-unknown': 'Find out why Nova does not report the nova-compute service of its host.',
+  'affinity-gathered':
+    'Delete the affinity group (`openstack server group delete`), if nobody needs it, or stop its VMs for the maintenance.',
   'host-disabled': 'Enable a host: `openstack compute service set --enable HOST nova-compute`.',
   'past-threshold': 'Set [engine] evacuation_thresholds = prefer.',
   'order-impossible': 'Make room on one of the hosts: the moves need a place in between.',

@@ -732,7 +732,9 @@ describe('one cause gives one alarm', () => {
     const log = runningLog();
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
     const newest = { outOfService: [{ state: 'disabled' as const, count: 2, hosts: ['h1', 'h2'] }] };
-    expect(judge(wellFacts(log, { newest })).map(({ code, about }) => [code, about])).toEqual([['host-disabled', 'h2']]);
+    expect(judge(wellFacts(log, { newest })).map(({ code, about }) => [code, about])).toEqual([
+      ['host-disabled', 'h2'],
+    ]);
   });
   it('names a threshold that no moves reach, and raises no alarm', () => {
     const warning = { code: 'threshold-unreachable', text: 'no moves bring cpu below 0.6', detail: { policy: 'cpu' } };

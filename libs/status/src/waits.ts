@@ -89,12 +89,6 @@ const waitTable = {
     ({ of }) => of,
     ({ who }) => `Look at the VM: \`kronos vms --host ${who}\`.`,
   ),
-  resize: row(
-    2 * HOUR,
-    ({ of }) => of,
-    () =>
-      'Confirm or revert it, or ask its owner to: `openstack server resize confirm|revert SERVER`. `kronos cells status` shows the moves of Kronos.',
-  ),
   empty: row(
     5 * MINUTE,
     ({ of }) => `Nova, which still names ${of} for a server or an unfinished migration`,
@@ -261,8 +255,6 @@ function leaving(state: AggregateState, { progress, disabled }: DrainFacts, abou
   if (first === undefined) return wait('decision', aggregate, atMs);
   const more = first.count > 1 ? ` and ${count(first.count - 1, 'more VM')}` : '';
   const of = `${first.serverName}${more}: ${clause(first.text)}`;
-  // Time does not end it, a person does.
-  if (first.code === 'vm-verify-resize') return wait('resize', of, sinceMs);
   return wait('vm', of, sinceMs, vmUsualMs(state, first.code));
 }
 

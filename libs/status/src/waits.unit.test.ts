@@ -13,12 +13,6 @@ const MOVES = [
   { serverId: 'b', from: 'h1', to: 'h3' },
 ];
 const cooling = { code: 'vm-cooling-down', text: 'The VM was released a short while ago.', count: 1, serverName: 'db' };
-const resized = {
-  code: 'vm-verify-resize',
-  text: 'The VM waits for somebody to confirm or revert its resize or cold migration.',
-  count: 1,
-  serverName: 'db',
-};
 const reason = { code: 'vm-locked', text: 'locked' };
 
 /** A drain of h1 whose host is disabled, as the decision of one minute later sees it. */
@@ -98,11 +92,6 @@ describe('each task, plan and drain waits for a thing that exists', () => {
       [['drain h1', 'vm db: the VM was released a short while ago']],
     ],
     [
-      'a person is to confirm the resize of a VM of a drain',
-      (log) => void draining(log, { waits: [resized] }),
-      [['drain h1', 'resize db: the VM waits for somebody to confirm or revert its resize or cold migration']],
-    ],
-    [
       'a gate holds a drain',
       (log) => {
         draining(log);
@@ -169,13 +158,6 @@ describe('a wait that is longer than expected', () => {
       },
     ]);
     expect(found((log) => void draining(log, { waits: [cooling] }), 3700)).toMatchObject([{ about: 'h1' }]);
-    expect(found((log) => void draining(log, { waits: [resized] }), 7100)).toEqual([]);
-    expect(found((log) => void draining(log, { waits: [resized] }), 7300)).toMatchObject([
-      {
-        text: expect.stringContaining('waits for db: '),
-        remedy: expect.stringContaining('openstack server resize confirm|revert SERVER'),
-      },
-    ]);
     expect(
       found((log) => {
         log.dispatched(log.released(MOVES), 2);

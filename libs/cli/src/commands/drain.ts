@@ -267,19 +267,24 @@ async function run(
 
   function stop(problem: string, stuck: readonly string[] = []): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (stuck.length > 0) {
-      const { state } = view.at();
-      const reasons = now
-        .filter(({ host }) => stuck.includes(host))
-        .flatMap(({ host, aggregate }) => aggregateState(state, aggregate).drains.get(host)?.progress?.stuck ?? []);
-      for (const [code, alike] of Map.groupBy(reasons, ({ reason }) => reason.code))
-        shell.terminal.err(`kronos: ${some(alike.map(({ serverName }) => serverName))}: ${remedyOfReason(code)}\n`);
-      const giveUp = rolling === null ? ` To give up: kronos undrain ${stuck.join(' ')}` : '';
-      shell.terminal.err(`kronos: The drain continues once these VMs can leave.${giveUp}\n`);
-    }
+    if (stuck.length > 0) shell.terminal.err(howToFree(now, view.at().state, stuck, rolling !== null));
     if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
     process.exitCode = 1;
   }
+}
+
+/** What a person does about the VMs that cannot leave, by the reason. */
+function howToFree(hosts: readonly RunHost[], state: LogState, stuck: readonly string[], rolling: boolean): string {
+  const reasons = hosts
+    .filter(({ host }) => stuck.includes(host))
+    .flatMap(({ host, aggregate }) => aggregateState(state, aggregate).drains.get(host)?.progress?.stuck ?? []);
+  const lines = [...Map.groupBy(reasons, ({ reason }) => reason.code)].map(
+    ([code, alike]) => `${some(alike.map(({ serverName }) => serverName))}: ${remedyOfReason(code)}`,
+  );
+  const giveUp = rolling ? '' : ` To give up: kronos undrain ${stuck.join(' ')}`;
+  return [...lines, `The drain continues once these VMs can leave.${giveUp}`]
+    .map((line) => `kronos: ${line}\n`)
+    .join('');
 }
 
 /** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */

@@ -1,3 +1,4 @@
+import { clause } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -6,8 +7,19 @@ import { Extremes } from '../cluster/extremes.ts';
 import { LoadOrder } from '../cluster/loadOrder.ts';
 import { combinedOf } from '../cluster/measure.ts';
 import { breachGrowth } from '../cluster/softRules.ts';
-import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
+import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import type { Draft } from './draft.ts';
+
+/** Reasons of hosts that take no VM, whichever it is. */
+const TAKES_NOTHING: ReadonlySet<ReasonCode> = new Set([
+  'host-down',
+  'host-forced-down',
+  'host-disabled',
+  'host-draining',
+  'host-unknown',
+  'host-broken',
+  'host-capacity-unknown',
+]);
 
 /** Outweighs every imbalance. */
 const EXCESS = 1e6;
@@ -100,11 +112,14 @@ export class Targets {
     return best;
   }
 
-  /** The reason that no destination takes the VM: the reason of most hosts, and the number of hosts by reason. */
-  whyNot(vm: number, repairs = NO_REPAIR): { code: ReasonCode; counts: Record<string, number> } {
+  /**
+   * The reason that no destination takes the VM: of the hosts that take VMs at all, that of most; the first host that has it, and the number
+   * of hosts by reason.
+   */
+  whyNot(vm: number, repairs = NO_REPAIR): { code: ReasonCode; host: number | null; counts: Record<string, number> } {
     const { cluster, place } = this.#draft;
     const counts: Record<string, number> = {};
-    let code: ReasonCode = 'no-destination';
+    const first = new Map<ReasonCode, number>();
     for (let h = 0; h < cluster.H; h++) {
       if (h === place[vm]) continue;
       let refusal = this.#checker.refusal(vm, h, repairs);
@@ -112,9 +127,20 @@ export class Targets {
       if (refusal === 0) continue;
       const reason = codeOfNumber(refusal);
       counts[reason] = (counts[reason] ?? 0) + 1;
-      if (code === 'no-destination' || (counts[reason] ?? 0) > (counts[code] ?? 0)) code = reason;
+      if (!first.has(reason)) first.set(reason, h);
     }
-    return { code, counts };
+    const near = [...first.keys()].filter((code) => !TAKES_NOTHING.has(code));
+    const [code = 'no-destination'] = (near.length > 0 ? near : [...first.keys()]).toSorted(
+      (one, other) => (counts[other] ?? 0) - (counts[one] ?? 0),
+    );
+    return { code, host: first.get(code) ?? null, counts };
+  }
+
+  /** {@link whyNot} as a clause that names the host. */
+  obstacle(vm: number): string {
+    const { code, host } = this.whyNot(vm);
+    const text = clause(reasonMeanings[code]);
+    return host === null ? text : text.replace(/\bthe host\b/, item(this.#draft.cluster.hostNames, host));
   }
 
   #better(best: Target | null, vm: number, to: number, repairs: number): Target | null {

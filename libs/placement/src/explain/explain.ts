@@ -171,7 +171,7 @@ export class Explanation {
       host: assumed?.observed ?? item(cluster.hostNames, host),
       assumed,
       weights: this.#weightsOf(vm),
-      groups: item(cluster.vmGroups, vm).map((g) => item(cluster.groups, g).id),
+      groups: item(cluster.vmGroups, vm).map((g) => item(cluster.groups, g).name),
       steps,
       refusal: observed.vmGrounds.get(serverId)?.code ?? null,
       verdict: steps.length > 0 ? { code: 'planned', detail: {} } : this.#whyNot(vm, destinations),

@@ -109,6 +109,7 @@ export type VmExplanation = {
   readonly assumed: Assumed | null;
   /** Its share of the host that it is on, or is assumed to be on. */
   readonly weights: ByPolicy;
+  /** Names of its server groups. */
   readonly groups: readonly string[];
   /** Steps of the plan that move it. */
   readonly steps: readonly number[];

@@ -1,4 +1,4 @@
-import { byText, clause, type Decision, type EngineOptions, type Stuck } from '@kronos/contracts';
+import { byText, type Decision, type EngineOptions, type Stuck } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
@@ -95,14 +95,13 @@ function leaveOneByOne(draft: Draft, vms: readonly number[], targets: Targets): 
   return waiting;
 }
 
-/** Reasons that end by themselves, or by the person who asked for a resize: a VM is not stuck with one of them, nor while a host refuses it for one. */
+/** Reasons that end by themselves: a VM is not stuck with one of them, nor while a host refuses it for one. */
 const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-in-flight',
   'vm-cooling-down',
   'vm-busy',
   'vm-migrating',
   'vm-seen-twice',
-  'vm-verify-resize',
   'vm-outside-window',
   'host-broken',
 ]);
@@ -181,8 +180,7 @@ function whyNot(draft: Draft): (vm: number) => WhyNot {
     const { code, counts } = targets.whyNot(vm);
     const ends = Object.keys(counts).find((reason) => passing.has(reason as ReasonCode));
     if (ends !== undefined) return { stuck: false, code: ends as ReasonCode };
-    const text =
-      code === 'no-destination' ? reasonMeanings[code] : `No host takes it: ${clause(reasonMeanings[code])}.`;
+    const text = code === 'no-destination' ? reasonMeanings[code] : `No host takes it: ${targets.obstacle(vm)}.`;
     return { stuck: true, reason: { code, text, detail: { refusals: counts } } };
   };
 }

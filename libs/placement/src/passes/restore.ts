@@ -149,5 +149,5 @@ function obstacle(draft: Draft, vm: number): string {
   const own = draft.refusalOf(vm);
   if (own !== 0) return clause(reasonMeanings[codeOfNumber(own)]);
   if (draft.budget <= 0) return clause(reasonMeanings['budget-used']);
-  return clause(reasonMeanings[new Targets(draft).whyNot(vm).code]);
+  return new Targets(draft).obstacle(vm);
 }

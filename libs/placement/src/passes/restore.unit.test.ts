@@ -68,7 +68,7 @@ describe('a host on which more is claimed than it has', () => {
       moves: [],
       warnings: ['host-over-capacity'],
       texts: [
-        'h1 has 10 MEMORY_MB more claimed than its capacity, and no move relieves it: the host has too little free capacity',
+        'h1 has 10 MEMORY_MB more claimed than its capacity, and no move relieves it: h2 has too little free capacity',
       ],
     });
     expect(plan(hosts, [vm('a', 'h1', 20)], { maxMigrations: 0 }).warnings).toEqual(['host-over-capacity']);
