@@ -8,7 +8,10 @@ import {
   type LogState,
 } from './state.ts';
 
-/** Raised whenever the same events fold to another state, or the form of the state changes. */
+/**
+ * Raised whenever the same events fold to another value of a known field. A new event or a new field needs no other version: parts name the
+ * events that their writer read, and have its fields.
+ */
 export const FOLD_VERSION = 5;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */

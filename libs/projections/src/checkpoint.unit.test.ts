@@ -96,6 +96,19 @@ describe('a checkpoint', () => {
     expect(problemOf(parts)).toMatch(/form/);
   });
 
+  it.each(['removed', 'added'])(
+    'is skipped when a field of the facts was %s since, in the same fold version',
+    (change) => {
+      const parts = wire(toParts(state, 'anchor'));
+      for (const part of parts) {
+        const facts = body(part).facts as { [key: string]: Json };
+        if (change === 'removed') facts.extra = {};
+        else delete facts.hostFailures;
+      }
+      expect(problemOf(parts)).toMatch(/form/);
+    },
+  );
+
   it.each(['plans', 'seen', 'recentPlans', 'extra'])('is skipped when %s has another form', (field) => {
     const parts = wire(toParts(state, 'anchor'));
     for (const part of parts) (body(part).facts as { [key: string]: Json })[field] = 'another';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalState } from './checkpoint.ts';
 import { fold } from './evolve.ts';
 
-/** Logs as earlier versions wrote them, and the facts that they meant. Neither is ever changed: new ones are added. */
+/** Logs as earlier versions wrote them, and the facts that they meant. Neither is ever changed: new ones are added. Facts of later versions are not in them. */
 const DIR = new URL('../histories/', import.meta.url);
 const recorded = readdirSync(DIR)
   .filter((name) => name.endsWith('.jsonl'))
@@ -22,6 +22,6 @@ describe('a log that an earlier version wrote', () => {
     });
     expect(events.filter(({ event }) => event.type === 'unreadable')).toEqual([]);
     const facts: unknown = JSON.parse(readFileSync(new URL(`${name}.state.json`, DIR), 'utf8'));
-    expect(JSON.parse(canonicalState(fold(events)))).toEqual(facts);
+    expect(JSON.parse(canonicalState(fold(events)))).toMatchObject(facts as object);
   });
 });
