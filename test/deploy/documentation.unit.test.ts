@@ -1,4 +1,6 @@
-import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createProgram } from '@kronos/cli';
 import { ConfigError, defaultConfig, loadConfig, parsePolicies } from '@kronos/config';
@@ -11,6 +13,8 @@ import { anchorOf } from '../../scripts/site/pages.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const pages = globSync(['docs/**/*.md', 'deploy/**/*.md', 'README.md', 'CONTRIBUTING.md'], { cwd: root }).toSorted();
+/** The pages of packages. */
+const rooms = globSync(['libs/*/README.md', 'services/*/README.md', 'test/*/README.md'], { cwd: root }).toSorted();
 const read = (page: string) => readFileSync(`${root}${page}`, 'utf8');
 
 const program = createProgram(processShell());
@@ -187,6 +191,31 @@ describe('documentation', () => {
     expect(unknownOptions(read(page))).toEqual([]);
   });
 
+  /** What a shell would not take of the commands of a page, and the files of the project in them that are nowhere. */
+  function wrongCommands(blocks: readonly Block[]): string[] {
+    const text = blocks.flatMap((block) => (['', 'sh'].includes(block.language) ? [block.text] : [])).join('');
+    if (text === '') return [];
+    const { stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' });
+    const files = [...text.matchAll(/(?<=^|[\s=])(?:\.\/)?((?:deploy|docs|libs|scripts|services|test)\/[\w./@-]+)/gm)];
+    const missing = files.flatMap(([, file = '']) => (existsSync(join(root, file)) ? [] : [file]));
+    return [...(stderr === '' ? [] : [stderr]), ...missing];
+  }
+
+  it.each([...pages, ...rooms].map((page) => ({ page, blocks: blocksOf(read(page)) })))(
+    'a shell takes the commands of $page',
+    ({ blocks }) => {
+      expect(wrongCommands(blocks)).toEqual([]);
+    },
+  );
+
+  it('a command that no shell takes is noticed', () => {
+    const [parenthesis, file] = wrongCommands([
+      { language: '', text: 'npm test (all)\ndeploy/images/biuld --local\n' },
+    ]);
+    expect(parenthesis).toMatch(/syntax error/);
+    expect(file).toBe('deploy/images/biuld');
+  });
+
   it('a configuration or an option that is wrong is noticed', () => {
     expect(unknownOptions('Set `[engine] cooldwon = 1`, `OS_LOG__LEVLE` or `[compute] cpu_dedicated_set`.')).toEqual([
       'engine.cooldwon',
@@ -229,12 +258,9 @@ describe('documentation', () => {
     );
   };
 
-  it.each(globSync(['libs/*/README.md', 'services/*/README.md', 'test/*/README.md'], { cwd: root }).toSorted())(
-    'the files that %s names are there',
-    (page) => {
-      expect(missingFiles(page, read(page))).toEqual([]);
-    },
-  );
+  it.each(rooms)('the files that %s names are there', (page) => {
+    expect(missingFiles(page, read(page))).toEqual([]);
+  });
 
   /** Rows of the walk of the data whose shape is declared nowhere in its file. */
   const missingShapes = (text: string): string[] =>
