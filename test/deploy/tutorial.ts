@@ -16,6 +16,9 @@ const blocks = (language: string): string[] =>
 /** The documented answers of the commands, independent of the aggregate that decided last. */
 export const shownOutput = (): string[] => blocks('text');
 
+/** The commands of the page, in their order. */
+export const tutorialCommands = (): string[] => blocks('').flatMap((block) => block.trim().split('\n'));
+
 type Outcome = { readonly command: string; readonly text: string; readonly status: number };
 
 /** The answers of the commands of docs/tutorial.md, and everything on standard error. */
@@ -34,7 +37,7 @@ export async function followTutorial(stage: {
   readonly cloudsFile: string;
   readonly prometheusUrl: string;
 }): Promise<Followed> {
-  const commands = blocks('').flatMap((block) => block.trim().split('\n'));
+  const commands = tutorialCommands();
   expect(commands).toHaveLength(9);
   const [clone, names = '', ...rest] = commands;
   expect(clone).toMatch(/^git clone .* && npm ci$/);
