@@ -54,7 +54,8 @@ function cycles(file: ClusterFile, first: number) {
 }
 
 describe('cycles with a small budget, beside an exact solver', () => {
-  const seeds = Array.from({ length: NIGHTLY ? 60 : 10 }, (_, i) => i + 1);
+  /** In the last two, the cheapest moves have no order, and few others reach the target. */
+  const seeds = [...Array.from({ length: NIGHTLY ? 49 : 8 }, (_, i) => i + 1), 50, 55];
   it('end at the targets where the solver reaches them, and nowhere else; each one shortens the course, and no VM moves twice', async () => {
     const found = { reachable: 0, unreachable: 0, missed: 0 };
     for (const seed of seeds) {

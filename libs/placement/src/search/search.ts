@@ -95,14 +95,14 @@ const CAUTIOUS = { first: 2, every: 6 };
 const COURSE_ROUNDS = [12_500, 100_000, 400_000];
 /** A course that runs of this length do not find is not looked for any longer. */
 const COURSE_FOUND = 100_000;
+/** Placements that are enumerated at most where runs find no course. */
+const MOST_ENUMERATED = 1_000_000;
 /** Imbalances at which a course ends that reaches no target: the bound, and these parts of what is above it now. */
 const NEARER = [0.1, 0.3, 0.6];
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
 /** A course of several cycles is searched for a lower cost if a whole run has at most this many proposals. */
 const SHORT_CHEAPEN = 2_000_000;
-/** The search for the lowest cost begins with this part of a whole run. */
-const FIRST_RUN = 1 / 64;
 
 /**
  * `planner=search`: the best plan of greedy, of guides and of a local search, by the order of aims. Tiny clusters get the best of all
@@ -204,7 +204,23 @@ class Search {
     for (const steps of lengths) {
       for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(place);
       // Where long rounds find a course, short ones find one, too.
-      if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) return;
+      if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) break;
+    }
+    if (this.#course === null) this.#enumerateCourse();
+  }
+
+  /**
+   * The shortest course, by enumeration: in a tiny cluster with little room, the cheapest moves that runs find may have no order, and few others
+   * reach the targets.
+   */
+  #enumerateCourse(): void {
+    const known = (): Solution => this.#course ?? { ...this.#best, reached: false, combined: Number.NEGATIVE_INFINITY };
+    let left = MOST_ENUMERATED;
+    for (let budget = 2; left > 0 && !this.#cut && this.#course === null; budget++) {
+      const field = { ...this.#whole, budget };
+      if (budget > field.vmsOf.length || !mayExhaust(field)) return;
+      const { looked } = this.#exhaust(field, known, (place) => this.#offerCourse(place), left);
+      left -= looked;
     }
   }
 
@@ -230,13 +246,18 @@ class Search {
     if (this.#best.moves > 0 || gain < Math.max(minGain * (this.#course?.moves ?? 0), EPSILON)) this.#course = null;
   }
 
+  /** Whether departures free room: where room is short, runs of both kinds, because the result of a cautious one always has an order. */
+  get #departures(): readonly boolean[] {
+    return this.#tight ? [false, true] : [false];
+  }
+
   #bandRuns(field: Field, bands: readonly Band[], steps: number): LevelRun[] {
-    return bands.map((band) => {
+    const start = field.home;
+    const of = (band: Band, departuresFree: boolean): LevelRun => {
       const seed = this.#nextSeed++;
-      const departuresFree = this.#tight && seed % 2 === 0;
-      const start = field.home;
       return { field, start, steps, seed, course: COURSES.short, departuresFree, band, finish: null };
-    });
+    };
+    return bands.flatMap((band) => this.#departures.map((departuresFree) => of(band, departuresFree)));
   }
 
   /** Keeps a placement that reaches every target, without its needless moves, if no known one is cheaper, or none as cheap has as few moves. */
@@ -302,16 +323,19 @@ class Search {
   #exhaustedBetter(moves: number): boolean {
     const field = { ...this.#field, budget: moves };
     if (this.#cut || !mayExhaust(field)) return false;
-    const most = Math.max(0, Math.floor((this.#workLimit - this.#work) / PLACEMENT_COST));
-    const { looked, complete } = this.#exhaust(field, most);
-    if (!complete && looked >= most) this.#cut = true;
-    return complete;
+    return this.#exhaust(field).complete;
   }
 
-  #exhaust(field: Field, most?: number): Exhausted {
-    const best = () => this.#best;
-    const offer = (place: Int32Array) => this.#offerOrdered(place);
-    const exhausted = exhaust(field, best, offer, this.#draft.refusals, most);
+  /** @param most placements that may be looked at. */
+  #exhaust(
+    field: Field,
+    best = () => this.#best,
+    offer = (place: Int32Array) => this.#offerOrdered(place),
+    most = Number.POSITIVE_INFINITY,
+  ): Exhausted {
+    const affordable = Math.max(0, Math.floor((this.#workLimit - this.#work) / PLACEMENT_COST));
+    const exhausted = exhaust(field, best, offer, this.#draft.refusals, Math.min(most, affordable));
+    if (!exhausted.complete && exhausted.looked >= affordable) this.#cut = true;
     this.#spend(exhausted.looked * PLACEMENT_COST);
     return exhausted;
   }
@@ -369,7 +393,6 @@ class Search {
     const cheapest = this.#leastCost(least);
     const enough = (): boolean => (this.#course?.cost ?? 0) <= cheapest + EPSILON;
     this.#fewer(least);
-    this.#cheapest(enough);
     this.#cheaper(enough);
   }
 
@@ -462,22 +485,6 @@ class Search {
     }
   }
 
-  /** The targets at the lowest cost: runs from the course, each twice as long as the one before. Shorter ones begin colder. */
-  #cheapest(enough: () => boolean): void {
-    const field = this.#whole;
-    const longest = wholeRunElsewhere(field);
-    let seed = 1;
-    for (let steps = Math.ceil(longest * FIRST_RUN); ; steps = Math.min(longest, 2 * steps), seed++) {
-      for (const departuresFree of this.#tight ? [false, true] : [false]) {
-        if (enough() || this.#course === null) return;
-        const heat = Math.sqrt(Math.sqrt(steps / longest));
-        const run = { aim: 'cheapest', budget: field.budget, steps, heat, seed, departuresFree } as const;
-        if (!this.#anneal({ ...run, start: this.#course.place })) return;
-      }
-      if (steps >= longest) return;
-    }
-  }
-
   /**
    * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
    * {@link level} from home, which find more than runs from the best plan. On a large cluster the long runs begin at the best plan,
@@ -559,7 +566,7 @@ class Search {
   #fewer(least: number): void {
     const steps = Math.ceil(wholeRunElsewhere(this.#whole) / 4);
     for (let budget = this.#mostMoves(); budget >= least && this.#fewest !== null; budget = this.#mostMoves()) {
-      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+      for (const departuresFree of this.#departures) {
         const start = this.#withoutOne(this.#fewest);
         const run = { aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree } as const;
         if (!this.#anneal(run)) return;
