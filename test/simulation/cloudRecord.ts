@@ -1,24 +1,25 @@
 /** The simulated cloud's own record, as the checker reads it. */
-import type { Cloud, Scenario } from '@kronos/simcloud';
+import type { Cloud } from '@kronos/simcloud';
 import type { CloudMigration, CloudRecord } from './checker/checker.ts';
 import { isOver } from './people/operator.ts';
 
 /** Faults after which a series cannot be used, from the moment at which they are set. */
 const UNUSABLE = new Set(['missing', 'nan']);
 
+/** Decisions see a change of an aggregate within this time. */
+const CHANGED_MS = 1_800_000;
+
 type Migration = Cloud['migrations'][number];
 
 export class SimulatedRecord implements CloudRecord {
   readonly #cloud: Cloud;
-  readonly #aggregates: Scenario['aggregates'];
   /** Requests that the log in force accounts for. */
   readonly #ours = new Set<string>();
   /** Migrations that nobody in Nova works on any more. They stay so when their source dies another time. */
   readonly #abandoned = new Set<number>();
 
-  constructor(cloud: Cloud, { aggregates }: Scenario) {
+  constructor(cloud: Cloud) {
     this.#cloud = cloud;
-    this.#aggregates = aggregates;
   }
 
   /** Nova has taken this request from a service of Kronos. */
@@ -66,7 +67,10 @@ export class SimulatedRecord implements CloudRecord {
   }
 
   hostsOf(name: string): readonly string[] {
-    return this.#aggregates.find((each) => each.name === name)?.hosts ?? [];
+    // Decisions of the last minutes may have seen either.
+    const { updatedMs } = this.#cloud.aggregate(name);
+    if (updatedMs !== null && this.#cloud.nowMs - updatedMs < CHANGED_MS) return [];
+    return this.#cloud.aggregate(name).hosts;
   }
 
   migrations(): readonly CloudMigration[] {

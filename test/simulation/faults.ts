@@ -36,6 +36,16 @@ const anyProcess = (stage: Stage, chance: Chance): string => {
   return chance.pick(stage.processes(service));
 };
 
+/** A server, mostly one that is about to be moved. */
+function waitingServer(stage: Stage, chance: Chance): ReturnType<Stage['servers']>[number] {
+  const open = stage.openTasks();
+  const wanted = open.length > 0 && chance.flip(0.7) ? chance.pick(open).server : null;
+  return stage.servers().find(({ id }) => id === wanted) ?? chance.pick(stage.servers());
+}
+
+/** Those of the user of Kronos. */
+export const ROLES = ['admin', 'manager', 'member', 'reader'];
+
 /** A fault of an API that lasts for a while. */
 function apiTrouble(stage: Stage, chance: Chance, effect: object, more: object = {}): void {
   const fault = {
@@ -251,6 +261,95 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 60, 3600), () => stage.act({ act: 'unlockServer', server }));
     },
   },
+  // Mostly of a server that waits for its turn. Nova lists a power state that is wrong after the restart of a compute, too.
+  'person-stops': {
+    perDay: 20,
+    act(stage, chance) {
+      const { id: server } = waitingServer(stage, chance);
+      const [off, on] = chance.pick([
+        [
+          { vmState: 'stopped', powerState: 4 },
+          { vmState: 'active', powerState: 1 },
+        ],
+        [
+          { vmState: 'paused', powerState: 3 },
+          { vmState: 'active', powerState: 1 },
+        ],
+        [{ powerState: 4 }, { powerState: 1 }],
+        [{ powerState: 0 }, { powerState: 1 }],
+      ] as const);
+      stage.act({ act: 'setServer', server, ...off });
+      stage.after(seconds(chance, 30, 3600), () => stage.act({ act: 'setServer', server, ...on }));
+    },
+  },
+  'person-aborts': {
+    perDay: 30,
+    act: (stage, chance) =>
+      stage.onNext('migration.started', () => {
+        const servers = stage.openTasks().map(({ server }) => server);
+        stage.after(seconds(chance, 0.5, 60), () => {
+          for (const server of servers) stage.stopMigration(server);
+        });
+      }),
+  },
+  // Some users never answer.
+  'person-resizes': {
+    perDay: 8,
+    act(stage, chance) {
+      const { id } = waitingServer(stage, chance);
+      stage.migrateCold(id);
+      const how = chance.pick(['confirmResize', 'confirmResize', 'revertResize'] as const);
+      if (chance.flip(0.8)) stage.after(seconds(chance, 60, 14_400), () => stage.endResize(id, how));
+    },
+  },
+  // Nova itself never changes the members of a group after boot; people do, by creating servers anew.
+  'group-changes': {
+    perDay: 8,
+    act(stage, chance) {
+      const group = `late-${chance.int(0, 1e9)}`;
+      const policy = chance.pick(['anti-affinity', 'affinity', 'soft-anti-affinity'] as const);
+      stage.act({ act: 'createGroup', group: { name: group, policy } });
+      for (let i = 0; i < 3; i++) stage.act({ act: 'setGroup', server: waitingServer(stage, chance).id, group });
+    },
+  },
+  'host-leaves': {
+    perDay: 4,
+    act(stage, chance) {
+      const host = chance.pick(stage.hosts());
+      stage.setMember(host, false);
+      stage.after(seconds(chance, 30, 3600), () => stage.setMember(host, true));
+    },
+  },
+  'host-full': {
+    perDay: 8,
+    act(stage, chance) {
+      const host = chance.pick(stage.hosts());
+      stage.act({ act: 'setHost', host, full: true });
+      stage.after(seconds(chance, 30, 3600), () => stage.act({ act: 'setHost', host, full: false }));
+    },
+  },
+  // The message bus, or the conductor: every nova-compute is reported down.
+  'computes-down': {
+    perDay: 4,
+    act(stage, chance) {
+      const hosts = stage.hosts();
+      for (const host of hosts) stage.act({ act: 'setHost', host, up: false });
+      stage.after(seconds(chance, 10, 1200), () => {
+        for (const host of hosts) stage.act({ act: 'setHost', host, up: true });
+      });
+    },
+  },
+  'role-taken': {
+    perDay: 4,
+    act(stage, chance) {
+      const take = (): void => {
+        stage.act({ act: 'setRoles', user: 'admin', roles: ['reader'] });
+        stage.after(seconds(chance, 5, 900), () => stage.act({ act: 'setRoles', user: 'admin', roles: [...ROLES] }));
+      };
+      if (chance.flip(0.5)) take();
+      else stage.onNext('migration.started', () => stage.after(seconds(chance, 0.1, 30), take));
+    },
+  },
   'server-deleted': {
     perDay: 6,
     act: (stage, chance) => void stage.act({ act: 'deleteServer', server: chance.pick(stage.servers()).id }),
@@ -295,10 +394,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
   'operator-quarantines': {
     perDay: 12,
     act(stage, chance) {
-      // A server that is about to be moved, mostly.
-      const open = stage.openTasks();
-      const wanted = open.length > 0 && chance.flip(0.7) ? chance.pick(open).server : null;
-      const { id: serverId, host } = stage.servers().find(({ id }) => id === wanted) ?? chance.pick(stage.servers());
+      const { id: serverId, host } = waitingServer(stage, chance);
       const aggregate = stage.aggregateOf(host);
       const length = chance.pick([300, 1800, -1]);
       stage.command('instance.quarantined', aggregate, { serverId, seconds: length });

@@ -41,7 +41,7 @@ it.each(['metadata', 'tags'] as const)(
     const { tags, metadata } = kept();
     const after: (() => void)[] = [];
     const stage: Partial<Stage> = {
-      ...cloudActs(sim, new SimulatedRecord(sim.cloud, scenario), scenario),
+      ...cloudActs(sim, new SimulatedRecord(sim.cloud), scenario),
       after: (_, act) => void after.push(act),
     };
     const ways = new Set<string>();
@@ -58,3 +58,36 @@ it.each(['metadata', 'tags'] as const)(
     expect(ways).toEqual(new Set(['tag', 'metadata']));
   },
 );
+
+it('people: a cold migration waits for its confirmation, a migration is stopped, and a host leaves its aggregate and returns', () => {
+  const scenario = parseScenario({
+    hosts: [{ name: 'a' }, { name: 'b' }],
+    aggregates: [{ name: 'all', hosts: ['a', 'b'] }],
+    flavors: [{ name: 'small', vcpus: 1, memoryMb: 512, diskGb: 1 }],
+    servers: ['one', 'two'].map((name) => ({ name, host: 'a', flavor: 'small' })),
+  });
+  let now = 0;
+  const sim = openSim({ scenario, seed: 1, clock: { now: () => now }, after: () => () => undefined });
+  const later = (ms: number): void => {
+    now += ms;
+    sim.settle();
+  };
+  const people = cloudActs(sim, new SimulatedRecord(sim.cloud), scenario);
+  const [one, two] = [sim.cloud.server('one'), sim.cloud.server('two')];
+  people.migrateCold(one.uuid);
+  later(3_600_000);
+  expect([one.host, one.vmState]).toEqual(['b', 'resized']);
+  people.endResize(one.uuid, 'revertResize');
+  later(3_600_000);
+  expect([one.host, one.vmState]).toEqual(['a', 'active']);
+  people.act({ act: 'faultServer', server: 'two', fault: { kind: 'hang' } });
+  people.act({ act: 'migrateServer', server: 'two', host: 'b' });
+  later(60_000);
+  people.stopMigration(two.uuid);
+  later(60_000);
+  expect([two.host, sim.migrations().at(-1)?.status]).toEqual(['a', 'cancelled']);
+  people.setMember('a', false);
+  expect(sim.cloud.aggregate('all').hosts).toEqual(['b']);
+  people.setMember('a', true);
+  expect([...sim.cloud.aggregate('all').hosts].sort()).toEqual(['a', 'b']);
+});

@@ -4,6 +4,7 @@ import type { InProcessSim, Scenario } from '@kronos/simcloud';
 import { audit } from './audit.ts';
 import type { Chance } from './chance.ts';
 import type { Checker } from './checker/checker.ts';
+import { ROLES } from './faults.ts';
 import type { InventoryWitness } from './inventoryWitness.ts';
 import type { LogLoss } from './logLoss.ts';
 import type { NatsNetwork } from './network.ts';
@@ -25,6 +26,7 @@ const AUDIT_MS = 3_600_000;
 export interface Troubled {
   readonly world: World;
   readonly sim: InProcessSim;
+  readonly aggregates: Scenario['aggregates'];
   readonly server: SimulatedServer;
   readonly networks: readonly { calm(): void }[];
   readonly supervisor: Supervisor;
@@ -36,7 +38,7 @@ export interface Troubled {
 
 /** Nothing is wrong any more. Processes that are down start again by themselves. */
 export function calm(troubled: Troubled): void {
-  const { world, sim, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
+  const { world, sim, aggregates, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
   moments.clear();
   for (const network of networks) network.calm();
   sim.act({ act: 'mendAll' });
@@ -48,11 +50,24 @@ export function calm(troubled: Troubled): void {
     process.skewMs = 0;
     if (process.paused) process.resume();
   }
+  sim.act({ act: 'setRoles', user: 'admin', roles: ROLES });
+  for (const { name, hosts } of aggregates)
+    actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: [...hosts] });
+  for (const { uuid: server, vmState, powerState } of sim.cloud.servers.values())
+    if (vmState === 'stopped' || vmState === 'paused' || (vmState === 'active' && powerState !== 1))
+      actIfPossible(sim, { act: 'setServer', server, vmState: 'active', powerState: 1 });
   for (const [host, { disabledReason }] of sim.cloud.hosts) {
     actIfPossible(sim, { act: 'startHost', host });
     // What Kronos disabled is Kronos' to enable.
     const disabled = disabledReason?.startsWith('Kronos drain') === true;
-    actIfPossible(sim, { act: 'setHost', host, ...(disabled ? {} : { disabled }), up: true, forcedDown: false });
+    actIfPossible(sim, {
+      act: 'setHost',
+      host,
+      ...(disabled ? {} : { disabled }),
+      up: true,
+      forcedDown: false,
+      full: false,
+    });
   }
 }
 

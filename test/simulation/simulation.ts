@@ -147,7 +147,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   if (!ended) {
     callOff();
     const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
-    calm({ world, sim, server, networks, supervisor, moments, custodian, logLoss, witness });
+    const { aggregates: all } = setting.scenario;
+    calm({ world, sim, aggregates: all, server, networks, supervisor, moments, custodian, logLoss, witness });
     operator.mend();
     endActs(commands, setting.scenario);
     await finish(world, checker, drawn, aggregates, over);

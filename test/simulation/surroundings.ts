@@ -35,7 +35,7 @@ export function openSurroundings(
 ): Surroundings {
   const sim = openCloud(setting.scenario, seed, world);
   const { cloud } = sim;
-  const record = new SimulatedRecord(cloud, setting.scenario);
+  const record = new SimulatedRecord(cloud);
   const checker = new Checker(rulesOf(drawn, setting, cloud), record, () => world.wall, onBreach);
   const server = new SimulatedServer({
     clock: trueClock(world),

@@ -1,4 +1,4 @@
-import type { ActInput, InProcessSim, Scenario } from '@kronos/simcloud';
+import { type ActInput, type InProcessSim, NovaRefusal, type Scenario } from '@kronos/simcloud';
 import type { CloudRecord } from '../checker/checker.ts';
 import { actIfPossible } from '../simulatedCloud.ts';
 
@@ -7,6 +7,13 @@ export interface CloudActs {
   act(act: ActInput): Readonly<Record<string, unknown>> | null;
   /** A person opts a server out by a tag or a metadata key, or in again. Its other tags and keys stay, such as those with its windows. */
   exclude(server: string, by: 'tag' | 'metadata', yes: boolean): void;
+  /** A person stops the live migration of a server in Nova, if one runs. */
+  stopMigration(server: string): void;
+  /** A person migrates a server cold: Nova leaves it in VERIFY_RESIZE. */
+  migrateCold(server: string): void;
+  endResize(server: string, how: 'confirmResize' | 'revertResize'): void;
+  /** A host is in its aggregate, or not. */
+  setMember(host: string, yes: boolean): void;
   hosts(): readonly string[];
   /** Hosts that a live migration leaves, or goes to, now. */
   movingHosts(): readonly string[];
@@ -18,6 +25,17 @@ const EXCLUDE = 'kronos:exclude';
 
 export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }: Scenario): CloudActs {
   const { cloud } = sim;
+  let requests = 0;
+  /** What Nova refuses is not done. */
+  function asPerson(act: (nowMs: number, caller: Parameters<typeof cloud.coldMigrate>[1]) => void): void {
+    sim.settle();
+    const { id, projectId } = cloud.admin;
+    try {
+      act(cloud.nowMs, { userId: id, projectId, requestId: `req-person-${++requests}` });
+    } catch (error) {
+      if (!(error instanceof NovaRefusal)) throw error;
+    }
+  }
   return {
     act: (act) => actIfPossible(sim, act),
     exclude(server, by, yes) {
@@ -30,6 +48,19 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
           ? { tags: yes ? [...tags, EXCLUDE] : tags }
           : { metadata: yes ? { ...metadata, [EXCLUDE]: 'yes' } : metadata };
       actIfPossible(sim, { act: 'setServer', server, ...change });
+    },
+    stopMigration: (server) =>
+      asPerson((nowMs, caller) => {
+        const running = cloud.migrationsByServer.get(server)?.findLast(({ status }) => status === 'running');
+        if (running !== undefined) cloud.abort(nowMs, caller, server, String(running.id), { queuedToo: true });
+      }),
+    migrateCold: (server) => asPerson((nowMs, caller) => cloud.coldMigrate(nowMs, caller, server, null)),
+    endResize: (server, how) => asPerson((nowMs, caller) => cloud.endResize(nowMs, caller, server, how)),
+    setMember(host, yes) {
+      const name = aggregates.find((each) => each.hosts.includes(host))?.name;
+      if (name === undefined) return;
+      const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
+      actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
     },
     hosts: () => [...cloud.hosts.keys()],
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
