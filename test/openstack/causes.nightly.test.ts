@@ -142,9 +142,9 @@ async function tidy(): Promise<void> {
       (event) => (event.type === 'host.enabled' || event.type === 'host.leftDisabled') && event.data.host === host,
     ).length;
   if (closed(log.events) < opened) await run('undrain', host);
-  await Promise.all(ids.map((id) => wire.nova('DELETE', `/servers/${id}`)));
-  for (const id of ids)
-    await wire.until(`${id} gone`, async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
+  // Nova refuses it while something else is done to the server.
+  const gone = async (id: string) => (await wire.nova('DELETE', `/servers/${id}`)).status;
+  for (const id of ids) await expect.poll(() => gone(id), { timeout: LIMIT_MS, interval: 2000 }).toBe(404);
   await log.until(
     `the end of the work on ${host}`,
     (events) => {

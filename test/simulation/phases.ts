@@ -26,7 +26,7 @@ const AUDIT_MS = 3_600_000;
 export interface Troubled {
   readonly world: World;
   readonly sim: InProcessSim;
-  readonly aggregates: Scenario['aggregates'];
+  readonly scenario: Scenario;
   readonly server: SimulatedServer;
   readonly networks: readonly { calm(): void }[];
   readonly supervisor: Supervisor;
@@ -38,7 +38,7 @@ export interface Troubled {
 
 /** Nothing is wrong any more. Processes that are down start again by themselves. */
 export function calm(troubled: Troubled): void {
-  const { world, sim, aggregates, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
+  const { world, sim, scenario, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
   moments.clear();
   for (const network of networks) network.calm();
   sim.act({ act: 'mendAll' });
@@ -51,7 +51,7 @@ export function calm(troubled: Troubled): void {
     if (process.paused) process.resume();
   }
   sim.act({ act: 'setRoles', user: 'admin', roles: ROLES });
-  for (const { name, hosts } of aggregates)
+  for (const { name, hosts } of scenario.aggregates)
     actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: [...hosts] });
   for (const { uuid: server, vmState, powerState } of sim.cloud.servers.values())
     if (vmState === 'stopped' || vmState === 'paused' || (vmState === 'active' && powerState !== 1))

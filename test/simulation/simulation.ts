@@ -63,7 +63,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const chance = new Chance(`run/${asked.seed}`);
   const drawn = draw(asked);
   const setting = settingOf(asked, drawn);
-  const { aggregates, config } = setting;
+  const { aggregates, config, scenario } = setting;
   const world = new World(chance);
   let ended = false;
   const over = (): boolean => ended;
@@ -120,7 +120,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     aggregates,
     ...processActs(world, supervisor, witness),
     ...networkActs(supervisor, nats, cloudNetwork),
-    ...cloudActs(sim, record, setting.scenario),
+    ...cloudActs(sim, record, scenario),
     ...streamActs({ world, server, aggregates, custodian, lastMessages, logLoss }),
     ...taskActs(world, server, supervisor, openTasks),
     ...notificationActs(supervisor, notifications),
@@ -147,10 +147,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   if (!ended) {
     callOff();
     const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
-    const { aggregates: all } = setting.scenario;
-    calm({ world, sim, aggregates: all, server, networks, supervisor, moments, custodian, logLoss, witness });
+    calm({ world, sim, scenario, server, networks, supervisor, moments, custodian, logLoss, witness });
     operator.mend();
-    endActs(commands, setting.scenario);
+    endActs(commands, scenario);
     await finish(world, checker, drawn, aggregates, over);
   }
   if (!ended) await auditRun(world, chance, nats, checker, witness);

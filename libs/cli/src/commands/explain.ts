@@ -172,12 +172,7 @@ async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked,
     return;
   }
   const called = explained.snapshot?.servers.filter((server) => is(server.id, server.name)) ?? [];
-  if (called.length > 1)
-    throw new UsageError(
-      `${called.length} VMs are called ${JSON.stringify(vm)}`,
-      `Give the uuid: ${called.map((one) => `${one.id} on ${one.host}${one.projectId === null ? '' : ` (project ${one.projectId})`}`).join(', ')}`,
-    );
-  const id = called[0]?.id ?? vm;
+  const id = onlyOne(called, vm)?.id ?? vm;
   await show(
     shell,
     options,
@@ -187,6 +182,17 @@ async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked,
       `${vmText(terminal, explained, { id, is, nowMs: shell.now() })}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
     { cells: stories },
   );
+}
+
+type Called = Pick<Snapshot['servers'][number], 'id' | 'host' | 'projectId'>;
+
+/** The VM with this name or uuid. @throws UsageError where several have the name: Nova lets them, and each would have another answer */
+export function onlyOne(called: readonly Called[], vm: string): Called | undefined {
+  if (called.length <= 1) return called[0];
+  const each = called.map(
+    ({ id, host, projectId }) => `${id} on ${host}${projectId === null ? '' : ` (project ${projectId})`}`,
+  );
+  throw new UsageError(`${called.length} VMs are called ${JSON.stringify(vm)}`, `Give the uuid: ${each.join(', ')}`);
 }
 
 /** Tables show this many characters of a uuid. Fewer of them are rather meant as a name. */

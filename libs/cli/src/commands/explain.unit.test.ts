@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../errors.ts';
-import { begun } from './explain.ts';
+import { begun, onlyOne } from './explain.ts';
 
 const names = new Map([
   ['6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'db-01'],
   ['6d1f0d5e-9999-4a4c-8d3b-0a4a3d2a7b11', 'db-02'],
   ['7c000000-8a34-4a4c-8d3b-0a4a3d2a7b11', 'web'],
 ]);
-const refused = (text: string): string => {
+const refused = (text: string, act: () => unknown = () => begun(text, names)): string => {
   try {
-    begun(text, names);
+    act();
   } catch (error) {
     if (error instanceof UsageError) return `${error.message} | ${error.remedy}`;
     throw error;
@@ -39,5 +39,21 @@ describe('the beginning of names', () => {
   it('leads to the names', () => {
     expect(refused('db')).toBe('2 VMs begin with "db" | Name one, or give its uuid; their names: db-01, db-02.');
     expect(refused('we')).toBe('1 VM begins with "we" | Name one, or give its uuid; their names: web.');
+  });
+});
+
+describe('several VMs with one name', () => {
+  const twins = [
+    { id: 'one', host: 'h1', projectId: 'blue' },
+    { id: 'two', host: 'h2', projectId: null },
+  ];
+  it('are refused with the uuid, the host and the project of each', () => {
+    expect(refused('web', () => onlyOne(twins, 'web'))).toBe(
+      '2 VMs are called "web" | Give the uuid: one on h1 (project blue), two on h2',
+    );
+  });
+  it('are none where one VM or none has it', () => {
+    expect(onlyOne(twins.slice(1), 'web')).toBe(twins[1]);
+    expect(onlyOne([], 'web')).toBeUndefined();
   });
 });

@@ -140,7 +140,7 @@ async function planClusterFile(shell: Shell, options: PlanOptions, file: string)
   );
 }
 
-function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: number): string {
+export function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: number): string {
   const { moves, before, after } = planned;
   const lines = [
     `${count(moves.length, 'move')}, planned in ${figure(planMs, 1)} ms; combined imbalance ${figure(before.combined)} -> ${figure(after.combined)}${possible(planned)}`,

@@ -1,8 +1,11 @@
 import type { Course, StoredEvent } from '@kronos/contracts';
+import { planCluster } from '@kronos/placement';
 import { testLog } from '@kronos/projections/testing';
 import { plansOf } from '@kronos/replay';
 import { expect, it } from 'vitest';
-import { renderPlan } from './plan.ts';
+import { renderCluster, renderPlan } from './plan.ts';
+
+const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, live: false };
 
 const course: Course = {
   reaches: true,
@@ -22,8 +25,36 @@ it('shows what is left of the course when the plan was made', async () => {
   }
   const [plan] = await plansOf(events(), {});
   if (plan === undefined) throw new Error('no plan');
-  const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, live: false };
   await expect(renderPlan({ terminal, now: () => log.nowMs }, plan)).toMatchFileSnapshot(
     '../../test/golden/outputs/plan-show-course.golden.txt',
+  );
+});
+
+it('says what could not be done: an evacuation that is stuck, each VM with its obstacle, and groups that contradict each other', () => {
+  const cluster = {
+    policies: ['cpu'],
+    weights: [1],
+    hosts: [
+      { id: 'old', score: [0.3], status: 'disabled', memFreeMb: 0 },
+      { id: 'h1', score: [0.2], memFreeMb: 30 },
+      { id: 'h2', score: [0.2], memFreeMb: 30 },
+    ],
+    vms: [
+      { id: 'big', host: 'old', w: [0.3], memMb: 40 },
+      { id: 'a', host: 'h1', w: [0.2], memMb: 5 },
+      { id: 'b', host: 'h2', w: [0.2], memMb: 5 },
+    ],
+    groups: [
+      { id: 'near', policy: 'affinity', vms: ['a', 'b'] },
+      { id: 'far', policy: 'anti-affinity', vms: ['a', 'b'] },
+    ],
+  };
+  const planned = planCluster(cluster, { maxMigrations: 5, enforceHardAffinity: true, evacuateDisabledHosts: true });
+  const text = renderCluster(terminal, planned, 1);
+  expect(text).toMatch(/^0 moves, /);
+  expect(text).toContain('evacuation of old: stuck, 1 VM left\n');
+  expect(text).toContain('big cannot leave old: no host takes it: h1 has too little free capacity');
+  expect(text).toContain(
+    'the affinity group near and the anti-affinity group far contradict each other: a, b are in both',
   );
 });
