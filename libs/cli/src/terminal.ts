@@ -72,7 +72,7 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 
 /**
  * A heading; `right` aligns numbers. Where the terminal is too narrow, cells are cut to their `short` length, then columns that are
- * `minor` are left out, the last one first, and then those that are `flex` are cut.
+ * `below` stand below their rows, then those that are `minor` are left out, the last one first, and then those that are `flex` are cut.
  */
 export type Column = {
   readonly head: string;
@@ -83,6 +83,8 @@ export type Column = {
   readonly host?: boolean;
   /** The first characters of a cell that suffice, such as 8 of a uuid. */
   readonly short?: number;
+  /** Sentences, which stand below their rows where there is no room beside them. */
+  readonly below?: boolean;
   /** Left out where every cell is empty. */
   readonly sparse?: boolean;
   /** Shown with `-o wide` only. */
@@ -104,11 +106,52 @@ const textOf = (cell: Cell): string =>
 const LEAST_FLEX = 8;
 const GAP = 2;
 
-const naturalWidth = (columns: readonly Column[], rows: readonly (readonly Cell[])[]): number =>
+/** A text is readable in this width. */
+const READABLE = 24;
+
+/** The width at which every column is readable: names of hosts and what is not `flex` are whole. */
+const readableWidth = (columns: readonly Column[], rows: readonly (readonly Cell[])[]): number =>
   columns.reduce(
-    (sum, { head }, i) => sum + Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)),
+    (sum, { head, flex, host, below }, i) => {
+      const whole = Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length));
+      return sum + (flex === true && host !== true && below !== true ? Math.min(whole, READABLE) : whole);
+    },
     GAP * (columns.length - 1),
   );
+
+/** A text in lines of limited length, broken between words. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+const BELOW_INDENT = 4;
+
+/** The table without the columns of sentences, and these below each row. */
+function withBelow(terminal: Terminal, { columns, rows }: Table): string {
+  const below = columns.flatMap(({ below: is }, i) => (is === true ? [i] : []));
+  const beside = <T>(of: readonly T[]): T[] => of.filter((_, i) => !below.includes(i));
+  const [head = '', ...lines] = table(
+    terminal,
+    beside(columns),
+    rows.map((row) => beside(columns.map((_, i) => row[i] ?? ''))),
+  )
+    .trimEnd()
+    .split('\n');
+  const text = lines.flatMap((line, n) => [
+    line,
+    ...below
+      .map((i) => textOf(rows[n]?.[i] ?? ''))
+      .filter((sentence) => sentence !== '')
+      .flatMap((sentence) => wrapped(sentence, terminal.columns - BELOW_INDENT))
+      .map((sentence) => `${' '.repeat(BELOW_INDENT)}${paint(terminal, 'dim', sentence)}`),
+  ]);
+  return `${[head, ...text].join('\n')}\n`;
+}
 
 type Table = { readonly columns: readonly Column[]; readonly rows: readonly (readonly Cell[])[] };
 
@@ -170,8 +213,9 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
     ({ sparse }, i) => sparse === true && rows.every((row) => textOf(row[i] ?? '') === ''),
   );
   if (empty >= 0) return without(terminal, { columns, rows }, empty);
-  const narrow = terminal.live && naturalWidth(columns, rows) > terminal.columns;
+  const narrow = terminal.live && readableWidth(columns, rows) > terminal.columns;
   if (narrow && columns.some(({ short }) => short !== undefined)) return table(terminal, ...shortened(columns, rows));
+  if (narrow && columns.some(({ below }) => below === true)) return withBelow(terminal, { columns, rows });
   const minor = columns.findLastIndex((column) => column.minor === true);
   if (narrow && minor >= 0) return without(terminal, { columns, rows }, minor);
   const widths = widthsOf(terminal, columns, rows);

@@ -103,3 +103,36 @@ describe('a text of others', () => {
     expect(text.split('\n').slice(1, 3)).toEqual(['web\\u001b[2J  h1', 'db            h2']);
   });
 });
+
+describe('sentences of a table', () => {
+  const columns = [{ head: 'vm' }, { head: 'host', minor: true }, { head: 'why', flex: true, below: true }];
+  const why = 'lowers the memory of compute-04 and keeps every policy within its threshold';
+  const rows = [
+    ['db-1', 'compute-04', why],
+    ['db-2', 'compute-05', ''],
+  ];
+
+  it('stand beside their rows where there is room', () => {
+    expect(table(terminal(100), columns, rows).split('\n')[1]).toBe(`db-1  compute-04  ${why}`);
+  });
+
+  it('stand whole below their rows where there is none, before any column is left out', () => {
+    expect(table(terminal(40), columns, rows)).toBe(
+      [
+        'vm    host',
+        'db-1  compute-04',
+        '    lowers the memory of compute-04 and',
+        '    keeps every policy within its',
+        '    threshold',
+        'db-2  compute-05',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('are readable at half of their width otherwise: no column is left out for a long text', () => {
+    const long = [{ head: 'aggregate' }, { head: 'doing', flex: true }, { head: 'hosts', minor: true }];
+    const [, line = ''] = table(terminal(50), long, [['gpu', 'x'.repeat(200), '12']]).split('\n');
+    expect([line.length, line.endsWith('…  12')]).toEqual([50 - 3, true]);
+  });
+});

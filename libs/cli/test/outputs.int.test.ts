@@ -108,6 +108,22 @@ describe('seeing', () => {
       alarms: expect.any(Array),
     });
   });
+  it.each(['aggregates', 'hosts', 'vms', 'tasks --ended', 'plans --since all', 'quarantine list', 'top --once'])(
+    '%s fits into 60 columns, with every host by a name of its own',
+    async (line) => {
+      const { out } = await world.kronos(line, { live: true, columns: 60 });
+      expect(out.split('\n').filter((text) => text.length > 60)).toEqual([]);
+      const whole = await world.kronos(line, { live: true, columns: 200 });
+      const hosts = (text: string) => new Set(text.match(/\S*compute-\d+/g)).size;
+      expect(hosts(out)).toBe(hosts(whole.out));
+    },
+  );
+  it('a plan in 60 columns has both hosts of each step whole, and its reasons below', async () => {
+    const [plan] = JSON.parse((await world.kronos('plans --since all -o json')).out) as { id: string }[];
+    const { out } = await world.kronos(`plan show ${plan?.id}`, { live: true, columns: 60 });
+    expect(out).toMatch(/^ +1 +vm-\S+ +gpu-compute-\d +gpu-compute-\d .*\n {4}\S/m);
+    expect(out).toContain('hosts before and after:');
+  });
   it('plans', () => golden('plans --since all'));
   it('plans of one aggregate as JSON', async () => {
     const { out } = await world.kronos('plans --since all -a gpu --json');

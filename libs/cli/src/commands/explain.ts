@@ -452,7 +452,12 @@ function planText(terminal: Terminal, explained: Explained): string {
   const left = decision.course === undefined ? '' : `${courseLine(decision.course)}\n`;
   return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}${failoverLine(decision)}\n${table(
     terminal,
-    [...STEP_COLUMNS, { head: 'imbalance then', right: true }, { head: 'takes' }, { head: 'why', flex: true }],
+    [
+      ...STEP_COLUMNS,
+      { head: 'imbalance then', right: true, minor: true },
+      { head: 'takes', minor: true },
+      { head: 'why', flex: true, below: true },
+    ],
     rows,
   )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
@@ -526,7 +531,7 @@ function destinationsText(
   return `${table(
     terminal,
     [
-      { head: title, flex: true },
+      { head: title, flex: true, host: true },
       { head: 'imbalance', right: true },
       { head: 'gain', right: true },
       { head: '', flex: true },

@@ -65,12 +65,12 @@ const aggregatesTable = (terminal: Terminal, rows: readonly AggregateStatus[], n
     [
       { head: 'aggregate', flex: true },
       { head: 'doing', flex: true },
-      { head: 'hosts', right: true },
-      { head: 'vms', right: true },
-      { head: 'moves', right: true },
+      { head: 'hosts', right: true, minor: true },
+      { head: 'vms', right: true, minor: true },
+      { head: 'moves', right: true, minor: true },
       { head: 'ratio', right: true },
       { head: 'imbalance', right: true, minor: true },
-      { head: 'last look' },
+      { head: 'last look', minor: true },
       { head: 'policies', wide: true },
     ],
     rows.map(({ aggregate, doing, lastLook, lastDecision, moves, policies, ratio }) => [
@@ -247,9 +247,9 @@ function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
       { head: 'vm', flex: true },
       { head: 'uuid', short: 8 },
       { head: 'host', flex: true, host: true },
-      { head: 'aggregate', flex: true, minor: rows.every(({ aggregate }) => aggregate === rows[0]?.aggregate) },
-      { head: 'status' },
-      { head: 'held by', flex: true, sparse: true },
+      { head: 'aggregate', flex: true, minor: true },
+      { head: 'status', minor: true },
+      { head: 'held by', flex: true, sparse: true, below: true },
       { head: 'flavor', wide: true },
       { head: 'vcpus', right: true, wide: true },
       { head: 'MiB', right: true, wide: true },
@@ -359,7 +359,7 @@ function tasksTable(
   return table(
     terminal,
     [
-      { head: 'task' },
+      { head: 'task', minor: true },
       { head: 'vm', flex: true },
       { head: 'uuid', wide: true },
       { head: 'from', flex: true, host: true },
@@ -367,7 +367,7 @@ function tasksTable(
       { head: 'status' },
       { head: 'attempt', right: true, minor: true },
       { head: 'when', minor: true },
-      { head: 'problem', flex: true, sparse: true },
+      { head: 'problem', flex: true, sparse: true, below: true },
     ],
     rows.map((row): Cell[] => {
       const style = taskStyles[row.status];

@@ -166,7 +166,7 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, planM
       ...STEP_COLUMNS,
       { head: 'phase', minor: true },
       { head: 'after', sparse: true },
-      { head: 'or to', flex: true, sparse: true },
+      { head: 'or to', flex: true, sparse: true, below: true },
     ],
     rows,
   )}${troubles}`;
@@ -293,7 +293,7 @@ export function refusals(counts: Readonly<Record<string, number>>): string {
 const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
   table(
     terminal,
-    [...STEP_COLUMNS, { head: 'phase', minor: true }, { head: 'why', flex: true }],
+    [...STEP_COLUMNS, { head: 'phase', minor: true }, { head: 'why', flex: true, below: true }],
     steps.map((step) => [
       String(step.step),
       step.serverName,
@@ -340,13 +340,13 @@ function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records
     [
       { head: 'plan' },
       { head: 'aggregate', flex: true, minor: records.every(({ aggregate }) => aggregate === records[0]?.aggregate) },
-      { head: 'decided' },
+      { head: 'decided', minor: true },
       { head: '', minor: true },
       { head: 'outcome', flex: true },
       { head: 'moves', right: true },
       { head: 'failed', right: true, minor: records.every(({ steps }) => steps.every((s) => s.state !== 'failed')) },
       ...ends.map(({ head }) => ({ head, right: true })),
-      { head: 'imbalance', right: true },
+      { head: 'imbalance', right: true, minor: true },
       { head: 'of possible', right: true, minor: true },
     ],
     records.map((plan) => {
@@ -445,8 +445,8 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
       { head: 'phase', minor: true },
       { head: 'after', sparse: true },
       { head: 'state' },
-      { head: 'what happened', flex: true, sparse: true },
-      { head: 'why', flex: true },
+      { head: 'what happened', flex: true, sparse: true, below: true },
+      { head: 'why', flex: true, below: true },
     ],
     rows,
   )}${hostsTable(terminal, plan)}`;

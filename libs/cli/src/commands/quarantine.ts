@@ -112,12 +112,12 @@ function render(terminal: Terminal, rows: readonly Row[], nowMs: number): string
     terminal,
     [
       { head: 'vm', flex: true },
-      { head: 'uuid' },
-      { head: 'aggregate' },
-      { head: 'since' },
+      { head: 'uuid', short: 8 },
+      { head: 'aggregate', flex: true, minor: true },
+      { head: 'since', minor: true },
       { head: 'until' },
-      { head: 'by' },
-      { head: 'why', flex: true },
+      { head: 'by', minor: true },
+      { head: 'why', flex: true, below: true },
     ],
     rows.map((row) => [
       row.serverName ?? '',

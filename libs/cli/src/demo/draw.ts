@@ -2,6 +2,8 @@ import { cut, cutMiddle, paint, type Terminal } from '../terminal.ts';
 import { imbalance, type Move, type Scene } from './scene.ts';
 
 const MOVES_SHOWN = 8;
+/** A shorter bar shows nothing. */
+const LEAST_BAR = 3;
 
 /** The head of the picture, and how many hosts it has at most: then those with the highest values come first. */
 export type DrawOptions = { readonly title: string; readonly most?: number };
@@ -15,7 +17,7 @@ export function draw(scene: Scene, terminal: Terminal, { title, most }: DrawOpti
   const longest = Math.max(4, ...hosts.map((h) => h.length));
   const nameWidth = terminal.live ? Math.min(longest, Math.max(12, Math.floor(terminal.columns / 4))) : longest;
   const barWidth = Math.max(
-    8,
+    LEAST_BAR,
     Math.min(24, Math.floor((terminal.columns - nameWidth - 24) / Math.max(1, policies.length)) - 8),
   );
   return [
