@@ -36,10 +36,51 @@ const sketch = (busy: string): Sketch => ({
         { host, w: { cpu: 0.04 + 0.02 * n, memory: 0.1 + 0.05 * k }, set: { name: `${kind}-${n}` } },
       ]),
     ),
-    ['uuid-1', { host: busy, w: { cpu: 0.3, memory: 0.2 }, set: { name: 'shop-1' } }],
-    ['uuid-2', { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } }],
+    ['uuid-1', { host: busy, w: { cpu: 0.18, memory: 0.08 }, set: { name: 'shop-1' } }],
+    ['uuid-2', { host: busy, w: { cpu: 0.14, memory: 0.06 }, set: { name: 'shop-2' } }],
   ]),
 });
+
+const PLANNED = { code: 'planned', text: '2 of at most 10 moves' };
+const shop = (n: 1 | 2, to: string) => {
+  const [cpu, memory] = n === 1 ? [0.18, 0.08] : [0.14, 0.06];
+  const weights = { cpu: { source: cpu, destination: cpu }, memory: { source: memory, destination: memory } };
+  return { serverId: `uuid-${n}`, serverName: `shop-${n}`, from: 'compute-02', to, weights };
+};
+
+/** Another aggregate, of which the plan waits for a person. */
+async function waiting(sinceMs: number) {
+  const log = testLog('gpu', sinceMs);
+  log.configured({ approval: 'manual' });
+  const weights = { cpu: { source: 0.25, destination: 0.25 } };
+  const vms = ['train-1', 'train-2', 'train-3'];
+  const found = (imbalance: number) => [
+    { policy: 'cpu', imbalance, threshold: 0.25, participates: true, detected: true, sustainedCycles: 2 },
+  ];
+  const reason = { code: 'sustained', text: 'above the threshold for 1 of 3 cycles' };
+  for (const before of [0.61, 0.55, 0.52].map(found)) log.pass(4).decided('none', [], { policies: before, reason });
+  const steps = vms.slice(0, 2).map((name, n) => ({
+    serverId: `uuid-${name}`,
+    serverName: name,
+    from: 'gpu-01',
+    to: `gpu-0${n + 3}`,
+    weights,
+    ramMb: 32_768,
+  }));
+  const id = log.pass(4).decided('proposed', steps, { policies: found(0.52), after: found(0.2), reason: PLANNED });
+  await bed.observed(id, 'gpu', log.nowMs, {
+    policies: { cpu: { threshold: 0.25 } },
+    hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, {}])),
+    vms: Object.fromEntries([
+      ...vms.map((name) => [`uuid-${name}`, { host: 'gpu-01', w: { cpu: 0.25 }, set: { name } }]),
+      ...[2, 3, 4, 5, 6].map((n) => [
+        `uuid-job-${n}`,
+        { host: `gpu-0${n}`, w: { cpu: 0.2 + 0.03 * n }, set: { name: `job-${n}` } },
+      ]),
+    ]),
+  });
+  return log.events;
+}
 
 beforeAll(async () => {
   browser = await browserOrNull();
@@ -50,32 +91,39 @@ beforeAll(async () => {
   nowMs = storedMs + 90_000;
   const log = testLog(NAME, storedMs - 30_000);
   log.configured();
-  const policies = [
-    { policy: 'cpu', imbalance: 0.5, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
-    { policy: 'memory', imbalance: 0.3, threshold: 0.1, participates: true, detected: true, sustainedCycles: 1 },
+  const found = (cpu: number, memory: number) => [
+    { policy: 'cpu', imbalance: cpu, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
+    { policy: 'memory', imbalance: memory, threshold: 0.1, participates: true, detected: true, sustainedCycles: 1 },
   ];
-  first = log.decided('none', [], { policies });
+  const reason = { code: 'no-improvement', text: 'No plan lowers the imbalance.' };
+  first = log.decided('none', [], { policies: found(0.52, 0.14), reason });
   await bed.observed(first, NAME, log.nowMs, sketch('compute-06'));
-  planId = log.pass(5).released([
-    { serverId: 'uuid-1', from: 'compute-02', to: 'compute-04' },
-    { serverId: 'uuid-2', from: 'compute-02', to: 'compute-05', dependsOn: [1] },
-  ]);
+  planId = log.pass(5).decided('released', [shop(1, 'compute-04'), { ...shop(2, 'compute-05'), dependsOn: [1] }], {
+    policies: found(0.36, 0.14),
+    after: found(0.3, 0.08),
+    reason: PLANNED,
+  });
+  log.dispatched(planId, 2);
   await bed.observed(planId, NAME, log.nowMs, sketch('compute-02'));
   log.pass(1).started({ task: `${planId}-s1` });
   log.pass(10).completed({ task: `${planId}-s1` });
   log.pass(1).started({ task: `${planId}-s2` });
   const cells = log.cellsProposed([
-    { serverId: 'uuid-web-3', from: 'compute-04', to: 'compute-n1' },
-    { serverId: 'uuid-db-4', from: 'compute-05', to: 'compute-n1' },
+    { serverId: 'uuid-web-3', serverName: 'web-3', from: 'compute-04', to: 'compute-n1' },
+    { serverId: 'uuid-db-4', serverName: 'db-4', from: 'compute-05', to: 'compute-n1' },
   ]);
   log.pass(1).approved(cells, [1]);
+  log.dispatched(cells, 1);
   log.pass(1).started({ task: `${cells}-s1` });
   log.pass(1).verifying({ task: `${cells}-s1` });
   const { data: drain } = log.pass(1).drainAsked('compute-01');
   log.pass(1).hostDisabled(drain.commandId, 'compute-01');
-  log.about('_all_').quarantined('uuid-db-3', 86_400, 'grace');
+  log.quarantined('uuid-db-3', 86_400, 'grace');
   await bed.append(log.events.splice(0));
-  ({ url } = await bed.start({ scope: [NAME, 'idle'] }, () => nowMs));
+  await bed.append(await waiting(storedMs - 20_000));
+  const scope = [NAME, 'gpu'];
+  await bed.reported(scope);
+  ({ url } = await bed.start({ scope }, () => nowMs));
   const fixed = await fixedContext(browser, nowMs, storedMs);
   shownAs = fixed.shownAs;
   page = await fixed.context.newPage();

@@ -59,6 +59,8 @@ export const TEST_START_MS = 1_767_571_200_000;
 
 export type StepInput = {
   readonly serverId: string;
+  /** Absent: `name-of-` and its id. */
+  readonly serverName?: string;
   readonly from: string;
   readonly to: string;
   readonly dependsOn?: readonly number[];
@@ -185,7 +187,6 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       moves: readonly StepInput[] = [],
       more: {
         readonly snapshotMs?: number;
-        readonly policies?: readonly PolicyImbalance[];
         readonly reason?: Reason;
         readonly outcome?: 'quiet' | 'gated';
         /** The snapshot's id; absent: of the next cycle. */
@@ -194,7 +195,8 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
         readonly window?: { readonly open: boolean; readonly until: string | null };
         readonly loads?: PlanLoads;
-      } & FoundBeside = {},
+      } & Found &
+        FoundBeside = {},
     ): string {
       cycle += 1;
       const snapshotId = more.snapshotId ?? cycleSnapshotId(current, cycle);
@@ -204,7 +206,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         if (steps.size <= REMEMBERED_STEPS) break;
         steps.delete(id);
       }
-      const policies = more.policies?.map((p) => ({ ...p })) ?? [];
+      const { policies, after } = found(more);
       push({
         ...envelope('cycle.decided', messageId.decided(snapshotId), planner),
         data: {
@@ -219,7 +221,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
                   planner: 'search',
                   budget: 10,
                   steps: planSteps,
-                  after: { combined: 0.1, policies },
+                  after: { combined: 0.1, policies: after },
                   lowerBound: 0.05,
                   shareOfPossible: 0.8,
                   candidatesEvaluated: 1234,
@@ -510,6 +512,17 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
   return log;
 }
 
+type Found = {
+  readonly policies?: readonly PolicyImbalance[];
+  /** After the plan; absent: as before it. */
+  readonly after?: readonly PolicyImbalance[];
+};
+/** The imbalances before a plan and after it. */
+function found({ policies = [], after = policies }: Found) {
+  const copies = (of: readonly PolicyImbalance[]) => of.map((policy) => ({ ...policy }));
+  return { policies: copies(policies), after: copies(after) };
+}
+
 /** Sources carry much, and all other hosts little. */
 const testLoads = (steps: readonly Step[], { loads }: { readonly loads?: PlanLoads }): { loads: PlanLoads } => ({
   loads: loads ?? {
@@ -529,7 +542,7 @@ export function testStep(planId: string, number: number, input: StepInput): Step
     phase: input.phase ?? 'spread',
     parking: false,
     serverId: input.serverId,
-    serverName: `name-of-${input.serverId}`,
+    serverName: input.serverName ?? `name-of-${input.serverId}`,
     from: input.from,
     to: input.to,
     alternates: [...(input.alternates ?? [])],

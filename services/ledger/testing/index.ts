@@ -2,12 +2,15 @@ import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import {
   type Actor,
+  ALL,
   type CycleDecided,
   defaultEngineOptions,
   defaultStorageLimits,
   type Message,
+  messageId,
   type Snapshot,
   type StoredEvent,
+  serviceNames,
   streamNames,
 } from '@kronos/contracts';
 import { decidedEvent, digest, runCycle } from '@kronos/cycle';
@@ -75,6 +78,7 @@ export async function ledgerBed() {
     },
     /** Decides a snapshot as the planner does, by the options on the log. */
     decided: (snapshot: Snapshot): Promise<CycleDecided> => decided(log, snapshot),
+    reported: (scope: readonly string[]): Promise<void> => heartbeats(log, scope),
     /** Forgets every snapshot, as their age does. */
     async forgetSnapshots(): Promise<void> {
       const connection = await bareConnection(server.url);
@@ -109,6 +113,33 @@ export async function ledgerBed() {
       await server.stop();
     },
   };
+}
+
+/** A heartbeat of an instance of each service, of which the next is due in an hour. */
+async function heartbeats(log: EventLog, scope: readonly string[]): Promise<void> {
+  const nowMs = Date.now();
+  const time = new Date(nowMs).toISOString();
+  for (const service of serviceNames) {
+    const instance = `${service}-1`;
+    await log.append({
+      type: 'service.reported',
+      version: 1,
+      id: messageId.reported(service, instance, nowMs),
+      time,
+      aggregate: ALL,
+      by: { service, instance, version: '0.0.0' },
+      correlationId: `${service}/${instance}`,
+      causationId: null,
+      data: {
+        state: 'running',
+        failing: [],
+        startedAt: time,
+        intervalSeconds: 3600,
+        aggregates: [...scope],
+        options: {},
+      },
+    });
+  }
 }
 
 /** The decision about a snapshot, by the state of the log, on the log. */

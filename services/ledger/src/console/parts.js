@@ -92,13 +92,17 @@ export const named = (name, id, href) => html`
   <button class="copy" type="button" title=${id} aria-label=${`Copy the id of ${name}`}
     @click=${() => copy(id)}>id</button>`;
 
+/** Tables of more columns are cards on a phone: no column is cut. */
+const STACKED = 3;
+
 /** `columns`: heading, cell of a row, and its class. */
 export function table(caption, columns, rows, empty) {
   if (rows.length === 0) return html`<p class="dim">${empty}</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table class=${columns.length > STACKED ? 'stacks' : nothing}>
     <thead><tr>${columns.map(([head, , kind]) => html`<th scope="col" class=${kind ?? nothing}>${head}</th>`)}</tr></thead>
     <tbody>${rows.map(
-      (row) => html`<tr>${columns.map(([, cell, kind]) => html`<td class=${kind ?? nothing}>${cell(row)}</td>`)}</tr>`,
+      (row) =>
+        html`<tr>${columns.map(([head, cell, kind]) => html`<td class=${kind ?? nothing} data-label=${head}>${cell(row)}</td>`)}</tr>`,
     )}</tbody>
   </table></div>`;
 }
@@ -137,7 +141,7 @@ export const courseText = (course) =>
 export const expected = ({ expectedMs, interval }) =>
   `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;
 /** By which pace; nothing where it is that of former moves. */
-export const assumed = ({ measured }) => (measured ? '' : 'assumed at 100 MiB/s until 3 moves are measured');
+export const assumed = ({ measured }) => (measured ? '' : 'assumed at 100 MiB/s');
 
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(

@@ -41,6 +41,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const out = new Map();
   const come = new Map();
   const labelled = new Map();
+  const texts = [];
   const place = (map, name, thick) => {
     const used = map.get(name) ?? 2;
     map.set(name, used + thick);
@@ -53,11 +54,16 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     const [x1, x2] = [left + 4, right - 8];
     const bend = (x2 - x1) * 0.45;
     const said = names > 0 && y2 - (labelled.get(step.to) ?? 0) >= LABEL;
-    if (said) labelled.set(step.to, y2);
+    if (said) {
+      labelled.set(step.to, y2);
+      // Above all curves, so that none of them crosses a text.
+      texts.push(
+        svg`<text class="ribbon-name" x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`,
+      );
+    }
     return svg`<g class="ribbon ${statusOf(step)}" data-step=${step.step}>
       <path d=${`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} stroke-width=${thick}></path>
       <path class="head" d=${`M${x2} ${y2 - 5}l7 5l-7 5z`}></path>
-      ${!said ? '' : svg`<text x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`}
       <title>${`${step.step} ${step.serverName}: ${step.from} → ${step.to}`}</title></g>`;
   });
   const bars = touched.map((name) => {
@@ -78,5 +84,5 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     <svg class="ribbons" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`${steps.length} moves between ${touched.length} hosts; the table has the numbers`}>
       ${bandRect(bandBefore, (band) => left - Math.min(side + 40, size(band.high)))}${bandRect(bandAfter, (band) => right + size(Math.max(0, band.low)))}
       <text class="dim" x=${left} y="12" text-anchor="end">before: ${policyName}</text><text class="dim" x=${right} y="12">after</text>
-      ${bars}${drawn}</svg></div>`;
+      ${drawn}${bars}${texts}</svg></div>`;
 }

@@ -56,7 +56,7 @@ function typed(times, step) {
     goToTyped(field, field.value, times, step);
   };
   return html`<form class="tools" @submit=${submit}>
-    <label>Go to <input name="time" data-key="Time" autocomplete="off" spellcheck="false" maxlength="40" placeholder="03:00, yesterday 14:00, 2h" aria-keyshortcuts="t"
+    <label>Go to <input name="time" data-key="Time" autocomplete="off" spellcheck="false" maxlength="40" size="26" placeholder="03:00, yesterday 14:00, 2h" aria-keyshortcuts="t"
       @input=${(e) => e.target.setCustomValidity('')} @keydown=${(e) => e.key === 'Escape' && e.target.blur()}></label>
     ${OFTEN.map(([label, text]) => html`<button type="button" @click=${(e) => goToTyped(e.target.form.elements.time, text, times, step)}>${label}</button>`)}
     <span class="dim" role="status">${note}</span></form>`;

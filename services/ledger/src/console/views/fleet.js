@@ -26,40 +26,58 @@ const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 const needsPerson = ({ standing }) => ['unplannable', 'waitingForApproval', 'dryRun', 'paused'].includes(standing);
 const byNeed = (a, b) => NEED.indexOf(a.standing) - NEED.indexOf(b.standing) || (b.ratio ?? -1) - (a.ratio ?? -1);
 
-const gib = (ramMb) => (ramMb === null ? '' : ` · ${Math.round(ramMb / 1024)} GiB`);
+const gib = (ramMb) => (ramMb == null ? '' : ` · ${Math.round(ramMb / 1024)} GiB`);
 const time = (plan) => (plan?.time == null ? '' : ` · ${expected(plan.time)}${plan.time.measured ? '' : ' (assumed)'}`);
-const left = (time) => html`<time datetime=${time}>${duration(Math.max(0, Date.parse(time) - nowMs()))} left</time>`;
+const left = (until) => html`<time datetime=${until}>${duration(Math.max(0, Date.parse(until) - nowMs()))} left</time>`;
+/** What the plan makes of the ratio, how long that takes and what it copies. */
 const effect = ({ ratio, plan }) =>
-  plan?.ratioAfter == null
-    ? `${ratioText(ratio)} of its threshold`
-    : html`<strong>${ratioText(ratio)}</strong> of its threshold → <strong>${ratioText(plan.ratioAfter)}</strong>`;
+  html`${plan?.ratioAfter == null ? 'The ratio after it is not known' : `${ratioText(ratio)} of the threshold becomes ${ratioText(plan.ratioAfter)}`}${time(plan)}${gib(plan?.ramMb)}`;
+
+/** One card: which aggregate, how far it is above its threshold, what to do, and what that is about. */
+const cardOf = (a, { aside = '', todo, about, commands, kind = '' }) => html`<li class="card ${kind}">
+  <p><span><strong><a href=${link.aggregate(a.name)}>${a.name}</a></strong> <span class="ratio ${a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</span></span> <span class="dim">${aside}</span></p>
+  <p class="todo">${todo}</p>
+  <p class="dim">${about}</p>
+  ${commands}</li>`;
 
 function card(a) {
   const { name, plan, standing, waitingPlan } = a;
   const href = plan === null ? link.aggregate(name) : link.plan(plan.planId, plan.sequence);
   if (standing === 'waitingForApproval')
-    return html`<li class="card"><p><strong>${name}: ${count(waitingPlan.steps, 'move')}</strong> <span class="dim">${left(waitingPlan.expiresAt)}</span></p>
-      <p class="dim">${effect(a)}${time(plan)}${gib(plan?.ramMb ?? null)}</p>
-      <div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div></li>`;
+    return cardOf(a, {
+      aside: left(waitingPlan.expiresAt),
+      todo: `Approve or reject ${count(waitingPlan.steps, 'move')}`,
+      about: effect(a),
+      commands: html`<div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div>`,
+    });
   if (standing === 'dryRun')
-    return html`<li class="card"><p><strong>${name}: dry run</strong></p>
-      <p class="dim">${effect(a)}. Kronos would make ${count(plan?.moves ?? 0, 'move')}; nothing is released.</p>
-      <div class="commands"><a class="button" href=${href}>See the plan</a></div></li>`;
+    return cardOf(a, {
+      aside: 'dry run',
+      todo: `Read the plan of ${count(plan?.moves ?? 0, 'move')}: nothing is released`,
+      about: effect(a),
+      commands: html`<div class="commands"><a class="button" href=${href}>See the plan</a></div>`,
+    });
   if (standing === 'paused') {
     const { by, at, comment } = pauseOf(a);
-    return html`<li class="card"><p><strong>${name}: paused</strong> <span class="dim">${when(at)}</span></p>
-      <p class="dim">${by}${comment === null ? '' : `: ${comment}`}. ${ratioText(a.ratio)}${a.ratio === null ? '' : ' of its threshold.'}</p>
-      ${a.paused.here === null ? '' : resumeCommand(name)}</li>`;
+    return cardOf(a, {
+      aside: when(at),
+      todo: 'Resume it, or leave it paused',
+      about: `${by}${comment === null ? '' : `: ${comment}`}`,
+      commands: a.paused.here === null ? '' : resumeCommand(name),
+    });
   }
-  return html`<li class="card bad-edge"><p><strong>${name}: not planned</strong></p>
-    <p class="dim">The log holds an event that this version cannot read.</p>
-    <div class="commands"><a class="button" href=${link.aggregate(name)}>Show it</a></div></li>`;
+  return cardOf(a, {
+    todo: 'Not planned: skip the event, or upgrade',
+    about: 'The log holds an event that this version cannot read.',
+    commands: html`<div class="commands"><a class="button" href=${link.aggregate(name)}>Show it</a></div>`,
+    kind: 'bad-edge',
+  });
 }
 
-const alarmCard = ({ about, text, remedy, runbook, explains, since }) => html`<li class="card bad-edge">
-  <p><strong>${about}</strong> <span class="dim">for ${duration(Math.max(0, nowMs() - Date.parse(since)))}</span>${explains.length === 0 ? '' : html` <span class="dim">explains ${explains.length} more</span>`}</p>
-  <p class="dim">${text}. ${remedy}</p>
-  <div class="commands"><a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></div></li>`;
+/** An alarm is a line of its own: what it is about, what is wrong, what to do. */
+const alarmLine = ({ about, text, remedy, runbook, explains, since }) => html`<li class="card bad-edge alarm">
+  <p><span><strong>${about}</strong>: ${text}${explains.length === 0 ? '' : html` <span class="dim">(explains ${explains.length} more)</span>`}</span> <span class="dim">for ${duration(Math.max(0, nowMs() - Date.parse(since)))}</span></p>
+  <p><span class="dim">${remedy}</span> <a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p></li>`;
 
 /** What an aggregate does, in a second line: who, why, until when. */
 function more(a) {
@@ -96,8 +114,14 @@ const row = (a, policies) => html`<tr>
 const chip = (n, text, kind = '') => (n === 0 ? '' : html`<li class=${kind}><strong>${n}</strong> ${text}</li>`);
 
 function headline(aggregates, alarms) {
-  const waiting = aggregates.filter(needsPerson).length + alarms.length;
-  if (waiting > 0) return waiting === 1 ? '1 thing waits for a person' : `${waiting} things wait for a person`;
+  const waiting = aggregates.filter(needsPerson);
+  const beside = alarms.length === 0 ? '' : count(alarms.length, 'alarm');
+  if (waiting.length > 0) {
+    const who =
+      waiting.length === 1 ? `${waiting[0].name} waits for a person` : `${waiting.length} aggregates wait for a person`;
+    return beside === '' ? who : `${who}, and ${beside}`;
+  }
+  if (beside !== '') return `${beside}: no aggregate waits for a person`;
   if (aggregates.length === 0) return 'No aggregate yet';
   if (aggregates.every(({ ratio }) => ratio !== null && ratio <= 1))
     return aggregates.length === 1
@@ -117,12 +141,14 @@ function chips(aggregates) {
     <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')} · ${count(sum('vms'), 'VM')}</li></ul>`;
 }
 
+/** What waits for a person: the aggregates first, each with what to do. */
 function needs(aggregates, alarms) {
-  const cards = [...alarms.map(alarmCard), ...aggregates.filter(needsPerson).map(card)];
-  if (cards.length === 0) return '';
+  const cards = aggregates.filter(needsPerson).map(card);
+  if (cards.length + alarms.length === 0) return '';
   const rest = cards.length - CARDS;
-  return html`<section class="needs" aria-label="Needs you"><ul>${cards.slice(0, CARDS)}</ul>
-    ${rest > 0 ? html`<details><summary>${count(rest, 'more thing')}</summary><ul>${cards.slice(CARDS)}</ul></details>` : ''}</section>`;
+  return html`<section class="needs" aria-label="Needs you">${cards.length === 0 ? '' : html`<ul>${cards.slice(0, CARDS)}</ul>`}
+    ${rest > 0 ? html`<details><summary>${count(rest, 'more aggregate')}</summary><ul>${cards.slice(CARDS)}</ul></details>` : ''}
+    ${alarms.length === 0 ? '' : html`<ul class="lines">${alarms.map(alarmLine)}</ul>`}</section>`;
 }
 
 /** Every aggregate, sorted by what needs a person, and what moves now. */

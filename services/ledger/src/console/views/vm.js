@@ -26,8 +26,19 @@ import { host } from './host.js';
 const destination = ({ refusal, worsens }) =>
   refusal !== null ? refusal.text : worsens.length > 0 ? `would worsen ${worsens.join(', ')}` : 'may go there';
 
+/** Whether it moves or stays, in one sentence. */
+function fate(name, { waits, moving, steps, decision, verdict, past }) {
+  if (waits !== null)
+    return html`It moves to <a href=${link.host(name, waits.to)}>${waits.to}</a> when <a href=${link.plan(waits.planId, waits.sequence)}>the plan of ${clockTime(waits.decidedAt)}</a> is approved (step ${waits.step} of ${waits.of}).`;
+  if (moving !== undefined)
+    return html`It moves now, from <a href=${link.host(name, moving.from)}>${moving.from}</a> to <a href=${link.host(name, moving.destination)}>${moving.destination}</a>, by <a href=${link.plan(moving.planId)}>its plan</a>.`;
+  if (steps.length > 0)
+    return html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`;
+  return html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`;
+}
+
 /** The reasons of the last decision about it, or of the one at a recorded moment. */
-function why(name, late, past) {
+function why(name, late, past, moving) {
   const the = past === null ? 'The last decision' : 'The decision of that moment';
   if (late === null) return pending(`${the} is made again …`);
   if (late.why.refused !== undefined) return missing(late.why.refused);
@@ -38,14 +49,8 @@ function why(name, late, past) {
   const { waits } = late.why;
   const detail = figures(verdict.detail);
   return html`
-    <p><strong>${
-      waits !== null
-        ? html`It moves to <a href=${link.host(name, waits.to)}>${waits.to}</a> when <a href=${link.plan(waits.planId, waits.sequence)}>the plan of ${clockTime(waits.decidedAt)}</a> is approved (step ${waits.step} of ${waits.of}).`
-        : steps.length > 0
-          ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
-          : html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`
-    }</strong>
-      ${waits !== null ? '' : html`<span class="dim">${detail}</span> <code>${verdict.code}</code>`}</p>
+    <p><strong>${fate(name, { waits, moving, steps, decision, verdict, past })}</strong>
+      ${waits !== null || moving !== undefined ? '' : html`<span class="dim">${detail}</span> <code>${verdict.code}</code>`}</p>
     <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text)})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
@@ -151,6 +156,9 @@ const time = (series, past, goTo) =>
     ? ''
     : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
 
+/** Its move under way; none belongs to a recorded moment. */
+const movesNow = (known, past) => (past === null ? known?.moves[0] : undefined);
+
 /** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
   title: ({ id }) => `VM ${id}`,
@@ -184,7 +192,7 @@ export const vm = {
       ${time(series, past, goTo)}
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
       ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
-      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past))}
+      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movesNow(known, past)))}
       ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
       ${section(
         'Moves in flight',
