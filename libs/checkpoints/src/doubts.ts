@@ -19,7 +19,7 @@ export class Doubts {
   #identity: LogIdentity;
   #condemned: string | null = null;
 
-  constructor(identity: LogIdentity, needsLedger: boolean) {
+  constructor(identity: LogIdentity, { needsLedger }: { readonly needsLedger: boolean }) {
     this.#identity = identity;
     this.#needsLedger = needsLedger;
   }

@@ -47,7 +47,7 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
   const witnesses: Witness[] = [...(options.own ?? [])];
   for await (const witness of readWitnesses(log, options.snapshotsOf)) witnesses.push(witness);
   // After them: by now the log has everything that they saw.
-  const doubts = new Doubts(await readIdentity(log), options.needsLedger);
+  const doubts = new Doubts(await readIdentity(log), options);
   for (const witness of witnesses) doubts.note(witness);
   const guard = new Guard(options, doubts);
   guard.start();

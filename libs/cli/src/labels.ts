@@ -45,8 +45,11 @@ export const vmLabels = (samples: readonly Sample[], vms: readonly VmNames[]): V
     .filter(({ matched }) => matched > 0)
     .sort((a, b) => b.matched - a.matched || VM_LABEL_TYPES.indexOf(a.type) - VM_LABEL_TYPES.indexOf(b.type));
 
+/** Values of a query: the highest, the lowest, and whether they only grow. */
+export type ValueRange = { readonly highest: number; readonly lowest: number; readonly grows: boolean };
+
 /** The likely unit of values outside [0,1], and the change of the query that makes shares of them. */
-export function rangeRemedy(highest: number, lowest: number, grows: boolean): string {
+export function rangeRemedy({ highest, lowest, grows }: ValueRange): string {
   if (lowest < 0) return 'A share is never negative. Correct the query.';
   if (grows)
     return 'The values only grow, as those of a counter do. Take their rate(), and divide it by the total of the host.';

@@ -119,9 +119,18 @@ describe('the answer to a publish', () => {
   });
 
   test('the log has the last word on what was stored; without it, an open attempt stays unknown', () => {
-    expect([endOf(true, 'this'), endOf(false, 'this')]).toEqual(['stored', 'stored']);
-    expect([endOf(true, 'another'), endOf(false, 'another')]).toEqual(['notStored', 'notStored']);
-    expect([endOf(true, 'nothing'), endOf(false, 'nothing')]).toEqual(['unknown', 'notStored']);
+    expect([endOf({ unsure: true, found: 'this' }), endOf({ unsure: false, found: 'this' })]).toEqual([
+      'stored',
+      'stored',
+    ]);
+    expect([endOf({ unsure: true, found: 'another' }), endOf({ unsure: false, found: 'another' })]).toEqual([
+      'notStored',
+      'notStored',
+    ]);
+    expect([endOf({ unsure: true, found: 'nothing' }), endOf({ unsure: false, found: 'nothing' })]).toEqual([
+      'unknown',
+      'notStored',
+    ]);
   });
 
   test('an answer that is no JSON leaves it open whether the message was stored', () => {

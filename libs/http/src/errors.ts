@@ -9,6 +9,9 @@ export interface CallPlace {
   readonly url: string;
 }
 
+/** Why a call failed, and whether the service may have its request all the same. */
+type Sent = { readonly maybeSent: boolean; readonly cause?: unknown };
+
 abstract class CallError extends Error {
   abstract readonly code: string;
   readonly service: string;
@@ -30,7 +33,7 @@ export class Unreachable extends CallError {
   /** `true` when the request may have reached the service before the connection broke. */
   readonly maybeSent: boolean;
 
-  constructor(place: CallPlace, reason: string, maybeSent: boolean, cause?: unknown) {
+  constructor(place: CallPlace, reason: string, { maybeSent, cause }: Sent) {
     super(place, `${place.service} is unreachable: ${place.method} ${place.url}: ${reason}`, cause);
     this.maybeSent = maybeSent;
   }
@@ -48,8 +51,7 @@ export class Timeout extends CallError {
     place: CallPlace,
     phase: 'connect' | 'headers' | 'body' | 'total',
     limitMs: number,
-    maybeSent: boolean,
-    cause?: unknown,
+    { maybeSent, cause }: Sent,
   ) {
     super(
       place,

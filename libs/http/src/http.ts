@@ -323,7 +323,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       call.signal?.throwIfAborted();
       if (closed) {
         const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
-        throw new Unreachable(place, 'this client is closed', false);
+        throw new Unreachable(place, 'this client is closed', { maybeSent: false });
       }
       const total = limit(clock, limits.totalMs);
       const started = monotonic();
@@ -430,21 +430,21 @@ function explain(
   sent: boolean | null,
 ): Unreachable | Timeout | BadAnswer {
   const code = codeOf(cause);
-  if (totalPassed) return new Timeout(place, 'total', limits.totalMs, sent ?? true, cause);
+  if (totalPassed) return new Timeout(place, 'total', limits.totalMs, { maybeSent: sent ?? true, cause });
   switch (code) {
     case 'UND_ERR_CONNECT_TIMEOUT':
-      return new Timeout(place, 'connect', limits.connectMs, false, cause);
+      return new Timeout(place, 'connect', limits.connectMs, { maybeSent: false, cause });
     case 'UND_ERR_HEADERS_TIMEOUT':
-      return new Timeout(place, 'headers', limits.headersMs, true, cause);
+      return new Timeout(place, 'headers', limits.headersMs, { maybeSent: true, cause });
     case 'UND_ERR_BODY_TIMEOUT':
-      return new Timeout(place, 'body', limits.bodyMs, true, cause);
+      return new Timeout(place, 'body', limits.bodyMs, { maybeSent: true, cause });
     case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
       return new BadAnswer(place, `the answer is larger than ${maxBodyBytes} bytes`, undefined, cause);
   }
   const words = cause instanceof Error && cause.message !== '' ? cause.message : code;
   const reason = CERTIFICATE.test(code) ? `${words.replace(NODE_HINT, '')}: ${CERTIFICATE_HINT}` : words;
   const maybeSent = sent ?? !(NOT_SENT.has(code) || whileConnecting(cause));
-  return new Unreachable(place, reason, maybeSent, cause);
+  return new Unreachable(place, reason, { maybeSent, cause });
 }
 
 /** Whether the system refused to resolve the name or to connect. The same codes (EHOSTUNREACH) may come later, too. */

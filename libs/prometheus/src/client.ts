@@ -133,7 +133,8 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     const envelope = readEnvelope(answer.text);
     const errorType = envelope?.errorType;
     const reason = wordsOf(answer.text);
-    if (errorType === 'timeout') throw new Timeout(place, 'headers', timeoutMs, true, new Error(reason));
+    if (errorType === 'timeout')
+      throw new Timeout(place, 'headers', timeoutMs, { maybeSent: true, cause: new Error(reason) });
     if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
       throw new BadQuery(query, errorType, reason);
     }

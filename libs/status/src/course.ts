@@ -4,7 +4,7 @@ import type { CourseLeft } from '@kronos/projections';
 import { span } from './times.ts';
 
 /** Where it ends. */
-export const courseEnd = (reaches: boolean): string =>
+export const courseEnd = ({ reaches }: Pick<CourseLeft, 'reaches'>): string =>
   reaches ? 'until every policy is at its target' : 'until the lowest imbalance that was found';
 
 /** How long: `in about 3 cycles (25 min)`. */
@@ -15,6 +15,6 @@ export const courseTime = ({ cycles, seconds }: Pick<CourseLeft, 'cycles' | 'sec
 export function courseText({ moves, reaches, neededBudget, ...time }: CourseLeft): string {
   const be = moves === 1 ? 'is' : 'are';
   return neededBudget === undefined
-    ? `${count(moves, 'move')} ${courseTime(time)} ${be} left ${courseEnd(reaches)}`
-    : `${count(moves, 'move')} ${be} left ${courseEnd(reaches)}: the first of them need max_migrations_per_cycle = ${neededBudget}`;
+    ? `${count(moves, 'move')} ${courseTime(time)} ${be} left ${courseEnd({ reaches })}`
+    : `${count(moves, 'move')} ${be} left ${courseEnd({ reaches })}: the first of them need max_migrations_per_cycle = ${neededBudget}`;
 }

@@ -390,8 +390,7 @@ export async function preflight(
   ]);
   const idle = judgeRepair(task, server, hosts, claims);
   if (idle !== null) return idle;
-  const refused =
-    planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options.moveUnknownTopology);
+  const refused = planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options);
   return judgeRoom(task, hosts, { groups, fits, resources, cells: refused, refusedBefore, forced }, options);
 }
 

@@ -33,14 +33,14 @@ export interface CellsNow {
 export function cellsRefusal(
   { cells, ratios }: PlannedCells,
   { own, others }: CellsNow,
-  allowUnknown: boolean,
+  { moveUnknownTopology }: { readonly moveUnknownTopology: boolean },
 ): { readonly code: 'numa-unknown' | 'numa-fit'; readonly text: string } | null {
   if (own === null) return null;
   const known = others.flatMap((needs) => (needs === null || needs === 'unknown' ? [] : [needs]));
   if (own === 'unknown' || others.includes('unknown')) {
     const text =
       own === 'unknown' ? 'what the server needs of NUMA cells is unknown' : 'what its NUMA cells hold is unknown';
-    return allowUnknown ? null : { code: 'numa-unknown', text };
+    return moveUnknownTopology ? null : { code: 'numa-unknown', text };
   }
   const sizes = pageSizesOf(cells, [own, ...known].flat());
   const ground = cellGround(cells, ratios, sizes);

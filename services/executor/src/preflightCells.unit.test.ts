@@ -9,7 +9,7 @@ const pinned = (dedicatedCpus: number, hostCell: number | null = null): readonly
   { hostCell, dedicatedCpus, sharedCpus: 0, memoryMb: 1024, pageSizeKb: null, smallPages: false },
 ];
 const codeFor = (others: Parameters<typeof cellsRefusal>[1]['others'], own = pinned(3), allowUnknown = false) =>
-  cellsRefusal(planned, { own, others }, allowUnknown)?.code ?? 'fits';
+  cellsRefusal(planned, { own, others }, { moveUnknownTopology: allowUnknown })?.code ?? 'fits';
 
 it('a cell that is free takes the server; residents count on their own cells', () => {
   expect(codeFor([pinned(4, 0)])).toBe('fits');
@@ -24,12 +24,14 @@ it('what is on its way counts on every cell, because Nova chooses', () => {
 it('what is unknown is no room, unless unknown cells are allowed', () => {
   expect(codeFor(['unknown'])).toBe('numa-unknown');
   expect(codeFor(['unknown'], pinned(3), true)).toBe('fits');
-  expect(cellsRefusal(planned, { own: 'unknown', others: [] }, false)?.code).toBe('numa-unknown');
-  expect(cellsRefusal(planned, { own: null, others: ['unknown'] }, false)).toBeNull();
+  expect(cellsRefusal(planned, { own: 'unknown', others: [] }, { moveUnknownTopology: false })?.code).toBe(
+    'numa-unknown',
+  );
+  expect(cellsRefusal(planned, { own: null, others: ['unknown'] }, { moveUnknownTopology: false })).toBeNull();
 });
 
 it('says what does not fit', () => {
-  expect(cellsRefusal(planned, { own: pinned(5), others: [] }, false)?.text).toBe(
+  expect(cellsRefusal(planned, { own: pinned(5), others: [] }, { moveUnknownTopology: false })?.text).toBe(
     'no room for 5 dedicated CPUs and 1 GiB of memory in its NUMA cells',
   );
 });

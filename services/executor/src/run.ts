@@ -324,7 +324,7 @@ class Shell {
     const { trials, log, reader } = this.#deps;
     const { stopping, lost } = this.#delivery;
     const { aggregate, planId, taskId, attempt } = this.#task;
-    this.#turn ??= await trials.turn(started, stopping, lost);
+    this.#turn ??= await trials.turn({ started }, stopping, lost);
     if (this.#turn === null) return { kind: 'draining' };
     this.#trial += 1;
     const from = reader.at(aggregate).state.plans.get(planId)?.sequence ?? 1;

@@ -15,7 +15,7 @@ export class Trials {
   #taken = false;
 
   /** Waits for the turn; null when one of the signals came first. */
-  turn(started: boolean, ...signals: readonly AbortSignal[]): Promise<Leave | null> {
+  turn({ started }: { readonly started: boolean }, ...signals: readonly AbortSignal[]): Promise<Leave | null> {
     if (signals.some((signal) => signal.aborted)) return Promise.resolve(null);
     return new Promise((resolve) => {
       const queue = started ? this.#started : this.#others;

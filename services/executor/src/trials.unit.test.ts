@@ -10,7 +10,7 @@ it('one has the turn, and those that Nova is at work for come first', async () =
   const trials = new Trials();
   const order: string[] = [];
   const enter = async (name: string, started: boolean): Promise<void> => {
-    const leave = await trials.turn(started, never);
+    const leave = await trials.turn({ started }, never);
     order.push(`${name} enters`);
     await new Promise((resolve) => setImmediate(resolve));
     order.push(`${name} leaves`);
@@ -23,15 +23,15 @@ it('one has the turn, and those that Nova is at work for come first', async () =
 
 it('a caller that stopped waiting does not get the turn', async () => {
   const trials = new Trials();
-  const leave = await trials.turn(false, never);
+  const leave = await trials.turn({ started: false }, never);
   const stop = new AbortController();
-  const stopped = trials.turn(false, never, stop.signal);
-  const other = trials.turn(false, never);
+  const stopped = trials.turn({ started: false }, never, stop.signal);
+  const other = trials.turn({ started: false }, never);
   stop.abort();
   expect(await stopped).toBeNull();
   leave?.();
   expect(await other).not.toBeNull();
-  expect(await trials.turn(false, stop.signal)).toBeNull();
+  expect(await trials.turn({ started: false }, stop.signal)).toBeNull();
 });
 
 it('the newest word on the log about an attempt counts', async () => {

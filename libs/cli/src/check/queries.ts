@@ -19,9 +19,15 @@ import {
 } from '@kronos/contracts';
 import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
-import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
+import { differingLabels, hostLabels, labelNames, rangeRemedy, type ValueRange, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
 import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';
+
+const rangeOf = (values: readonly number[], growing: boolean): ValueRange => ({
+  highest: Math.max(...values),
+  lowest: Math.min(...values),
+  grows: growing,
+});
 
 export type QueryInput = {
   readonly policies: readonly Policy[];
@@ -160,7 +166,7 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
   const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
   if (use !== 'host_size' && outside.length > 0) {
     lines.push(`${outside.length} values are outside [0,1]: the scorer skips the policy`);
-    return end('failed', 'host-range', rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
+    return end('failed', 'host-range', rangeRemedy(rangeOf(values, grows(range))));
   }
   const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
   for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${health(reading)}`);
@@ -180,7 +186,7 @@ type VmRule = {
   /** The range of its values, and what to do about others. */
   readonly most: number;
   readonly range: string;
-  readonly rangeRemedy: (high: number, low: number, growing: boolean) => string;
+  readonly rangeRemedy: typeof rangeRemedy;
   /** What happens to a VM without a value, and how bad it is when no VM has one. */
   readonly without: string;
   readonly bad: 'failed' | 'warning';
@@ -271,7 +277,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
   if (outside > 0) {
     lines.push(`${outside} of ${samples.length} values are ${rule.range} and count as missing`, fallback);
     const state = usable.size === 0 ? 'failed' : 'warning';
-    return end(state, 'vm-range', rule.rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
+    return end(state, 'vm-range', rule.rangeRemedy(rangeOf(values, grows(range))));
   }
   const twins = [...matched.instant].filter(([, series]) => series.length > 1);
   if (twins.length > 0) {

@@ -256,7 +256,7 @@ export function courseLine({
   seconds,
 }: Pick<Course, 'moves' | 'costGib' | 'reaches'> & Partial<Pick<Course, 'cycles' | 'seconds'>>): string {
   const time = cycles === undefined || seconds === undefined ? '' : ` ${courseTime({ cycles, seconds })}`;
-  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB${time} ${moves === 1 ? 'is' : 'are'} left ${courseEnd(reaches)}`;
+  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB${time} ${moves === 1 ? 'is' : 'are'} left ${courseEnd({ reaches })}`;
 }
 
 /** Whether hosts may fail, where failover_hosts is not 0, and moves of others, where there are any. */

@@ -75,7 +75,7 @@ const courseLines = ({ course, untilMs }: AggregateFigures): Line[] =>
     : [
         {
           label: 'Course',
-          text: `${count(course.moves, 'move')} of ${figure(course.costGib, 0)} GiB ${courseTime(course)} ${course.moves === 1 ? 'was' : 'were'} left ${courseEnd(course.reaches)} at ${absolute(course.atMs, untilMs)}`,
+          text: `${count(course.moves, 'move')} of ${figure(course.costGib, 0)} GiB ${courseTime(course)} ${course.moves === 1 ? 'was' : 'were'} left ${courseEnd(course)} at ${absolute(course.atMs, untilMs)}`,
         },
       ];
 

@@ -136,7 +136,13 @@ export type Found = { readonly kind: 'this'; readonly sequence: number } | { rea
  *
  * @param unsure some attempt may have been stored
  */
-export function endOf(unsure: boolean, found: Found['kind']): 'stored' | 'notStored' | 'unknown' {
+export function endOf({
+  unsure,
+  found,
+}: {
+  readonly unsure: boolean;
+  readonly found: Found['kind'];
+}): 'stored' | 'notStored' | 'unknown' {
   if (found === 'this') return 'stored';
   return unsure && found === 'nothing' ? 'unknown' : 'notStored';
 }
@@ -178,7 +184,7 @@ export async function append(link: Link, stream: string, message: Message, optio
 
   /** @throws `notStored`, or AppendUnknown */
   async function end(found: Found, notStored: Error): Promise<Appended> {
-    const how = endOf(unsure, found.kind);
+    const how = endOf({ unsure, found: found.kind });
     if (how === 'unknown')
       throw new AppendUnknown(
         `${notStored.message}; an earlier attempt may be stored: it is safe to append the same message again`,

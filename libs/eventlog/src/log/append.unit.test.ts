@@ -95,7 +95,7 @@ test.each([
   [false, 'nothing', 'notStored'],
   [true, 'nothing', 'unknown'],
 ] as const)('an append that may have been stored: %s, and the log has %s: %s', (unsure, found, end) => {
-  expect(endOf(unsure, found)).toBe(end);
+  expect(endOf({ unsure, found })).toBe(end);
 });
 
 test('what one attempt left open stays open', () => {

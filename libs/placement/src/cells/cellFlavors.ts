@@ -11,7 +11,10 @@ export type FlavorHost = {
 const AGGREGATE = 'aggregate_instance_extra_specs:';
 
 /** What a server claims after a resize, by resource class. */
-export function claimOf(flavor: CellFlavor, bootFromVolume: boolean): Readonly<Record<string, number>> {
+export function claimOf(
+  flavor: CellFlavor,
+  { bootFromVolume }: Pick<ServerObservation, 'bootFromVolume'>,
+): Readonly<Record<string, number>> {
   const dedicated = flavor.extraSpecs['hw:cpu_policy'] === 'dedicated';
   const claim: Record<string, number> = { [dedicated ? 'PCPU' : 'VCPU']: flavor.vcpus, MEMORY_MB: flavor.ramMb };
   if (!bootFromVolume && flavor.diskGb > 0) claim.DISK_GB = flavor.diskGb;

@@ -17,9 +17,13 @@ export function uncrossable(server: ServerObservation, facts: CellFacts | null, 
 }
 
 /** The reason that a server can be neither cold-migrated nor resized to any host. */
-export function unmovableCold(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
+export function unmovableCold(
+  server: ServerObservation,
+  host: HostObservation,
+  now: { readonly migrating: boolean },
+): Ground | null {
   return (
-    unsettled(server, host, migrating) ??
+    unsettled(server, host, now) ??
     (server.status === 'ACTIVE' || server.status === 'SHUTOFF'
       ? null
       : { code: 'cell-status', detail: { status: server.status } }) ??

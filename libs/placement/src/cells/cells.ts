@@ -201,7 +201,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
       method: flavor === null ? 'migrate' : 'resize',
       oldFlavor: server.flavor,
       newFlavor: flavor?.name ?? server.flavor,
-      resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server.bootFromVolume),
+      resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server),
       ramMb: flavor?.ramMb ?? server.ramMb,
       diskGb: flavor?.diskGb ?? server.diskGb,
       downtimeSeconds: server.status === 'SHUTOFF' ? 0 : fixedSeconds + secondsPerGib * copied,
@@ -248,7 +248,7 @@ function candidatesOf(
       const flavor = newFlavorOf(server, asked.flavorMap, input.flavors, others);
       const ground =
         remembered(server.id, memory, options, now) ??
-        unmovableCold(server, place.host, moving.has(server.id)) ??
+        unmovableCold(server, place.host, { migrating: moving.has(server.id) }) ??
         windowOf(server).hard ??
         (cellOf(place) === null ? ({ code: 'cell-unknown', detail: { host: server.host } } as const) : null) ??
         (flavor !== null && 'code' in flavor ? flavor : null);
@@ -298,7 +298,7 @@ function clusterOf(
         host: server.host,
         alsoOn: server.alsoOn,
         weight: [],
-        resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server.bootFromVolume),
+        resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server),
         refusal: null,
         pin: server.pinnedAvailabilityZone,
         requiredTraits: traitsOf(flavor ?? server, 'required'),

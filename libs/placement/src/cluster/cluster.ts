@@ -367,7 +367,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     free,
     capacity,
     units: unitsMatter ? { min, max, step } : null,
-    numa: cellModel(hosts, vms, { vmHost, alsoOn }, parts.allowUnknownCells === true),
+    numa: cellModel(hosts, vms, { vmHost, alsoOn }, { allowUnknown: parts.allowUnknownCells === true }),
     vmIds: vms.map((vm) => vm.id),
     vmNames: vms.map((vm) => vm.name),
     vmHost,

@@ -54,7 +54,7 @@ export function cellModel(
   hosts: readonly CellPart[],
   vms: readonly { readonly cells?: CellNeeds }[],
   on: { readonly vmHost: Int32Array; readonly alsoOn: ReadonlyMap<number, readonly number[]> },
-  allowUnknown: boolean,
+  { allowUnknown }: Pick<CellModel, 'allowUnknown'>,
 ): CellModel | null {
   if (vms.every(({ cells }) => cells === undefined || cells === null)) return null;
   const known = vms.flatMap(({ cells }) => (Array.isArray(cells) ? (cells as readonly CellNeed[]) : []));

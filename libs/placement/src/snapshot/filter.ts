@@ -46,11 +46,11 @@ interface Movable {
 export function unmovable(
   server: ServerObservation,
   host: HostObservation,
-  migrating: boolean,
+  now: { readonly migrating: boolean },
   movable: Movable,
 ): Ground | null {
   return (
-    unsettled(server, host, migrating) ??
+    unsettled(server, host, now) ??
     (server.status === 'ACTIVE' || server.status === 'PAUSED'
       ? null
       : { code: 'vm-status', detail: { status: server.status } }) ??
@@ -67,7 +67,11 @@ function unpowered({ powerState }: ServerObservation): Ground | null {
 }
 
 /** The reason that a VM cannot be moved now in any way: its host is not working, or another action is running. */
-export function unsettled(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
+export function unsettled(
+  server: ServerObservation,
+  host: HostObservation,
+  { migrating }: { readonly migrating: boolean },
+): Ground | null {
   const { state, status } = host.service;
   if (state === 'unknown' || status === 'unknown')
     return { code: 'vm-source-unknown', detail: { host: host.name, state, status } };

@@ -117,7 +117,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
     const ground =
       (host === undefined ? null : remembered(server.id, memory, options, now)) ??
-      (host === undefined ? null : unmovable(server, host, running !== undefined, movable)) ??
+      (host === undefined ? null : unmovable(server, host, { migrating: running !== undefined }, movable)) ??
       window.hard ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);

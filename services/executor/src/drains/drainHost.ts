@@ -131,7 +131,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     const { host } = drain;
     const service = await readService(host);
     const moving = inFlight(at.state).some((task) => task.step.from === host || task.destination === host);
-    const step = watchStep(drain, service, moving);
+    const step = watchStep(drain, service, { moving });
     if (step.do === 'wait') return;
     if (step.do === 'write') {
       logger.warn({ aggregate, host }, 'somebody enabled a host during its drain: the drain has ended');

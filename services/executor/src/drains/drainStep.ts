@@ -115,7 +115,11 @@ export type WatchStep =
   | { readonly do: 'write'; readonly event: HostEventBody };
 
 /** @param moving whether a move from the host or to it is in flight */
-export function watchStep(drain: DrainFacts, service: ComputeService | null, moving: boolean): WatchStep {
+export function watchStep(
+  drain: DrainFacts,
+  service: ComputeService | null,
+  { moving }: { readonly moving: boolean },
+): WatchStep {
   if (service === null || service.status === 'unknown') return { do: 'wait' };
   if (service.status === 'enabled') return { do: 'write', event: enabled(drain, false) };
   return drain.drained !== null || moving ? { do: 'wait' } : { do: 'look' };

@@ -107,14 +107,14 @@ describe('a host that is disabled', () => {
   const disabled = service({ status: 'disabled' });
 
   it('ends its drain when somebody enabled it', () => {
-    expect(watchStep(drain(), service(), false)).toMatchObject({
+    expect(watchStep(drain(), service(), { moving: false })).toMatchObject({
       do: 'write',
       event: { type: 'host.enabled', data: { byKronos: false } },
     });
   });
 
   it('is looked at while it may hold servers', () => {
-    expect(watchStep(drain(), disabled, false)).toEqual({ do: 'look' });
+    expect(watchStep(drain(), disabled, { moving: false })).toEqual({ do: 'look' });
   });
 
   it.each([
@@ -123,7 +123,7 @@ describe('a host that is disabled', () => {
     ['a move is in flight', drain(), disabled, true],
     ['it is empty', drain({ drained: { sequence: 4, atMs: 1 } }), disabled, false],
   ])('waits: %s', (_, facts, seen, moving) => {
-    expect(watchStep(facts, seen, moving)).toEqual({ do: 'wait' });
+    expect(watchStep(facts, seen, { moving })).toEqual({ do: 'wait' });
   });
 
   it('stays as it was when it was disabled before the drain', () => {
