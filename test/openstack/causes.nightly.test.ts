@@ -504,7 +504,7 @@ describe('the source dies with two moves in its queue', () => {
     await bed('host', 'cmp1', 'kill');
     for (const id of ids) await bed('fault', id, 'clear');
     await cloud.start('cmp1');
-    await statusSays(/Nova works no more on migration \d+ of contract-cmp1-\d \(queued\): not counted/, 600_000);
+    await statusSays(/Nova no longer works on migration \d+ of contract-cmp1-\d \(queued\): not counted/, 600_000);
     // The fake hypervisor has forgotten its guests.
     for (const id of ids) await bed('power', id, '1');
     await log.until(

@@ -2,6 +2,7 @@ import {
   type Actor,
   ALL,
   type InstallationCreated,
+  iso,
   type LogMark,
   type LogSeen,
   messageId,
@@ -159,12 +160,12 @@ export async function reportSeen(
     type: 'log.seen',
     version: 1,
     id,
-    time: new Date(nowMs).toISOString(),
+    time: iso(nowMs),
     aggregate: ALL,
     by,
     correlationId: id,
     causationId: null,
-    data: { installationId, sequence, where, storedAt: new Date(seenAtMs).toISOString() },
+    data: { installationId, sequence, where, storedAt: iso(seenAtMs) },
   });
 }
 
@@ -191,7 +192,7 @@ export async function stateInstallation(
     type: 'installation.created',
     version: 1,
     id,
-    time: new Date(about.nowMs).toISOString(),
+    time: iso(about.nowMs),
     aggregate: ALL,
     by: about.by,
     correlationId: id,

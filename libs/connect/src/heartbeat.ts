@@ -4,6 +4,7 @@ import { type Config, shownOptions } from '@kronos/config';
 import {
   type Actor,
   ALL,
+  iso,
   messageId,
   REPORTED_PARTS,
   REPORTED_REASON,
@@ -95,7 +96,7 @@ export function reportService(input: ReportInput): Heartbeats {
           type: 'service.reported',
           version: 1,
           id: messageId.reported(by.service, by.instance, nowMs),
-          time: new Date(nowMs).toISOString(),
+          time: iso(nowMs),
           aggregate: ALL,
           by,
           correlationId: `${by.service}/${by.instance}`,

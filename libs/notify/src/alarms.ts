@@ -1,4 +1,4 @@
-import { type Actor, ALL, type AlarmRaised, type AlarmResolved, messageId } from '@kronos/contracts';
+import { type Actor, ALL, type AlarmRaised, type AlarmResolved, iso, messageId } from '@kronos/contracts';
 import type { Alarm } from '@kronos/status';
 import { alarmKey, unreadableCauses } from '@kronos/status';
 
@@ -34,7 +34,7 @@ export function transitions(
 ): Transition[] {
   const { before, now } = looks;
   if (before === null || now === null) return [];
-  const time = new Date(about.nowMs).toISOString();
+  const time = iso(about.nowMs);
   const envelope = (id: string, aggregate: string) => ({
     version: 1 as const,
     id,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ALL, type AlarmRaised, type AlarmResolved, type Message, sentence } from '@kronos/contracts';
+import { ALL, type AlarmRaised, type AlarmResolved, iso, type Message, sentence } from '@kronos/contracts';
 import { cloudEvent } from '@kronos/eventlog';
 
 /** One thing that people are told. */
@@ -50,7 +50,7 @@ export function noticeOf(
 /** What `kronos notify test` sends. */
 export function testNotice(by: string, version: string, nowMs: number): Notice {
   const text = 'This is a test of notifications. Nothing is wrong.';
-  const time = new Date(nowMs).toISOString();
+  const time = iso(nowMs);
   const alarm: AlarmRaised = {
     type: 'alarm.raised',
     version: 1,

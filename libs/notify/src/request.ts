@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { ALL } from '@kronos/contracts';
+import { ALL, iso } from '@kronos/contracts';
 import type { Notice } from './notice.ts';
 
 export type Format = 'cloudevents' | 'slack' | 'alertmanager';
@@ -62,7 +62,7 @@ export const alerts = (notices: readonly Notice[], nowMs: number): Post => ({
           ...(alarm.type === 'alarm.raised' ? { description: alarm.data.remedy, runbook: alarm.data.runbook } : {}),
         },
         startsAt: alarm.type === 'alarm.resolved' ? alarm.data.raisedAt : alarm.time,
-        endsAt: raised ? new Date(nowMs + ALERT_MS).toISOString() : alarm.time,
+        endsAt: raised ? iso(nowMs + ALERT_MS) : alarm.time,
       },
     ];
   }),

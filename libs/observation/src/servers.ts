@@ -179,10 +179,10 @@ export function serversOf(input: ServersInput): ServersSeen {
   };
 }
 
-/** The rows that count no more, one by one. */
+/** The rows that no longer count, one by one. */
 function abandonedNote(rows: readonly Migration[], { placed }: ServerIndex): Reason {
   const name = ({ serverId }: Migration): string => placed.get(serverId)?.server.name ?? serverId;
-  const text = `Nova works no more on ${some(rows.map((row) => `migration ${row.id} of ${name(row)} (${row.status})`))}: not counted`;
+  const text = `Nova no longer works on ${some(rows.map((row) => `migration ${row.id} of ${name(row)} (${row.status})`))}: not counted`;
   return note('migration-abandoned', text, {
     migrations: rows.map((row) => ({
       id: row.id,

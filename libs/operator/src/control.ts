@@ -1,4 +1,4 @@
-import { type Actor, type Control, messageId, parseMessage } from '@kronos/contracts';
+import { type Actor, type Control, iso, messageId, parseMessage } from '@kronos/contracts';
 
 /** Author, time and id of a command: every command of a person states them. */
 export type Asking = {
@@ -28,7 +28,7 @@ export function control<T extends ControlType>(
     type,
     version: 1,
     id: messageId.control(commandId),
-    time: new Date(nowMs).toISOString(),
+    time: iso(nowMs),
     aggregate,
     by,
     correlationId: commandId,

@@ -138,7 +138,7 @@ describe('what a command did, by the log', () => {
     log.hostReleased('h2');
     expect(outcome(log)).toEqual({
       effect: 'done',
-      text: 'h2 is a destination again: its failures so far count no more',
+      text: 'h2 is a destination again: its failures so far no longer count',
     });
     log.hostReleased('h2');
     expect(outcome(log)).toMatchObject({ effect: 'unchanged' });

@@ -238,7 +238,7 @@ function hostOutcome({ data: { host } }: LogEventOf<'host.released'>, before: Lo
     ({ hostFailures, refusals }) => hostFailures.has(host) || [...refusals.values()].some((one) => one.host === host),
   );
   return was
-    ? done(`${host} is a destination again: its failures so far count no more`)
+    ? done(`${host} is a destination again: its failures so far no longer count`)
     : unchanged(`no failures of ${host} are known: nothing changes`);
 }
 

@@ -1,4 +1,11 @@
-import { DAY_MS, type Decision, type EngineOptions, maybeAskedPlan, type ProposalDecision } from '@kronos/contracts';
+import {
+  DAY_MS,
+  type Decision,
+  type EngineOptions,
+  iso,
+  maybeAskedPlan,
+  type ProposalDecision,
+} from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
 import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
@@ -69,7 +76,7 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
         `the log has no plan ${JSON.stringify(wanted.planId)}`,
         'kronos plans --since all lists every plan.',
       );
-    const when = wanted.atMs === undefined ? 'yet' : `up to ${new Date(wanted.atMs).toISOString()}`;
+    const when = wanted.atMs === undefined ? 'yet' : `up to ${iso(wanted.atMs)}`;
     throw new NotOnTheLog(
       `the log has no ${wanted.planId === null ? 'plan for' : 'decision about'} ${wanted.aggregates.join(', ')} ${when}`,
       'kronos status shows whether the scorer and the planner run.',

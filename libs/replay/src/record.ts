@@ -108,7 +108,7 @@ export async function recordRange(history: History, directory: string, options: 
   });
   await writer.close({
     madeBy: options.madeBy,
-    madeAt: new Date(options.nowMs).toISOString(),
+    madeAt: iso(options.nowMs),
     anonymized: options.anonymize,
     aggregates: aggregates.map((name) => names?.aggregate(name) ?? name),
     range: recordedRange,

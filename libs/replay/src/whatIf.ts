@@ -4,6 +4,7 @@ import {
   type Decision,
   type EngineOptions,
   holdInWhatIf,
+  iso,
   type LogEvent,
   MAX_TIME_DIFFERENCE_MS,
   type Policy,
@@ -259,7 +260,7 @@ class Past {
       if (event.type !== 'unreadable' && (holdInWhatIf.has(event.type) || MOVES.has(event.type))) {
         const atMs = timeOf(stored);
         // The what-if's own log has no stamps of a server: it takes the time that counts.
-        beside.events.push({ atMs, event: { ...event, time: new Date(atMs).toISOString() } });
+        beside.events.push({ atMs, event: { ...event, time: iso(atMs) } });
       }
     }
     // Once every what-if has begun nothing asks for the state any more.

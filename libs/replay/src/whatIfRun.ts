@@ -1,20 +1,19 @@
-import type {
-  Actor,
-  CycleDecided,
-  Decision,
-  EngineOptions,
-  LogEvent,
-  Policy,
-  Snapshot,
-  StoredEvent,
-} from '@kronos/contracts';
 import {
+  type Actor,
+  type CycleDecided,
+  type Decision,
+  type EngineOptions,
   holdInWhatIf,
   hostReadingOf,
+  iso,
+  type LogEvent,
   messageId,
+  type Policy,
   policyQueries,
   queriesOf,
   readingOf,
+  type Snapshot,
+  type StoredEvent,
   timeMs,
   vmReadingOf,
 } from '@kronos/contracts';
@@ -301,7 +300,7 @@ class OwnLog {
   }
 
   envelope(aggregate: string, id: string, planId: string, atMs: number) {
-    const time = new Date(atMs).toISOString();
+    const time = iso(atMs);
     return {
       version: 1 as const,
       id,

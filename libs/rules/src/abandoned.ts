@@ -3,7 +3,7 @@ import { timeMs } from '@kronos/contracts';
 /** Rows of Nova's migrations that nobody works on any more. Pure. */
 
 /**
- * Time without a change after which a row that contradicts its server counts no more. Longer than Nova ever takes to make its records
+ * Time without a change after which a row that contradicts its server no longer counts. Longer than Nova ever takes to make its records
  * consistent, and longer than the interval at which a compute notes the progress of a migration.
  */
 const ABANDONED_AFTER_MS = 300_000;

@@ -308,7 +308,7 @@ describe('status', () => {
       'Nova keeps a row that nobody works on',
       wellFacts(undefined, {
         newest: {
-          abandoned: { code: 'migration-abandoned', text: 'Nova works no more on migration 7 of vm-1 (queued)' },
+          abandoned: { code: 'migration-abandoned', text: 'Nova no longer works on migration 7 of vm-1 (queued)' },
         },
       }),
       /migration 7 of vm-1/,

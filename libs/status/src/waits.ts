@@ -1,5 +1,5 @@
 /** What each open task, plan and drain waits for, from the folded log. Pure. */
-import { clause, count } from '@kronos/contracts';
+import { clause, count, iso } from '@kronos/contracts';
 import {
   type AggregateState,
   approvalOf,
@@ -203,7 +203,7 @@ function taskWaits(state: AggregateState, task: TaskFacts, nowMs: number): WaitS
   }
   const pause = pauseOf(state);
   if (pause !== null) return wait('resume', pause.of, Math.max(pause.atMs, notBeforeMs));
-  if (notBeforeMs > nowMs) return wait('due', new Date(notBeforeMs).toISOString(), nowMs);
+  if (notBeforeMs > nowMs) return wait('due', iso(notBeforeMs), nowMs);
   const before = step.dependsOn.find((id) => state.tasks.get(id)?.end === null);
   if (before !== undefined) return wait('task', before, notBeforeMs);
   const holder = [...state.tasks.values()].find((other) => other.slot !== null && other.end === null);

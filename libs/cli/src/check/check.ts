@@ -14,7 +14,7 @@ import {
   storageLimits,
 } from '@kronos/config';
 import { type Cloud, connectLog, openCloud, openPrometheus } from '@kronos/connect';
-import { bucketNames, count, cycleSnapshotId, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
+import { bucketNames, count, cycleSnapshotId, iso, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
 import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
@@ -334,7 +334,7 @@ async function snapshotsOf(
           purpose: 'record',
           cycle: 0,
           intervalSeconds: engine.evaluationInterval,
-          observedFrom: new Date(observation.fromMs).toISOString(),
+          observedFrom: iso(observation.fromMs),
           time: new Date(systemClock.now()).toISOString(),
         },
         aggregate,

@@ -3,7 +3,7 @@ import { type ArchiveReport, installationOf, type RawEvent, readArchive, verifyA
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
-import { type Actor, ALL, streamNames, subject } from '@kronos/contracts';
+import { type Actor, ALL, iso, streamNames, subject } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, inForce } from '@kronos/projections';
@@ -151,7 +151,7 @@ async function* watched(events: AsyncIterable<RawEvent>, next: (event: RawEvent)
 
 const named = ({ lastStoredAtMs, torn, ...report }: ArchiveReport) => ({
   ...report,
-  lastStoredAt: lastStoredAtMs === null ? null : new Date(lastStoredAtMs).toISOString(),
+  lastStoredAt: lastStoredAtMs === null ? null : iso(lastStoredAtMs),
   unfinishedBytes: torn,
 });
 

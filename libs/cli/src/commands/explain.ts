@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { clause, type Decision, decisionWords, type Snapshot, sentence, timeOf } from '@kronos/contracts';
+import { clause, type Decision, decisionWords, iso, type Snapshot, sentence, timeOf } from '@kronos/contracts';
 import { someOf } from '@kronos/operator/scope';
 import {
   type Assumed,
@@ -559,7 +559,7 @@ const damagedLines = (terminal: Terminal, { state }: Explained, concerns: (move:
     .filter(concerns)
     .map(
       ({ serverName, from, destination, atMs, taskId, reasons }) =>
-        `${paint(terminal, 'red', `${serverName} was in ERROR after its move from ${from} to ${destination}`)} (${new Date(atMs).toISOString()}, ${taskId}): ${reasons.map(({ text }) => text).join('; ')}\n`,
+        `${paint(terminal, 'red', `${serverName} was in ERROR after its move from ${from} to ${destination}`)} (${iso(atMs)}, ${taskId}): ${reasons.map(({ text }) => text).join('; ')}\n`,
     )
     .join('');
 

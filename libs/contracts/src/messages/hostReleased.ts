@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineCommand } from './define.ts';
 import { comment } from './phrases.ts';
 
-/** The breaker of the host closes: its failures so far count no more. */
+/** The breaker of the host closes: its failures so far no longer count. */
 export const hostReleased = defineCommand({
   type: 'host.released',
   addressesAll: true,

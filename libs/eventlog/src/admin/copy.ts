@@ -1,4 +1,4 @@
-import { logFamilies, parseSubject, streamNames } from '@kronos/contracts';
+import { iso, logFamilies, parseSubject, streamNames } from '@kronos/contracts';
 import { headers as noHeaders } from '@nats-io/transport-node';
 import { MSG_ID } from '../log/append.ts';
 import { rawMessages, type Scope } from '../log/iterate.ts';
@@ -78,7 +78,7 @@ export async function restore(
     const headers = noHeaders();
     for (const [key, value] of Object.entries(event.headers)) if (!isExpectation(key)) headers.set(key, value);
     headers.set(MSG_ID, own);
-    headers.set(ORIGINAL_STAMP, new Date(stamp).toISOString());
+    headers.set(ORIGINAL_STAMP, iso(stamp));
     await window.push({ id: own, subject: event.subject, body: event.data, headers });
   }
   await window.flush();

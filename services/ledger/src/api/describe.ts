@@ -1,4 +1,4 @@
-import { type StoredEvent, sentence } from '@kronos/contracts';
+import { iso, type StoredEvent, sentence } from '@kronos/contracts';
 import type { CellStory } from '@kronos/replay';
 import type { NameOf } from './names.ts';
 import type { Answer } from './schemas.ts';
@@ -61,8 +61,8 @@ export function cellPlan(story: CellStory, nameOf: NameOf): Answer<'vm'>['cells'
     planId,
     to,
     sequence,
-    proposedAt: new Date(proposedAtMs).toISOString(),
-    approvalUntil: new Date(expiresAtMs).toISOString(),
+    proposedAt: iso(proposedAtMs),
+    approvalUntil: iso(expiresAtMs),
     state,
     step:
       step?.cell === undefined

@@ -1,6 +1,6 @@
 import { type Clock, limit as timeLimit } from '@kronos/clock';
 import { overrideEngineOption } from '@kronos/config';
-import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import { defaultEngineOptions, type EngineOptions, iso } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIfCount, whatIf } from '@kronos/replay';
 import { BadRequest } from './answer.ts';
@@ -62,7 +62,7 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   try {
     for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit }, extent)) {
       count.add(cycle);
-      times.push(new Date(cycle.timeMs).toISOString());
+      times.push(iso(cycle.timeMs));
       recorded.combined.push(rounded(cycle.recorded.combined));
       recorded.moves.push(cycle.recorded.moves);
       simulated.combined.push(rounded(cycle.simulated.combined));
@@ -79,8 +79,8 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
     );
   return {
     aggregate,
-    since: new Date(totals.sinceMs).toISOString(),
-    until: new Date(totals.untilMs).toISOString(),
+    since: iso(totals.sinceMs),
+    until: iso(totals.untilMs),
     sets,
     snapshots: totals.snapshots,
     complete: !limit.aborted,

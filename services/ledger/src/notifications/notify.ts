@@ -1,6 +1,6 @@
 import type { Clock } from '@kronos/clock';
 import type { SinkOptions } from '@kronos/config';
-import { type Actor, streamNames } from '@kronos/contracts';
+import { type Actor, iso, streamNames } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type SinkDelivery, type TaskOutcome, type TaskWorker } from '@kronos/eventlog';
 import {
   current,
@@ -173,7 +173,7 @@ export function startNotifier(input: NotifierInput): Notifier {
       const nowMs = clock.now();
       return [...troubles].flatMap(([sink, trouble]): DeadSink[] =>
         isDead(trouble, nowMs)
-          ? [{ sink, since: new Date(trouble.sinceMs).toISOString(), reason: trouble.reason.slice(0, MOST_REASON) }]
+          ? [{ sink, since: iso(trouble.sinceMs), reason: trouble.reason.slice(0, MOST_REASON) }]
           : [],
       );
     },

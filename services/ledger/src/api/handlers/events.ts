@@ -1,4 +1,4 @@
-import { ALL, type StoredEvent } from '@kronos/contracts';
+import { ALL, iso, type StoredEvent } from '@kronos/contracts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry } from '../describe.ts';
@@ -57,7 +57,7 @@ export const eventsHandlers = ({
     const vm = query.get('vm');
     return {
       aggregate,
-      since: oldest === null ? null : new Date(oldest.storedAt).toISOString(),
+      since: oldest === null ? null : iso(oldest.storedAt),
       moves: movesOf(
         input.history.events(),
         (of, serverId) => of === aggregate && (vm === null || serverId === vm),

@@ -25,13 +25,13 @@ export const overviewHandlers = ({
     const { timeMs, well, alarms, services, firstSeenMs } = await input.status();
     return {
       sequence: input.state().sequence,
-      time: new Date(timeMs).toISOString(),
+      time: iso(timeMs),
       well,
       alarms: alarms.map((alarm) => ({ ...alarm, since: iso(firstSeenMs.get(alarmKey(alarm)) ?? timeMs) })),
       services:
         services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
           ...service,
-          reportedAt: new Date(storedAtMs).toISOString(),
+          reportedAt: iso(storedAtMs),
         })) ?? null,
     };
   },
