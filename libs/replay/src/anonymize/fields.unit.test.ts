@@ -22,8 +22,8 @@ const KEPT = new RegExp(
     // Ids of Kronos's own, versions, digests.
     'id|correlationId|causationId|commandId|taskId|planId|snapshotId|dependsOn|drainId|installationId',
     'version|plannerVersion|digests\\.\\w+|optionsDigest|shape|mark|details\\.\\w+',
-    // Words of Kronos, of Nova and of Placement; sentences and their figures.
-    'code|errorType|cause|status|vmState|taskState|text|detail\\.\\w+|hypervisorType|allocation|migrations\\.type',
+    // Words of Kronos, of Nova, of Neutron and of Placement; sentences and their figures.
+    'code|errorType|cause|status|vmState|taskState|text|detail\\.\\w+|hypervisorType|vnicTypes|allocation|migrations\\.type',
     'refusals\\.key|traits|requiredTraits|forbiddenTraits|resources\\.key|inventory\\.key|resourceClass',
     'reconstructed\\.sources|unknown\\.key',
     // Policies, their labels, and the planner's options.

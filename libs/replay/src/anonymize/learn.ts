@@ -9,9 +9,24 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
-import { replacedSpecs } from './specs.ts';
+import { replacedProperties, replacedSpecs } from './specs.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+function learnServer(names: Names, server: Snapshot['servers'][number]): void {
+  names.learn('server', server.id);
+  names.learn('serverName', server.name);
+  names.learn('value', server.internalName);
+  names.learn('project', server.projectId);
+  for (const host of [server.host, ...server.alsoOn]) names.learn('host', host);
+  names.learn('flavor', server.flavor);
+  names.learn('zone', server.availabilityZone);
+  names.learn('zone', server.pinnedAvailabilityZone);
+  names.learn('label', server.optedOutBy);
+  const { extraSpecs, resources, imageProperties = {} } = server;
+  for (const key of [extraSpecs, resources, imageProperties].flatMap(Object.keys)) names.learnCustom(key);
+  for (const text of [...replacedSpecs(extraSpecs), ...replacedProperties(imageProperties)]) names.learn('value', text);
+}
 
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
@@ -25,19 +40,7 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
     for (const name of host.otherAggregates) names.learn('aggregate', name);
     for (const name of [...(host.traits ?? []), ...Object.keys(host.inventory ?? {})]) names.learnCustom(name);
   }
-  for (const server of snapshot.servers) {
-    names.learn('server', server.id);
-    names.learn('serverName', server.name);
-    names.learn('value', server.internalName);
-    names.learn('project', server.projectId);
-    for (const host of [server.host, ...server.alsoOn]) names.learn('host', host);
-    names.learn('flavor', server.flavor);
-    names.learn('zone', server.availabilityZone);
-    names.learn('zone', server.pinnedAvailabilityZone);
-    names.learn('label', server.optedOutBy);
-    for (const key of [...Object.keys(server.extraSpecs), ...Object.keys(server.resources)]) names.learnCustom(key);
-    for (const value of replacedSpecs(server.extraSpecs)) names.learn('value', value);
-  }
+  for (const server of snapshot.servers) learnServer(names, server);
   for (const group of snapshot.serverGroups) {
     names.learn('group', group.id);
     names.learn('groupName', group.name);

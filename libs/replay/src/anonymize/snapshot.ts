@@ -5,7 +5,7 @@
 import { type Policy, policyQueries, queriesOf, type Shape, type Snapshot, type VmReading } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import type { Names } from './names.ts';
-import { anonymousSpecs } from './specs.ts';
+import { anonymousProperties, anonymousSpecs } from './specs.ts';
 
 const anonymousReadings = (names: Names, readings: readonly VmReading[]): VmReading[] =>
   readings.map((reading) => ({
@@ -50,6 +50,33 @@ const anonymousMigrations = (
       }),
 });
 
+type Server = Snapshot['servers'][number];
+
+const anonymousServer = (names: Names, server: Server): Server => ({
+  ...server,
+  id: names.as('server', server.id),
+  name: names.as('serverName', server.name),
+  internalName: names.asOrNull('value', server.internalName),
+  projectId: names.asOrNull('project', server.projectId),
+  host: names.as('host', server.host),
+  alsoOn: names.each('host', server.alsoOn),
+  resources: names.customKeys(server.resources),
+  flavor: names.asOrNull('flavor', server.flavor),
+  extraSpecs: anonymousSpecs(names, server.extraSpecs),
+  ...(server.imageProperties === undefined
+    ? {}
+    : { imageProperties: anonymousProperties(names, server.imageProperties) }),
+  availabilityZone: names.asOrNull('zone', server.availabilityZone),
+  ...('pinnedAvailabilityZone' in server
+    ? { pinnedAvailabilityZone: names.asOrNull('zone', server.pinnedAvailabilityZone) }
+    : {}),
+  optedOutBy: names.asOrNull('label', server.optedOutBy),
+  // A window that cannot be read stays unreadable, and names nothing.
+  ...(server.windows === undefined
+    ? {}
+    : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),
+});
+
 export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   id: names.id(snapshot.id),
@@ -71,27 +98,7 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     traits: host.traits?.map((trait) => names.custom(trait)) ?? null,
     otherAggregates: names.each('aggregate', host.otherAggregates),
   })),
-  servers: snapshot.servers.map((server) => ({
-    ...server,
-    id: names.as('server', server.id),
-    name: names.as('serverName', server.name),
-    internalName: names.asOrNull('value', server.internalName),
-    projectId: names.asOrNull('project', server.projectId),
-    host: names.as('host', server.host),
-    alsoOn: names.each('host', server.alsoOn),
-    resources: names.customKeys(server.resources),
-    flavor: names.asOrNull('flavor', server.flavor),
-    extraSpecs: anonymousSpecs(names, server.extraSpecs),
-    availabilityZone: names.asOrNull('zone', server.availabilityZone),
-    ...('pinnedAvailabilityZone' in server
-      ? { pinnedAvailabilityZone: names.asOrNull('zone', server.pinnedAvailabilityZone) }
-      : {}),
-    optedOutBy: names.asOrNull('label', server.optedOutBy),
-    // A window that cannot be read stays unreadable, and names nothing.
-    ...(server.windows === undefined
-      ? {}
-      : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),
-  })),
+  servers: snapshot.servers.map((server) => anonymousServer(names, server)),
   serverGroups: snapshot.serverGroups.map((group) => ({
     ...group,
     id: names.as('group', group.id),
