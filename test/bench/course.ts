@@ -3,7 +3,7 @@ import { type Cycles, courseFamilies, runCycles } from './courses.ts';
 
 /**
  * Cycles with a small budget beside one plan without a limit, while the load stands still. Prints JSON: by case the cycles, the moves and the
- * GiB as ratios to the one plan, the VMs that moved twice, and the area under the imbalance, in cycles.
+ * GiB as ratios to the one plan, the VMs that moved twice, and the area under the imbalance, in cycles; and the same cycles with `planner=greedy`.
  *
  *   node test/bench/course.ts [--seeds 1,2] [--budgets 1,2,5,10,25,50] [--families 'new hosts, small;zones'] [--most-cycles 600]
  *
@@ -22,7 +22,16 @@ const LIMITS = { moves: 1.1, gib: 1.15, worst: 1.25 };
 const wanted = new Set(values.families.split(';'));
 const mostCycles = Number(values['most-cycles']);
 
-type Row = { family: string; seed: number; budget: number; one: Cycles; run: Cycles; moves: number; gib: number };
+type Row = {
+  readonly family: string;
+  readonly seed: number;
+  readonly budget: number;
+  readonly one: Cycles;
+  readonly run: Cycles;
+  readonly greedy: Cycles;
+  readonly moves: number;
+  readonly gib: number;
+};
 const rows: Row[] = [];
 for (const { name, hosts, restrictToAz = false, make } of courseFamilies) {
   if (!wanted.has(name)) continue;
@@ -33,7 +42,17 @@ for (const { name, hosts, restrictToAz = false, make } of courseFamilies) {
       // A cluster of hundreds of hosts would take hundreds of cycles.
       if (hosts > 100 && budget < 10) continue;
       const run = runCycles(file, { budget, restrictToAz, mostCycles });
-      const row = { family: name, seed, budget, one, run, moves: run.moves / one.moves, gib: run.gib / one.gib };
+      const greedy = runCycles(file, { budget, restrictToAz, mostCycles, planner: 'greedy' });
+      const row = {
+        family: name,
+        seed,
+        budget,
+        one,
+        run,
+        greedy,
+        moves: run.moves / one.moves,
+        gib: run.gib / one.gib,
+      };
       rows.push(row);
       process.stderr.write(`${JSON.stringify(row)}\n`);
     }
@@ -43,6 +62,7 @@ const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / 
 const summary = {
   cases: rows.length,
   stalls: rows.filter(({ one, run }) => one.within && !run.within).length,
+  greedyStalls: rows.filter(({ one, greedy }) => one.within && !greedy.within).length,
   twice: rows.reduce((sum, { run }) => sum + run.twice, 0),
   moves: mean(rows.map((row) => row.moves)),
   worstMoves: Math.max(...rows.map((row) => row.moves)),

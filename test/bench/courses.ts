@@ -142,6 +142,7 @@ type Limits = {
   readonly restrictToAz?: boolean;
   readonly mostCycles: number;
   readonly searchWorkLimit?: number;
+  readonly planner?: 'search' | 'greedy';
 };
 
 /** Applies one plan after the other until a cycle makes none. */
@@ -151,9 +152,10 @@ export function runCycles(
   carryOut?: CarryOut,
   watch: (plan: PlannedCluster) => void = () => {},
 ): Cycles {
-  const { budget, restrictToAz = false, mostCycles, searchWorkLimit = defaultEngineOptions.searchWorkLimit } = limits;
-  const { minGain } = defaultEngineOptions;
-  const options = { maxMigrations: budget, minGain, restrictToAz, searchWorkLimit };
+  const { budget, restrictToAz = false, mostCycles, planner = 'search' } = limits;
+  const { minGain, searchWorkLimit: defaultLimit } = defaultEngineOptions;
+  const { searchWorkLimit = defaultLimit } = limits;
+  const options = { maxMigrations: budget, minGain, restrictToAz, searchWorkLimit, planner };
   const memory = new Map(file.vms.map((vm) => [vm.id, (vm.memMb ?? 0) / 1024]));
   const times = new Map<string, number>();
   let [cycles, moves, gib, area, worstCpuMs] = [0, 0, 0, 0, 0];
