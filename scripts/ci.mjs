@@ -169,6 +169,7 @@ const nightly = inOrder(
   ),
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
+  tests('upgrades', ['vitest', 'run', 'test/upgrade'], 60, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
   check('build of nats-server 2.14', [process.execPath, 'scripts/goTools.mjs', 'nats-server-2.14'], 25),
   tests('nats-server 2.14', ['vitest', 'run', 'libs/eventlog'], 30, {

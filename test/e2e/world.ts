@@ -11,6 +11,8 @@ export type { ServiceName };
 export type Watch = {
   /** Every event so far, in order. */
   readonly events: readonly LogEvent[];
+  /** Why messages of the log could not be read. */
+  readonly problems: readonly string[];
   /** Waits until the events fulfil a condition; fails after `limitMs`, with the services' last words. */
   readonly until: (
     what: string,
@@ -20,19 +22,22 @@ export type Watch = {
 };
 
 /** Follows the log of an installation from its first event. */
-export function watch(installation: Installation): Watch {
+export function watch(installation: Pick<Installation, 'log' | 'directory'>): Watch {
   const events: LogEvent[] = [];
+  const problems: string[] = [];
   const waiting = new Set<() => void>();
   const follow = async () => {
     const families = ['plans', 'results', 'controls'] as const;
     for await (const { message, problem } of installation.log.tail({ families, since: 'all' })) {
       if (problem === undefined) events.push(message as LogEvent);
+      else problems.push(problem);
       for (const look of waiting) look();
     }
   };
   follow().catch(() => {});
   return {
     events,
+    problems,
     async until(what, condition, limitMs = 600_000) {
       const met = await new Promise<boolean>((resolve) => {
         const timer = setTimeout(() => finish(false), limitMs);
@@ -104,7 +109,7 @@ const lastEvents = (events: readonly LogEvent[]): string =>
     .map((e) => JSON.stringify(e).slice(0, 300))
     .join('\n');
 
-async function lastWords(installation: Installation): Promise<string> {
+async function lastWords(installation: Pick<Installation, 'directory'>): Promise<string> {
   const words = ['scorer', 'planner', 'executor', 'ledger'].map(async (service) => {
     const text = await readFile(join(installation.directory, 'logs', `${service}.log`), 'utf8').catch(() => '');
     return `${service}: ${text.trimEnd().split('\n').slice(-3).join('\n  ')}`;

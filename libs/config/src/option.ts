@@ -129,7 +129,8 @@ export const urls = (
     (raw) => {
       const items = parseList(raw);
       if (!items.ok) return items;
-      if (items.value.length === 0) return { ok: false, problem: 'is empty', remedy: 'Name at least one server.' };
+      if (items.value.length === 0 && fallback.length > 0)
+        return { ok: false, problem: 'is empty', remedy: 'Name at least one server.' };
       for (const item of items.value) {
         const url = parseUrl(item, schemes);
         if (!url.ok) return url;

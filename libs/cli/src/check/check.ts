@@ -13,7 +13,7 @@ import {
   shownOverrides,
   storageLimits,
 } from '@kronos/config';
-import { type Cloud, connectLog, openCloud, openPrometheus } from '@kronos/connect';
+import { type Cloud, connectLog, openCloud, openPrometheus, readDurability } from '@kronos/connect';
 import { bucketNames, count, cycleSnapshotId, iso, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
 import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
@@ -142,12 +142,13 @@ async function checkNats(config: Config): Promise<Finding[]> {
   try {
     const log = await connectLog(config, 'cli', null);
     try {
-      const [streams, account] = await Promise.all([
+      const [streams, account, durability] = await Promise.all([
         checkStreams(config, log),
         // Where JetStream does not answer, the streams say why.
         log.accountLimits().catch(() => null),
+        readDurability(config.nats.monitoring),
       ]);
-      return [streams, judgeAccount({ ...room, account }), judgeDurability(log.server)];
+      return [streams, judgeAccount({ ...room, account }), judgeDurability(log.server, durability)];
     } finally {
       await log.close();
     }

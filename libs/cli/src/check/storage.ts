@@ -1,4 +1,6 @@
-/** Whether NATS has room for what Kronos stores, and keeps it. Pure. */
+/** Whether NATS has room for what Kronos stores, and keeps it. */
+
+import { type Durability, durabilityText } from '@kronos/connect';
 import { type StorageLimits, storageNeeded } from '@kronos/contracts';
 import type { AccountLimits, EventLog } from '@kronos/eventlog';
 import { byteText } from '../sizes.ts';
@@ -39,27 +41,43 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
 /**
  * Whether an event that NATS has acknowledged survives a power failure: only with the server's option `sync_interval: always`, which no
  * client can see. nats-server 2.9 does not have it.
+ *
+ * @param servers the answers of the monitoring addresses
  */
-export function judgeDurability({ version, capabilities }: EventLog['server']): Finding {
-  const what = 'NATS durability';
-  const detail = { version };
+export function judgeDurability(
+  { version, capabilities }: EventLog['server'],
+  servers: readonly Durability[],
+): Finding {
+  const end = (state: Finding['state'], text: string, remedy?: string): Finding =>
+    finding(state, 'nats-durability', 'NATS durability', text, {
+      detail: {
+        version,
+        ...(servers.length === 0 ? {} : { servers: servers.map(({ url, writes }) => `${url}: ${writes}`) }),
+      },
+      ...(remedy === undefined ? {} : { remedy }),
+    });
   if (!capabilities.syncInterval)
-    return finding(
+    return end(
       'warning',
-      'nats-durability',
-      what,
       `nats-server ${version} writes to its disk every two minutes: a power failure loses events that it has acknowledged`,
-      { remedy: 'Use nats-server 2.10 or newer with sync_interval: always, as in deploy/nats.', detail },
+      'Use nats-server 2.10 or newer with sync_interval: always, as in deploy/nats.',
     );
-  return finding(
-    'skipped',
-    'nats-durability',
-    what,
-    'only the servers themselves tell whether an acknowledged event is on disk',
-    {
-      remedy: 'On each server, curl -s http://127.0.0.1:8222/jsz must show "sync_always": true (docs/nats.md).',
-      detail,
-    },
+  if (servers.length === 0)
+    return end(
+      'skipped',
+      'only the servers themselves tell whether an acknowledged event is on disk',
+      'Set [nats] monitoring. Or on each server, curl -s http://127.0.0.1:8222/jsz must show "sync_always": true (docs/nats.md).',
+    );
+  const wrong = servers.flatMap((one) => durabilityText(one) ?? []);
+  if (wrong.length > 0)
+    return end(
+      'warning',
+      wrong.join('\n'),
+      'Set sync_interval: always in the block jetstream, as in deploy/nats (docs/nats.md).',
+    );
+  return end(
+    'ok',
+    `every acknowledged event is on the disk of ${servers.length === 1 ? 'the server' : `${servers.length} servers`}`,
   );
 }
 

@@ -1,3 +1,4 @@
+import type { Durability } from '@kronos/connect';
 import { defaultStorageLimits, storageNeeded } from '@kronos/contracts';
 import { capabilitiesOf } from '@kronos/eventlog/local';
 import { describe, expect, it } from 'vitest';
@@ -65,7 +66,8 @@ describe('how long snapshots are kept', () => {
 });
 
 describe('whether acknowledged events are on disk', () => {
-  const judge = (version: string) => judgeDurability({ version, capabilities: capabilitiesOf(version) });
+  const judge = (version: string, ...servers: Durability[]) =>
+    judgeDurability({ version, capabilities: capabilitiesOf(version) }, servers);
 
   it('is never so on a server without sync_interval', () => {
     expect(judge('2.9.25')).toMatchObject({
@@ -77,5 +79,17 @@ describe('whether acknowledged events are on disk', () => {
 
   it('is not known from here on any other, and is not said to be so', () => {
     expect(judge('2.15.3')).toMatchObject({ state: 'skipped', remedy: expect.stringContaining('"sync_always": true') });
+  });
+
+  it('is what each server says, and a server that does not say it is not fine', () => {
+    const good = { url: 'http://nats-1:8222', writes: 'always' } as const;
+    const late = { url: 'http://nats-2:8222', writes: 'later', everySeconds: 120 } as const;
+    const silent = { url: 'http://nats-3:8222', writes: 'unknown', text: 'refused' } as const;
+    expect(judge('2.15.3', good)).toMatchObject({ state: 'ok' });
+    expect(judge('2.15.3', good, late)).toMatchObject({
+      state: 'warning',
+      text: expect.stringContaining('every 120 s'),
+    });
+    expect(judge('2.15.3', good, silent)).toMatchObject({ state: 'warning', text: expect.stringContaining('refused') });
   });
 });

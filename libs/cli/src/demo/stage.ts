@@ -52,7 +52,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 
 type SimulatedCloud = { child: ChildProcess; keystone: string; prometheus: string; admin: string };
 
-async function startCloud({ seed, speed }: StageOptions): Promise<SimulatedCloud> {
+export async function startCloud({ seed, speed }: Pick<StageOptions, 'seed' | 'speed'>): Promise<SimulatedCloud> {
   const main = fileURLToPath(new URL('main.ts', import.meta.resolve('@kronos/simcloud')));
   const args = ['--scenario', 'demo', '--port', '0', '--speed', String(speed), '--seed', String(seed)];
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -45,6 +45,8 @@ export function configText(found: Found): string {
     '# cpu_compatibility = ignore',
     '# Devices with which your hosts can live-migrate VMs: pci-device, vgpu, sriov-port (docs/real-clouds.md).',
     '# movable_devices = pci-device',
+    '# VMs with SR-IOV ports stay where they are. read: a VM whose ports cannot be read stays, too.',
+    '# sriov_ports = read',
     '',
     ...(found.prometheusUrl === null && found.prometheusAccess.length === 0
       ? []
@@ -56,6 +58,8 @@ export function configText(found: Found): string {
         ]),
     '[nats]',
     `servers = ${found.natsUrl}`,
+    '# Monitoring addresses of the servers: config check asks them whether acknowledged events are on disk.',
+    '# monitoring = http://nats-1:8222',
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -3,6 +3,7 @@ import {
   bool,
   bytes,
   EVERYONE,
+  HTTP_URL,
   int,
   make,
   optionalPath,
@@ -19,6 +20,10 @@ export const nats = {
   servers: urls(['nats://127.0.0.1:4222'], ['nats', 'tls', 'ws', 'wss'], {
     by: EVERYONE,
     help: 'The NATS servers: one, or all of a cluster.',
+  }),
+  monitoring: urls([], HTTP_URL, {
+    by: ['ledger', 'cli'],
+    help: 'Monitoring addresses of the NATS servers, e.g. http://nats-1:8222. The ledger at its start and kronos config check ask each whether acknowledged events are on disk (sync_interval: always).',
   }),
   user: optionalText({ by: EVERYONE, help: 'User. {service} stands for the name of the service.' }),
   password: secret({ by: EVERYONE, help: 'Password of user.' }),

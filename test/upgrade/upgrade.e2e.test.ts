@@ -1,0 +1,124 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogEvent } from '@kronos/contracts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ended, ofType, released } from '../e2e/world.ts';
+import { nightly } from '../nightly.ts';
+import { Chance } from '../simulation/chance.ts';
+import { checkOut, here } from './checkout.ts';
+import { openSite, SERVICES, type Site } from './site.ts';
+
+/** Releases by their commit: `0.1.0` is the first one, and the other one is the newest. */
+const RELEASES = { '0.1.0': 'c0f2960e', '1.0.0': '11f93839' } as const;
+type Release = keyof typeof RELEASES;
+
+/** `KRONOS_CHECKOUTS=DIRECTORY` keeps the checkouts for the next run. */
+const kept = process.env.KRONOS_CHECKOUTS;
+
+/** Statuses in which Nova works on a migration. */
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+
+/** Services of a release beside those of this checkout, over one log. */
+describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
+  let under = kept ?? '';
+  let site: Site | undefined;
+  beforeAll(async () => {
+    if (kept === undefined) under = await mkdtemp(join(tmpdir(), 'kronos-checkouts-'));
+    else await mkdir(kept, { recursive: true });
+  });
+  afterEach(async () => {
+    await site?.close();
+    site = undefined;
+  });
+  afterAll(async () => {
+    if (kept === undefined) await rm(under, { recursive: true, force: true });
+  });
+
+  /** All services of the release, and at least one move under way. */
+  async function installed(release: Release, seed: number) {
+    const root = await checkOut(RELEASES[release], under);
+    const opened = await openSite({ seed, speed: 2 });
+    site = opened;
+    await opened.kronos(root, 'provision');
+    for (const service of SERVICES) await opened.replace(service, root);
+    await opened.until('a move', (events) => ofType(events, 'migration.started').length > 0);
+    return { root, site: opened };
+  }
+
+  const underWay = async (of: Site): Promise<number> =>
+    (await of.migrations()).filter(({ status }) => !OVER.has(status)).length;
+
+  it.each([
+    ['0.1.0', 1],
+    ['0.1.0', 2],
+    ['1.0.0', 3],
+  ] as const)(
+    'from %s and back, one service at a time in an order drawn from seed %d, with moves under way',
+    async (release, seed) => {
+      const { root, site } = await installed(release, seed);
+      const chance = new Chance(String(seed));
+      const busy: number[] = [await underWay(site)];
+      await site.kronos(here, 'provision');
+      for (const to of [here, root, here])
+        for (const service of chance.shuffle(SERVICES)) {
+          busy.push(await underWay(site));
+          const before = ofType(site.events, 'cycle.decided').length;
+          await site.replace(service, to);
+          await site.until('a decision', (events) => ofType(events, 'cycle.decided').length > before);
+        }
+      await site.until('the end of every move', settledAll);
+      const migrations = await site.migrations();
+      console.log(
+        JSON.stringify({
+          release,
+          seed,
+          underWay: busy,
+          tasks: released(site.events).length,
+          posts: migrations.length,
+        }),
+      );
+      expect(busy.filter((count) => count > 0).length).toBeGreaterThan(3);
+      expect(ofType(site.events, 'migration.started')).toHaveLength(migrations.length);
+      expect(migrations.map(({ status }) => status)).toEqual(migrations.map(() => 'completed'));
+      expect(
+        ofType(site.events, 'migration.completed')
+          .map(({ data }) => data.taskId)
+          .sort(),
+      ).toEqual(released(site.events).sort());
+      expect(site.problems).toEqual([]);
+    },
+  );
+
+  it('back to 0.1.0 with an event that it does not know: it plans nothing and names the event, and nothing is lost', async () => {
+    const { root, site } = await installed('0.1.0', 4);
+    await site.kronos(here, 'provision');
+    for (const service of SERVICES) await site.replace(service, here);
+    await site.until('the end of every move', settledAll);
+    const [first] = await site.migrations();
+    if (first === undefined) throw new Error('no migration');
+    await site.kronos(here, 'drain', first.source, '--yes');
+    await site.until('a move of the drain', (events) => released(events).length > ended(events).size);
+    for (const service of [...SERVICES].reverse()) await site.start(service, root);
+    const unreadable = (events: readonly LogEvent[]) =>
+      ofType(events, 'cycle.decided').filter(({ data }) => data.reason.code === 'unreadable-event');
+    await site.until('decisions of 0.1.0 about it', (events) => unreadable(events).length > 1);
+    const [one, two] = unreadable(site.events).map((event) => site.events.indexOf(event));
+    expect(unreadable(site.events)[0]?.data.reason.text).toContain('host.drainAsked');
+    expect(released(site.events.slice(one, two))).toEqual([]);
+    const cycles = ofType(site.events, 'cycle.decided').length;
+    for (const service of SERVICES) await site.replace(service, here);
+    await site.until('the end of the drain', (events) => ofType(events, 'host.drained').length === 1);
+    await site.until('the end of every move', settledAll);
+    expect(ofType(site.events, 'cycle.decided').length).toBeGreaterThan(cycles);
+    expect(ofType(site.events, 'migration.started')).toHaveLength((await site.migrations()).length);
+    expect(site.problems).toEqual([]);
+  });
+});
+
+/** Every released task has ended, and the last decision found nothing to do. */
+function settledAll(events: readonly LogEvent[]): boolean {
+  const over = ended(events);
+  const last = ofType(events, 'cycle.decided').at(-1);
+  return released(events).every((task) => over.has(task)) && last?.data.reason.code === 'balanced';
+}
