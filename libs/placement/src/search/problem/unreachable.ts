@@ -1,4 +1,4 @@
-import type { Reason } from '@kronos/contracts';
+import { type Reason, some } from '@kronos/contracts';
 import { EPSILON, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from '../../base/array.ts';
 import type { Cluster } from '../../cluster/cluster.ts';
@@ -56,8 +56,11 @@ function limitOf({ cluster, score, movable, home }: Field, { high }: Bound, p: n
   const unexplained = float(score, host * P + p) - float(named, host);
   const fixed = float(floor, host) - unexplained;
   const stays = `${figure(float(floor, host))} stays on ${name}`;
-  if (unexplained > fixed + EPSILON)
-    return { host: name, text: `${stays}, and ${figure(unexplained)} of it is of no VM with a value` };
+  if (unexplained > fixed + EPSILON) {
+    const without = vmNames.filter((_, v) => home[v] === host && float(weight, v * P + p) === 0);
+    const text = `${stays}, and ${figure(unexplained)} of it is of no VM with a value`;
+    return { host: name, text: without.length === 0 ? text : `${text}; without one: ${some(without)}` };
+  }
   let largest = -1;
   for (let v = 0; v < V; v++) {
     if (home[v] !== host || movable[v] === 1) continue;

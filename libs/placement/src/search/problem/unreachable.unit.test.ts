@@ -21,7 +21,10 @@ describe('a threshold that no moves reach', () => {
 
   it('acts: load that is of no VM, and a VM that is larger than the threshold', () => {
     const [unexplained] = decided({ a: { score: { cpu: 0.8 } }, b: {}, c: {} }, small);
-    expect(unexplained?.text).toContain('0.8 stays on a, and 0.8 of it is of no VM with a value');
+    expect(unexplained?.text).toContain('0.8 stays on a, and 0.8 of it is of no VM with a value. Set a threshold');
+    const silent = { dark: { host: 'a', w: {} }, idle: { host: 'a', w: {} }, other: { host: 'b', w: {} } };
+    const [named] = decided({ a: { score: { cpu: 0.8 } }, b: {}, c: {} }, { ...silent, ...small });
+    expect(named?.text).toContain('0.8 of it is of no VM with a value; without one: dark, idle. Set a threshold of 0.');
     const [larger] = decided({ a: {}, b: {}, c: {} }, { large: { host: 'a', w: { cpu: 0.9 } }, ...small });
     expect(larger?.text).toContain(
       'below 0.7, and its threshold is 0.2: one VM, large, has a load of 0.9 wherever it is',
