@@ -1,6 +1,6 @@
 /** Reads what Nova and Placement have of the past. */
 import type { Clock } from '@kronos/clock';
-import { CapacityReader, createLimiter, hostsOf, type ObserveOptions } from '@kronos/observation';
+import { CapacityReader, createLimiter, type ObserveOptions, topologyOf } from '@kronos/observation';
 import type { InstanceAction, Migration, Nova, Placement, Server } from '@kronos/openstack';
 import { changedSince, needsEvents } from './lives.ts';
 import type { Pace } from './pace.ts';
@@ -63,7 +63,7 @@ export async function readNova(input: ReadNovaInput): Promise<NovaHistory> {
   const reader = new CapacityReader(input.placement, CONCURRENCY, clock);
   const capacity: NovaHistory['capacity'][number][] = [];
   for (const aggregate of scope) {
-    const { providers } = await reader.read(hostsOf(lists, aggregate, scope, options), signal);
+    const { providers } = await reader.read(topologyOf(lists, aggregate, scope, options), signal);
     capacity.push(...providers);
   }
   return {

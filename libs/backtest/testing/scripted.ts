@@ -2,7 +2,7 @@
 import { systemClock } from '@kronos/clock';
 import { parsePolicies } from '@kronos/config';
 import { cycleSnapshotId, type Policy, type Snapshot } from '@kronos/contracts';
-import { assemble, CapacityReader, hostsOf, type ObserveOptions, readCloud } from '@kronos/observation';
+import { assemble, CapacityReader, type ObserveOptions, readCloud, topologyOf } from '@kronos/observation';
 import { createNova, createPlacement, createSession, type Nova, type Placement } from '@kronos/openstack';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { type ActInput, demoPolicies, manualClock, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
@@ -152,7 +152,7 @@ async function snapshotNow({ nova, placement, prometheus }: Clients, atMs: numbe
     clock,
     signal,
   });
-  const topology = hostsOf(observation.lists, AGGREGATE, [AGGREGATE], observeOptions);
+  const topology = topologyOf(observation.lists, AGGREGATE, [AGGREGATE], observeOptions);
   const capacity = await new CapacityReader(placement, 4, clock).read(topology, signal);
   const time = new Date(atMs).toISOString();
   const cycle = Math.floor(atMs / STEP_MS);

@@ -3,7 +3,7 @@ import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, ty
 import { type DecideInput, decide, memoryText } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence, newRefusals } from '@kronos/projections';
-import { loadsOf } from './loads.ts';
+import { measuredLoads } from './loads.ts';
 import { decideInput } from './memory.ts';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
@@ -67,7 +67,7 @@ export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory
     decision,
     absence: absenceOf(input.state, input.snapshot, decision),
     novaRefusals: refusalsOf(input.state, input.snapshot, decision),
-    loads: loadsOf(input.state, input.snapshot, decision, input.options),
+    loads: measuredLoads(input.state, input.snapshot, decision, input.options),
     digests: {
       policies: digest(input.snapshot.policies),
       state: digest(memoryText(memory)),

@@ -21,7 +21,7 @@ export function hostValues(
 }
 
 /** The event's field about loads: of the hosts whose predictions are to be compared. Undefined: there is none. */
-export function loadsOf(
+export function measuredLoads(
   state: AggregateState,
   snapshot: Snapshot,
   decision: Decision,

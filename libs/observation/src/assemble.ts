@@ -14,7 +14,7 @@ import { vmNamesOf } from './names.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
 import { note } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
-import { hostsOf } from './topology.ts';
+import { topologyOf } from './topology.ts';
 
 /** The identity of a snapshot. */
 type SnapshotIdentity = Pick<Snapshot, 'id' | 'purpose' | 'cycle' | 'intervalSeconds' | 'observedFrom' | 'time'>;
@@ -51,7 +51,7 @@ export interface AssembleInput {
 /** The snapshot of one aggregate. The same input gives the same bytes. */
 export function assemble(input: AssembleInput): Snapshot {
   const { lists, capacity } = input;
-  const topology = hostsOf(lists, input.aggregate, input.scope, input.options);
+  const topology = topologyOf(lists, input.aggregate, input.scope, input.options);
   const hosts = topology.hosts.map((host): HostObservation => {
     const provider = capacity.providers.get(host.hypervisorId);
     const listing = input.listings.get(host.name);

@@ -13,4 +13,4 @@ export { type Duration, type Observation, type Piece, readCloud } from './readCl
 export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
-export { cellOf, hostsOf } from './topology.ts';
+export { cellOf, topologyOf } from './topology.ts';

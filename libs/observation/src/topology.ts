@@ -1,8 +1,8 @@
 /** Which hosts an aggregate has, and what is known about each. Pure. */
 import { byText, type HostObservation, type Reason, some, UNASSIGNED } from '@kronos/contracts';
-import type { ComputeService } from '@kronos/openstack';
+import type { Aggregate, ComputeService, Hypervisor } from '@kronos/openstack';
 import type { CloudLists, ObserveOptions } from './cloud.ts';
-import { note, problem, unread } from './reasons.ts';
+import { type NoteCode, note, problem, unread } from './reasons.ts';
 
 /** A host without what Placement says about it. */
 export type HostFacts = Omit<HostObservation, 'inventory' | 'traits' | 'topology'>;
@@ -22,154 +22,158 @@ export interface Topology {
 const aggregateTitle = (aggregate: string): string =>
   aggregate === UNASSIGNED ? 'the pool of unassigned hosts' : `the aggregate ${JSON.stringify(aggregate)}`;
 
+type Lists = Pick<CloudLists, 'aggregates' | 'services' | 'hypervisors'>;
+type Options = Pick<ObserveOptions, 'hypervisorTypes' | 'cells'>;
+
+/** What Nova says about the members of an aggregate. */
+interface Members {
+  readonly uuid: string | null;
+  readonly names: readonly string[];
+  readonly aggregates: readonly Aggregate[];
+  readonly hypervisors: ReadonlyMap<string, readonly Hypervisor[]>;
+}
+
+/** The members of an aggregate, or why they are unknown. */
+function membersOf(
+  lists: Lists,
+  aggregate: string,
+): Members | { readonly uuid: string | null; readonly unknown: Reason } {
+  if (!lists.aggregates.ok)
+    return { uuid: null, unknown: unread('aggregates-unknown', "Nova's aggregates", lists.aggregates) };
+  const aggregates = lists.aggregates.value;
+  const own = aggregates.filter((one) => one.name === aggregate);
+  if (aggregate !== UNASSIGNED && own.length === 0) {
+    const text = `Nova has no aggregate ${JSON.stringify(aggregate)}; a renamed one must be renamed in [engine] aggregates too`;
+    return { uuid: null, unknown: problem('aggregate-not-found', text) };
+  }
+  const uuid = own[0]?.uuid ?? null;
+  if (!lists.hypervisors.ok)
+    return { uuid, unknown: unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors) };
+  const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);
+  const assigned = new Set(aggregates.flatMap((one) => one.hosts));
+  const names =
+    aggregate === UNASSIGNED
+      ? [...hypervisors.keys()].filter((host) => !assigned.has(host))
+      : [...new Set(own.flatMap((one) => one.hosts))];
+  return { uuid, names: names.sort(byText), aggregates, hypervisors };
+}
+
+/** The hypervisor by which a host counts, or why it does not count. */
+type Counted =
+  | { readonly kind: 'counts'; readonly hypervisor: Hypervisor }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'ignored'; readonly type: string }
+  | { readonly kind: 'several'; readonly names: readonly string[] };
+
+function countedBy(all: readonly Hypervisor[], wanted: ReadonlySet<string>): Counted {
+  const counted = all.filter((one) => wanted.has(one.hypervisorType.toUpperCase()));
+  const [hypervisor, second] = counted;
+  if (second !== undefined) return { kind: 'several', names: counted.map((one) => one.hypervisorHostname) };
+  if (hypervisor !== undefined) return { kind: 'counts', hypervisor };
+  const [other] = all;
+  return other === undefined ? { kind: 'none' } : { kind: 'ignored', type: other.hypervisorType };
+}
+
+const severalHypervisors = (host: string, names: readonly string[]): Reason =>
+  problem(
+    'host-with-several-hypervisors',
+    `the host ${host} has several hypervisors (${some(names)}), so its capacity and metrics cannot be told apart`,
+    { host },
+  );
+
+function inSeveralAggregates(host: string, aggregates: readonly string[]): Reason {
+  const names = aggregates.map((name) => JSON.stringify(name)).join(' and ');
+  return problem(
+    'host-in-two-aggregates',
+    `the host ${host} is in ${names}, which are all in scope: take it out of all but one of them, or take the others out of [engine] aggregates`,
+    { host, aggregates: [...aggregates] },
+  );
+}
+
+const serviceFacts = (service: ComputeService | undefined): HostFacts['service'] =>
+  service === undefined
+    ? { status: 'unknown', state: 'unknown', forcedDown: false, disabledReason: null }
+    : {
+        status: service.status,
+        state: service.state,
+        forcedDown: service.forcedDown,
+        disabledReason: service.disabledReason,
+      };
+
+/** A note that names hosts; none where there are none. */
+const noteOf = (code: NoteCode, text: string, hosts: readonly string[], shown = hosts): Reason[] =>
+  hosts.length === 0 ? [] : [note(code, `${text}: ${some(shown)}`, { hosts: [...hosts] })];
+
 /**
  * The hosts of one aggregate in scope.
  *
  * A host counts when it has exactly one hypervisor of the wanted types. Its service is unknown when the services could not
  * be read or Nova has none for it; then no server may go there.
  */
-export function hostsOf(
-  lists: Pick<CloudLists, 'aggregates' | 'services' | 'hypervisors'>,
-  aggregate: string,
-  scope: readonly string[],
-  options: Pick<ObserveOptions, 'hypervisorTypes' | 'cells'>,
-): Topology {
-  const problems: Reason[] = [];
-  const notes: Reason[] = [];
-  const end = (hosts: readonly HostFacts[], unknownHosts: readonly string[], uuid: string | null): Topology => ({
-    hosts,
-    unknownHosts,
-    placementAggregate: uuid,
-    problems,
-    notes,
-  });
-
-  if (!lists.aggregates.ok) {
-    problems.push(unread('aggregates-unknown', "Nova's aggregates", lists.aggregates));
-    return end([], [], null);
-  }
-  const aggregates = lists.aggregates.value;
-  const own = aggregates.filter((one) => one.name === aggregate);
-  if (aggregate !== UNASSIGNED && own.length === 0) {
-    problems.push(
-      problem(
-        'aggregate-not-found',
-        `Nova has no aggregate ${JSON.stringify(aggregate)}; a renamed one must be renamed in [engine] aggregates too`,
-      ),
-    );
-    return end([], [], null);
-  }
-  const uuid = own[0]?.uuid ?? null;
-  if (!lists.hypervisors.ok) {
-    problems.push(unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors));
-    return end([], [], uuid);
-  }
-  const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);
-  const assigned = new Set(aggregates.flatMap((one) => one.hosts));
-  const members =
-    aggregate === UNASSIGNED
-      ? [...hypervisors.keys()].filter((host) => !assigned.has(host))
-      : [...new Set(own.flatMap((one) => one.hosts))];
-
-  let services: ReadonlyMap<string, ComputeService> | null = null;
-  if (lists.services.ok) services = new Map(lists.services.value.map((one) => [one.host, one]));
-  else
-    notes.push(
-      note(
-        'services-unknown',
-        `Nova's compute services could not be read, so no server may move: ${lists.services.text}`,
-      ),
-    );
-
+export function topologyOf(lists: Lists, aggregate: string, scope: readonly string[], options: Options): Topology {
+  const members = membersOf(lists, aggregate);
+  if ('unknown' in members)
+    return { hosts: [], unknownHosts: [], placementAggregate: members.uuid, problems: [members.unknown], notes: [] };
+  const { aggregates, hypervisors } = members;
+  const services = lists.services.ok ? new Map(lists.services.value.map((one) => [one.host, one])) : null;
   const wanted = new Set(options.hypervisorTypes.map((type) => type.toUpperCase()));
+  const problems: Reason[] = [];
   const hosts: HostFacts[] = [];
   const withoutHypervisor: string[] = [];
   const ambiguous: string[] = [];
   const ignored: { host: string; type: string }[] = [];
-  const withoutService: string[] = [];
-  for (const host of members.sort(byText)) {
-    const all = hypervisors.get(host) ?? [];
-    const counted = all.filter((one) => wanted.has(one.hypervisorType.toUpperCase()));
-    const [hypervisor, second] = counted;
-    if (hypervisor === undefined) {
-      const [other] = all;
-      if (other === undefined) withoutHypervisor.push(host);
-      else ignored.push({ host, type: other.hypervisorType });
-      continue;
-    }
-    if (second !== undefined) {
-      problems.push(
-        problem(
-          'host-with-several-hypervisors',
-          `the host ${host} has several hypervisors (${some(counted.map((one) => one.hypervisorHostname))}), so its capacity and metrics cannot be told apart`,
-          { host },
-        ),
-      );
+  for (const host of members.names) {
+    const counted = countedBy(hypervisors.get(host) ?? [], wanted);
+    if (counted.kind === 'none') withoutHypervisor.push(host);
+    else if (counted.kind === 'ignored') ignored.push({ host, type: counted.type });
+    else if (counted.kind === 'several') {
+      problems.push(severalHypervisors(host, counted.names));
       ambiguous.push(host);
-      continue;
+    } else {
+      const otherAggregates = aggregates
+        .filter((one) => one.name !== aggregate && scope.includes(one.name) && one.hosts.includes(host))
+        .map((one) => one.name)
+        .sort(byText);
+      if (otherAggregates.length > 0)
+        problems.push(inSeveralAggregates(host, [aggregate, ...otherAggregates].sort(byText)));
+      const { hypervisor } = counted;
+      const service = services?.get(host);
+      hosts.push({
+        name: host,
+        hypervisorHostname: hypervisor.hypervisorHostname,
+        hypervisorId: hypervisor.id,
+        hypervisorType: hypervisor.hypervisorType,
+        hypervisorVersion: hypervisor.hypervisorVersion,
+        availabilityZone: zoneOf(aggregates, host) ?? service?.zone ?? null,
+        cell: cellOf(options.cells, host),
+        service: serviceFacts(service),
+        otherAggregates,
+      });
     }
-    const otherAggregates = aggregates
-      .filter((one) => one.name !== aggregate && scope.includes(one.name) && one.hosts.includes(host))
-      .map((one) => one.name)
-      .sort(byText);
-    if (otherAggregates.length > 0) {
-      const all = [aggregate, ...otherAggregates].sort(byText);
-      problems.push(
-        problem(
-          'host-in-two-aggregates',
-          `the host ${host} is in ${all.map((name) => JSON.stringify(name)).join(' and ')}, which are all in scope: take it out of all but one of them, or take the others out of [engine] aggregates`,
-          { host, aggregates: all },
-        ),
-      );
-    }
-    const service = services?.get(host);
-    if (services !== null && service === undefined) withoutService.push(host);
-    hosts.push({
-      name: host,
-      hypervisorHostname: hypervisor.hypervisorHostname,
-      hypervisorId: hypervisor.id,
-      hypervisorType: hypervisor.hypervisorType,
-      hypervisorVersion: hypervisor.hypervisorVersion,
-      availabilityZone: zoneOf(aggregates, host) ?? service?.zone ?? null,
-      cell: cellOf(options.cells, host),
-      service:
-        service === undefined
-          ? { status: 'unknown', state: 'unknown', forcedDown: false, disabledReason: null }
-          : {
-              status: service.status,
-              state: service.state,
-              forcedDown: service.forcedDown,
-              disabledReason: service.disabledReason,
-            },
-      otherAggregates,
-    });
   }
-
-  if (ignored.length > 0) {
-    notes.push(
-      note(
-        'hypervisor-type-ignored',
-        `not counted, as their hypervisors are not of the types ${options.hypervisorTypes.join(', ')}: ${some(ignored.map((one) => `${one.host} (${one.type})`))}`,
-        { hosts: ignored.map((one) => one.host) },
-      ),
-    );
-  }
-  if (withoutHypervisor.length > 0) {
-    notes.push(
-      note('host-without-hypervisor', `not counted, as Nova shows no hypervisor for them: ${some(withoutHypervisor)}`, {
-        hosts: withoutHypervisor,
-      }),
-    );
-  }
-  if (withoutService.length > 0) {
-    notes.push(
-      note('host-without-service', `no destination, as Nova has no compute service for them: ${some(withoutService)}`, {
-        hosts: withoutService,
-      }),
-    );
-  }
-  if (hosts.length === 0) notes.push(note('aggregate-empty', `${aggregateTitle(aggregate)} has no hosts that count`));
-  return end(hosts, [...withoutHypervisor, ...ambiguous], uuid);
+  const withoutService = hosts.flatMap(({ name }) => (services === null || services.has(name) ? [] : [name]));
+  const types = options.hypervisorTypes.join(', ');
+  const notes = [
+    ...(lists.services.ok
+      ? []
+      : [
+          note(
+            'services-unknown',
+            `Nova's compute services could not be read, so no server may move: ${lists.services.text}`,
+          ),
+        ]),
+    ...noteOf(
+      'hypervisor-type-ignored',
+      `not counted, as their hypervisors are not of the types ${types}`,
+      ignored.map(({ host }) => host),
+      ignored.map(({ host, type }) => `${host} (${type})`),
+    ),
+    ...noteOf('host-without-hypervisor', 'not counted, as Nova shows no hypervisor for them', withoutHypervisor),
+    ...noteOf('host-without-service', 'no destination, as Nova has no compute service for them', withoutService),
+    ...(hosts.length === 0 ? [note('aggregate-empty', `${aggregateTitle(aggregate)} has no hosts that count`)] : []),
+  ];
+  const unknownHosts = [...withoutHypervisor, ...ambiguous];
+  return { hosts, unknownHosts, placementAggregate: members.uuid, problems, notes };
 }
 
 /** The zone that an aggregate's metadata gives a host; Nova lets a host be in one zone only. */

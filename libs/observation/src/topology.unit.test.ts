@@ -1,13 +1,13 @@
 import { UNASSIGNED } from '@kronos/contracts';
 import { describe, expect, test } from 'vitest';
 import { aggregate, cloud, hypervisor, options, service, unread } from '../testing/given.ts';
-import { cellOf, hostsOf } from './topology.ts';
+import { cellOf, topologyOf } from './topology.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
 describe('the hosts of an aggregate', () => {
   test('are those that Nova lists in it, by name, with hypervisor and service', () => {
-    const topology = hostsOf(cloud({ aggregates: [aggregate('gpu', ['c', 'a'])] }), 'gpu', ['gpu'], options);
+    const topology = topologyOf(cloud({ aggregates: [aggregate('gpu', ['c', 'a'])] }), 'gpu', ['gpu'], options);
     expect(topology.hosts.map((host) => host.name)).toEqual(['a', 'c']);
     expect(topology.hosts[0]).toEqual({
       name: 'a',
@@ -31,7 +31,7 @@ describe('the hosts of an aggregate', () => {
       service('b', { state: 'down' }),
       service('c', { state: 'down', forcedDown: true }),
     ];
-    const { hosts } = hostsOf(cloud({ services }), 'gpu', ['gpu'], options);
+    const { hosts } = topologyOf(cloud({ services }), 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.service)).toEqual([
       { status: 'disabled', state: 'up', forcedDown: false, disabledReason: 'maintenance' },
       { status: 'enabled', state: 'down', forcedDown: false, disabledReason: null },
@@ -40,14 +40,14 @@ describe('the hosts of an aggregate', () => {
   });
 
   test('are none, with a problem, when Nova has no such aggregate', () => {
-    const topology = hostsOf(cloud(), 'hpc', ['hpc'], options);
+    const topology = topologyOf(cloud(), 'hpc', ['hpc'], options);
     expect(topology.hosts).toEqual([]);
     expect(codes(topology.problems)).toEqual(['aggregate-not-found']);
     expect(topology.problems[0]?.text).toContain('"hpc"');
   });
 
   test('are none, with a note and no problem, when the aggregate is empty', () => {
-    const topology = hostsOf(cloud({ aggregates: [aggregate('gpu', [])] }), 'gpu', ['gpu'], options);
+    const topology = topologyOf(cloud({ aggregates: [aggregate('gpu', [])] }), 'gpu', ['gpu'], options);
     expect(topology.problems).toEqual([]);
     expect(codes(topology.notes)).toEqual(['aggregate-empty']);
   });
@@ -56,7 +56,7 @@ describe('the hosts of an aggregate', () => {
 describe('the pool of unassigned hosts', () => {
   test('has the hypervisors that are in no aggregate at all, also not in one out of scope', () => {
     const lists = cloud({ aggregates: [aggregate('gpu', ['a']), aggregate('zone-1', ['b'])] });
-    const topology = hostsOf(lists, UNASSIGNED, [UNASSIGNED], options);
+    const topology = topologyOf(lists, UNASSIGNED, [UNASSIGNED], options);
     expect(topology.hosts.map((host) => host.name)).toEqual(['c']);
     expect(topology.placementAggregate).toBeNull();
     expect(topology.problems).toEqual([]);
@@ -66,7 +66,7 @@ describe('the pool of unassigned hosts', () => {
 describe('hypervisor types', () => {
   test('that are not wanted do not count, and a note names their hosts', () => {
     const hypervisors = [hypervisor('a'), hypervisor('b', { hypervisorType: 'ironic' }), hypervisor('c')];
-    const { hosts, notes, problems } = hostsOf(cloud({ hypervisors }), 'gpu', ['gpu'], options);
+    const { hosts, notes, problems } = topologyOf(cloud({ hypervisors }), 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.name)).toEqual(['a', 'c']);
     expect(codes(notes)).toEqual(['hypervisor-type-ignored']);
     expect(notes[0]?.text).toContain('b (ironic)');
@@ -76,12 +76,12 @@ describe('hypervisor types', () => {
   test('are compared without regard to case', () => {
     const hypervisors = [hypervisor('a', { hypervisorType: 'qemu' }), hypervisor('b', { hypervisorType: 'Kvm' })];
     const lists = cloud({ hypervisors, aggregates: [aggregate('gpu', ['a', 'b'])] });
-    expect(hostsOf(lists, 'gpu', ['gpu'], options).hosts.map((host) => host.name)).toEqual(['a', 'b']);
+    expect(topologyOf(lists, 'gpu', ['gpu'], options).hosts.map((host) => host.name)).toEqual(['a', 'b']);
   });
 
   test('bare metal: many nodes under one service host neither count nor hinder', () => {
     const nodes = [1, 2, 3].map((n) => hypervisor('b', { id: `node-${n}`, hypervisorType: 'ironic' }));
-    const { hosts, problems } = hostsOf(
+    const { hosts, problems } = topologyOf(
       cloud({ hypervisors: [hypervisor('a'), ...nodes, hypervisor('c')] }),
       'gpu',
       ['gpu'],
@@ -97,7 +97,7 @@ describe('a host in two configured aggregates', () => {
 
   test('makes each of them unplannable, naming both and the host', () => {
     for (const name of ['gpu', 'std']) {
-      const { problems, hosts } = hostsOf(lists, name, ['gpu', 'std'], options);
+      const { problems, hosts } = topologyOf(lists, name, ['gpu', 'std'], options);
       expect(codes(problems)).toEqual(['host-in-two-aggregates']);
       expect(problems[0]?.text).toContain('the host b is in "gpu" and "std"');
       expect(problems[0]?.detail).toEqual({ host: 'b', aggregates: ['gpu', 'std'] });
@@ -106,19 +106,19 @@ describe('a host in two configured aggregates', () => {
   });
 
   test('is no problem when only one of the two is in scope', () => {
-    expect(hostsOf(lists, 'gpu', ['gpu'], options).problems).toEqual([]);
+    expect(topologyOf(lists, 'gpu', ['gpu'], options).problems).toEqual([]);
   });
 
   test('is no problem when the host is bare metal', () => {
     const hypervisors = [hypervisor('a'), hypervisor('b', { hypervisorType: 'ironic' }), hypervisor('c')];
     const both = { ...lists, hypervisors: { ok: true as const, value: hypervisors } };
-    expect(hostsOf(both, 'gpu', ['gpu', 'std'], options).problems).toEqual([]);
+    expect(topologyOf(both, 'gpu', ['gpu', 'std'], options).problems).toEqual([]);
   });
 });
 
 describe('what could not be read is unknown', () => {
   test('services: every host is recorded with an unknown service, and nothing is guessed from the hypervisor', () => {
-    const { hosts, notes } = hostsOf({ ...cloud(), services: unread }, 'gpu', ['gpu'], options);
+    const { hosts, notes } = topologyOf({ ...cloud(), services: unread }, 'gpu', ['gpu'], options);
     expect(hosts).toHaveLength(3);
     for (const host of hosts) {
       expect(host.service).toEqual({ status: 'unknown', state: 'unknown', forcedDown: false, disabledReason: null });
@@ -127,25 +127,25 @@ describe('what could not be read is unknown', () => {
   });
 
   test('one service that Nova does not have: that host alone is unknown', () => {
-    const { hosts, notes } = hostsOf(cloud({ services: [service('a'), service('c')] }), 'gpu', ['gpu'], options);
+    const { hosts, notes } = topologyOf(cloud({ services: [service('a'), service('c')] }), 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.service.state)).toEqual(['up', 'unknown', 'up']);
     expect(codes(notes)).toEqual(['host-without-service']);
   });
 
   test('aggregates: the aggregate is unplannable', () => {
-    const topology = hostsOf({ ...cloud(), aggregates: unread }, 'gpu', ['gpu'], options);
+    const topology = topologyOf({ ...cloud(), aggregates: unread }, 'gpu', ['gpu'], options);
     expect(topology.hosts).toEqual([]);
     expect(codes(topology.problems)).toEqual(['aggregates-unknown']);
   });
 
   test('hypervisors: the aggregate is unplannable', () => {
-    const topology = hostsOf({ ...cloud(), hypervisors: unread }, 'gpu', ['gpu'], options);
+    const topology = topologyOf({ ...cloud(), hypervisors: unread }, 'gpu', ['gpu'], options);
     expect(topology.hosts).toEqual([]);
     expect(codes(topology.problems)).toEqual(['hypervisors-unknown']);
   });
 
   test('a member without a hypervisor is left out and reported as unknown', () => {
-    const topology = hostsOf(cloud({ hypervisors: [hypervisor('a'), hypervisor('b')] }), 'gpu', ['gpu'], options);
+    const topology = topologyOf(cloud({ hypervisors: [hypervisor('a'), hypervisor('b')] }), 'gpu', ['gpu'], options);
     expect(topology.hosts.map((host) => host.name)).toEqual(['a', 'b']);
     expect(topology.unknownHosts).toEqual(['c']);
     expect(codes(topology.notes)).toEqual(['host-without-hypervisor']);
@@ -153,7 +153,7 @@ describe('what could not be read is unknown', () => {
 
   test('a host with two counted hypervisors is a problem', () => {
     const hypervisors = [hypervisor('a'), hypervisor('a', { id: 'other' }), hypervisor('b'), hypervisor('c')];
-    const topology = hostsOf(cloud({ hypervisors }), 'gpu', ['gpu'], options);
+    const topology = topologyOf(cloud({ hypervisors }), 'gpu', ['gpu'], options);
     expect(codes(topology.problems)).toEqual(['host-with-several-hypervisors']);
     expect(topology.unknownHosts).toEqual(['a']);
   });
@@ -162,18 +162,18 @@ describe('what could not be read is unknown', () => {
 describe('availability zones', () => {
   test('come from the aggregate that carries the zone, of whatever scope', () => {
     const aggregates = [aggregate('gpu', ['a', 'b', 'c']), aggregate('z', ['b'], { availabilityZone: 'zone-2' })];
-    const { hosts } = hostsOf(cloud({ aggregates }), 'gpu', ['gpu'], options);
+    const { hosts } = topologyOf(cloud({ aggregates }), 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.availabilityZone)).toEqual(['nova', 'zone-2', 'nova']);
   });
 
   test('come from the metadata where the field is empty', () => {
     const aggregates = [aggregate('gpu', ['a', 'b', 'c'], { metadata: { availability_zone: 'zone-3' } })];
-    const { hosts } = hostsOf(cloud({ aggregates }), 'gpu', ['gpu'], options);
+    const { hosts } = topologyOf(cloud({ aggregates }), 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.availabilityZone)).toEqual(['zone-3', 'zone-3', 'zone-3']);
   });
 
   test('are unknown when neither says', () => {
-    const { hosts } = hostsOf({ ...cloud(), services: unread }, 'gpu', ['gpu'], options);
+    const { hosts } = topologyOf({ ...cloud(), services: unread }, 'gpu', ['gpu'], options);
     expect(hosts.map((host) => host.availabilityZone)).toEqual([null, null, null]);
   });
 });

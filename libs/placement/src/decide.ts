@@ -21,7 +21,7 @@ import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import type { Drain } from './passes/pack.ts';
 import { restore } from './passes/restore.ts';
 import { type Completed, complete, quality } from './plan/plan.ts';
-import { loadsOf } from './plan/steps.ts';
+import { planLoads } from './plan/steps.ts';
 import { type CarryOut, inTurn } from './search/anneal/runs.ts';
 import type { Memory } from './snapshot/memory.ts';
 import type { Observed } from './snapshot/observe.ts';
@@ -190,7 +190,7 @@ function planOf(state: State, { after }: Completed, steps: Step[]): NonNullable<
       ? quality(observed.cluster, budget, before.combined, reached.combined)
       : { lowerBound: null, shareOfPossible: null };
   const until = window.untilMs === null ? null : iso(window.untilMs);
-  const loads = loadsOf(observed.cluster, steps);
+  const loads = planLoads(observed.cluster, steps);
   const windowed = isLimited(state, steps) && (!window.open || until !== null);
   return {
     id: snapshot.id,

@@ -6,7 +6,7 @@ import type { ReasonOf, WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
-import { hostsOf, judgeStart, type Start } from './slots.ts';
+import { hostsInEvent, judgeStart, type Start } from './slots.ts';
 import type { Grant, Task } from './taskStages.ts';
 
 export interface BoardDeps {
@@ -116,7 +116,7 @@ export class StartBoard {
 
   /** The log has one more event, of this aggregate or of all. */
   changed(stored: StoredEvent): void {
-    const hosts = hostsOf(stored.event);
+    const hosts = hostsInEvent(stored.event);
     if (hosts.length > 0) {
       this.#recent.push({ sequence: stored.sequence, hosts });
       if (this.#recent.length > REMEMBERED) this.#forgotten = this.#recent.shift()?.sequence ?? this.#forgotten;

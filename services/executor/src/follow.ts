@@ -71,7 +71,7 @@ async function readProgress(
  * services. Null: nova-conductor has not ended the action, so its reason may still come. Nova sets a migration to `error` first
  * and writes the reason afterwards.
  */
-export async function explain(
+export async function readAccount(
   nova: Pick<Nova, 'getInstanceAction' | 'listInstanceActions' | 'listServices'>,
   move: { readonly serverId: string; readonly from: string; readonly destination: string },
   requestId: string | null,

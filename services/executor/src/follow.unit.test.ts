@@ -1,6 +1,6 @@
 import type { ComputeService, InstanceAction, InstanceActionEvent, Nova } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
-import { explain } from './follow.ts';
+import { readAccount } from './follow.ts';
 
 const TIME = '2026-01-05T00:00:00.000000';
 const event = (name: string, more: Partial<InstanceActionEvent> = {}): InstanceActionEvent => ({
@@ -45,7 +45,7 @@ function toldBeside(services: ComputeService[], ...events: readonly InstanceActi
     listServices: async () => services,
   };
   const move = { serverId: 'vm1', from: 'h1', destination: 'h2' };
-  return explain(nova, move, 'req-1', new AbortController().signal);
+  return readAccount(nova, move, 'req-1', new AbortController().signal);
 }
 
 describe('what Nova says about a migration that failed', () => {

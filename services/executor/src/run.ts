@@ -42,7 +42,7 @@ import {
   verifyingEvent,
 } from './events.ts';
 import { failureFor } from './failure.ts';
-import { explain, look } from './follow.ts';
+import { look, readAccount } from './follow.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts';
@@ -520,7 +520,7 @@ class Shell {
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      const account = await explain(cloud.nova, this.#task, requestId, lost);
+      const account = await readAccount(cloud.nova, this.#task, requestId, lost);
       if (account !== null) return { kind: 'explained', account };
       return { kind: 'blind', text: 'nova-conductor has not ended the action', word: this.#word() };
     } catch (error) {

@@ -130,7 +130,7 @@ export function wordOn(state: AggregateState, taskId: string, attempt: number, p
 }
 
 /** The hosts that an event of the log concerns: a pre-flight of a move between them is no longer fresh. */
-export function hostsOf(event: LogEvent | UnreadableEvent): readonly string[] {
+export function hostsInEvent(event: LogEvent | UnreadableEvent): readonly string[] {
   switch (event.type) {
     case 'migration.started':
     case 'migration.completed':

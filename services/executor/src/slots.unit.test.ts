@@ -1,7 +1,7 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
-import { attemptLog, hostsOf, judgeStart, wordOn } from './slots.ts';
+import { attemptLog, hostsInEvent, judgeStart, wordOn } from './slots.ts';
 import type { Task } from './taskStages.ts';
 
 const caps = { maxConcurrentMigrations: 2, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
@@ -149,7 +149,7 @@ describe('what the log says about an attempt', () => {
 
   it('concerns both hosts of a move', () => {
     const { log, id } = released();
-    expect(hostsOf(log.started({ task: id(1) }))).toEqual(['h1', 'h2']);
-    expect(hostsOf(log.paused())).toEqual([]);
+    expect(hostsInEvent(log.started({ task: id(1) }))).toEqual(['h1', 'h2']);
+    expect(hostsInEvent(log.paused())).toEqual([]);
   });
 });

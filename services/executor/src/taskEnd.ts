@@ -38,7 +38,7 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
     const warnings: Reason[] = [];
     const status = run.status ?? 'unknown';
     if (status !== 'completed') warnings.push(endedOtherwise(status, account));
-    if (!isUp(server)) warnings.push(notUp(server, account));
+    if (!runs(server)) warnings.push(notUp(server, account));
     return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
   }
   const seen = { status: run.status ?? 'unknown', destCompute: run.destCompute, serverInError: inError(server) };
@@ -104,7 +104,7 @@ export const abortedByOthers = (): Failure =>
 
 export const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
 
-export const isUp = (server: ServerFacts): boolean =>
+export const runs = (server: ServerFacts): boolean =>
   server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
 
 export const inError = (server: ServerFacts): boolean => server.vmState === 'error' || server.status === 'ERROR';

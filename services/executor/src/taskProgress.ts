@@ -8,11 +8,11 @@ import {
   fail,
   gone,
   handOver,
-  isUp,
   movedByOthers,
   notUp,
   novaFacts,
   operatorStopped,
+  runs,
 } from './taskEnd.ts';
 import {
   type Fact,
@@ -70,7 +70,7 @@ function obeyed(state: TaskState, run: Run, word: Word, server: ServerFacts | nu
   const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
   const nova = novaFacts(run, at);
   if (server !== null && server.host === state.task.destination) {
-    const warnings = [reason('closed', text), ...(isUp(server) ? [] : [notUp(server)])];
+    const warnings = [reason('closed', text), ...(runs(server) ? [] : [notUp(server)])];
     return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
   }
   return fail(state, cancelled('closed', text), { started: true, nova }, at, null);
@@ -201,7 +201,7 @@ function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading)
   });
   const nova = novaFacts(run, at);
   if (server.host === task.destination) {
-    const warnings = isUp(server) ? [why] : [why, notUp(server)];
+    const warnings = runs(server) ? [why] : [why, notUp(server)];
     return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
   }
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
@@ -229,7 +229,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   const nova = novaFacts(run, at);
   const settled = at.mono - (run.overAt ?? at.mono) >= options.settleMs;
   if (server.host === task.destination) {
-    if (status !== 'completed' || !isUp(server)) return to(state, { at: 'explaining', run, server, tries: 0 });
+    if (status !== 'completed' || !runs(server)) return to(state, { at: 'explaining', run, server, tries: 0 });
     return to(state, { at: 'ending', ended: completed(task.destination, [], nova), expected: null });
   }
   if (status === 'completed') {

@@ -8,12 +8,12 @@ import {
   endedOf,
   exporterLabels,
   type Fetched,
-  hostsOf,
   type KnownServer,
   type Observation,
   PortReader,
   type ReadHistory,
   readCells,
+  topologyOf,
 } from '@kronos/observation';
 import { forecastsOf, type ScorerDeps } from './deps.ts';
 import type { SnapshotRequest } from './requests.ts';
@@ -61,7 +61,7 @@ export function createCompose(
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
-    const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
+    const topology = topologyOf(observation.lists, aggregate, settings.scope, settings.observe);
     const readFrom = clock.now();
     const capacity = await capacityReader.read(topology, signal);
     capacities.set(aggregate, capacity);

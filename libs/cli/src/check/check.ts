@@ -23,11 +23,11 @@ import {
   createLimiter,
   exporterLabels,
   hostNamesOf,
-  hostsOf,
   type Observation,
   PortReader,
   readCloud,
   readOptions,
+  topologyOf,
   vmNamesOf,
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
@@ -324,7 +324,7 @@ async function snapshotsOf(
   const { signal } = new AbortController();
   return await Promise.all(
     scope.map(async (aggregate) => {
-      const topology = hostsOf(observation.lists, aggregate, scope, options);
+      const topology = topologyOf(observation.lists, aggregate, scope, options);
       const capacity = await reader.read(topology, signal);
       const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
       const ports = await portReader.read(observation.index, signal);

@@ -78,7 +78,7 @@ const sharesOn = (cluster: Cluster, vm: number, host: number): Record<string, nu
   Object.fromEntries(cluster.policies.map(({ name }, p) => [name, shareOn(cluster, vm, host, p)]));
 
 /** What the hosts carry in the start state; null: no step needs it, because none that balances has an alternate. */
-export function loadsOf(cluster: Cluster, steps: readonly Step[]): PlanLoads | null {
+export function planLoads(cluster: Cluster, steps: readonly Step[]): PlanLoads | null {
   if (cluster.P === 0 || !steps.some(({ phase, alternates }) => phase === 'spread' && alternates.length > 0))
     return null;
   const values = (h: number): number[] =>
