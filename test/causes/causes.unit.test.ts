@@ -1,3 +1,4 @@
+import type { Config } from '@kronos/config';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTS, openSite, POLICIES, type Site, type SiteOptions } from './site.ts';
 
@@ -18,6 +19,15 @@ type Row = {
 
 const allSeries = (kind: 'missing' | 'stale' | 'duplicate', metric: string) => (site: Site) =>
   site.act({ act: 'faultSeries', fault: { kind, metric } });
+
+const engine =
+  (more: Partial<Config['engine']>) =>
+  (config: Config): Config => ({
+    ...config,
+    engine: { ...config.engine, ...more },
+  });
+const emptying = engine({ evacuateDisabledHosts: true });
+const repairing = engine({ enforceHardAffinity: true });
 
 /** Streams on disk: a full disk leaves those in memory alone. */
 const ON_DISK = /^(kronos\.(?!services)|\$O\.)/;
@@ -192,6 +202,58 @@ const table: readonly Row[] = [
     code: 'storage-full',
     sees: /^the NATS server is out of storage: .*no space left on device/,
     does: /Free disk space/,
+  },
+  {
+    fault: 'the planner was killed, and nothing starts it again',
+    strike: (site) => site.supervisor.kill('planner-1', 60 * MINUTE),
+    afterMs: 20 * MINUTE,
+    code: 'service-missing',
+    sees: /^no instance has sent a heartbeat recently$/,
+    does: /^Start it; the last lines of its log show why/,
+  },
+  {
+    fault: 'two VMs on a disabled host are locked',
+    options: { config: emptying },
+    strike: (site) =>
+      site.act(...['a', 'b'].map((letter) => ({ act: 'lockServer' as const, server: `cmp1-${letter}` })), {
+        act: 'setHost',
+        host: 'cmp1',
+        disabled: true,
+      }),
+    afterMs: 3 * MINUTE,
+    code: 'server-stuck',
+    sees: /^cmp1-a, cmp1-b cannot leave cmp1: the VM is locked$/,
+    does: /openstack server unlock VM/,
+  },
+  {
+    fault: 'no host has room for the VMs of a disabled one',
+    options: { config: emptying },
+    strike: (site) =>
+      site.act(
+        { act: 'setHost', host: 'cmp2', full: true },
+        { act: 'setHost', host: 'cmp3', full: true },
+        { act: 'setHost', host: 'cmp1', disabled: true },
+      ),
+    afterMs: 3 * MINUTE,
+    code: 'server-stuck',
+    sees: /^cmp1-\w, cmp1-\w cannot leave cmp1: no host takes it: cmp2 has too little free capacity$/,
+    does: /^Make room, enable a host/,
+  },
+  {
+    fault: 'members of a group share a host, and both are locked',
+    options: { config: repairing },
+    strike: (site) =>
+      site.act(
+        { act: 'lockServer', server: 'cmp1-a' },
+        { act: 'lockServer', server: 'cmp1-b' },
+        { act: 'createGroup', group: { name: 'database', policy: 'anti-affinity' } },
+        { act: 'setGroup', server: 'cmp1-a', group: 'database' },
+        { act: 'setGroup', server: 'cmp1-b', group: 'database' },
+      ),
+    afterMs: 3 * MINUTE,
+    code: 'decision-warning',
+    sees: /^anti-affinity group database: No legal move repairs the group: cmp1-a, cmp1-b cannot leave cmp1: the VM is locked$/,
+    does: /openstack server unlock VM/,
   },
   {
     fault: 'the clock of the scorer is wrong',

@@ -1,3 +1,4 @@
+import { count } from '@kronos/contracts';
 import type { ReasonOf, WaitReasonCode } from '@kronos/facts';
 
 /** The concurrency limits: the number of moves of an aggregate that may run at once, over all replicas. */
@@ -47,6 +48,9 @@ export function countSlots(held: Iterable<SlotUse>): SlotCounts {
   return { total, bySource, byDestination, byGroup, servers };
 }
 
+/** `1 move runs`, `2 moves run`. */
+const busy = (n: number, verb: string, one = `${verb}s`): string => `${count(n, 'move')} ${n === 1 ? one : verb}`;
+
 /**
  * Which limit keeps one more move from starting: one move for each VM, `max_concurrent_migrations` for the aggregate,
  * `max_outbound_per_host` for its source, `max_inbound_per_host` for its destination, `max_concurrent_per_group` for each
@@ -58,16 +62,19 @@ export function capReached(held: SlotCounts, move: SlotUse, caps: Caps): ReasonO
   const { serverId, from, destination, groups } = move;
   if (held.servers.has(serverId)) return { code: 'server-moving', text: 'another move of this VM runs' };
   if (held.total >= caps.maxConcurrentMigrations)
-    return { code: 'max_concurrent_migrations', text: `${held.total} moves run in this aggregate` };
+    return { code: 'max_concurrent_migrations', text: `${busy(held.total, 'run')} in this aggregate` };
   const out = held.bySource.get(from) ?? 0;
-  if (out >= caps.maxOutboundPerHost) return { code: 'max_outbound_per_host', text: `${out} moves leave ${from}` };
+  if (out >= caps.maxOutboundPerHost) return { code: 'max_outbound_per_host', text: `${busy(out, 'leave')} ${from}` };
   const into = held.byDestination.get(destination) ?? 0;
   if (into >= caps.maxInboundPerHost)
-    return { code: 'max_inbound_per_host', text: `${into} moves reach ${destination}` };
+    return { code: 'max_inbound_per_host', text: `${busy(into, 'reach', 'reaches')} ${destination}` };
   for (const group of groups) {
     const moving = held.byGroup.get(group) ?? 0;
     if (moving >= caps.maxConcurrentPerGroup)
-      return { code: 'max_concurrent_per_group', text: `${moving} members of server group ${group} move` };
+      return {
+        code: 'max_concurrent_per_group',
+        text: `${count(moving, 'member')} of server group ${group} ${moving === 1 ? 'moves' : 'move'}`,
+      };
   }
   return null;
 }

@@ -66,4 +66,17 @@ describe('the concurrency limits', () => {
     expect(code([use(1, { from: 'h' })], use(2, { destination: 'h' }), one)).toBeNull();
     expect(code([], use(1))).toBeNull();
   });
+
+  it('are named with figures, one move as one', () => {
+    const text = (held: SlotUse[], caps: Partial<Caps>) =>
+      capReached(countSlots(held), use(9, { from: 'h1', destination: 'h2', groups: ['g'] }), { ...free, ...caps })
+        ?.text;
+    const one = [use(1, { from: 'h1', destination: 'h2', groups: ['g'] })];
+    const two = [...one, use(2, { from: 'h1', destination: 'h2', groups: ['g'] })];
+    expect(text(one, { maxConcurrentMigrations: 1 })).toBe('1 move runs in this aggregate');
+    expect(text(two, { maxConcurrentMigrations: 2 })).toBe('2 moves run in this aggregate');
+    expect(text(one, { maxOutboundPerHost: 1 })).toBe('1 move leaves h1');
+    expect(text(one, { maxInboundPerHost: 1 })).toBe('1 move reaches h2');
+    expect(text(one, { maxConcurrentPerGroup: 1 })).toBe('1 member of server group g moves');
+  });
 });

@@ -143,6 +143,17 @@ function aboutOf(state: AggregateInput['state'], steps: Parameters<typeof planTi
   return time === null ? '' : ` (about ${span(time.expectedMs)})`;
 }
 
+/** Of quiet decisions, by the code of the reason; all others watch. */
+const OCCUPATIONS: Readonly<Record<string, string>> = {
+  'nothing-scored': 'not balancing',
+  'partly-scored': 'balancing in part',
+  stuck: 'stuck',
+  evacuating: 'evacuating',
+};
+
+const stateWords = (outcome: string, code: string): string =>
+  outcome === 'gated' ? 'blocked by' : (OCCUPATIONS[code] ?? 'watching');
+
 /** The activity of an aggregate and the event for which it waits: the first that holds, the most telling one first. */
 function occupation(
   { state, newest }: AggregateInput,
@@ -201,5 +212,5 @@ function occupation(
     return { doing: `dry run: ${clause(reason.text)}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
   if (outcome === 'planned' && release === 'none')
     return { doing: `not released: ${clause(reason.text)}`, waitsFor: 'the next window' };
-  return { doing: `${outcome === 'gated' ? 'blocked by' : 'watching'}: ${clause(reason.text)}`, waitsFor: null };
+  return { doing: `${stateWords(outcome, reason.code)}: ${clause(reason.text)}`, waitsFor: null };
 }

@@ -4,6 +4,7 @@ import {
   foreignText,
   INTERVAL_GRACE_MS,
   type Reason,
+  type Stuck,
   some,
   streamNames,
 } from '@kronos/contracts';
@@ -187,19 +188,34 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
   return lastDecision === null ? found : [...found, ...impossible(aggregate, lastDecision)];
 }
 
+/** VMs that cannot leave one host for one reason. */
+const alikeOf = (stuck: readonly Stuck[]): Stuck[][] => [
+  ...Map.groupBy(stuck, ({ host, reason }) => JSON.stringify([host, reason.code])).values(),
+];
+
+const stuckText = (alike: readonly Stuck[]): string => {
+  const names = some(alike.map(({ serverName }) => serverName));
+  return `${names} cannot leave ${alike[0]?.host ?? ''}: ${clause(alike[0]?.reason.text ?? '')}`;
+};
+
 /** What the last decision could not do. */
 function impossible(
   aggregate: string,
   { stuck, warnings, failover, foreign }: NonNullable<AggregateInput['lastDecision']>,
 ): Finding[] {
   const found: Finding[] = [];
-  for (const alike of Map.groupBy(stuck, ({ host, reason }) => JSON.stringify([host, reason.code])).values())
+  // Their reasons are in the warning about the group.
+  const broken = new Set(
+    warnings.filter(({ code }) => code === 'repair-impossible').map(({ detail }) => detail?.group),
+  );
+  const others = stuck.filter(({ reason: { detail } }) => detail?.group === undefined || !broken.has(detail.group));
+  for (const alike of alikeOf(others))
     for (const { host, serverId, reason } of alike)
       found.push({
         code: 'server-stuck',
         place: { aggregate, host, reason: reason.code, server: serverId },
         about: aggregate,
-        text: `${some(alike.map(({ serverName }) => serverName))} cannot leave ${host}: ${clause(reason.text)}`,
+        text: stuckText(alike),
         remedy: remedyOfReason(reason.code),
       });
   if (foreign !== undefined)
@@ -216,7 +232,14 @@ function impossible(
       about: aggregate,
       text: failoverText(failover),
     });
-  for (const warning of warnings) found.push(ofWarning(aggregate, warning));
+  for (const warning of warnings) {
+    const { group } = warning.detail ?? {};
+    const members =
+      warning.code === 'repair-impossible' && group !== undefined
+        ? stuck.filter(({ reason }) => reason.detail?.group === group)
+        : [];
+    found.push(ofWarning(aggregate, warning, members));
+  }
   return found;
 }
 
@@ -232,7 +255,8 @@ const NOTES: ReadonlySet<string> = new Set([
   'expected-to-return',
 ]);
 
-function ofWarning(aggregate: string, { code, text, detail = {} }: Reason): Finding {
+/** @param stuck what keeps the group from being repaired */
+function ofWarning(aggregate: string, { code, text, detail = {} }: Reason, stuck: readonly Stuck[]): Finding {
   const named = (key: string): string | undefined => {
     const value = detail[key];
     return typeof value === 'string' ? value : undefined;
@@ -248,7 +272,14 @@ function ofWarning(aggregate: string, { code, text, detail = {} }: Reason): Find
     ...(group === undefined ? {} : { group }),
   };
   if (NOTES.has(code)) return { code: 'decision-note', place, about: aggregate, text };
-  return { code: 'decision-warning', place, about: aggregate, text, remedy: remedyOfReason(code) };
+  const why = alikeOf(stuck).map(stuckText).join('; ');
+  return {
+    code: 'decision-warning',
+    place,
+    about: aggregate,
+    text: why === '' ? text : `${text.replace(/\.$/, '')}: ${why}`,
+    remedy: remedyOfReason(stuck[0]?.reason.code ?? code),
+  };
 }
 
 /** Waits that have a finding of their own. */

@@ -728,6 +728,17 @@ describe('one cause gives one alarm', () => {
     expect(found.map(({ text }) => text)).toEqual(warnings.map(({ text }) => text));
     expect(found[0]?.remedy).toMatch(/allocation ratio/);
   });
+  it.each([
+    ['nothing-scored', 'not balancing'],
+    ['partly-scored', 'balancing in part'],
+    ['stuck', 'stuck'],
+    ['evacuating', 'evacuating'],
+    ['balanced', 'watching'],
+  ])('an aggregate whose decision says %s is shown as %s', (code, words) => {
+    const log = runningLog();
+    log.pass(60).decided('none', [], { reason: { code, text: 'The reason.' } });
+    expect(statusOf(wellFacts(log)).aggregates[0]?.doing).toBe(`${words}: the reason`);
+  });
   it('a host that Kronos disabled for a drain is no news, another one is', () => {
     const log = runningLog();
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
