@@ -4,11 +4,12 @@
  *
  * Nightly. A minute of the rules is a second here, and no alert waits longer than ten.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
-import { freePorts } from '@kronos/eventlog/testing';
+import { cacheDir, freePorts, unpackDebian } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
@@ -45,7 +46,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   KronosForcedMigration: 'a Nova below microversion 2.68: services/executor/src/executor.int.test.ts',
   KronosLabelsUnmatched: 'series of hosts that Nova does not know: libs/observation/src/readings.unit.test.ts',
   KronosFoldLag: 'a thousand events at once; the rule: alerts.test.yml',
-  KronosClockSkew: 'a machine with a wrong clock: test/simulation',
   KronosCheckpointWrong: 'a forged checkpoint: test/recovery/forged.recovery.test.ts',
   KronosCheckpointSkipped: 'a ledger killed while it writes: test/recovery',
   KronosArchiveBehind: 'a thousand events on a full disk; the rule: alerts.test.yml',
@@ -75,6 +75,14 @@ const none = nightly
     : await noAlertmanager()
   : 'it is of the night';
 if (nightly && none !== null) console.warn(`skipped: ${none}`);
+
+/** Debian's library that gives a process a clock of its own. */
+async function wrongClocks(): Promise<string> {
+  const place = join(cacheDir(), 'faketime-debian');
+  if (!existsSync(place)) await unpackDebian(process.env, 'faketime-debian', { packages: ['libfaketime'] });
+  const [library] = globSync('usr/lib/*/faketime/libfaketimeMT.so.1', { cwd: place });
+  return join(place, library ?? expect.fail('libfaketime has no library'));
+}
 
 /** Far beyond what an alert takes: it ends only what hangs. */
 const LIMIT_MS = 600_000;
@@ -183,6 +191,11 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
   };
   const on = (host: string) => [...sim.cloud.servers.values()].filter((one) => one.host === host);
   const drain = (host: string) => kronos('drain', host, '--yes', '-r', 'trial');
+  /** The newest plan that was proposed to people. */
+  const waitingPlan = (): string =>
+    log.events
+      .flatMap((e) => (e.type === 'cycle.decided' && e.data.release === 'proposed' ? [e.data.plan?.id ?? ''] : []))
+      .at(-1) ?? expect.fail('no plan waits');
   /** The newest task of the executor that has started and not ended. */
   const startedTask = async (): Promise<string> => {
     const find = () => {
@@ -349,7 +362,7 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
     await drain('compute-11');
     await fires('KronosPlanWaits');
     await end('executor');
-    await kronos('approve');
+    await kronos('approve', waitingPlan());
     await ends('KronosPlanWaits');
     await fires('KronosTasksNotStarted');
     stage.start('executor');
@@ -357,6 +370,13 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
     await restart('planner', {});
     await kronos('undrain', 'compute-11');
     await ends('KronosImbalanceStays', 'KronosRestarts');
+  });
+
+  it('a service whose machine has a wrong clock', async () => {
+    await restart('ledger', { LD_PRELOAD: await wrongClocks(), FAKETIME: '+30s', FAKETIME_DONT_FAKE_MONOTONIC: '1' });
+    await fires('KronosClockSkew');
+    await restart('ledger', {});
+    await ends('KronosClockSkew');
   });
 
   it('are all tried, here or elsewhere', () => {

@@ -1,7 +1,7 @@
 import { type Clock, type ClockWatch, clockWatch } from '@kronos/clock';
 import type { Actor } from '@kronos/contracts';
 import type { EventLog, LogView } from '@kronos/eventlog';
-import type { Logger } from '@kronos/telemetry';
+import type { Instruments, Logger } from '@kronos/telemetry';
 
 /** Between two readings of the server's clock. */
 const EVERY_MS = 15_000;
@@ -9,6 +9,8 @@ const EVERY_MS = 15_000;
 const WRONG_EVERY_MS = 2_000;
 
 export interface ClockCheck extends Pick<ClockWatch, 'problem'> {
+  /** By how much (s) the own clock differs from the server's, without its sign; 0 where no reading shows a difference. */
+  skewSeconds(): number;
   /** As a readiness check. */
   check(): { readonly ok: true } | { readonly ok: false; readonly reason: string };
   stop(): void;
@@ -34,6 +36,7 @@ export async function checkClock({
   view,
   by,
   clock,
+  metrics,
   maxSkewMs,
   onProblem,
 }: {
@@ -41,6 +44,7 @@ export async function checkClock({
   readonly view?: Pick<LogView<unknown>, 'changes'>;
   readonly by: Actor;
   readonly clock: Clock;
+  readonly metrics: Pick<Instruments, 'clockSkew'>;
   readonly maxSkewMs: number;
   /** The clock turned out to be wrong, or is right again (null). */
   readonly onProblem: (problem: string | null) => void;
@@ -48,7 +52,9 @@ export async function checkClock({
   const watch = clockWatch(clock, maxSkewMs);
   let stopped = false;
   let wasWrong = false;
+  const skewSeconds = (): number => Math.abs(watch.skewMs() ?? 0) / 1000;
   const judge = (): void => {
+    metrics.clockSkew.set(skewSeconds(), {});
     const problem = watch.problem();
     if ((problem !== null) === wasWrong) return;
     wasWrong = problem !== null;
@@ -86,6 +92,7 @@ export async function checkClock({
 
   return {
     problem: () => watch.problem(),
+    skewSeconds,
     check() {
       const problem = watch.problem();
       return problem === null ? { ok: true } : { ok: false, reason: problem };

@@ -16,7 +16,7 @@ export type JoinInput = {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly http: Pick<HttpServer, 'check'>;
-  readonly metrics: Pick<Instruments, 'checkpointVerified'>;
+  readonly metrics: Pick<Instruments, 'checkpointVerified' | 'clockSkew'>;
   readonly stopping: AbortSignal;
   readonly heartbeats: Pick<Heartbeats, 'verify'>;
   /** Aggregates whose snapshots are compared with what was seen; none where the NATS user may not read them. */
@@ -65,6 +65,7 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     view,
     by,
     clock,
+    metrics,
     maxSkewMs: config.engine.maxClockSkew * 1000,
     onProblem: logClock(logger),
   });

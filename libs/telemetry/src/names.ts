@@ -132,7 +132,7 @@ export const metricSpecs = {
     kind: 'gauge',
     name: 'kronos_clock_skew_seconds',
     unit: 's',
-    help: "Largest recent difference between an event's time and the NATS server's timestamp.",
+    help: "Difference between the clock of the service and the NATS server's; of the ledger also the largest recent one of an event's time.",
     labels: {},
   },
   // Scorer.

@@ -12,11 +12,11 @@ export type Checked = {
 };
 
 /** Adds what the ledger must have to be ready. */
-export function addChecks({ log, http, clock, clockProblem }: LedgerInput, { view, skew, archiver }: Checked): void {
+export function addChecks({ log, http, clock, ownClock }: LedgerInput, { view, skew, archiver }: Checked): void {
   http.check('nats', () => healthCheck(log.healthy()));
   http.check('log', () => healthCheck(view.healthy()));
   http.check('clock', () => {
-    const own = clockProblem();
+    const own = ownClock.problem();
     if (own !== null) return { ok: false, reason: own };
     const wrong = skew.skewed(clock.now()).map(({ writer, seconds }) => `${writer} (${seconds.toFixed(1)} s)`);
     return wrong.length === 0

@@ -62,7 +62,7 @@ function measureCourse(metrics: LedgerInput['metrics'], state: AggregateState, n
 
 /** Sets the metrics that follow from the folded state, for a scrape. */
 export function scrape(
-  { options, metrics, clock }: Pick<LedgerInput, 'options' | 'metrics' | 'clock'>,
+  { options, metrics, clock, ownClock }: Pick<LedgerInput, 'options' | 'metrics' | 'clock' | 'ownClock'>,
   { view, skew, notifier }: { readonly view: LogView<LogState>; readonly skew: SkewWatch; readonly notifier: Notifier },
 ): void {
   const nowMs = clock.now();
@@ -83,6 +83,6 @@ export function scrape(
   }
   const dead = new Set(notifier.deadSinks().map(({ sink }) => sink));
   for (const sink of options.sinks.keys()) metrics.sinkDead.set(dead.has(sink) ? 1 : 0, { sink });
-  metrics.clockSkew.set(skew.largest(nowMs), {});
+  metrics.clockSkew.set(Math.max(skew.largest(nowMs), ownClock.skewSeconds()), {});
   metrics.foldSequence.set(view.at().sequence, {});
 }

@@ -32,13 +32,9 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
     let running: RunningLedger | null = null;
     const sinks = () => running?.deadSinks() ?? [];
     const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace, sinks });
-    const clockCheck = await checkClock({
-      log,
-      by,
-      clock,
-      maxSkewMs: engine.maxClockSkew * 1000,
-      onProblem: logClock(logger),
-    });
+    const onProblem = logClock(logger);
+    const maxSkewMs = engine.maxClockSkew * 1000;
+    const clockCheck = await checkClock({ log, by, clock, metrics, maxSkewMs, onProblem });
     // People's commands go over a connection of their own, whose user may write them.
     const commands = own.acting
       ? await connectLog(consoleConfig(config, 'console'), 'console', logger, { metrics, tracer })
@@ -68,7 +64,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       tracer,
       stopping,
       clock,
-      clockProblem: clockCheck.problem,
+      ownClock: clockCheck,
       acting:
         commands === null || identity === null
           ? null

@@ -209,7 +209,7 @@ export async function testLedger(
     tracer: telemetry.tracer,
     stopping: ending.signal,
     clock: { ...systemClock, now: clock },
-    clockProblem: () => null,
+    ownClock: { problem: () => null, skewSeconds: () => 0 },
     acting,
   });
   return {

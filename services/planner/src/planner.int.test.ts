@@ -121,6 +121,7 @@ describe('planners on a real nats-server', () => {
           view: ownView,
           by,
           clock: own,
+          metrics: { clockSkew: { set: () => undefined } },
           maxSkewMs: 5000,
           onProblem: (problem) => problems.push(problem),
         })

@@ -61,7 +61,6 @@ export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
     newestMs.set(message.aggregate, storedAt);
     if (message.by.instance === deps.instance) {
       skewMs = timeMs(message.time) - storedAt;
-      metrics.clockSkew.set(skewMs / 1000, {});
     }
     bell.ring();
   }

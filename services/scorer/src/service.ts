@@ -61,13 +61,8 @@ export const scorerService = ({
     });
     const by = { service: 'scorer', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates: scope, stopping, logger, clock, pace });
-    const clockCheck = await checkClock({
-      log,
-      by,
-      clock,
-      maxSkewMs: maxClockSkewMs,
-      onProblem: logClock(logger),
-    });
+    const onProblem = logClock(logger);
+    const clockCheck = await checkClock({ log, by, clock, metrics, maxSkewMs: maxClockSkewMs, onProblem });
     opened.defer(async () => clockCheck.stop());
     const cloud = openCloud(config, metrics);
     opened.defer(() => cloud.close());

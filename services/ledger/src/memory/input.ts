@@ -32,8 +32,8 @@ export type LedgerInput = {
   /** Aborted when the service has to stop. */
   readonly stopping: AbortSignal;
   readonly clock: Clock;
-  /** The problem of the own clock; null: none. */
-  readonly clockProblem: () => string | null;
+  /** The own clock beside the NATS server's: its problem (null: none), and the difference in seconds. */
+  readonly ownClock: { readonly problem: () => string | null; readonly skewSeconds: () => number };
   /** The log is folded, and the checkpoint that the fold started from is being verified. */
   readonly onVerification?: (verification: Verification) => void;
 };
