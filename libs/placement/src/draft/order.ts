@@ -35,6 +35,9 @@ type Payment = { readonly account: Account; readonly base: number; readonly part
 const MOST_TRIES = 24;
 /** The same, in moves of all sequences: plans with many moves get fewer. */
 const MOST_TRIED = 1200;
+/** Sets of ended moves that an exact search for a sequence finds hopeless, at most; and moves, which are the bits of a number. */
+const MOST_STATES = 400;
+const MOST_MASKED = 30;
 
 /**
  * Arranges the moves. Two moves of one VM are the halves of a parking move and stay in their order. The amount that a departure frees is paid
@@ -52,7 +55,39 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
     if (last.blocked.length < best.blocked.length) best = last;
     if (last.blocked.length === 0) break;
   }
-  return best;
+  if (best.blocked.length === 0 || moves.length > MOST_MASKED) return best;
+  const legal = legalSequence(cluster, moves, last.blocked);
+  return legal === null ? best : arrangeIn(cluster, moves, legal, false);
+}
+
+/** Exact search for a sequence in which each move is legal once those before it have ended, the moves in `first` early; null: not found. */
+function legalSequence(cluster: Cluster, moves: readonly Move[], first: readonly number[]): readonly number[] | null {
+  const early = new Set(first);
+  const indexes = [...first, ...moves.keys().filter((i) => !early.has(i))];
+  const accounts = new Accounts(cluster);
+  const hopeless = new Set<number>();
+  const sequence: number[] = [];
+  const isNext = (i: number): boolean => {
+    const move = item(moves, i);
+    const firstHalf = moves.findIndex(({ vm }) => vm === move.vm);
+    if (firstHalf !== i && !sequence.includes(firstHalf)) return false;
+    return accounts.holds(move) && affinityDependency(cluster, moves, sequence, move) !== null;
+  };
+  const complete = (done: number): boolean => {
+    if (sequence.length === moves.length) return true;
+    if (hopeless.has(done) || hopeless.size >= MOST_STATES) return false;
+    for (const i of indexes) {
+      if ((done & (1 << i)) !== 0 || !isNext(i)) continue;
+      accounts.shift(item(moves, i), 1);
+      sequence.push(i);
+      if (complete(done | (1 << i))) return true;
+      sequence.pop();
+      accounts.shift(item(moves, i), -1);
+    }
+    hopeless.add(done);
+    return false;
+  };
+  return complete(0) ? sequence : null;
 }
 
 /** @param freeFirst moves that need no departure come before all others. */
@@ -128,6 +163,18 @@ class Accounts {
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
+  }
+
+  /** True when the destination has what the move needs now. For {@link shift}, which knows no credits. */
+  holds({ vm, to }: Move): boolean {
+    for (const [account, amount] of this.#claims(vm, to)) if (account.base < amount) return false;
+    return true;
+  }
+
+  /** Makes a move that ends at once, or takes it back. */
+  shift({ vm, from, to }: Move, sign: 1 | -1): void {
+    for (const [account, amount] of this.#claims(vm, to)) account.base -= sign * amount;
+    for (const [account, amount] of this.#claims(vm, from)) account.base += sign * amount;
   }
 
   /** Pays for an arrival and returns the departures that it waits for. Returns null, and pays nothing, when the accounts do not suffice. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Random } from '../base/random.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
 import { imbalances } from '../cluster/measure.ts';
 import { type ClusterFile, clusterOf, planCluster } from '../file/clusterFile.ts';
@@ -101,5 +102,79 @@ describe('the order of moves', () => {
     );
     // Without other sequences: 0.3894.
     expect(plan.after.combined).toBeCloseTo(0.3879, 4);
+  });
+});
+
+type Amounts = { readonly host: number; readonly to: number; readonly needs: readonly number[] };
+
+/** Random moves on full hosts that fit at their end: VMs with memory, CPUs and GPUs. */
+function tightMoves(seed: number): {
+  readonly hosts: readonly (readonly number[])[];
+  readonly vms: readonly Amounts[];
+} {
+  const random = new Random(seed);
+  const below = (n: number): number => random.below(n);
+  const count = 3 + below(2);
+  const vms = Array.from({ length: 4 + below(5) }, (): Amounts => {
+    const host = below(count);
+    return { host, to: below(10) < 7 ? below(count) : host, needs: [1 + below(4), 1 + below(3), below(2)] };
+  });
+  const more = (vm: Amounts, h: number): number => Number(vm.to === h) - Number(vm.host === h);
+  const hosts = Array.from({ length: count }, (_, h) =>
+    [0, 1, 2].map(
+      (r) =>
+        Math.max(
+          0,
+          vms.reduce((sum, vm) => sum + more(vm, h) * (vm.needs[r] ?? 0), 0),
+        ) + below(2),
+    ),
+  );
+  return { hosts, vms };
+}
+
+/** Whether moves that end one after the other have an order, by trying all. */
+function anyOrder({ hosts, vms }: ReturnType<typeof tightMoves>): boolean {
+  const movers = vms.filter(({ host, to }) => host !== to);
+  const dead = new Set<string>();
+  const complete = (left: readonly Amounts[], free: readonly (readonly number[])[]): boolean => {
+    const key = left.map((vm) => movers.indexOf(vm)).join();
+    if (left.length === 0 || dead.has(key)) return left.length === 0;
+    dead.add(key);
+    return left.some((vm) => {
+      if (vm.needs.some((amount, r) => amount > (free[vm.to]?.[r] ?? 0))) return false;
+      const after = free.map((amounts, h) =>
+        amounts.map((amount, r) => amount + (Number(h === vm.host) - Number(h === vm.to)) * (vm.needs[r] ?? 0)),
+      );
+      return complete(
+        left.filter((other) => other !== vm),
+        after,
+      );
+    });
+  };
+  return complete(movers, hosts);
+}
+
+describe('an order', () => {
+  it('is found wherever all orders have a legal one', () => {
+    let [orders, none] = [0, 0];
+    for (let seed = 1; seed <= 600; seed++) {
+      const { hosts, vms } = tightMoves(seed);
+      const file: ClusterFile = {
+        policies: ['cpu'],
+        weights: [1],
+        hosts: hosts.map(([memFreeMb = 0, vcpusFree = 0, VGPU = 0], h) => ({
+          ...{ id: `h${h}`, memFreeMb, vcpusFree, free: { VGPU } },
+        })),
+        vms: vms.map(({ host, needs: [memMb = 0, vcpus = 0, VGPU = 0] }, v) => ({
+          ...{ id: `v${v}`, host: `h${host}`, w: [0], memMb, vcpus, resources: { VGPU } },
+        })),
+      };
+      const moves = vms.flatMap(({ host, to }, v) => (host === to ? [] : [move(v, host, to)]));
+      const exists = anyOrder({ hosts, vms });
+      if (exists) orders++;
+      else none++;
+      expect(arrange(clusterOf(file, { maxMigrations: 9 }), moves).blocked.length === 0, `seed ${seed}`).toBe(exists);
+    }
+    expect(Math.min(orders, none)).toBeGreaterThan(50);
   });
 });
