@@ -728,6 +728,54 @@ describe('one cause gives one alarm', () => {
     expect(found.map(({ text }) => text)).toEqual(warnings.map(({ text }) => text));
     expect(found[0]?.remedy).toMatch(/allocation ratio/);
   });
+  it.each<[string, string, Facts, RegExp]>([
+    [
+      'sink-failing',
+      'a receiver refuses notifications',
+      wellFacts(undefined, {
+        heartbeats: without(
+          'ledger',
+          heartbeat('ledger', nowMs, {
+            sinks: [{ sink: 'chat', sinceMs: nowMs - 300_000, reason: 'the receiver answers 400: no_text' }],
+          }),
+        ),
+      }),
+      /^has taken no notification since .*: the receiver answers 400: no_text$/,
+    ],
+    [
+      'replica-lost',
+      'one of two replicas ended',
+      wellFacts(undefined, {
+        heartbeats: without(
+          'planner',
+          heartbeat('planner', nowMs),
+          heartbeat('planner', nowMs, { instance: 'planner-b', storedAtMs: nowMs - 40_000, timeMs: nowMs - 40_000 }),
+        ),
+      }),
+      /^planner-b ended without an orderly stop/,
+    ],
+    [
+      'versions-differ',
+      'an upgrade is half done',
+      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { version: '9.9.9' })) }),
+      /several versions are running: .*9\.9\.9 \(planner\)/,
+    ],
+    [
+      'cell-down',
+      'a cell does not answer',
+      wellFacts(undefined, { newest: { problems: [{ code: 'servers-of-down-cell', text: 'cell2 is down' }] } }),
+      /cell2 is down/,
+    ],
+    ['policy-few-servers', 'most VMs have no value', policy({ matchedServers: 2 }), /^only 2 of 9 VMs have a value/],
+    [
+      'policy-answer-partial',
+      'a store of Prometheus is away',
+      policy({ vms: { cause: 'warning', text: 'no StoreAPIs matched' } }),
+      /^the answer about VMs may lack some: no StoreAPIs matched$/,
+    ],
+  ])('says %s when %s, and nothing else', (code, _, facts, text) => {
+    expect(judge(facts).map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(text)]]);
+  });
   it.each([
     ['nothing-scored', 'not balancing'],
     ['partly-scored', 'balancing in part'],
