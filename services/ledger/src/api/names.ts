@@ -18,3 +18,13 @@ export function namedBy({ event }: StoredEvent): [string, string][] {
     event.type === 'cycle.decided' ? event.data.plan?.steps : event.type === 'plan.proposed' ? event.data.steps : [];
   return (planned ?? []).map(({ serverId, serverName }) => [serverId, serverName]);
 }
+
+/** The names of these VMs: a person can name a VM that is in no plan, which the newest snapshot names. */
+export async function namesOf(
+  serverIds: readonly string[],
+  planned: NameOf,
+  { named }: { readonly named: (serverIds: readonly string[]) => Promise<ReadonlyMap<string, string>> },
+): Promise<NameOf> {
+  const seen = await named(serverIds.filter((id) => planned(id) === null));
+  return (id) => planned(id) ?? seen.get(id) ?? null;
+}

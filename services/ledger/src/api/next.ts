@@ -1,6 +1,7 @@
 import { byText, iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
+import type { NameOf } from './names.ts';
 import type { Answer } from './schemas.ts';
 import { type aggregateSummary, quarantinePage } from './stateJson.ts';
 
@@ -10,7 +11,7 @@ type Coming = Answer<'aggregate'>['next'][number];
 export function comingUp(
   state: AggregateState,
   summary: ReturnType<typeof aggregateSummary>,
-  decisions: readonly Pick<DecisionPoint, 'time'>[],
+  { decisions, nameOf }: { readonly decisions: readonly Pick<DecisionPoint, 'time'>[]; readonly nameOf: NameOf },
   nowMs: number,
 ): Coming[] {
   const { paused, unreadable, waitingPlan, cooldown, drains } = summary;
@@ -56,10 +57,17 @@ export function comingUp(
     const until = hostBroken(state, host, nowMs, options);
     if (until !== null) coming.push({ at: iso(until), what: 'host', text: `${host} may be a destination again.` });
   }
-  for (const { serverId, until } of quarantinePage(state, nowMs))
-    if (until !== null) coming.push({ at: until, what: 'quarantine', text: `The quarantine of ${serverId} ends.` });
+  coming.push(...released(state, nameOf, nowMs));
   return coming.sort((a, b) => byText(a.at ?? '', b.at ?? '')).slice(0, SHOWN);
 }
+
+/** The ends of quarantines. */
+const released = (state: AggregateState, nameOf: NameOf, nowMs: number): Coming[] =>
+  quarantinePage(state, nowMs, nameOf).flatMap(({ serverId, serverName, until }) =>
+    until === null
+      ? []
+      : [{ at: until, what: 'quarantine', text: `The quarantine of ${serverName ?? serverId} ends.` }],
+  );
 
 const SHOWN = 10;
 

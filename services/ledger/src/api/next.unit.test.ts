@@ -8,7 +8,8 @@ const at = (log: ReturnType<typeof testLog>, seconds: number): string =>
 
 function coming(log: ReturnType<typeof testLog>, decisions: readonly { time: string }[] = []) {
   const state = log.state();
-  return comingUp(state, aggregateSummary(state, log.nowMs), decisions, log.nowMs);
+  const nameOf = (id: string) => (id === 'vm7' ? 'db-7' : null);
+  return comingUp(state, aggregateSummary(state, log.nowMs), { decisions, nameOf }, log.nowMs);
 }
 
 describe('what happens next', () => {
@@ -33,6 +34,17 @@ describe('what happens next', () => {
     const found = coming(log);
     expect(found.map(({ what }) => what)).toEqual(['cycle', 'move', 'cooldown']);
     expect(found[1]).toEqual({ at: at(log, 30), what: 'move', text: 'name-of-vm2 moves to h3, and 1 more after it.' });
+  });
+
+  it('is the end of a quarantine, of a VM by its name where one is known', () => {
+    const log = testLog('gpu');
+    log.configured();
+    log.quarantined('vm7', 60, 'grace');
+    log.quarantined('vm8', 120, 'grace');
+    expect(coming(log).slice(1)).toMatchObject([
+      { what: 'quarantine', text: 'The quarantine of db-7 ends.' },
+      { what: 'quarantine', text: 'The quarantine of vm8 ends.' },
+    ]);
   });
 
   it('is nothing while an aggregate is paused', () => {

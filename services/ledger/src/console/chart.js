@@ -107,6 +107,9 @@ function mark(plot, { times, at }) {
   ctx.save();
   ctx.font = `${11 * ratio}px sans-serif`;
   ctx.textAlign = 'right';
+  ctx.strokeStyle = colour('--card');
+  ctx.lineWidth = 4 * ratio;
+  ctx.lineJoin = 'round';
   const taken = [];
   plot.series.forEach(({ label, dash, stroke }, i) => {
     if (i === 0 || dash !== undefined) return;
@@ -116,7 +119,10 @@ function mark(plot, { times, at }) {
     let y = plot.valToPos(last, 'y', true) - 4 * ratio;
     while (taken.some((other) => Math.abs(other - y) < 12 * ratio)) y -= 3 * ratio;
     taken.push(y);
-    ctx.fillText(`${label} ${last.toFixed(2)}`, bbox.left + bbox.width - 4 * ratio, Math.max(12 * ratio, y));
+    const text = [`${label} ${last.toFixed(2)}`, bbox.left + bbox.width - 4 * ratio, Math.max(12 * ratio, y)];
+    // Lines behind a text do not cross it.
+    ctx.strokeText(...text);
+    ctx.fillText(...text);
   });
   if (at !== null && at >= 0) {
     ctx.fillStyle = colour('--text');

@@ -4,6 +4,7 @@ import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
+import { namesOf } from '../names.ts';
 import { comingUp } from '../next.ts';
 import { searchAnswer } from '../search.ts';
 import { imbalanceAnswer } from '../series.ts';
@@ -48,15 +49,18 @@ export const aggregatesHandlers = ({
     };
   },
 
-  aggregate({ params }) {
+  async aggregate({ params }) {
     const state = input.state();
     const name = lookups.known(params.name);
     const nowMs = input.clock();
     const own = aggregateState(state, name);
     const page = aggregatePage(own, nowMs);
+    const decisions = input.history.decisions(name);
+    const held = page.quarantine.map(({ serverId }) => serverId);
+    const nameOf = await namesOf(held, lookups.names(), input.names);
     return {
       ...page,
-      next: comingUp(own, page, input.history.decisions(name), nowMs),
+      next: comingUp(own, page, { decisions, nameOf }, nowMs),
       inScope: input.scope.includes(name),
       sequence: state.sequence,
       time: lookups.now(),

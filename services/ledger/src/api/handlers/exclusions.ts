@@ -1,16 +1,17 @@
 import { byText } from '@kronos/contracts';
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
+import { type NameOf, namesOf } from '../names.ts';
 import { cooldownPage, quarantinePage } from '../stateJson.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
 export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handlers, 'quarantine' | 'cooldowns'> => ({
   async quarantine({ query }) {
-    const nameOf = lookups.names();
-    const rows = lookups.chosen(query).flatMap((state) => quarantinePage(state, input.clock(), nameOf));
-    // A person can quarantine a VM that no plan has named.
-    const named = await input.names.named(rows.flatMap((q) => (q.serverName === null ? [q.serverId] : [])));
-    return { quarantine: rows.map((q) => ({ ...q, serverName: q.serverName ?? named.get(q.serverId) ?? null })) };
+    const states = lookups.chosen(query);
+    const nowMs = input.clock();
+    const rows = (nameOf?: NameOf) => states.flatMap((state) => quarantinePage(state, nowMs, nameOf));
+    const ids = rows().map(({ serverId }) => serverId);
+    return { quarantine: rows(await namesOf(ids, lookups.names(), input.names)) };
   },
 
   cooldowns({ query }) {

@@ -89,9 +89,9 @@ const progress = (run, name) =>
     'No host.',
   );
 
-/** Drains in turn: which hosts, how many at the same time, how far each is, and what is next. */
+/** Rolling maintenance: which hosts, how many at the same time, how far each is, and what is next. */
 export const drains = {
-  title: ({ name }) => `Drains in turn: ${name}`,
+  title: ({ name }) => `Rolling maintenance: ${name}`,
   concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
   async load({ name }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
@@ -102,7 +102,7 @@ export const drains = {
   show({ name, query, run, ...rest }, how) {
     const rolling = query.get('rolling') === 'true';
     return html`
-      <h1>Drains in turn</h1>
+      <h1>Rolling maintenance</h1>
       <p><a href=${link.aggregate(name)}>${name}</a></p>
       ${
         run === undefined
