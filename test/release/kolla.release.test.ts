@@ -10,22 +10,25 @@ import { root } from './files.ts';
 
 const run = promisify(execFile);
 const KOLLA = '22.2.0';
-/** Kolla-Ansible, and the collections that it uses from Galaxy, as PyPI has them. */
-const REQUIREMENTS = [`kolla-ansible==${KOLLA}`, 'ansible>=12,<13'];
+/** Kolla-Ansible, the collections that it uses from Galaxy, as PyPI has them, and the linter of its own checks. */
+const REQUIREMENTS = [`kolla-ansible==${KOLLA}`, 'ansible>=12,<13', 'ansible-lint>=26,<27'];
+/** The rules that Kolla-Ansible's own `.ansible-lint` skips, as far as they are not about unnamed tasks. */
+const SKIPPED = ['fqcn[action]', 'var-naming[no-role-prefix]', 'yaml[line-length]'];
 const python = ['python3.13', 'python3.12', 'python3.11', 'python3'].find((name) => onPath(name, process.env) !== null);
 const none = python === undefined ? 'there is no python3' : null;
 if (none !== null) console.warn(`skipped: the role of Kolla-Ansible is not rendered; ${none}`);
 
-/** A Python environment with Kolla-Ansible, kept in the cache. It cannot be moved, so a file says that it is complete. */
+/** A Python environment with Kolla-Ansible, kept in the cache. It cannot be moved, so a file says what it has. */
 async function kolla(): Promise<string> {
   const place = join(cacheDir(), `kolla-${KOLLA}`);
   const complete = join(place, 'complete');
-  if (existsSync(complete)) return place;
+  const wanted = REQUIREMENTS.join('\n');
+  if (existsSync(complete) && readFileSync(complete, 'utf8') === wanted) return place;
   rmSync(place, { recursive: true, force: true });
   await run(python ?? '', ['-m', 'venv', place]);
   const pip = ['-m', 'pip', 'install', '--quiet', '--no-cache-dir', ...REQUIREMENTS];
   await run(join(place, 'bin/python'), pip, { timeout: 900_000, maxBuffer: 2 ** 26 });
-  writeFileSync(complete, '');
+  writeFileSync(complete, wanted);
   return place;
 }
 
@@ -40,11 +43,17 @@ describe.skipIf(none !== null)(`deploy/kolla, rendered by Kolla-Ansible ${KOLLA}
   const node = (...path: string[]) => join(directory, 'node', ...path);
   const read = (...path: string[]) => readFileSync(node(...path), 'utf8');
 
+  const playbooks = join(directory, 'ansible');
+  const inKolla = (environment: string): NodeJS.ProcessEnv => ({
+    ...process.env,
+    HOME: directory,
+    PATH: `${join(environment, 'bin')}:${process.env.PATH ?? ''}`,
+    ANSIBLE_COLLECTIONS_PATH: join(environment, 'lib', readdirSync(join(environment, 'lib'))[0] ?? '', 'site-packages'),
+  });
+
   /** An action of Kolla-Ansible for three hosts that are this machine. */
   const act = async (action: string): Promise<string> => {
     const environment = await kolla();
-    const playbooks = join(directory, 'ansible');
-    const [site = ''] = readdirSync(join(environment, 'lib'));
     const { stdout } = await run(
       join(environment, 'bin/python'),
       [
@@ -56,12 +65,7 @@ describe.skipIf(none !== null)(`deploy/kolla, rendered by Kolla-Ansible ${KOLLA}
       {
         timeout: 540_000,
         maxBuffer: 2 ** 26,
-        env: {
-          ...process.env,
-          HOME: directory,
-          PATH: `${join(environment, 'bin')}:${process.env.PATH ?? ''}`,
-          ANSIBLE_COLLECTIONS_PATH: join(environment, 'lib', site, 'site-packages'),
-        },
+        env: inKolla(environment),
       },
     );
     return stdout;
@@ -71,7 +75,6 @@ describe.skipIf(none !== null)(`deploy/kolla, rendered by Kolla-Ansible ${KOLLA}
     const environment = await kolla();
     const share = join(environment, 'share/kolla-ansible');
     // As README.md says; into a copy, because the cache is for all runs.
-    const playbooks = join(directory, 'ansible');
     cpSync(join(share, 'ansible'), playbooks, { recursive: true });
     cpSync(join(root, 'deploy/kolla/roles/kronos'), join(playbooks, 'roles/kronos'), {
       recursive: true,
@@ -171,5 +174,30 @@ kolla_install_type: source
 
   it('a second run changes nothing', async () => {
     expect(await act('genconfig')).toMatch(/changed=0(?=.*\n)/);
+  });
+
+  it("the linter of Kolla's own checks finds nothing, and a task against them", async () => {
+    const environment = await kolla();
+    const rules = join(directory, 'lint.yml');
+    writeFileSync(rules, JSON.stringify({ skip_list: SKIPPED }));
+    const lint = async (): Promise<string> => {
+      const args = ['--offline', '--nocolor', '--format', 'pep8', '-c', rules, 'kronos.yml', 'roles/kronos'];
+      const env = {
+        ...inKolla(environment),
+        ANSIBLE_LIBRARY: join(playbooks, 'library'),
+        ANSIBLE_FILTER_PLUGINS: join(playbooks, 'filter_plugins'),
+        ANSIBLE_ACTION_PLUGINS: join(playbooks, 'action_plugins'),
+        ANSIBLE_MODULE_UTILS: join(playbooks, 'module_utils'),
+      };
+      const done = run(join(environment, 'bin/ansible-lint'), args, { cwd: playbooks, env, timeout: 540_000 });
+      return await done.then(
+        ({ stdout }) => stdout,
+        (error: { stdout: string }) => error.stdout,
+      );
+    };
+    expect(await lint()).toBe('');
+    const task = '\n- shell: echo hello\n';
+    writeFileSync(join(playbooks, 'roles/kronos/tasks/check.yml'), task, { flag: 'a' });
+    expect(await lint()).toMatch(/roles\/kronos\/tasks\/check.yml:\d+: name\[missing\]/);
   });
 });
