@@ -434,7 +434,7 @@ export function verifyScores(input: Case, decision: Decision): string[] {
 
 /**
  * Pack: no host is filled to a policy's capacity threshold, and none takes VMs that is emptied or was empty; a host that is
- * emptied loses all its VMs, but for one that the cycles to come can finish.
+ * emptied loses all its VMs, except for one that the cycles to come can finish.
  */
 function verifyPack({ snapshot, memory, options }: Case, decision: Decision): string[] {
   const wrong: string[] = [];

@@ -192,7 +192,7 @@ describe('the fold', () => {
     );
   });
 
-  it('keeps aggregates apart: what happens to one never changes another, but for commands to all', () => {
+  it('keeps aggregates apart: what happens to one never changes another, except for commands to all', () => {
     fc.assert(
       fc.property(histories(300, { cycles: 40 }), (history) => {
         const whole = fold(history);

@@ -153,7 +153,7 @@ async function streamFacts(log: Source, { stream, discard }: (typeof watched)[nu
   return { stream, messages, bytes, maxBytes, discard };
 }
 
-/** The newest heartbeat of each instance. @throws what the event log throws, but for a stream that cannot be read */
+/** The newest heartbeat of each instance. @throws what the event log throws, except for a stream that cannot be read */
 async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
   const found: Heartbeat[] = [];
   try {
@@ -183,7 +183,7 @@ export class LivingInstances {
     this.#log = log;
   }
 
-  /** Null: their stream cannot be read. @throws what the event log throws, but for a stream that cannot be read */
+  /** Null: their stream cannot be read. @throws what the event log throws, except for a stream that cannot be read */
   async at(nowMs: number): Promise<Heartbeat[] | null> {
     const kept = this.#living(nowMs);
     if (this.#following && kept.length > 0) return kept;

@@ -58,7 +58,7 @@ export function runningLog(): TestLog {
   return log.pass(10);
 }
 
-/** All is well, but for what the test changes. */
+/** All is well, except for what the test changes. */
 export function wellFacts(
   log: TestLog = runningLog(),
   change: {

@@ -386,7 +386,7 @@ describe('clouds of other ages', () => {
     }
   };
 
-  test('Queens: the snapshot is the same, but for what that Nova cannot tell', async () => {
+  test('Queens: the snapshot is the same, except for what that Nova cannot tell', async () => {
     const { snapshot, counts } = await takeOn({ compute: '2.60', placement: '1.17' });
     expect(snapshot.problems).toEqual([]);
     expect(snapshot.notes).toEqual([]);

@@ -10,7 +10,7 @@ export const HOUR_MS = 3_600_000;
 /** 2026-01-05, a Monday. */
 export const START_MS = Date.UTC(2026, 0, 5);
 
-/** What a VM's load follows. `night` is the opposite of `day`; `job` is idle but for a job at the same time of each of its days. */
+/** What a VM's load follows. `night` is the opposite of `day`; `job` is idle except for a job at the same time of each of its days. */
 type Family = 'flat' | 'day' | 'night' | 'job';
 
 export type BenchVm = {

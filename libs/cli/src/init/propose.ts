@@ -92,7 +92,7 @@ export const bare = (query: string, label: string): string =>
   `label_replace(${query}, "kronos_host", "$1", ${JSON.stringify(label)}, "(.+?)(:[0-9]+)?")`;
 
 /**
- * The share of its host that a VM uses. The two exporters name one host alike but for the port, so both names are compared
+ * The share of its host that a VM uses. The two exporters name one host alike except for the port, so both names are compared
  * without it.
  */
 function share(

@@ -25,7 +25,7 @@ function stampsOf(): (event: RawEvent) => number {
   };
 }
 
-/** KRONOS_LOG as it is stored, headers and bodies untouched but for what publishers expected. */
+/** KRONOS_LOG as it is stored, headers and bodies untouched except for what publishers expected. */
 export async function* copy(
   link: Link,
   scope: Scope,

@@ -325,7 +325,7 @@ function tooYoung(
   return now < end ? { code: 'vm-too-young', detail: { until: iso(end) } } : null;
 }
 
-/** The reason that only an evacuation moves a server, but for its own windows: its host, its age, or moves of others. */
+/** The reason that only an evacuation moves a server, except for its own windows: its host, its age, or moves of others. */
 function waiting(
   input: Parameters<typeof foreignHolds>[0] & { readonly options: CompleteEngineOptions },
 ): (server: ServerObservation, host: HostObservation | undefined) => Ground | null {

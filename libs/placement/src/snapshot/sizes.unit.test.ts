@@ -43,7 +43,7 @@ describe('the sizes of hosts without a query', () => {
   });
 
   it.each<[string, Parameters<typeof defaultSizes>]>([
-    ['hosts are alike but for what firmware keeps', [none, [large, host('twin', { VCPU: 64, MEMORY_MB: 520_000 })]]],
+    ['hosts are alike except for what firmware keeps', [none, [large, host('twin', { VCPU: 64, MEMORY_MB: 520_000 })]]],
     ['a query gives them', [{ hostSizeQuery: 'cores' }, [large, small]]],
     ['the policy is one of allocations', [{ hostSizeQuery: 'total VCPU', allocation: 'VCPU' }, [large, small]]],
     ['Placement gave nothing', [none, [large, host('unknown', null)]]],

@@ -1,4 +1,4 @@
-/** What the time bar marks: plans, moves, pauses and drains, each with what happened and where to read why. Pure but for the links. */
+/** What the time bar marks: plans, moves, pauses and drains, each with what happened and where to read why. Pure except for the links. */
 import { count, link, ratioText, said } from './parts.js';
 
 const KINDS = {
