@@ -718,6 +718,9 @@ test('a request for moves between cells gets all aggregates, volumes, ports and 
       ['direct', false],
     ]);
     expect(portsOf('b')).toEqual([['normal', true]]);
+    // Neutron shows an administrator the ports of all projects.
+    const kinds = Object.fromEntries(servers.map(({ name, vnicTypes }) => [name, vnicTypes]));
+    expect(kinds).toEqual({ a: ['direct'], b: undefined });
   } finally {
     await bed.close();
   }

@@ -137,6 +137,31 @@ describe('kronos.conf', () => {
     expect(text).toContain('# Left out: ssd (shares b)');
   });
 
+  it('offers options that are taken as they stand there', () => {
+    const offered = configText({ ...found, policiesFile: null }).replaceAll(/^# ([a-z_]+ = )/gm, '$1');
+    const topology = '- hosts: "*"\n  cells: [{ id: 0, dedicated_cpus: 1, shared_cpus: 1, memory_mb: 1, pages: {} }]\n';
+    const { config } = loadConfig({
+      file: 'kronos.conf',
+      env: {},
+      role: 'check',
+      readFile: (path) => (path === 'kronos.conf' ? offered : topology),
+    });
+    expect(config.engine).toMatchObject({
+      failoverHosts: 1,
+      foreignMoves: 'ignore',
+      optOut: ['kronos:exclude', 'flavor:database'],
+      moveUnknownTopology: true,
+    });
+    expect(config.nova).toMatchObject({
+      hostTopology: '/etc/kronos/host-topology.yaml',
+      cpuCompatibility: 'ignore',
+      movableDevices: ['pci-device'],
+      sriovPorts: 'read',
+    });
+    expect(config.nats.monitoring).toEqual(['http://nats-1:8222']);
+    expect(config.prometheus.headers).toBeDefined();
+  });
+
   it('has the access to Prometheus that was given', () => {
     const text = configText({
       ...found,

@@ -1,4 +1,4 @@
-import { accountsConfiguration, loginVariable, SYSTEM_USER, users } from './permissions.ts';
+import { accountsByNsc, accountsConfiguration, loginVariable, SYSTEM_USER, users } from './permissions.ts';
 
 /** The server configurations in deploy/nats, written by `npm run generate` and kept equal by a test. */
 
@@ -82,6 +82,7 @@ export const generatedFiles = (): Map<string, string> =>
       'deploy/nats/accounts-nkeys.conf',
       `${NOTE}\n# Public keys (U...) come from the server's environment:\n${list('nkey')}\n${accountsConfiguration('nkey')}`,
     ],
+    ['deploy/nats/accounts-nsc.sh', `#!/bin/sh\n${NOTE}\n${accountsByNsc()}`],
     ['deploy/nats/single.conf', single()],
     ...HOSTS.map((host): [string, string] => [`deploy/nats/${host.name}.conf`, clustered(host)]),
   ]);

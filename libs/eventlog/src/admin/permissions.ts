@@ -177,3 +177,30 @@ export function accountsConfiguration(login: Login): string {
     '',
   ].join('\n');
 }
+
+/** A script that makes the same account and users with `nsc`, for servers that trust an operator. */
+export function accountsByNsc(): string {
+  const quotedList = (subjects: readonly string[]): string => `'${subjects.join(',')}'`;
+  const add = (user: string, { publish, subscribe }: Permissions): string =>
+    `user ${user} \\\n  ${quotedList(publish)} \\\n  ${quotedList(subscribe)}`;
+  return [
+    'set -eu',
+    'usage="usage: accounts-nsc.sh DIRECTORY [ACCOUNT]: writes a credentials file for each user into the directory"',
+    '[ $# -ge 1 ] || { echo "$usage" >&2; exit 2; }',
+    'directory=$1',
+    'account=KRONOS',
+    '[ $# -lt 2 ] || account=$2',
+    '',
+    'user() {',
+    '  nsc add user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3"',
+    '  (umask 077 && nsc generate creds --account "$account" --name "$1" > "$directory/$1.creds")',
+    '}',
+    '',
+    'mkdir -p "$directory"',
+    'nsc add account --name "$account"',
+    'nsc edit account --name "$account" --js-mem-storage -1 --js-disk-storage -1 --js-streams -1 \\',
+    `  --js-consumer ${ACCOUNT_MAX_CONSUMERS}`,
+    ...Object.entries(users).map(([user, rights]) => add(user, permissionsOf(user, rights))),
+    '',
+  ].join('\n');
+}
