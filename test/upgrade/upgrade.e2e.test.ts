@@ -10,7 +10,7 @@ import { checkOut, here } from './checkout.ts';
 import { openSite, SERVICES, type Site } from './site.ts';
 
 /** Releases by their commit: `0.1.0` is the first one, and the other one is the newest. */
-const RELEASES = { '0.1.0': 'c0f2960e', '1.0.0': '11f93839' } as const;
+const RELEASES = { '0.1.0': 'c0f2960e', '1.0.0': '6bb1c760' } as const;
 type Release = keyof typeof RELEASES;
 
 /** `KRONOS_CHECKOUTS=DIRECTORY` keeps the checkouts for the next run. */
