@@ -95,6 +95,8 @@ const CAUTIOUS = { first: 2, every: 6 };
 const COURSE_ROUNDS = [12_500, 100_000, 400_000];
 /** A course that runs of this length do not find is not looked for any longer. */
 const COURSE_FOUND = 100_000;
+/** Proposals of a run that looks for the targets with fewer moves: one after the other, on the thread of the caller. */
+const LONGEST_FEWER = 200_000;
 /** Placements that are enumerated at most where runs find no course. */
 const MOST_ENUMERATED = 1_000_000;
 /** Imbalances at which a course ends that reaches no target: the bound, and these parts of what is above it now. */
@@ -564,7 +566,7 @@ class Search {
 
   /** Looks for plans that reach the targets with one move less, until it finds none. */
   #fewer(least: number): void {
-    const steps = Math.ceil(wholeRunElsewhere(this.#whole) / 4);
+    const steps = Math.min(LONGEST_FEWER, Math.ceil(wholeRunElsewhere(this.#whole) / 4));
     for (let budget = this.#mostMoves(); budget >= least && this.#fewest !== null; budget = this.#mostMoves()) {
       for (const departuresFree of this.#departures) {
         const start = this.#withoutOne(this.#fewest);
