@@ -122,16 +122,27 @@ function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): 
 function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   return [
     ...observation(input, nowMs),
-    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)).filter(
-      // The line of the drain says so.
-      ({ code, place: { host = '' } }) => code !== 'host-disabled' || !input.state.drains.has(host),
-    ),
+    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)).filter(isNews(input)),
     ...decisions(input, nowMs),
     ...predictions(input),
     ...moves(input, nowMs),
     ...waits(input, nowMs),
   ];
 }
+
+/** After a move, a host and its VMs have samples of different times for as long as Prometheus looks back. */
+const SAMPLES_MS = 5 * 60_000;
+
+/** Whether a finding of the newest snapshot says more than what Kronos itself does just now. */
+const isNews =
+  ({ state, newest }: AggregateInput) =>
+  ({ code, place: { host = '' } }: Finding): boolean => {
+    // The line of the drain says so.
+    if (code === 'host-disabled') return !state.drains.has(host);
+    if (code !== 'policy-profile-sum' && code !== 'policy-host-load') return true;
+    const { lastMoveEnd } = state;
+    return lastMoveEnd === null || newest === null || newest.timeMs - lastMoveEnd.atMs > SAMPLES_MS;
+  };
 
 /** Checks that each interval has a snapshot, and a decision on it. */
 function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateInput, nowMs: number): Finding[] {

@@ -787,6 +787,28 @@ describe('one cause gives one alarm', () => {
     log.pass(60).decided('none', [], { reason: { code, text: 'The reason.' } });
     expect(statusOf(wellFacts(log)).aggregates[0]?.doing).toBe(`${words}: the reason`);
   });
+  it('values that do not add up are an alarm, but not while samples of a move arrive', () => {
+    const log = runningLog();
+    const task = `${log.released([{ serverId: 'a', from: 'h1', to: 'h2' }])}-s1`;
+    log.dispatched(task.slice(0, -3), 1);
+    log.started({ task });
+    log.completed({ task });
+    const profileSum = {
+      policy: 'cpu',
+      ratio: 2,
+      host: 'h2',
+      sum: 0.13,
+      value: 0.063,
+      cause: 'unit',
+      factor: 0.5,
+    } as const;
+    const after = (seconds: number) => {
+      log.pass(seconds).decided();
+      return judge(wellFacts(log, { newest: { policies: [{ ...wellPolicy, profileSum }] } })).map(({ code }) => code);
+    };
+    expect(after(60)).toEqual([]);
+    expect(after(300)).toEqual(['policy-profile-sum']);
+  });
   it('a host that Kronos disabled for a drain is no news, another one is', () => {
     const log = runningLog();
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
