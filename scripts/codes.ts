@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formerCodes } from '../libs/facts/src/sharedReasons.ts';
 import { taskReasonCodes, taskReasons } from '../libs/facts/src/taskReasons.ts';
-import { drainReasons, releaseReasons, waitReasons } from '../libs/facts/src/waitReasons.ts';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from '../libs/facts/src/waitReasons.ts';
 import { reasonMeanings } from '../libs/placement/src/reasons.ts';
 import { causes } from '../libs/status/src/causes.ts';
 
@@ -110,6 +110,7 @@ export const reasons = (): Row[] =>
     ...tasks(),
     ...others(waitReasons, 'task: waits'),
     ...others(drainReasons, 'drain'),
+    ...others(snapshotReasons, 'log of the planner'),
     ...others(releaseReasons, 'log of the executor'),
     ...tableOf('libs/observation/README.md', 'Problems', 'snapshot: not planned'),
     ...tableOf('libs/observation/README.md', 'Notes', 'snapshot: note'),

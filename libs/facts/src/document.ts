@@ -1,6 +1,6 @@
 import { type Party, parties } from './parties.ts';
 import { taskReasonCodes, taskReasons } from './taskReasons.ts';
-import { drainReasons, releaseReasons, waitReasons } from './waitReasons.ts';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './waitReasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */
 export const generatedFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];
@@ -44,6 +44,12 @@ ${meanings(waitReasons)}
 ## Hosts that stay disabled after a drain
 
 ${meanings(drainReasons)}
+
+## Snapshots that are not decided
+
+In the logs of the planner.
+
+${meanings(snapshotReasons)}
 
 ## Ends of the work on a task
 

@@ -15,5 +15,6 @@ export type {
   DrainReasonCode,
   ReasonOf,
   ReleaseReasonCode,
+  SnapshotReasonCode,
   WaitReasonCode,
 } from './waitReasons.ts';

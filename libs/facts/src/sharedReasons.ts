@@ -4,6 +4,7 @@
  * recorded decisions: a change of one needs a new planner version.
  */
 export const sharedReasons = {
+  'record-only': 'The snapshot was taken to be kept and is never planned.',
   paused: 'An operator paused the aggregate.',
   'unreadable-event': 'The log holds an event that this version does not understand.',
   'host-in-two-aggregates': 'A host is in more than one aggregate of the configured scope.',

@@ -5,7 +5,7 @@ import { causeOfText } from './novaRefusals.ts';
 import { consequencesOf, parties } from './parties.ts';
 import { formerCodes } from './sharedReasons.ts';
 import { taskCodeOf, taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';
-import { drainReasons, releaseReasons, waitReasons } from './waitReasons.ts';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './waitReasons.ts';
 
 const source = new URL('./', import.meta.url);
 
@@ -18,7 +18,7 @@ describe('the reasons of tasks', () => {
   it('say what they mean in one sentence, and each party has one', () => {
     for (const code of taskReasonCodes) expect(taskReasons[code].meaning).toMatch(/^[A-Z].*\.$/);
     for (const { meaning } of Object.values(parties)) expect(meaning).toMatch(/^[A-Z].*\.$/);
-    for (const list of [waitReasons, drainReasons, releaseReasons])
+    for (const list of [waitReasons, drainReasons, releaseReasons, snapshotReasons])
       for (const meaning of Object.values(list)) expect(meaning).toMatch(/^[A-Z].*\.$/);
   });
 

@@ -25,6 +25,16 @@ export const drainReasons = {
 } as const;
 export type DrainReasonCode = keyof typeof drainReasons;
 
+/** Why a planner does not decide a snapshot, by code. */
+export const snapshotReasons = {
+  'record-only': shared['record-only'],
+  'already-decided': 'The snapshot was decided before, or a later one was.',
+  'clock-skew': 'The clocks of the scorer and of the NATS server differ by more than max_clock_skew.',
+  'own-clock': 'The clock of the planner is wrong.',
+  'too-old': 'The snapshot is older than two intervals.',
+} as const;
+export type SnapshotReasonCode = keyof typeof snapshotReasons;
+
 /** Why an executor ends its work on a task, by code. */
 export const releaseReasons = {
   ended: 'The outcome is on the log.',

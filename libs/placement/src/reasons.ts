@@ -7,7 +7,7 @@ import { float } from './base/array.ts';
  */
 export const reasonMeanings = {
   // Gates: the cycle ended before planning.
-  'record-only': 'The snapshot was taken to be kept and is never planned.',
+  'record-only': shared['record-only'],
   'unreadable-event': shared['unreadable-event'],
   paused: shared.paused,
   'awaiting-approval': 'A proposed plan waits for an answer.',

@@ -1,10 +1,15 @@
-import { type EngineOptions, type Reason, type SnapshotTaken, timeMs } from '@kronos/contracts';
+import { type EngineOptions, type SnapshotTaken, timeMs } from '@kronos/contracts';
+import type { ReasonOf, SnapshotReasonCode } from '@kronos/facts';
 import type { AggregateState } from '@kronos/projections';
 
 /** Whether a snapshot is to be decided; if not, why. `alarm`: the operator has to mend something. */
-export type Eligibility = { ok: true } | { ok: false; alarm: boolean; reason: Reason };
+export type Eligibility = { ok: true } | { ok: false; alarm: boolean; reason: ReasonOf<SnapshotReasonCode> };
 
-const no = (code: string, text: string, alarm = false): Eligibility => ({ ok: false, alarm, reason: { code, text } });
+const no = (code: SnapshotReasonCode, text: string, alarm = false): Eligibility => ({
+  ok: false,
+  alarm,
+  reason: { code, text },
+});
 
 /** The facts that can forbid a plan of the aggregate as a whole, by their names. */
 const gateFacts = (state: AggregateState): Readonly<Record<string, string | number | null>> => ({
@@ -43,9 +48,9 @@ function cycleDecided(snapshotId: string, takenMs: number, { decided }: Aggregat
 export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
 
 /**
- * Only a snapshot whose id was not decided before, that is later than the last decided one and not older than two intervals is decided, and none whose
- * time differs from the server's stamp by more than `maxClockSkewSeconds`. One of a request for a plan may be older
- * than the last decided one. A planner with a wrong clock decides nothing.
+ * A snapshot is decided if its id was not decided before, it is later than the last decided one and at most two intervals old, and its time
+ * differs from the server's stamp by at most `maxClockSkewSeconds`. A snapshot of a request for a plan may be older than the last decided
+ * one. A planner with a wrong clock decides nothing.
  *
  * @param storedAtMs the server's stamp of the message
  */
@@ -57,7 +62,7 @@ export function eligibility(
   own: OwnClock,
 ): Eligibility {
   const { snapshotId, purpose, intervalSeconds } = taken.data;
-  if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
+  if (purpose === 'record') return no('record-only', `${snapshotId} was taken to be kept, not to be planned`);
   const takenMs = timeMs(taken.time);
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
   const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);

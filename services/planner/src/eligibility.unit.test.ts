@@ -67,7 +67,7 @@ describe('eligibility of a snapshot', () => {
     expect(eligibility(taken({ purpose: 'record' }), at, fresh, options, own(at))).toMatchObject({
       ok: false,
       alarm: false,
-      reason: { code: 'recorded-only' },
+      reason: { code: 'record-only' },
     });
   });
 
