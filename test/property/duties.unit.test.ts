@@ -2,6 +2,7 @@ import { decide } from '@kronos/placement';
 import { decideInput, type Sketch } from '@kronos/placement/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { evacuations, packings, repairs } from '../bench/dutyTrials.ts';
+import { fitTrials } from '../bench/fitTrials.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -119,5 +120,14 @@ describe('beside proven optima', () => {
     const { instances, done, possible, moves, fewestMoves, again } = await packings(0, 20);
     expect(instances).toBe(20);
     expect([done, moves, again]).toEqual([possible, fewestMoves, 0]);
+  });
+
+  it('fit gives up no request that moves make room for, and needs few moves', async () => {
+    const { feasible, moves, fewest, failed } = await fitTrials({
+      ...{ from: 2000, clusters: 4, hosts: [8, 12], wanted: 6, seconds: 60 },
+    });
+    expect(feasible).toBeGreaterThan(2);
+    expect(failed).toEqual([]);
+    expect(moves).toBeLessThanOrEqual(1.1 * fewest);
   });
 });
