@@ -101,9 +101,9 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a move that failed is said to have arrived',
     file: TASK_PROGRESS,
-    find: "  if (server.host === task.destination) {\n    if (status !== 'completed' || !isUp(server))",
+    find: "  if (server.host === task.destination) {\n    if (status !== 'completed' || !runs(server))",
     replace:
-      "  if (server.host === task.destination || status === 'failed') {\n    if ((status !== 'completed' && status !== 'failed') || !isUp(server))",
+      "  if (server.host === task.destination || status === 'failed') {\n    if ((status !== 'completed' && status !== 'failed') || !runs(server))",
   },
   {
     name: 'abort counts as the end',
