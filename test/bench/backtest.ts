@@ -1,9 +1,9 @@
 /**
- * What `kronos backtest` costs on a simulated cloud with a random life: people move, create, delete and stop VMs, and a
- * Prometheus that loses the samples of the second day. The command runs as a process of its own; the cloud and its Prometheus are this one.
- * Prints JSON.
+ * What `kronos backtest` costs on a simulated cloud with a random life: people move, create, delete and stop VMs. The command runs as a
+ * process of its own; the cloud and its Prometheus are this one. Prints JSON.
  *
- *   npm run bench:backtest [-- DAYS, default 30] [HOSTS, default 100] [VMS, default 3000] [STEP, default 5m]
+ *   npm run bench:backtest [-- DAYS, default 30] [HOSTS, default 100] [VMS, default 3000] [STEP, default 5m] [LOST: the day of which
+ *   Prometheus has no sample, default none]
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -18,6 +18,7 @@ const days = Number(process.argv[2] ?? 30);
 const hosts = Number(process.argv[3] ?? 100);
 const vms = Number(process.argv[4] ?? 3000);
 const step = process.argv[5] ?? '5m';
+const lostDay = Number(process.argv[6] ?? Number.POSITIVE_INFINITY);
 const SEED = 33;
 const DAY_MS = 86_400_000;
 /** Acts of people a day. */
@@ -35,10 +36,10 @@ ServerResponse.prototype.end = function count(this: ServerResponse, ...args: Par
   return Reflect.apply(end, this, args);
 } as typeof end;
 
-/** Lives the days. Prometheus has no sample of the second one. */
+/** Lives the days. */
 function live(sim: Sim, clock: ReturnType<typeof manualClock>, untilMs: number): number {
   const chance = seeded(SEED);
-  const lostMs = clock.now() + DAY_MS;
+  const lostMs = clock.now() + (lostDay - 1) * DAY_MS;
   let acts = 0;
   let lost = false;
   for (let atMs = clock.now(); atMs < untilMs; atMs += DAY_MS / ACTS) {
@@ -140,7 +141,7 @@ url = ${sim.urls.prometheus}
   };
   for (const { people } of aggregates) delete people.listed;
   const figures = {
-    given: { days, hosts, vms, step, acts, rate: 1000 },
+    given: { days, hosts, vms, step, lostDay: Number.isFinite(lostDay) ? lostDay : null, acts, rate: 1000 },
     seconds: Math.round((performance.now() - startedMs) / 1000),
     cpuSeconds: Math.round(cpuMs / 1000),
     peakMb: Math.round(peakMb),
