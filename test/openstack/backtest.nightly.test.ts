@@ -127,6 +127,8 @@ function reasonOf(difference: Difference, near: readonly (readonly Difference[])
       : `${scene.what}: its values tell when, and Nova notices up to ${NOTICED_MS / 1000} s later`;
   if (difference.what.startsWith('health of ') && difference.recorded === 'STALE')
     return 'Prometheus gives the values at a step without their age';
+  if (difference.what.startsWith('taskState of ') && String(difference.recorded).startsWith('resize_'))
+    return 'a cold migration leaves no record of the times of its parts';
   const same = near.some((others) => !others.some(({ what }) => what === difference.what));
   return same ? 'a snapshot takes a moment, a step none: the step before or after shows it' : null;
 }

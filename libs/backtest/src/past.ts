@@ -193,12 +193,15 @@ function endsOf(
 
 function serverThen(server: Server, { host, status, flavor }: Life['segments'][number], stage: Stage | null): Server {
   const { status: shown, taskState } = stage === null ? { status, taskState: null } : SHOWN[stage];
+  // What a compute said of its guests lately tells nothing about former days.
+  const powerState = POWER[status] ?? server.powerState;
   if (
     !isDeleted(server) &&
     server.host === host &&
     server.flavor === flavor &&
     server.status === shown &&
-    server.taskState === taskState
+    server.taskState === taskState &&
+    server.powerState === powerState
   )
     return server;
   return {
@@ -208,7 +211,7 @@ function serverThen(server: Server, { host, status, flavor }: Life['segments'][n
     flavor,
     status: shown,
     vmState: stage === 'unconfirmed' ? 'resized' : (VM_STATES[status] ?? server.vmState),
-    powerState: POWER[status] ?? server.powerState,
+    powerState,
     taskState,
     fault: null,
   };

@@ -97,3 +97,14 @@ describe.each(['finished', 'confirmed'] as const)('a resize whose row is %s', (s
     expect(end.used).toEqual([status === 'finished' ? small : 0, large]);
   });
 });
+
+it('takes the power state from the status: that of today is of a compute that was restarted', () => {
+  const lived = live('a', bornMs, [{ deed: 'wait' }, { deed: 'stop' }], false);
+  const history = resized('confirmed');
+  const past = pastOf({ ...history, records: [{ ...lived, server: { ...lived.server, powerState: 0 } }] });
+  const powerAt = (atMs: number) => {
+    const { servers } = past.at(atMs).lists;
+    return servers.ok ? servers.value[0]?.powerState : null;
+  };
+  expect([powerAt(bornMs + 1), powerAt(history.readMs - 1)]).toEqual([1, 4]);
+});
