@@ -1,4 +1,7 @@
-/** Which imports are wrong: a library that imports a service, a service that imports another, and circles. Pure. */
+/**
+ * Which imports are wrong: a library that imports a service, a service that imports another, circles, and what a package does not declare.
+ * Pure.
+ */
 
 /** The room of a file by its path below src: its directory, or the file itself. */
 export const roomOf = (path) => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : path);
@@ -52,4 +55,26 @@ export function wrongArrows(packages, rooms) {
     if (circle !== null) problems.push(`${place}: a circle of imports: ${[...circle, circle[0]].join(' -> ')}`);
   }
   return problems;
+}
+
+/**
+ * Imports of other packages of the project that a package.json does not declare, in words. What runs needs `dependencies`; for tests and
+ * `testing/`, `devDependencies` will do.
+ *
+ * @param {string} directory of the package
+ * @param {{ name: string, dependencies?: Record<string, string>, devDependencies?: Record<string, string> }} manifest
+ * @param {ReadonlyArray<{ path: string, ships: boolean, names: readonly string[] }>} files with the packages that each imports
+ * @returns {string[]}
+ */
+export function undeclaredImports(directory, { name: own, dependencies = {}, devDependencies = {} }, files) {
+  const problems = new Map();
+  // First what ships: `dependencies` serves both.
+  for (const { path, ships, names } of files.toSorted((a, b) => Number(b.ships) - Number(a.ships))) {
+    const declared = ships ? dependencies : { ...devDependencies, ...dependencies };
+    const where = ships ? 'dependencies' : 'devDependencies';
+    for (const name of names)
+      if (name !== own && !Object.hasOwn(declared, name) && !problems.has(name))
+        problems.set(name, `${path} imports ${name}: add it to the ${where} of ${directory}/package.json`);
+  }
+  return [...problems.values()];
 }

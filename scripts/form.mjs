@@ -3,13 +3,14 @@
 // scripts/lint/form.json.
 //   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages and rooms
 //   node scripts/form.mjs --check    fails for a function over a limit that scripts/lint/formExceptions.json does not list, for an
-//                                    exception that no function needs any more, and for imports that point up or in a circle
+//                                    exception that no function needs any more, for imports that point up or in a circle, and for
+//                                    imports of packages of the project that a package.json does not declare
 //   node scripts/form.mjs --record   writes the exceptions of today; new ones need a reason
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { roomOf, wrongArrows } from './arrows.mjs';
+import { roomOf, undeclaredImports, wrongArrows } from './arrows.mjs';
 import { exportsOf, homonymsOf } from './exports.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -39,6 +40,8 @@ const packages = ['libs', 'services', 'tools'].flatMap((parent) => {
 });
 
 const kindOf = (path) => (TEST.test(path) ? 'tests' : /\/testing\//.test(path) ? 'testing' : 'source');
+/** Whether the images and the packages of a release have a file of a package. */
+const ships = (path) => kindOf(path) === 'source' && !/^[^/]+\/[^/]+\/test\//.test(path);
 const linesOf = (path) => readFileSync(join(root, path), 'utf8').split('\n').length - 1;
 
 /** Lines of one place by kind. */
@@ -71,23 +74,27 @@ function roomsOf(directory) {
   return Object.fromEntries(Object.entries(rooms).map(([room, to]) => [room, [...to].sort()]));
 }
 
-const directoryOf = new Map(
-  packages.map((directory) => [
-    JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8')).name,
-    directory,
-  ]),
-);
+const manifestOf = (directory) => JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8'));
+const directoryOf = new Map(packages.map((directory) => [manifestOf(directory).name, directory]));
+/** The packages of the project that a file imports, by name. */
+const packagesOf = (path) =>
+  importsOf(path).flatMap((name) => /^@kronos\/[a-z-]+/.exec(name)?.filter((own) => directoryOf.has(own)) ?? []);
 
 /** The packages that the sources of a package import, as directories. */
 function arrowsOf(directory) {
   const to = new Set();
   for (const path of sources(directory)) {
     if (kindOf(path) !== 'source') continue;
-    for (const name of importsOf(path)) to.add(directoryOf.get(/^@kronos\/[a-z-]+/.exec(name)?.[0]));
+    for (const name of packagesOf(path)) to.add(directoryOf.get(name));
   }
   to.delete(directory);
-  to.delete(undefined);
   return [...to].sort();
+}
+
+/** The imports of a package that its package.json does not declare, in words. */
+function undeclaredOf(directory) {
+  const files = [...sources(directory)].map((path) => ({ path, ships: ships(path), names: packagesOf(path) }));
+  return undeclaredImports(directory, manifestOf(directory), files);
 }
 
 /** Functions over a limit as `path: function: rule` with the value. Tests are lists of cases, and are left out. */
@@ -156,7 +163,7 @@ function check() {
       problems.push(`${key}: no exception is needed any more: delete it (node scripts/form.mjs --record)`);
   const arrows = Object.fromEntries(packages.map((directory) => [directory, arrowsOf(directory)]));
   const rooms = Object.fromEntries(packages.map((directory) => [directory, roomsOf(directory)]));
-  problems.push(...wrongArrows(arrows, rooms));
+  problems.push(...wrongArrows(arrows, rooms), ...packages.flatMap(undeclaredOf));
   for (const problem of problems) console.error(problem);
   return problems.length === 0;
 }
