@@ -49,6 +49,8 @@ export default defineConfig({
     // Node loads the modules as it loads those of the services. No test replaces a module.
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
+    // Where CI is set, also a report that others read. `--reporter` replaces both.
+    ...(process.env.CI && { reporters: [...configDefaults.reporters, ['junit', { outputFile: 'reports/junit.xml' }]] }),
     // Far beyond what a test takes: they end only what hangs, also on a machine that is busy with other work.
     testTimeout: 900_000,
     hookTimeout: 900_000,
