@@ -45,4 +45,4 @@ const recorded = Object.values(released).includes(plannerVersion);
 console.log(`${files.length} files are of version ${to} now, and ${RELEASED} has its planner version, ${plannerVersion}.
 What remains:
 ${recorded ? '' : `  node scripts/run.mjs node test/replay/writeHistory.ts ${to}     records a history of this planner version\n`}  npm run generate
-  docs/releasing.md, from step 3 on`);
+  docs/releasing.md, from step 4 on`);
