@@ -1,14 +1,16 @@
 /** The kinds of the ports of servers: Nova unplugs some of them for a live migration. */
 import type { Clock } from '@kronos/clock';
-import { some } from '@kronos/contracts';
+import { byText, some } from '@kronos/contracts';
 import type { Neutron, Port, Server } from '@kronos/openstack';
 import type { PortsSeen, ReadOptions } from './cloud.ts';
 import { fetched } from './collect.ts';
 import { note } from './reasons.ts';
 import type { ServerIndex } from './servers.ts';
 
-/** Time for which a list of all ports is used. The kind of a port does not change; ports may be attached meanwhile. */
+/** Time for which a list of all ports is used. The kind of a port does not change; one without an address may be attached meanwhile. */
 const KEPT_MS = 3_600_000;
+/** With `auto`, after a first list that failed, they are read again after this time: nobody knows yet whether Neutron shows them. */
+const AGAIN_MS = 600_000;
 /** Without a newer list, this one counts so long. */
 const VALID_MS = 2 * KEPT_MS;
 /** New servers whose ports are read in a cycle; the rest wait for the next one. */
@@ -23,16 +25,23 @@ export interface PortReaderDeps {
 
 type Index = Pick<ServerIndex, 'placed'>;
 type Kind = Pick<Port, 'serverId' | 'vnicType'>;
+/** What is known of a server: the kinds of its ports that are not ordinary, and its addresses when they were read. */
+type Known = { readonly kinds: readonly string[]; readonly addresses: string };
+
+const addressesOf = ({ addresses }: Server): string => addresses.toSorted(byText).join(' ');
+/** Nova attaches ports while it builds a server: what is there is not all. */
+const isBuilt = ({ status }: Server): boolean => status !== 'BUILD';
 
 export class PortReader {
   readonly #deps: PortReaderDeps;
-  /** By id of the server, the kinds of its ports that are not ordinary. */
-  readonly #kinds = new Map<string, readonly string[]>();
+  /** By id of the server. */
+  readonly #known = new Map<string, Known>();
   readonly #readings = new WeakMap<Index, Promise<PortsSeen>>();
   /** When all ports were last read, by the clock's `monotonic`; null: never. */
   #shownAt: number | null = null;
-  /** Why they could not be read later than that. `absent`: the cloud has no network service. */
-  #failure: { readonly at: number; readonly text: string; readonly absent: boolean } | null = null;
+  /** Why they could not be read later than that. `absent`: the cloud has no network service; `hidden`: Neutron answers, and shows too few. */
+  #failure: { readonly at: number; readonly text: string; readonly absent: boolean; readonly hidden: boolean } | null =
+    null;
 
   constructor(deps: PortReaderDeps) {
     this.#deps = deps;
@@ -60,20 +69,29 @@ export class PortReader {
       return mode === 'read' || this.#shownAt !== null
         ? { kinds: new Map(), notes: [note('ports-unread', `the ports of VMs are not known, so no VM moves: ${text}`)] }
         : { kinds: null, notes: [note('ports-unseen', `SR-IOV ports of VMs are not seen: ${text}`)] };
-    for (const id of this.#kinds.keys()) if (!placed.has(id)) this.#kinds.delete(id);
+    this.#forget(placed);
     const failed = await this.#addNew(servers, signal);
-    const kinds = new Map(servers.map(({ id }) => [id, this.#kinds.get(id) ?? null]));
-    const unknown = servers.filter(({ id }) => kinds.get(id) === null).map(({ id }) => id);
+    const kinds = new Map(servers.map(({ id }) => [id, this.#known.get(id)?.kinds ?? null]));
+    const unknown = servers.filter((server) => isBuilt(server) && kinds.get(server.id) === null).map(({ id }) => id);
     const why = failed ?? 'Neutron shows none, and they have addresses';
     const unread = `the ports of ${some(unknown)} are not known, so they stay where they are: ${why}`;
     return { kinds, notes: unknown.length === 0 ? [] : [note('ports-unread', unread, { servers: unknown.length })] };
+  }
+
+  /** Drops servers that are gone, and those whose addresses are others: ports came or went. */
+  #forget(placed: Index['placed']): void {
+    for (const [id, { addresses }] of this.#known) {
+      const server = placed.get(id)?.server;
+      if (server === undefined || addressesOf(server) !== addresses) this.#known.delete(id);
+    }
   }
 
   /** Where nothing was ever shown and nothing depends on it, nobody asks in every cycle. */
   #due(): boolean {
     const now = this.#deps.clock.monotonic();
     if (this.#shownAt !== null) return now - this.#shownAt >= KEPT_MS;
-    return this.#failure === null || this.#deps.mode === 'read' || now - this.#failure.at >= KEPT_MS;
+    if (this.#failure === null || this.#deps.mode === 'read') return true;
+    return now - this.#failure.at >= (this.#failure.hidden ? KEPT_MS : AGAIN_MS);
   }
 
   async #listAll(servers: readonly Server[], signal: AbortSignal): Promise<void> {
@@ -82,20 +100,20 @@ export class PortReader {
     const text = read.ok ? hidden(servers, read.value) : read.text;
     if (!read.ok || text !== null) {
       const absent = !read.ok && read.code === 'KRONOS_OPENSTACK_ENDPOINT_NOT_FOUND';
-      this.#failure = { at, text: text ?? '', absent };
+      this.#failure = { at, text: text ?? '', absent, hidden: read.ok };
       // This user may not see them any more, which is not an outage.
       if (read.ok) this.#shownAt = null;
       return;
     }
     this.#failure = null;
     this.#shownAt = at;
-    this.#kinds.clear();
+    this.#known.clear();
     this.#keep(servers, read.value);
   }
 
   /** @returns why the ports of servers that are new could not be read; null: they were, or there are none */
   async #addNew(servers: readonly Server[], signal: AbortSignal): Promise<string | null> {
-    const added = servers.filter(({ id }) => !this.#kinds.has(id)).slice(0, MOST_READ);
+    const added = servers.filter((server) => isBuilt(server) && !this.#known.has(server.id)).slice(0, MOST_READ);
     if (added.length === 0) return null;
     const ids = added.map(({ id }) => id);
     const read = await fetched(() => this.#deps.neutron.listPorts(ids, { signal }), signal);
@@ -104,15 +122,15 @@ export class PortReader {
     return null;
   }
 
-  /** Servers with addresses and without a port stay unknown: their ports were not shown. */
+  /** Servers with addresses and without a port stay unknown, as their ports were not shown, and so do those that Nova builds. */
   #keep(servers: readonly Server[], ports: readonly Kind[]): void {
     const of = Map.groupBy(ports, ({ serverId }) => serverId);
-    for (const { id, addresses } of servers) {
-      const own = of.get(id) ?? [];
-      if (own.length === 0 && addresses.length > 0) continue;
+    for (const server of servers) {
+      const own = of.get(server.id) ?? [];
+      if (!isBuilt(server) || (own.length === 0 && server.addresses.length > 0)) continue;
       const kinds = new Set(own.map(({ vnicType }) => vnicType));
       kinds.delete('normal');
-      this.#kinds.set(id, [...kinds].sort());
+      this.#known.set(server.id, { kinds: [...kinds].sort(), addresses: addressesOf(server) });
     }
   }
 }

@@ -64,6 +64,32 @@ it('reads the ports of a new VM at once; one with addresses and no port in the a
   expect(neutron.asked).toEqual([['new', 'young']]);
 });
 
+it('reads the ports of a VM again when it was built, and when its addresses are others', async () => {
+  const neutron = world('auto', [vm('a'), server('b', 'h1', { status: 'BUILD' })]);
+  neutron.ports = [port('a'), port('b')];
+  expect(await neutron.read()).toEqual({ kinds: { a: [], b: null }, notes: [] });
+  neutron.ports = [port('a'), port('b'), port('b', 'direct')];
+  expect(await neutron.read([vm('a'), vm('b')])).toEqual({ kinds: { a: [], b: ['direct'] }, notes: [] });
+  neutron.ports = [...neutron.ports, port('a', 'direct')];
+  const two = server('a', 'h1', { addresses: ['10.0.0.2', '10.0.0.1'] });
+  expect(await neutron.read([two, vm('b')])).toEqual({ kinds: { a: ['direct'], b: ['direct'] }, notes: [] });
+  expect(neutron.asked).toEqual([['b'], ['a']]);
+});
+
+it('with auto, a first list that fails is read again soon, one that Neutron cuts short after an hour', async () => {
+  const neutron = world('auto', [vm('a'), vm('b', 'p2')]);
+  neutron.ports = new Error('down');
+  expect((await neutron.read()).notes).toEqual(['ports-unseen']);
+  neutron.ports = [port('a', 'direct'), port('b')];
+  neutron.nowMs = HOUR_MS / 6;
+  expect(await neutron.read()).toEqual({ kinds: { a: ['direct'], b: [] }, notes: [] });
+  const hiding = world('auto', [vm('a'), vm('b', 'p2')]);
+  await hiding.read();
+  hiding.nowMs = HOUR_MS - 1;
+  await hiding.read();
+  expect(hiding.lists).toBe(1);
+});
+
 it.each([
   ['shows the ports of its own project only', [port('a', 'direct')]],
   ['shows no ports', []],
