@@ -1,3 +1,9 @@
+import type { MovableDevice } from '@kronos/contracts';
+
+/** Of a device that some hosts can live-migrate. */
+const movable = (device: MovableDevice, condition: string): string =>
+  `Add ${device} to [nova] movable_devices, if ${condition}. Otherwise stop the VM and move it cold with \`openstack server migrate VM\`.`;
+
 /** What a person does about a move that is due and cannot be made, by the code of the reason. `VM` and `HOST` stand for names. */
 const byCode: Readonly<Record<string, string>> = {
   'vm-locked': 'Run `openstack server unlock VM`, if nobody needs the lock.',
@@ -13,6 +19,11 @@ const byCode: Readonly<Record<string, string>> = {
     'Start its guest with `openstack server reboot --hard VM`, or stop the VM and move it cold with `openstack server migrate VM`.',
   'vm-source-down': 'Start nova-compute on its host, or rebuild the VM elsewhere with `openstack server evacuate VM`.',
   'vm-source-unknown': 'Find out why Nova does not report the nova-compute service of its host.',
+  'vm-pci-device': movable('pci-device', 'its hosts can live-migrate it'),
+  'vm-vgpu': movable('vgpu', 'its hosts can live-migrate it'),
+  'vm-sriov-port': movable('sriov-port', 'its guest can do without the port during a move'),
+  'vm-ports-unknown':
+    'Run `kronos config check`, which says why its ports cannot be read, or set [nova] sriov_ports = ignore.',
   'affinity-gathered':
     'Delete the affinity group (`openstack server group delete`), if nobody needs it, or stop its VMs for the maintenance.',
   'host-disabled': 'Enable a host: `openstack compute service set --enable HOST nova-compute`.',

@@ -132,14 +132,18 @@ function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
 
 /** After a move, a host and its VMs have samples of different times for as long as Prometheus looks back. */
 const SAMPLES_MS = 5 * 60_000;
+/** Sums of VMs that are further from those of their hosts than by this factor do not come from a move. */
+const BY_A_MOVE = 10;
 
 /** Whether a finding of the newest snapshot says more than what Kronos itself does just now. */
 const isNews =
   ({ state, newest }: AggregateInput) =>
-  ({ code, place: { host = '' } }: Finding): boolean => {
+  ({ code, place: { host = '', policy } }: Finding): boolean => {
     // The line of the drain says so.
     if (code === 'host-disabled') return !state.drains.has(host);
     if (code !== 'policy-profile-sum' && code !== 'policy-host-load') return true;
+    const ratio = newest?.policies.find((one) => one.policy === policy)?.profileSum?.ratio ?? 1;
+    if (ratio > BY_A_MOVE || ratio < 1 / BY_A_MOVE) return true;
     const { lastMoveEnd } = state;
     return lastMoveEnd === null || newest === null || newest.timeMs - lastMoveEnd.atMs > SAMPLES_MS;
   };

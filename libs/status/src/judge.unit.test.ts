@@ -802,11 +802,14 @@ describe('one cause gives one alarm', () => {
       cause: 'unit',
       factor: 0.5,
     } as const;
-    const after = (seconds: number) => {
+    const after = (seconds: number, ratio = 2) => {
       log.pass(seconds).decided();
-      return judge(wellFacts(log, { newest: { policies: [{ ...wellPolicy, profileSum }] } })).map(({ code }) => code);
+      const policies = [{ ...wellPolicy, profileSum: { ...profileSum, ratio } }];
+      return judge(wellFacts(log, { newest: { policies } })).map(({ code }) => code);
     };
     expect(after(60)).toEqual([]);
+    // No move makes that: it would be raised and resolved with each plan.
+    expect([after(0, 100), after(0, 0.01)]).toEqual([['policy-profile-sum'], ['policy-profile-sum']]);
     expect(after(300)).toEqual(['policy-profile-sum']);
   });
   it('a host that Kronos disabled for a drain is no news, another one is', () => {
