@@ -350,7 +350,7 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
         ]),
     ...moves.map(
       ({ serverName, serverId, to, ramMb, duration }) =>
-        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}${`, ${expected(duration)}`}`,
+        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}, ${expected(duration)}`,
     ),
     ...waiting.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${clause(reason.text)}`),

@@ -1,5 +1,5 @@
-import { byText } from '@kronos/contracts';
 /** Which aggregates of a cloud can be balanced together. Pure. */
+import { byText } from '@kronos/contracts';
 
 export type AggregateHosts = { readonly name: string; readonly hosts: readonly string[] };
 

@@ -7,7 +7,6 @@ import { Extremes } from '../cluster/extremes.ts';
 import { cellRefusalText } from '../cluster/hostCells.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { type DecideInput, type Deliberation, deliberate } from '../decide.ts';
-
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
 import type { Ground } from '../snapshot/filter.ts';
 import type {
