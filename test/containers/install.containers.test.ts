@@ -70,7 +70,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
       );
     });
 
-  const said = transcript();
+  const said = transcript(place);
   const type = (command: string) => said.typed(command, () => run(command));
 
   beforeAll(async () => {
@@ -84,11 +84,11 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
     // The page's own port may be taken here.
     const [port = 0] = await freePorts(1);
     env.KRONOS_CONSOLE = `127.0.0.1:${port}`;
-  }, 60_000);
+  });
   afterAll(async () => {
     await run('docker compose --env-file local/.env --profile trial down -v').catch(() => '');
     rmSync(place, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   it('has commands to start with and commands for afterwards', () => {
     expect(start).toHaveLength(5);
