@@ -30,12 +30,45 @@ export interface HostReports {
   forget(): void;
 }
 
+/** The message that states a host's report; `digest`: of the acts that it reports. */
+function messageOf(
+  host: string,
+  report: HostReport,
+  {
+    by,
+    cause,
+    digest,
+    nowMs,
+  }: { readonly by: Actor; readonly cause: string; readonly digest: string; readonly nowMs: number },
+): InventoryReported {
+  const time = iso(nowMs);
+  const id = messageId.inventory(host, report.after, digest);
+  return {
+    type: 'inventory.reported',
+    version: 1,
+    id,
+    time,
+    aggregate: host,
+    by,
+    correlationId: id,
+    causationId: null,
+    data: {
+      host,
+      observedAt: time,
+      cause,
+      ...report,
+      instances: report.instances === null ? null : [...report.instances],
+      notices: [...report.notices],
+    },
+  };
+}
+
 export function hostReports(deps: {
   readonly log: Pick<EventLog, 'append' | 'tail'>;
   readonly by: Actor;
   readonly clock: Pick<Clock, 'now'>;
 }): HostReports {
-  const { log, clock } = deps;
+  const { log, by, clock } = deps;
   const newest = new Map<string, StoredReport>();
 
   function note(host: string, stored: StoredReport): void {
@@ -48,26 +81,7 @@ export function hostReports(deps: {
       const before = newest.get(host) ?? null;
       const report = next(before);
       if (report === null) return;
-      const time = iso(clock.now());
-      const id = messageId.inventory(host, report.after, digest);
-      const message: InventoryReported = {
-        type: 'inventory.reported',
-        version: 1,
-        id,
-        time,
-        aggregate: host,
-        by: deps.by,
-        correlationId: id,
-        causationId: null,
-        data: {
-          host,
-          observedAt: time,
-          cause,
-          ...report,
-          instances: report.instances === null ? null : [...report.instances],
-          notices: [...report.notices],
-        },
-      };
+      const message = messageOf(host, report, { by, cause, digest, nowMs: clock.now() });
       try {
         const { sequence } = await log.append(message, { expectedLastSequence: before?.sequence ?? 0 });
         note(host, { report, sequence });

@@ -5,7 +5,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { readReport } from '@kronos/inventory';
 import type { KeptServers, ServerSource } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
-import { createFollower } from './followInventory.ts';
+import { Follower } from './followInventory.ts';
 import { hostReports } from './hostReports.ts';
 import { createStore } from './storeNotifications.ts';
 
@@ -38,7 +38,7 @@ export interface Feed {
 export function createFeed(deps: FeedDeps): Feed {
   const { log, inventory, clock, logger, metrics } = deps;
   const reports = hostReports(deps);
-  const follower = createFollower(deps, reports);
+  const follower = new Follower(deps, reports);
   /** When RabbitMQ was lost; null while it is connected. */
   let lostMs: number | null = clock.monotonic();
   metrics.notificationsConnected.set(0, {});

@@ -1,15 +1,16 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Snapshot } from '@kronos/contracts';
 import { AppendWithdrawn, contextFrom } from '@kronos/eventlog';
-import { createLimiter, type Observation, type Piece, readCloud } from '@kronos/observation';
+import { createLimiter, type Piece } from '@kronos/observation';
 import { attributes, type Check, failSpan, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import { type CycleReadings, createCompose } from './compose.ts';
-import { forecastsOf, type ScorerDeps } from './deps.ts';
+import type { ScorerDeps } from './deps.ts';
 import { createKnownServers } from './knownServers.ts';
-import { logSnapshot, measure, measureReads } from './meters.ts';
-import { type HangingCall, hangingAfterMs, hangingCalls, openstackCheck, prometheusCheck } from './reads.ts';
+import { logSnapshot, measure } from './meters.ts';
+import type { HangingCall } from './reads.ts';
 import type { SnapshotRequest } from './requests.ts';
+import { SharedReads } from './sharedReads.ts';
 
 /** Number of snapshots that were written, that existed already, and that could not be taken. */
 export interface Taken {
@@ -53,61 +54,33 @@ async function put(deps: ScorerDeps, request: SnapshotRequest, snapshot: Snapsho
   }
 }
 
+const publish = (
+  deps: ScorerDeps,
+  request: SnapshotRequest,
+  snapshot: Snapshot,
+  signal: AbortSignal,
+): Promise<Outcome['published']> =>
+  withSpan(deps.tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
+    const stored = await put(deps, request, snapshot, signal);
+    span.setAttribute(attributes.sequence, stored.sequence);
+    deps.metrics.snapshotBytes.set(stored.message.data.body.bytes, { aggregate: snapshot.aggregate });
+    // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.
+    if (!stored.duplicate) deps.seen.note(stored.message, stored.sequence);
+    return stored.duplicate ? 'duplicate' : 'published';
+  });
+
 export function createScorer(deps: ScorerDeps): Scorer {
-  const { seen, settings, clock, logger, tracer, metrics } = deps;
-  /** Of all aggregates: what Prometheus is asked. */
-  const policies = [...new Set(settings.scope.flatMap(settings.policiesOf))];
-  const forecasting = [...new Set(settings.scope.filter(forecastsOf(settings)).flatMap(settings.policiesOf))];
+  const { settings, clock, logger, tracer, metrics } = deps;
   const servers = createKnownServers(deps);
   const compose = createCompose(deps);
-  let last: Observation | null = null;
-  const afterMs = hangingAfterMs(settings.intervalMs);
-  const hanging = (): HangingCall[] =>
-    hangingCalls(deps.calls?.() ?? [], { monotonicMs: clock.monotonic(), afterMs }, settings.observe.cells);
-
-  /** Reads what the snapshots of these requests need beside their capacities. */
-  async function observeFor(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<CycleReadings> {
-    const known = (await Promise.all(requests.map((one) => servers.newest(one.aggregate)))).flat();
-    const [observation, history] = await Promise.all([
-      readCloud({
-        nova: deps.nova,
-        ...(deps.servers === undefined ? {} : { servers: deps.servers }),
-        prometheus: deps.prometheus,
-        policies,
-        stalenessMs: settings.stalenessMs,
-        queryDeadlineMs: settings.queryDeadlineMs,
-        concurrency: settings.concurrency,
-        known,
-        clock,
-        signal,
-      }),
-      deps.history?.read(forecasting, clock.now(), signal) ?? null,
-    ]);
-    // After the unfinished migrations: one that ends meanwhile is in one of the two lists at least.
-    const ended = (await deps.ended?.read(clock.now(), signal)) ?? null;
-    last = observation;
-    measureReads(metrics, observation.durations);
-    if (ended?.ok === false)
-      logger.warn({ error: ended.code }, `Nova's completed migrations could not be read: ${ended.text}`);
-    return { ...observation, history, ended };
-  }
-
-  const publish = (request: SnapshotRequest, snapshot: Snapshot, signal: AbortSignal): Promise<Outcome['published']> =>
-    withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
-      const stored = await put(deps, request, snapshot, signal);
-      span.setAttribute(attributes.sequence, stored.sequence);
-      metrics.snapshotBytes.set(stored.message.data.body.bytes, { aggregate: snapshot.aggregate });
-      // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.
-      if (!stored.duplicate) seen.note(stored.message, stored.sequence);
-      return stored.duplicate ? 'duplicate' : 'published';
-    });
+  const cloud = new SharedReads(deps);
 
   /** Makes and publishes one snapshot. The caller has its span active. */
   async function finish(request: SnapshotRequest, observation: CycleReadings, signal: AbortSignal): Promise<Outcome> {
     const { aggregate } = request;
     const known = servers.of(aggregate);
     const snapshot = await compose.snapshot(request, observation, known, signal);
-    const published = await publish(request, snapshot, signal);
+    const published = await publish(deps, request, snapshot, signal);
     servers.note(snapshot, known, observation);
     measure(metrics, snapshot, { hosts: settings.hostMetrics });
     metrics.cycleDuration.record((clock.now() - observation.fromMs) / 1000, { aggregate });
@@ -151,31 +124,24 @@ export function createScorer(deps: ScorerDeps): Scorer {
       let observation: CycleReadings;
       try {
         // The reads serve all of the snapshots, and travel in the trace of the first.
-        observation = await context.with(inside(first.span), () => observeFor(requests, signal));
+        observation = await context.with(inside(first.span), async () => {
+          const known = (await Promise.all(requests.map((one) => servers.newest(one.aggregate)))).flat();
+          return cloud.read(known, signal);
+        });
       } catch (error) {
-        for (const { span } of roots) {
-          failSpan(span, error);
-          span.end();
-        }
+        failAll(roots, error);
         throw error;
       }
       const limit = createLimiter(AGGREGATES_AT_ONCE);
       const outcomes = await Promise.all(
-        roots.map((root) =>
-          limit(() =>
-            context.with(inside(root.span), () =>
-              withCorrelation(root.request.correlationId, () => answer(root, observation, signal)),
-            ),
-          ),
-        ),
+        roots.map((root) => limit(() => inTrace(root, () => answer(root, observation, signal)))),
       );
       const count = (outcome: keyof Taken) => outcomes.filter((one) => one === outcome).length;
       return { published: count('published'), duplicates: count('duplicates'), failed: count('failed') };
     },
-    openstack: () =>
-      openstackCheck({ lists: last?.lists ?? null, capacities: compose.capacities() }, hanging(), clock.now()),
-    prometheus: () => prometheusCheck(last?.asked ?? [], hanging(), clock.now()),
-    hanging,
+    openstack: () => cloud.openstack(compose.capacities()),
+    prometheus: () => cloud.prometheus(),
+    hanging: () => cloud.hanging(),
   };
 }
 
@@ -186,6 +152,17 @@ interface Root {
 }
 
 const inside = (span: Span) => trace.setSpan(ROOT_CONTEXT, span);
+
+const inTrace = <T>({ request, span }: Root, act: () => Promise<T>): Promise<T> =>
+  context.with(inside(span), () => withCorrelation(request.correlationId, act));
+
+/** Ends the traces of snapshots that cannot be taken for a failure which they share. */
+function failAll(roots: readonly Root[], error: unknown): void {
+  for (const { span } of roots) {
+    failSpan(span, error);
+    span.end();
+  }
+}
 
 interface Outcome {
   readonly snapshot: Snapshot;

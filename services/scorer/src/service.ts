@@ -3,6 +3,7 @@ import type { Clock } from '@kronos/clock';
 import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
 import {
   type CellsSettings,
   EndedMigrations,
@@ -14,6 +15,7 @@ import {
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import type { ScorerSettings } from './deps.ts';
 import { reportHanging } from './hanging.ts';
 import { showResync } from './meters.ts';
 import { createFeed, type Feed, type FeedDeps, fedServers } from './notifications.ts';
@@ -25,40 +27,19 @@ import { Seen } from './seen.ts';
 const CONCURRENCY = 8;
 
 /** The scorer as a service. */
-export const scorerService = ({
-  clock,
-  connectLog,
-  openCloud,
-  openPrometheus,
-  openNotifications,
-  pace,
-}: Outside = realOutside): ServiceDefinition => ({
+export const scorerService = (outside: Outside = realOutside): ServiceDefinition => ({
   name: 'scorer',
   version,
   async start({ config, policiesOf, hostCells, log: logger, metrics, http, instance, tracer, stopping }) {
-    const {
-      engine,
-      prometheus: { stalenessThreshold, timeout },
-    } = config;
-    const scope = scopeOf(config);
-    const balances = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.balance;
-    const intervalMs = engine.evaluationInterval * 1000;
-    const maxClockSkewMs = engine.maxClockSkew * 1000;
+    const { clock, connectLog, openCloud, openPrometheus, pace } = outside;
+    const settings = scorerSettings(config, { policiesOf, hostCells });
+    const { scope, balances, forecasts, intervalMs } = settings;
+    const maxClockSkewMs = config.engine.maxClockSkew * 1000;
     // Opened resources are closed again, also when the start fails half-way.
     await using opened = new AsyncDisposableStack();
     const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
     opened.defer(() => log.close());
-    await log.verify({
-      streams: [
-        streamNames.snapshots,
-        streamNames.log,
-        streamNames.services,
-        ...(config.inventory.mode === 'notifications' ? [streamNames.inventory] : []),
-      ],
-      buckets: [bucketNames.snapshots],
-      taskConsumers: [],
-      limits: storageLimits(config),
-    });
+    await log.verify(requiredOf(config));
     const by = { service: 'scorer', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates: scope, stopping, logger, clock, pace });
     const onProblem = logClock(logger);
@@ -68,23 +49,10 @@ export const scorerService = ({
     opened.defer(() => cloud.close());
     const prometheus = scope.some(balances) ? openPrometheus(config) : null;
     opened.defer(async () => prometheus?.close());
-    const forecasts = (aggregate: string): boolean => {
-      const own = aggregateConfig(config, aggregate).engine;
-      return own.balance && own.forecast;
-    };
     const history = prometheus === null ? null : historyReader(config, scope.filter(forecasts), clock, prometheus);
     const seen = new Seen();
     const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, logger, metrics });
-    if (feed !== null) {
-      const consuming = openNotifications(config, {
-        name: `kronos-scorer ${instance}`,
-        clock,
-        ready: () => feed.ready(),
-        store: (body) => feed.store(body),
-        onState: ({ connected, detail }) => feed.connected(connected, detail),
-      });
-      opened.defer(() => consuming.stop());
-    }
+    if (feed !== null) opened.adopt(consume(feed, config, instance, outside), (consuming) => consuming.stop());
     const scorer = createScorer({
       log,
       logMark: snapshotMark(log, clock),
@@ -97,39 +65,15 @@ export const scorerService = ({
       ended: endedReader(config, scope, cloud.nova),
       seen,
       calls: () => [...cloud.calls.list(), ...(prometheus?.inProgress() ?? [])],
-      settings: {
-        scope,
-        policiesOf,
-        balances,
-        forecasts,
-        intervalMs,
-        stalenessMs: stalenessThreshold * 1000,
-        queryDeadlineMs: Math.max(intervalMs, timeout * 1000),
-        concurrency: CONCURRENCY,
-        hostMetrics: config.telemetry.hostMetrics,
-        cells: cellsSettings(config),
-        observe: readOptions(config),
-        hostCells,
-      },
+      settings,
       by,
       clock,
       logger,
       tracer,
       metrics,
     });
-    const cycle = createScoreLoop({
-      log,
-      scorer,
-      seen,
-      scope,
-      intervalMs,
-      clock,
-      maxClockSkewMs,
-      instance,
-      logger,
-      metrics,
-      signal: stopping,
-    });
+    const timing = { intervalMs, clock, maxClockSkewMs, signal: stopping };
+    const cycle = createScoreLoop({ log, scorer, seen, scope, instance, logger, metrics, ...timing });
     const endReports = reportHanging({ hanging: scorer.hanging, clock, logger });
     opened.defer(async () => endReports());
     http.check('nats', () => healthCheck(log.healthy()));
@@ -152,6 +96,49 @@ export const scorerService = ({
     };
   },
 });
+
+/** What a scorer needs of NATS. */
+const requiredOf = (config: Config): Parameters<EventLog['verify']>[0] => ({
+  streams: [
+    streamNames.snapshots,
+    streamNames.log,
+    streamNames.services,
+    ...(config.inventory.mode === 'notifications' ? [streamNames.inventory] : []),
+  ],
+  buckets: [bucketNames.snapshots],
+  taskConsumers: [],
+  limits: storageLimits(config),
+});
+
+/** The settings of snapshots, with what the configuration's files say. */
+function scorerSettings(config: Config, files: Pick<ScorerSettings, 'policiesOf' | 'hostCells'>) {
+  const { engine, prometheus } = config;
+  const engineOf = (aggregate: string) => aggregateConfig(config, aggregate).engine;
+  const intervalMs = engine.evaluationInterval * 1000;
+  return {
+    ...files,
+    scope: scopeOf(config),
+    balances: (aggregate: string): boolean => engineOf(aggregate).balance,
+    forecasts: (aggregate: string): boolean => engineOf(aggregate).balance && engineOf(aggregate).forecast,
+    intervalMs,
+    stalenessMs: prometheus.stalenessThreshold * 1000,
+    queryDeadlineMs: Math.max(intervalMs, prometheus.timeout * 1000),
+    concurrency: CONCURRENCY,
+    hostMetrics: config.telemetry.hostMetrics,
+    cells: cellsSettings(config),
+    observe: readOptions(config),
+  };
+}
+
+/** Consumes Nova's notifications into the feed. */
+const consume = (feed: Feed, config: Config, instance: string, { clock, openNotifications }: Outside) =>
+  openNotifications(config, {
+    name: `kronos-scorer ${instance}`,
+    clock,
+    ready: () => feed.ready(),
+    store: (body) => feed.store(body),
+    onState: ({ connected, detail }) => feed.connected(connected, detail),
+  });
 
 type ServersDeps = Omit<FeedDeps, 'inventory' | 'syncIntervalMs'> & { readonly config: Config; readonly nova: Nova };
 
