@@ -166,27 +166,20 @@ class Shell {
   }
 
   async perform(command: Exclude<Command, { do: 'finish' }>, state: TaskState): Promise<FactBody> {
-    const { log, clock, tracer, logger } = this.#deps;
+    const { log, clock, logger } = this.#deps;
     const task = this.#task;
     switch (command.do) {
       case 'readLog':
         return { kind: 'log', log: state.stage.at === 'received' ? await this.#inherit() : await this.#readLog() };
       case 'awaitTurn':
         return this.#awaitTurn(command.started);
-      case 'appendSuspected': {
+      case 'appendSuspected':
         logger.warn({ ...this.about, ...command }, 'the task may be a poison message: the executor isolates it');
-        const event = suspectedEvent(task, this.#origin(), { ...command, trial: this.#trial });
-        const written = await this.#append(() => log.append(event));
-        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
-      }
+        return this.#write(suspectedEvent(task, this.#origin(), { ...command, trial: this.#trial }));
       case 'awaitStart':
         return this.#awaitStart(command.notBefore);
-      case 'check': {
-        this.#checkedAtSequence = this.#deps.reader.at(task.aggregate).sequence;
-        const began = clock.read().mono;
-        const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
-        return { kind: 'checked', verdict, tookMs: clock.read().mono - began };
-      }
+      case 'check':
+        return this.#checked();
       case 'appendStarted': {
         const began = clock.read().mono;
         const event = startedEvent(task, this.#origin(), command);
@@ -205,25 +198,13 @@ class Shell {
         return { kind: written };
       }
       case 'post':
-        return {
-          kind: 'posted',
-          answer: await withSpan(tracer, spans.migrate, {}, (span) => this.#post(command, span)),
-        };
+        return this.#posted((span) => this.#post(command, span));
       case 'look':
         return this.#look(command.afterMs, command.migrationId);
-      case 'appendObserved': {
-        const { do: _, ...found } = command;
-        const { migrationId, requestId } = found;
-        const event = observedEvent(task, this.#origin(), found);
-        const written = await this.#append(() => log.append(event));
-        logger.info({ ...this.about, migrationId, requestId }, 'Nova runs the migration');
-        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
-      }
+      case 'appendObserved':
+        return this.#appendObserved(command);
       case 'postCell':
-        return {
-          kind: 'posted',
-          answer: await withSpan(tracer, spans.migrate, {}, (span) => this.#postCell(command, span)),
-        };
+        return this.#posted((span) => this.#postCell(command, span));
       case 'lookCell':
         return this.#lookCell(command.afterMs, command.probe);
       case 'appendVerifying':
@@ -236,30 +217,16 @@ class Shell {
       }
       case 'settle':
         return this.#settle(command.act, command.by);
-      case 'appendAbortRequested': {
-        const event = abortRequestedEvent(task, this.#origin(), command.stop);
-        const written = await this.#append(() => log.append(event));
-        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
-      }
-      case 'appendAbortRefused': {
-        const event = abortRefusedEvent(task, this.#origin(), command);
-        const written = await this.#append(() => log.append(event));
-        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
-      }
+      case 'appendAbortRequested':
+        return this.#write(abortRequestedEvent(task, this.#origin(), command.stop));
+      case 'appendAbortRefused':
+        return this.#write(abortRefusedEvent(task, this.#origin(), command));
       case 'abort':
         return this.#abort(command, state);
       case 'explain':
         return this.#explain(command.afterMs, command.requestId);
-      case 'appendEnded': {
-        const event = endedEvent(task, this.#origin(), command.ended);
-        const written = await this.#append(() => log.append(event, { expectedLastSequence: command.expected }));
-        if (written !== 'appended') return { kind: written };
-        const { type, data } = event;
-        const end = event.type === 'migration.skipped' ? 'plain' : moveEnd(event);
-        logger[LEVELS[end]]({ ...this.about, type, data }, end === 'plain' ? type : sentence(event));
-        this.#deps.meters.ended(task, command.ended, end);
-        return { kind: 'appended', began: clock.read().mono };
-      }
+      case 'appendEnded':
+        return this.#appendEnded(command);
       case 'publishNext': {
         const event = nextRequest(task, this.#origin(), command.next);
         const written = await this.#append(() => log.append(event));
@@ -269,11 +236,49 @@ class Shell {
     }
   }
 
+  /** Writes an event that expects nothing of the log. */
+  async #write(event: LogEvent): Promise<FactBody> {
+    const written = await this.#append(() => this.#deps.log.append(event));
+    return written === 'appended' ? { kind: 'appended', began: this.#deps.clock.read().mono } : { kind: written };
+  }
+
+  async #checked(): Promise<FactBody> {
+    const { reader, clock, tracer } = this.#deps;
+    this.#checkedAtSequence = reader.at(this.#task.aggregate).sequence;
+    const began = clock.read().mono;
+    const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
+    return { kind: 'checked', verdict, tookMs: clock.read().mono - began };
+  }
+
+  async #posted(post: (span: Span) => Promise<PostAnswer>): Promise<FactBody> {
+    return { kind: 'posted', answer: await withSpan(this.#deps.tracer, spans.migrate, {}, post) };
+  }
+
+  async #appendObserved({ do: _, ...found }: Extract<Command, { do: 'appendObserved' }>): Promise<FactBody> {
+    const { migrationId, requestId } = found;
+    const fact = await this.#write(observedEvent(this.#task, this.#origin(), found));
+    this.#deps.logger.info({ ...this.about, migrationId, requestId }, 'Nova runs the migration');
+    return fact;
+  }
+
+  async #appendEnded(command: Extract<Command, { do: 'appendEnded' }>): Promise<FactBody> {
+    const { log, clock, logger, meters } = this.#deps;
+    const task = this.#task;
+    const event = endedEvent(task, this.#origin(), command.ended);
+    const written = await this.#append(() => log.append(event, { expectedLastSequence: command.expected }));
+    if (written !== 'appended') return { kind: written };
+    const { type, data } = event;
+    const end = event.type === 'migration.skipped' ? 'plain' : moveEnd(event);
+    logger[LEVELS[end]]({ ...this.about, type, data }, end === 'plain' ? type : sentence(event));
+    meters.ended(task, command.ended, end);
+    return { kind: 'appended', began: clock.read().mono };
+  }
+
   /** Writes an event of which it makes no difference whose it is. */
   async #note(event: LogEvent, text: string): Promise<FactBody> {
-    const written = await this.#append(() => this.#deps.log.append(event));
+    const fact = await this.#write(event);
     this.#deps.logger.info({ ...this.about, type: event.type, data: event.data }, text);
-    return written === 'appended' ? { kind: 'appended', began: this.#deps.clock.read().mono } : { kind: written };
+    return fact;
   }
 
   #origin(): Origin {

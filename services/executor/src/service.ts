@@ -1,8 +1,9 @@
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
-import { type AllCaps, aggregateState, slots } from '@kronos/projections';
-import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import type { LogPosition } from '@kronos/eventlog';
+import { type AllCaps, aggregateState, type LogState, slots } from '@kronos/projections';
+import { type Instruments, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
@@ -25,18 +26,32 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
   return named.length === 0 ? scope : [...new Set(named)];
 }
 
-/** The limits of moves between cells; none where they are off. */
-const cellCaps = ({ cells, executor }: Pick<Config, 'cells' | 'executor'>): Pick<AllCaps, 'cells'> =>
-  cells.aggregates.length === 0
-    ? {}
-    : {
-        cells: {
-          maxConcurrentMigrations: cells.maxConcurrentResizes,
-          maxOutboundPerHost: cells.maxOutboundPerHost,
-          maxInboundPerHost: cells.maxInboundPerHost,
-          maxConcurrentPerGroup: executor.maxConcurrentPerGroup,
-        },
-      };
+/** The limits of moves at once; those of moves between cells only where such moves are on. */
+const capsOf = ({ cells, executor }: Pick<Config, 'cells' | 'executor'>): AllCaps => {
+  const { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost, maxConcurrentPerGroup } = executor;
+  const caps = { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost, maxConcurrentPerGroup };
+  if (cells.aggregates.length === 0) return caps;
+  return {
+    ...caps,
+    cells: {
+      maxConcurrentMigrations: cells.maxConcurrentResizes,
+      maxOutboundPerHost: cells.maxOutboundPerHost,
+      maxInboundPerHost: cells.maxInboundPerHost,
+      maxConcurrentPerGroup,
+    },
+  };
+};
+
+/** Where the fold of the log stands, and the moves that take slots there. */
+function measureFold(
+  { state, sequence }: LogPosition<LogState>,
+  aggregates: readonly string[],
+  metrics: Instruments,
+): void {
+  metrics.foldSequence.set(sequence, {});
+  for (const aggregate of aggregates)
+    metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
+}
 
 /** The executor as a service; `named`: the aggregates of its command line. */
 export const executorService = (
@@ -81,13 +96,7 @@ export const executorService = (
       cloud: { ...cloud, providerOf: providers(cloud.nova, clock) },
       check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
       options: taskOptions(config),
-      caps: {
-        maxConcurrentMigrations: options.maxConcurrentMigrations,
-        maxOutboundPerHost: options.maxOutboundPerHost,
-        maxInboundPerHost: options.maxInboundPerHost,
-        maxConcurrentPerGroup: options.maxConcurrentPerGroup,
-        ...cellCaps(config),
-      },
+      caps: capsOf(config),
       ackWaitMs: config.nats.ackWait * 1000,
       concurrency: CONCURRENCY,
       by,
@@ -101,12 +110,7 @@ export const executorService = (
     http.check('nats', () => healthCheck(log.healthy()));
     http.check('log', () => healthCheck(view.healthy()));
     http.check('clock', clockCheck.check);
-    onScrape(() => {
-      const { state, sequence } = view.at();
-      metrics.foldSequence.set(sequence, {});
-      for (const aggregate of aggregates)
-        metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
-    });
+    onScrape(() => measureFold(view.at(), aggregates, metrics));
     return {
       done: folded.hold(executor.done),
       async stop() {

@@ -22,7 +22,7 @@ import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
-import { runTask } from './run.ts';
+import { type LogReader, type RunDeps, runTask } from './run.ts';
 import type { Task } from './taskStages.ts';
 import { Trials } from './trials.ts';
 
@@ -82,29 +82,122 @@ function checkOptionsBy(
   };
 }
 
-export function createExecutor(deps: ExecutorDeps): Executor {
-  const { log, view, logger, clock, options, meters, tracer } = deps;
-  const reader = logReader(view);
-  const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
-  const trials = new Trials();
+/** Orders what is delivered for the same attempt: another message for it, or one again after its delivery was lost. */
+class Attempts {
   /** Task and attempt -> what this process does for it. */
-  const held = new Map<string, Promise<void>>();
+  readonly #held = new Map<string, Promise<void>>();
 
-  function boardOf(aggregate: string): StartBoard {
-    return new StartBoard({
-      aggregate,
-      at: () => reader.at(aggregate),
-      refresh: () => reader.refresh(aggregate),
-      caps: deps.caps,
-      clock,
-      clockProblem: deps.clockProblem,
-      onWait(task, code, text) {
-        meters.heldBack(task, code);
-        logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is delayed');
-      },
+  /** Does this after everything before it for the same attempt, whatever became of that. */
+  async inTurn<T>({ taskId, attempt }: Pick<Task, 'taskId' | 'attempt'>, act: () => Promise<T>): Promise<T> {
+    const key = `${taskId}/${attempt}`;
+    const before = this.#held.get(key) ?? Promise.resolve();
+    const work = before.then(act);
+    const settled = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#held.set(key, settled);
+    try {
+      return await work;
+    } finally {
+      if (this.#held.get(key) === settled) this.#held.delete(key);
+    }
+  }
+}
+
+/** The boards on which tasks wait for their start, one for each aggregate. */
+class StartBoards {
+  readonly #boards: ReadonlyMap<string, StartBoard>;
+  readonly #clock: Clock;
+  #endRoomCheck: Cancel | null = null;
+  #closed = false;
+
+  constructor({ aggregates, caps, clock, clockProblem, logger, meters }: ExecutorDeps, reader: LogReader) {
+    this.#clock = clock;
+    const boardOf = (aggregate: string): StartBoard =>
+      new StartBoard({
+        aggregate,
+        at: () => reader.at(aggregate),
+        refresh: () => reader.refresh(aggregate),
+        caps,
+        clock,
+        clockProblem,
+        onWait(task, code, text) {
+          meters.heldBack(task, code);
+          logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is delayed');
+        },
+      });
+    this.#boards = new Map(aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
+  }
+
+  of(aggregate: string): StartBoard | undefined {
+    return this.#boards.get(aggregate);
+  }
+
+  changed(stored: StoredEvent): void {
+    const one = this.#boards.get(stored.event.aggregate);
+    if (one !== undefined) one.changed(stored);
+    else for (const board of this.#boards.values()) board.changed(stored);
+  }
+
+  /**
+   * Requeues some of the waiting tasks for as long as every place is taken: they may wait for a task that is still on the queue.
+   *
+   * @param isFull whether every place of this executor is taken
+   */
+  keepRoom(isFull: () => boolean): void {
+    if (this.#closed) return;
+    this.#endRoomCheck ??= this.#clock.after(ROOM_CHECK_MS, () => {
+      this.#endRoomCheck = null;
+      if (!isFull()) return;
+      for (const board of this.#boards.values()) board.requeue(Math.ceil(board.waiting / 4));
+      this.keepRoom(isFull);
     });
   }
 
+  /** Ends the checks of room; the tasks go on waiting. */
+  endRoomChecks(): void {
+    this.#closed = true;
+    this.#endRoomCheck?.();
+  }
+
+  close(): void {
+    for (const board of this.#boards.values()) board.close();
+  }
+}
+
+/** Runs a task in a span of its own. */
+function runTraced(task: MigrationRequested, delivery: TaskDelivery, deps: RunDeps): Promise<TaskOutcome> {
+  const { data } = task;
+  const span = {
+    kind: SpanKind.CONSUMER,
+    parent: contextFrom(delivery.traceparent),
+    attributes: {
+      [attributes.aggregate]: task.aggregate,
+      [attributes.correlationId]: task.correlationId,
+      [attributes.planId]: data.planId,
+      [attributes.taskId]: data.taskId,
+      [attributes.attempt]: data.attempt,
+      [attributes.phase]: data.phase,
+      [attributes.serverId]: data.serverId,
+      [attributes.sourceHost]: data.from,
+      [attributes.destinationHost]: data.destination,
+    },
+  };
+  if (delivery.lost.aborted || delivery.stopping.aborted) return Promise.resolve({ kind: 'handOver' });
+  return withSpan(deps.tracer, spans.task, span, async (active) => {
+    const outcome = await withCorrelation(task.correlationId, () => runTask(task, delivery, deps));
+    active.setAttribute(attributes.outcome, outcome.kind);
+    return outcome;
+  });
+}
+
+export function createExecutor(deps: ExecutorDeps): Executor {
+  const { log, view, aggregates, cloud, options, by, clock, logger, tracer, meters } = deps;
+  const reader = logReader(view);
+  const boards = new StartBoards(deps, reader);
+  const attempts = new Attempts();
+  const trials = new Trials();
   const checkOptions = (task: Task): CheckOptions => ({
     ...deps.check,
     ...checkOptionsBy(reader.at(task.aggregate).state, task),
@@ -112,84 +205,28 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   });
 
   async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
-    const { task } = delivery;
-    checkRoom();
-    meters.delivered(delivery.aggregate, delivery.deliveries);
-    delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
+    const { task, aggregate } = delivery;
+    boards.keepRoom(() => worker.held >= deps.concurrency);
+    meters.delivered(aggregate, delivery.deliveries);
+    delivery.lost.addEventListener('abort', () => meters.lost(aggregate), { once: true });
     if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
     if ('unreadable' in task) return bury({ ...deps, reader }, delivery, task.unreadable, task.body);
-    const board = boards.get(delivery.aggregate);
+    const board = boards.of(aggregate);
     if (board === undefined) return { kind: 'handOver' };
-    // Another message for the same attempt, or this one again after its delivery was lost: one after the other.
-    const key = `${task.data.taskId}/${task.data.attempt}`;
-    const before = held.get(key) ?? Promise.resolve();
-    const work = before.then(() => traced(task, delivery, board));
-    const settled = work.then(
-      () => undefined,
-      () => undefined,
-    );
-    held.set(key, settled);
-    try {
-      return await work;
-    } finally {
-      if (held.get(key) === settled) held.delete(key);
-    }
+    const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };
+    return attempts.inTurn(task.data, () => runTraced(task, delivery, run));
   }
 
-  function traced(task: MigrationRequested, delivery: TaskDelivery, board: StartBoard): Promise<TaskOutcome> {
-    const { data } = task;
-    const span = {
-      kind: SpanKind.CONSUMER,
-      parent: contextFrom(delivery.traceparent),
-      attributes: {
-        [attributes.aggregate]: task.aggregate,
-        [attributes.correlationId]: task.correlationId,
-        [attributes.planId]: data.planId,
-        [attributes.taskId]: data.taskId,
-        [attributes.attempt]: data.attempt,
-        [attributes.phase]: data.phase,
-        [attributes.serverId]: data.serverId,
-        [attributes.sourceHost]: data.from,
-        [attributes.destinationHost]: data.destination,
-      },
-    };
-    const { by, cloud } = deps;
-    if (delivery.lost.aborted || delivery.stopping.aborted) return Promise.resolve({ kind: 'handOver' });
-    return withSpan(tracer, spans.task, span, async (active) => {
-      const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };
-      const outcome = await withCorrelation(task.correlationId, () => runTask(task, delivery, run));
-      active.setAttribute(attributes.outcome, outcome.kind);
-      return outcome;
-    });
-  }
-
-  const worker: TaskWorker = log.tasks({
-    aggregates: deps.aggregates,
-    concurrency: deps.concurrency,
-    ackWaitMs: deps.ackWaitMs,
-    handle,
-  });
-
-  let endRoomCheck: Cancel | null = null;
-  let stopping = false;
-  /** Waiting tasks must not take every slot: they may wait for a task that is still on the queue. */
-  function checkRoom(): void {
-    if (stopping) return;
-    endRoomCheck ??= clock.after(ROOM_CHECK_MS, () => {
-      endRoomCheck = null;
-      if (worker.held < deps.concurrency) return;
-      for (const board of boards.values()) board.requeue(Math.ceil(board.waiting / 4));
-      checkRoom();
-    });
-  }
+  const { concurrency, ackWaitMs } = deps;
+  const worker: TaskWorker = log.tasks({ aggregates, concurrency, ackWaitMs, handle });
   const drains = tendDrains({
     log,
     reader,
-    aggregates: deps.aggregates,
-    nova: deps.cloud.nova,
+    aggregates,
+    nova: cloud.nova,
     dryRun: options.dryRun,
     problem: () => deps.guard?.problem ?? deps.clockProblem(),
-    by: deps.by,
+    by,
     clock,
     logger,
   });
@@ -197,18 +234,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   async function follow(): Promise<void> {
     try {
-      for await (const stored of view.changes()) notify(stored);
+      for await (const stored of view.changes()) {
+        boards.changed(stored);
+        drains.changed(stored);
+      }
     } finally {
       // Without the log there is no permission for the held tasks: their moves are neither followed nor aborted.
       void worker.stop();
     }
-  }
-  function notify(stored: StoredEvent): void {
-    const { aggregate } = stored.event;
-    const one = boards.get(aggregate);
-    if (one !== undefined) one.changed(stored);
-    else for (const board of boards.values()) board.changed(stored);
-    drains.changed(stored);
   }
 
   return {
@@ -217,11 +250,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     },
     done: follow(),
     async stop(graceMs) {
-      stopping = true;
-      endRoomCheck?.();
+      boards.endRoomChecks();
       drains.stop();
       await worker.stop(graceMs);
-      for (const board of boards.values()) board.close();
+      boards.close();
     },
   };
 }

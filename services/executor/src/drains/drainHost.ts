@@ -40,29 +40,64 @@ export interface HostDeps {
 /** The drain while its claim is in force, with where the log stands. */
 type Held = { readonly at: LogPosition<AggregateState>; readonly drain: DrainFacts };
 
-/**
- * @param signal nothing is sent or written once it is aborted
- * @returns does what is due for the drain of one host; throws AppendConflict or AppendWithdrawn when the log changed meanwhile
- */
-export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: string, host: string) => Promise<void> {
-  const { clock, logger, nova, reader } = deps;
+/** Carries out the steps of drains. */
+export class HostTender {
+  readonly #deps: HostDeps;
+  readonly #signal: AbortSignal;
 
-  async function claimed(
+  /** @param signal nothing is sent or written once it is aborted */
+  constructor(deps: HostDeps, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+  }
+
+  /**
+   * Does what is due for the drain of one host.
+   *
+   * @throws AppendConflict or AppendWithdrawn when the log changed meanwhile
+   */
+  async tend(aggregate: string, host: string): Promise<void> {
+    const { reader, clock, dryRun, logger } = this.#deps;
+    const at = await reader.refresh(aggregate);
+    const drain = at.state.drains.get(host);
+    if (drain === undefined) return;
+    const next = nextDrainAct(drainRuleFacts(drain), clock.now());
+    switch (next.do) {
+      case 'wait':
+        return;
+      case 'watch':
+        return this.#watch(aggregate, at, drain);
+      case 'leave':
+        await this.#write(at, aggregate, leftAsFound(drain));
+        return;
+      case 'claim': {
+        const blockedBy = hostActBlocked(at.state, next.act, { executorDryRun: dryRun });
+        if (blockedBy !== null) {
+          logger.debug({ aggregate, host, act: next.act, blockedBy }, 'the service of a host is not changed');
+          return;
+        }
+        const claim = await this.#claimed(aggregate, at, drain, next);
+        if (claim !== null) await this.#act(claim);
+      }
+    }
+  }
+
+  async #claimed(
     aggregate: string,
     at: LogPosition<AggregateState>,
     drain: DrainFacts,
-    act: HostAct,
-    attempt: number,
+    { act, attempt }: { readonly act: HostAct; readonly attempt: number },
   ): Promise<Claim | null> {
+    const { reader, clock, dryRun } = this.#deps;
     const by = clock.read().mono + HOST_ACT_WINDOW_MS;
     const { host } = drain;
-    const appended = await write(at, aggregate, hostClaimed(drain, act, attempt), {
+    const appended = await this.#write(at, aggregate, hostClaimed(drain, act, attempt), {
       timeoutMs: HOST_ACT_WINDOW_MS,
       // A pause, or the end of the drain, may have come while the append waited for NATS.
       veto: () => {
         const now = reader.at(aggregate).state;
         if (now.drains.get(host)?.asked.commandId !== drain.asked.commandId) return 'the drain has ended';
-        return hostActBlocked(now, act, { executorDryRun: deps.dryRun });
+        return hostActBlocked(now, act, { executorDryRun: dryRun });
       },
     });
     // A duplicate is another executor's, and gives no right to act.
@@ -70,32 +105,30 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     return { aggregate, host, act, attempt, sequence: appended.sequence, by };
   }
 
-  const holds = (claim: Claim, { drains }: AggregateState): DrainFacts | null => {
-    const drain = drains.get(claim.host);
-    return drain?.claim?.sequence === claim.sequence ? drain : null;
-  };
-
   /** Null once the claim is no longer in force. */
-  async function held(claim: Claim): Promise<Held | null> {
-    const at = await reader.refresh(claim.aggregate);
-    const drain = holds(claim, at.state);
+  async #held(claim: Claim): Promise<Held | null> {
+    const at = await this.#deps.reader.refresh(claim.aggregate);
+    const drain = claimedDrain(claim, at.state);
     return drain === null ? null : { at, drain };
   }
 
-  async function act(claim: Claim): Promise<void> {
-    const now = await held(claim);
+  async #act(claim: Claim): Promise<void> {
+    const now = await this.#held(claim);
     if (now === null) return;
-    const step = claimStep(claim, now.drain, await readService(claim.host));
-    const result = step.do === 'write' ? step.event : await request(claim, now.drain, step.update);
+    const step = claimStep(claim, now.drain, await this.#readService(claim.host));
+    const result = step.do === 'write' ? step.event : await this.#request(claim, now.drain, step.update);
     if (result === null) {
       const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
-      logger.warn(about, 'it is unknown whether Nova accepted the request: the executor checks again after the claim');
+      this.#deps.logger.warn(
+        about,
+        'it is unknown whether Nova accepted the request: the executor checks again after the claim',
+      );
       return;
     }
     // One result wins: it is written while the claim is in force, or not at all.
-    for (let still = await held(claim); still !== null; still = await held(claim)) {
+    for (let still = await this.#held(claim); still !== null; still = await this.#held(claim)) {
       try {
-        await write(still.at, claim.aggregate, result);
+        await this.#write(still.at, claim.aggregate, result);
         return;
       } catch (error) {
         if (!(error instanceof AppendConflict)) throw error;
@@ -104,13 +137,14 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
   }
 
   /** Changes the service; null: it is unknown whether Nova did. */
-  async function request(claim: Claim, drain: DrainFacts, update: ServiceUpdate): Promise<HostEventBody | null> {
+  async #request(claim: Claim, drain: DrainFacts, update: ServiceUpdate): Promise<HostEventBody | null> {
+    const { reader, nova, clock, logger } = this.#deps;
     const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
     const window = {
       by: claim.by,
       clock,
-      held: () => !signal.aborted && holds(claim, reader.at(claim.aggregate).state) !== null,
-      lost: signal,
+      held: () => !this.#signal.aborted && claimedDrain(claim, reader.at(claim.aggregate).state) !== null,
+      lost: this.#signal,
     };
     try {
       const answer = await actWithin(window, (options) => nova.updateService(update, options));
@@ -127,60 +161,46 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
   }
 
   /** Looks at a disabled host: somebody may have enabled it, and it may be empty. */
-  async function watch(aggregate: string, at: LogPosition<AggregateState>, drain: DrainFacts): Promise<void> {
+  async #watch(aggregate: string, at: LogPosition<AggregateState>, drain: DrainFacts): Promise<void> {
+    const { nova, clock, logger } = this.#deps;
     const { host } = drain;
-    const service = await readService(host);
+    const service = await this.#readService(host);
     const moving = inFlight(at.state).some((task) => task.step.from === host || task.destination === host);
     const step = watchStep(drain, service, { moving });
     if (step.do === 'wait') return;
     if (step.do === 'write') {
       logger.warn({ aggregate, host }, 'somebody enabled a host during its drain: the drain has ended');
-      await write(at, aggregate, step.event);
+      await this.#write(at, aggregate, step.event);
       return;
     }
-    if (!(await isEmpty(host, nova, clock.now(), signal))) return;
+    if (!(await isEmpty(host, nova, clock.now(), this.#signal))) return;
     logger.info({ aggregate, host }, 'a host is drained');
-    await write(at, aggregate, hostDrained(drain));
+    await this.#write(at, aggregate, hostDrained(drain));
   }
 
-  const readService = async (host: string) => serviceOf(await nova.listServices({ signal }), host);
+  async #readService(host: string) {
+    return serviceOf(await this.#deps.nova.listServices({ signal: this.#signal }), host);
+  }
 
   /** Appends the decision that was made on this state. */
-  const write = (
+  #write(
     at: LogPosition<AggregateState>,
     aggregate: string,
     body: HostEventBody,
     more: { readonly timeoutMs?: number; readonly veto?: () => string | null } = {},
-  ) =>
-    deps.log.append(hostEvent(aggregate, body, deps.by, clock.now()), {
+  ) {
+    const { log, by, clock } = this.#deps;
+    return log.append(hostEvent(aggregate, body, by, clock.now()), {
       ...more,
       expectedLastSequence: at.expectedOn(subject('results', aggregate)),
     });
+  }
+}
 
-  return async (aggregate, host) => {
-    const at = await reader.refresh(aggregate);
-    const drain = at.state.drains.get(host);
-    if (drain === undefined) return;
-    const next = nextDrainAct(drainRuleFacts(drain), clock.now());
-    switch (next.do) {
-      case 'wait':
-        return;
-      case 'watch':
-        return watch(aggregate, at, drain);
-      case 'leave':
-        await write(at, aggregate, leftAsFound(drain));
-        return;
-      case 'claim': {
-        const blockedBy = hostActBlocked(at.state, next.act, { executorDryRun: deps.dryRun });
-        if (blockedBy !== null) {
-          logger.debug({ aggregate, host, act: next.act, blockedBy }, 'the service of a host is not changed');
-          return;
-        }
-        const claim = await claimed(aggregate, at, drain, next.act, next.attempt);
-        if (claim !== null) await act(claim);
-      }
-    }
-  };
+/** The drain that a claim is for; null once the claim is no longer in force. */
+function claimedDrain(claim: Claim, { drains }: AggregateState): DrainFacts | null {
+  const drain = drains.get(claim.host);
+  return drain?.claim?.sequence === claim.sequence ? drain : null;
 }
 
 /** Whether Nova has no server on a host, and none that can still arrive. */

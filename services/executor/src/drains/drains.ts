@@ -1,7 +1,7 @@
 /** Carries out what operators asked of hosts: disables and enables their nova-compute services, and sees when they are empty. */
 import type { StoredEvent } from '@kronos/contracts';
 import { AppendConflict, AppendWithdrawn } from '@kronos/eventlog';
-import { type HostDeps, hostTender } from './drainHost.ts';
+import { type HostDeps, HostTender } from './drainHost.ts';
 
 export interface DrainsDeps extends HostDeps {
   /** Those that this executor serves. */
@@ -37,7 +37,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
   const { aggregates, clock, logger } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const tendHost = hostTender(deps, signal);
+  const tender = new HostTender(deps, signal);
   let round: Promise<void> | null = null;
   let again = false;
   let cancel: (() => void) | null = null;
@@ -80,7 +80,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
     for (const host of hostsIn(aggregate)) {
       if (signal.aborted) return;
       try {
-        await tendHost(aggregate, host);
+        await tender.tend(aggregate, host);
       } catch (error) {
         // Another writer was first: decide again with its event.
         if (!(error instanceof AppendConflict || error instanceof AppendWithdrawn)) throw error;
