@@ -4,7 +4,7 @@ import { planRequest } from '@kronos/cycle';
 import { contextFrom, type Delivered } from '@kronos/eventlog';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import { type Span, SpanKind } from '@opentelemetry/api';
-import { type Decisions, decisions } from './decideOnce.ts';
+import { Decisions } from './decideOnce.ts';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import { type DeliveredSnapshot, permission } from './permission.ts';
@@ -26,7 +26,7 @@ export function snapshotDecider(
 ): SnapshotDecider {
   const { log, logger, tracer, meters } = deps;
   const may = permission(deps, own, state);
-  const decide = decisions(deps, own, state, may);
+  const decide = new Decisions(deps, own, state, may);
 
   async function consider(aggregate: string, delivered: Delivered<SnapshotTaken>): Promise<void> {
     if (delivered.problem !== undefined) {

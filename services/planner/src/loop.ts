@@ -20,12 +20,27 @@ export type Planner = {
 
 const isRequest = ({ data: { purpose } }: SnapshotTaken): boolean => purpose === 'cells' || purpose === 'capacity';
 
+/** Says why a cycle was not decided: the next snapshot is. */
+function reportUndecided(error: unknown, aggregate: string, { logger, meters }: PlannerDeps): void {
+  if (error instanceof AppendConflict) {
+    // Somebody else decided: the log has the decision, this one is dropped.
+    meters.notDecided(aggregate, 'lost-race');
+    logger.debug({ aggregate }, 'another planner decided first');
+  } else if (error instanceof LogFull) {
+    meters.notDecided(aggregate, 'log-full');
+    logger.error({ aggregate, err: error }, 'the event log is full: nothing is planned until its limit is raised');
+  } else {
+    meters.notDecided(aggregate, 'error');
+    logger.error({ aggregate, err: error }, 'this cycle was not decided');
+  }
+}
+
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
  */
 export function createPlanner(deps: PlannerDeps): Planner {
-  const { log, view, logger, meters } = deps;
+  const { log, view, meters } = deps;
   const own = ownOptions(deps);
   const newest = new Map<string, Delivered<SnapshotTaken>>();
   /** Requests for plans: each has an answer, also while newer snapshots arrive. */
@@ -57,17 +72,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       if (delivered === undefined) await finishReleased(aggregate);
       else await consider(aggregate, delivered);
     } catch (error) {
-      if (error instanceof AppendConflict) {
-        // Somebody else decided: the log has the decision, this one is dropped.
-        meters.notDecided(aggregate, 'lost-race');
-        logger.debug({ aggregate }, 'another planner decided first');
-      } else if (error instanceof LogFull) {
-        meters.notDecided(aggregate, 'log-full');
-        logger.error({ aggregate, err: error }, 'the event log is full: nothing is planned until its limit is raised');
-      } else {
-        meters.notDecided(aggregate, 'error');
-        logger.error({ aggregate, err: error }, 'this cycle was not decided');
-      }
+      reportUndecided(error, aggregate, deps);
     }
   }
 

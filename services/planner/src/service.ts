@@ -2,12 +2,33 @@ import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { decider, defaultSearchThreads } from '@kronos/cycle';
-import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import type { EventLog, LogView } from '@kronos/eventlog';
+import { type Instruments, type Logger, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
 import { plannerMeters } from './meters.ts';
 import { inTime } from './timedDecider.ts';
 
 const noneOf = (problems: readonly string[]) => healthCheck({ ok: problems.length === 0, detail: problems.join('; ') });
+
+type LogMeasured = {
+  readonly log: Pick<EventLog, 'usage'>;
+  readonly view: Pick<LogView<unknown>, 'at'>;
+  readonly metrics: Instruments;
+  readonly logger: Logger;
+};
+
+/** Figures of the log and of its fold, as a scrape finds them. */
+function measureLog({ log, view, metrics, logger }: LogMeasured): void {
+  metrics.foldSequence.set(view.at().sequence, {});
+  const measure = async (): Promise<void> => {
+    const usage = await log.usage(streamNames.log);
+    metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
+    metrics.logBytes.set(usage.bytes, {});
+    metrics.logMaxBytes.set(usage.maxBytes, {});
+  };
+  // Figures from the server are in the next scrape; while it does not answer the last figures stand.
+  measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be read'));
+}
 
 /** The planner as a service. */
 export const plannerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
@@ -66,17 +87,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
     });
     http.check('options', () => noneOf(planner.yielding()));
     http.check('decisions', () => inTime(planner.slow()));
-    const measure = async () => {
-      const usage = await log.usage(streamNames.log);
-      metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
-      metrics.logBytes.set(usage.bytes, {});
-      metrics.logMaxBytes.set(usage.maxBytes, {});
-    };
-    onScrape(() => {
-      metrics.foldSequence.set(view.at().sequence, {});
-      // Figures from the server are in the next scrape; while it does not answer the last figures stand.
-      measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be read'));
-    });
+    onScrape(() => measureLog({ log, view, metrics, logger }));
     return {
       done: folded.hold(planner.run()),
       async stop() {
