@@ -8,6 +8,7 @@ export {
   live,
   type RunningService,
   runService,
+  type ServiceContext,
   type ServiceDefinition,
   type ServiceName,
 } from './service.ts';

@@ -9,15 +9,51 @@ import {
   reportService,
 } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { type ServiceContext, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import type { Acting } from './acting/deps.ts';
 import { type RunningLedger, startLedger } from './ledger.ts';
+
+/** Opens what people's acts need; their commands go over connections of their own, whose users may write them. */
+async function openActing(
+  { config, log: logger, metrics, tracer }: Pick<ServiceContext, 'config' | 'log' | 'metrics' | 'tracer'>,
+  connectLog: Outside['connectLog'],
+): Promise<Acting & { readonly close: () => Promise<void> }> {
+  const { console: own, cells, http } = config;
+  const log = await connectLog(consoleConfig(config, 'console'), 'console', logger, { metrics, tracer });
+  const custody =
+    own.custodianRoles.length > 0
+      ? await connectLog(consoleConfig(config, 'custodian'), 'custodian', logger, { metrics, tracer })
+      : null;
+  const identity = openIdentity(config, metrics);
+  return {
+    options: {
+      userDomainName: own.userDomainName,
+      projectName: own.projectName ?? '',
+      projectDomainName: own.projectDomainName,
+      roles: own.roles,
+      custodianRoles: own.custodianRoles,
+      cells: cells.aggregates.map(({ aggregate }) => aggregate),
+      idleMs: own.idleTimeout * 1000,
+      maxSessions: own.maxSessions,
+      allowedHosts: http.allowedHosts,
+    },
+    identity,
+    log,
+    custody,
+    async close() {
+      await identity.close();
+      await log.close();
+      await custody?.close();
+    },
+  };
+}
 
 /** The ledger as a service. */
 export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
   name: 'ledger',
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
-    const { engine, ledger, console: own, http: server } = config;
+    const { engine, ledger, console: own } = config;
     const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
     await log.verify({
       streams: [streamNames.log, streamNames.checkpoints, streamNames.services, streamNames.alarms],
@@ -35,15 +71,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
     const onProblem = logClock(logger);
     const maxSkewMs = engine.maxClockSkew * 1000;
     const clockCheck = await checkClock({ log, by, clock, metrics, maxSkewMs, onProblem });
-    // People's commands go over a connection of their own, whose user may write them.
-    const commands = own.acting
-      ? await connectLog(consoleConfig(config, 'console'), 'console', logger, { metrics, tracer })
-      : null;
-    const skips =
-      own.acting && own.custodianRoles.length > 0
-        ? await connectLog(consoleConfig(config, 'custodian'), 'custodian', logger, { metrics, tracer })
-        : null;
-    const identity = own.acting ? openIdentity(config, metrics) : null;
+    const acting = own.acting ? await openActing({ config, log: logger, metrics, tracer }, connectLog) : null;
     const started = await startLedger({
       log,
       options: {
@@ -65,25 +93,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       stopping,
       clock,
       ownClock: clockCheck,
-      acting:
-        commands === null || identity === null
-          ? null
-          : {
-              options: {
-                userDomainName: own.userDomainName,
-                projectName: own.projectName ?? '',
-                projectDomainName: own.projectDomainName,
-                roles: own.roles,
-                custodianRoles: own.custodianRoles,
-                cells: config.cells.aggregates.map(({ aggregate }) => aggregate),
-                idleMs: own.idleTimeout * 1000,
-                maxSessions: own.maxSessions,
-                allowedHosts: server.allowedHosts,
-              },
-              identity,
-              log: commands,
-              custody: skips,
-            },
+      acting,
       onVerification: heartbeats.verify,
     });
     running = started;
@@ -93,9 +103,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
         clockCheck.stop();
         await heartbeats.stop();
         await started.stop();
-        await identity?.close();
-        await commands?.close();
-        await skips?.close();
+        await acting?.close();
       },
     };
   },

@@ -19,24 +19,29 @@ export type Commands = {
   readonly give: (session: Session, body: unknown) => Promise<Answer<'give'>>;
 };
 
+/** To skip events, a person needs a role beyond those for commands about VMs. @throws Refused */
+function checkCustodian(
+  { options, custody }: Acting,
+  command: Command,
+  { custodian }: Pick<Session, 'custodian'>,
+): void {
+  if (command.command !== 'skip' || custodian) return;
+  throw new Refused(
+    403,
+    custody === null || options.custodianRoles.length === 0
+      ? 'nobody may skip events from the console: [console] custodian_roles is empty. Use kronos log skip'
+      : `skipping events needs one of the roles ${options.custodianRoles.join(', ')} on the project ${options.projectName}`,
+  );
+}
+
 export function createCommands(
-  { options, log, custody }: Acting,
+  acting: Acting,
   input: Omit<ActingInput, 'acting'>,
   people: Pick<People, 'mayStill'>,
 ): Commands {
+  const { options, log, custody } = acting;
   const { clock, logger } = input;
   const commands = rateLimit(COMMANDS, input.monotonic);
-
-  /** To skip events, a person needs a role beyond those for commands about VMs. @throws Refused */
-  function checkCustodian(command: Command, custodian: boolean): void {
-    if (command.command !== 'skip' || custodian) return;
-    throw new Refused(
-      403,
-      custody === null || options.custodianRoles.length === 0
-        ? 'nobody may skip events from the console: [console] custodian_roles is empty. Use kronos log skip'
-        : `skipping events needs one of the roles ${options.custodianRoles.join(', ')} on the project ${options.projectName}`,
-    );
-  }
 
   const asking = (session: Session, comment: string | null) => ({
     commandId: randomUUID(),
@@ -58,7 +63,7 @@ export function createCommands(
     async foresee(session, body) {
       limited(commands(session.csrf));
       const { command } = parsed(requests.foresee, body);
-      checkCustodian(command, session.custodian);
+      checkCustodian(acting, command, session);
       await input.view.refresh();
       const known = await checkPossible(command);
       const { state } = input.view.at();
@@ -75,7 +80,7 @@ export function createCommands(
       const comment = said === null || said.trim() === '' ? null : said.trim();
       if (command.command === 'skip' && comment === null)
         throw new Refused(400, 'a skip needs a reason, which is shown permanently: give a comment');
-      checkCustodian(command, (await people.mayStill(session)).custodian);
+      checkCustodian(acting, command, await people.mayStill(session));
       await input.view.refresh();
       await checkPossible(command);
       const writer = command.command === 'skip' && custody !== null ? custody : log;

@@ -65,16 +65,7 @@ export async function startArchiver(
   clock: Clock,
   hooks: ArchiveHooks,
 ): Promise<Archiver> {
-  let archive = await openArchive(options.dir, options);
-  const problem = await otherOrigin(log, archive);
-  if (problem !== null) {
-    await archive.close();
-    const stated = identity.installations.findLast((one) => one.statement !== 'provisioned');
-    if (stated === undefined || (archive.last?.storedAt ?? 0) > stated.storedAtMs + SETTLE_MS)
-      throw new ArchiveForeign(options.dir, problem);
-    hooks.onSetAside(await setAside(options.dir, archive));
-    archive = await openArchive(options.dir, options);
-  }
+  const archive = await openCopy(log, identity, options, hooks);
   if (archive.next > 1) hooks.onWritten(archive.next - 1);
 
   let gathered: RawEvent[] = [];
@@ -143,6 +134,24 @@ export async function startArchiver(
       await archive.close();
     },
   };
+}
+
+/** Opens the copy of this log; one of a log that is over is set aside first. @throws ArchiveForeign */
+async function openCopy(
+  log: Pick<EventLog, 'copy' | 'lastSequence'>,
+  identity: LogIdentity,
+  options: ArchiveOptions,
+  { onSetAside }: Pick<ArchiveHooks, 'onSetAside'>,
+): Promise<Archive> {
+  const archive = await openArchive(options.dir, options);
+  const problem = await otherOrigin(log, archive);
+  if (problem === null) return archive;
+  await archive.close();
+  const stated = identity.installations.findLast((one) => one.statement !== 'provisioned');
+  if (stated === undefined || (archive.last?.storedAt ?? 0) > stated.storedAtMs + SETTLE_MS)
+    throw new ArchiveForeign(options.dir, problem);
+  onSetAside(await setAside(options.dir, archive));
+  return openArchive(options.dir, options);
 }
 
 /** The last event of the copy must be that of the log; else what is wrong. */

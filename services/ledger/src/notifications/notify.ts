@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import type { SinkOptions } from '@kronos/config';
 import { type Actor, iso, streamNames } from '@kronos/contracts';
-import { AppendConflict, type EventLog, type SinkDelivery, type TaskOutcome, type TaskWorker } from '@kronos/eventlog';
+import { AppendConflict, type EventLog, type SinkDelivery, type TaskOutcome } from '@kronos/eventlog';
 import {
   current,
   isDead,
@@ -48,27 +48,28 @@ const LOOK_MS = 15_000;
 /** Interval between two messages to an Alertmanager; well below the time after which it forgets an alert. */
 const ALERTS_MS = 60_000;
 
-/**
- * Sends what happens to people. Events and alarms come from durables, one per sink and stream, which all ledgers share: a sink
- * that fails holds back its own notices only. Every ledger looks for alarms; which of them records a change, the stream of
- * alarms decides.
- */
-export function startNotifier(input: NotifierInput): Notifier {
-  const { log, sinks, status, nameOf, by, logger, metrics, clock } = input;
-  const troubles = new Map<string, Trouble>();
-  const stopping = new AbortController();
-  const senders = new Map<string, Sender>();
-  const workers: TaskWorker[] = [];
+const MOST_REASON = 500;
 
-  function succeeded(sink: string): void {
-    metrics.sinkAttempts.add(1, { sink, outcome: 'delivered' });
-    if (troubles.delete(sink)) logger.info({ sink }, 'the sink takes notifications again');
+/** The sinks that do not take what is sent to them. */
+class SinkTroubles {
+  readonly #troubles = new Map<string, Trouble>();
+  readonly #deps: Pick<NotifierInput, 'logger' | 'metrics' | 'clock'>;
+
+  constructor(deps: Pick<NotifierInput, 'logger' | 'metrics' | 'clock'>) {
+    this.#deps = deps;
   }
 
-  function failed(sink: string, reason: string, outcome: 'failed' | 'dropped', about: object): void {
+  succeeded(sink: string): void {
+    const { logger, metrics } = this.#deps;
+    metrics.sinkAttempts.add(1, { sink, outcome: 'delivered' });
+    if (this.#troubles.delete(sink)) logger.info({ sink }, 'the sink takes notifications again');
+  }
+
+  failed(sink: string, reason: string, outcome: 'failed' | 'dropped', about: object): void {
+    const { logger, metrics, clock } = this.#deps;
     metrics.sinkAttempts.add(1, { sink, outcome });
-    const before = troubles.get(sink) ?? null;
-    troubles.set(sink, troubled(before, reason, clock.now()));
+    const before = this.#troubles.get(sink) ?? null;
+    this.#troubles.set(sink, troubled(before, reason, clock.now()));
     if (outcome === 'dropped')
       logger.error({ sink, reason, ...about }, 'the receiver keeps refusing a notification: the ledger drops it');
     else
@@ -78,9 +79,98 @@ export function startNotifier(input: NotifierInput): Notifier {
       );
   }
 
+  dead(): DeadSink[] {
+    const nowMs = this.#deps.clock.now();
+    return [...this.#troubles].flatMap(([sink, trouble]): DeadSink[] =>
+      isDead(trouble, nowMs)
+        ? [{ sink, since: iso(trouble.sinceMs), reason: trouble.reason.slice(0, MOST_REASON) }]
+        : [],
+    );
+  }
+}
+
+/** The alarms as their stream has them, which all ledgers write. */
+class AlarmRecord {
+  readonly #input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>;
+  /** What the look before this one saw. */
+  #before: Look = null;
+
+  constructor(input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>) {
+    this.#input = input;
+  }
+
+  /** The newest message of each alarm. */
+  async read(): Promise<Map<string, Recorded>> {
+    const { log } = this.#input;
+    const found = new Map<string, Recorded>();
+    for await (const { message, problem, sequence } of log.tail({ families: ['alarms'], since: 'last', end: true }))
+      if (problem === undefined && (message.type === 'alarm.raised' || message.type === 'alarm.resolved'))
+        found.set(message.data.key, { message, sequence });
+    return found;
+  }
+
+  /** Looks at the installation, and records the alarms that were raised or are over. Whether there were any. */
+  async look(): Promise<boolean> {
+    const { log, status, by, clock } = this.#input;
+    const now = lookOf((await status()).alarms);
+    const changes = transitions(await this.read(), { before: this.#before, now }, { by, nowMs: clock.now() });
+    this.#before = now;
+    for (const { message, expected } of changes)
+      try {
+        await log.append(message, { expectedLastSequence: expected });
+      } catch (error) {
+        // Another ledger has recorded it.
+        if (!(error instanceof AppendConflict)) throw error;
+      }
+    return changes.length > 0;
+  }
+}
+
+/** Runs one act of a kind at a time; a further one is left out, since the next is due soon. */
+class Acts {
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #logger: Logger;
+  readonly #stopping: AbortSignal;
+
+  constructor(logger: Logger, stopping: AbortSignal) {
+    this.#logger = logger;
+    this.#stopping = stopping;
+  }
+
+  once(kind: string, act: () => Promise<void>): void {
+    if (this.#running.has(kind) || this.#stopping.aborted) return;
+    this.#running.set(
+      kind,
+      act()
+        .catch((error: unknown) => {
+          if (!this.#stopping.aborted)
+            this.#logger.warn({ err: error, kind }, 'the work on notifications failed: the ledger retries');
+        })
+        .finally(() => this.#running.delete(kind)),
+    );
+  }
+
+  async ended(): Promise<void> {
+    await Promise.all(this.#running.values());
+  }
+}
+
+/**
+ * Sends what happens to people. Events and alarms come from durables, one per sink and stream, which all ledgers share: a sink
+ * that fails holds back its own notices only. Every ledger looks for alarms; which of them records a change, the stream of
+ * alarms decides.
+ */
+export function startNotifier(input: NotifierInput): Notifier {
+  const { log, sinks, nameOf, by, logger, clock } = input;
+  const stopping = new AbortController();
+  const troubles = new SinkTroubles(input);
+  const alarms = new AlarmRecord(input);
+  const acts = new Acts(logger, stopping.signal);
+  const agent = `kronos/${by.version}`;
+  const opened = [...sinks].map(([name, sink]) => ({ name, sink, sender: openSender(name, sink, agent, { clock }) }));
+
   async function deliver(
-    [name, sink]: [string, SinkOptions],
-    sender: Sender,
+    { name, sink, sender }: OpenSink,
     stream: string,
     delivery: SinkDelivery,
   ): Promise<TaskOutcome> {
@@ -93,8 +183,9 @@ export function startNotifier(input: NotifierInput): Notifier {
     try {
       const attempt = await sender.send(notice, signal);
       const verdict = judgeAttempt(attempt, deliveries);
-      if (verdict.kind === 'delivered') succeeded(name);
-      else failed(name, verdict.reason, verdict.kind === 'dropped' ? 'dropped' : 'failed', { stream, sequence });
+      if (verdict.kind === 'delivered') troubles.succeeded(name);
+      else
+        troubles.failed(name, verdict.reason, verdict.kind === 'dropped' ? 'dropped' : 'failed', { stream, sequence });
       return verdict.kind === 'later' ? { kind: 'later', delayMs: verdict.delayMs } : { kind: 'done' };
     } catch (error) {
       if (signal.aborted) return { kind: 'handOver' };
@@ -102,90 +193,53 @@ export function startNotifier(input: NotifierInput): Notifier {
     }
   }
 
-  /** The newest message of each alarm. */
-  async function recorded(): Promise<Map<string, Recorded>> {
-    const found = new Map<string, Recorded>();
-    for await (const { message, problem, sequence } of log.tail({ families: ['alarms'], since: 'last', end: true }))
-      if (problem === undefined && (message.type === 'alarm.raised' || message.type === 'alarm.resolved'))
-        found.set(message.data.key, { message, sequence });
-    return found;
-  }
-
-  let before: Look = null;
-  async function look(): Promise<void> {
-    const now = lookOf((await status()).alarms);
-    const changes = transitions(await recorded(), { before, now }, { by, nowMs: clock.now() });
-    before = now;
-    for (const { message, expected } of changes)
-      try {
-        await log.append(message, { expectedLastSequence: expected });
-      } catch (error) {
-        // Another ledger has recorded it.
-        if (!(error instanceof AppendConflict)) throw error;
-      }
-    if (changes.length > 0) tellAlertmanagers();
-  }
-
-  const managers = [...sinks].filter(([, { format }]) => format === 'alertmanager');
-  async function tell(name: string, sink: SinkOptions): Promise<void> {
-    const notices = current((await recorded()).values(), clock.now())
+  /** Sends all current alarms to an Alertmanager. */
+  async function tell({ name, sink, sender }: OpenSink): Promise<void> {
+    const notices = current((await alarms.read()).values(), clock.now())
       .map(({ message, sequence }) => noticeOf(message, { stream: streamNames.alarms, sequence }))
       .filter((notice) => wants(sink, notice));
-    const sender = senders.get(name);
-    if (notices.length === 0 || sender === undefined) return;
+    if (notices.length === 0) return;
     const attempt = await sender.sendAlerts(notices, stopping.signal);
     const verdict = judgeAttempt(attempt, 1);
-    if (verdict.kind === 'delivered') succeeded(name);
-    else failed(name, verdict.reason, 'failed', {});
+    if (verdict.kind === 'delivered') troubles.succeeded(name);
+    else troubles.failed(name, verdict.reason, 'failed', {});
   }
 
-  const acts = new Map<string, Promise<void>>();
-  /** Runs one act of a kind at a time; the next one is due soon. */
-  function once(kind: string, act: () => Promise<void>): void {
-    if (acts.has(kind) || stopping.signal.aborted) return;
-    acts.set(
-      kind,
-      act()
-        .catch((error: unknown) => {
-          if (!stopping.signal.aborted)
-            logger.warn({ err: error, kind }, 'the work on notifications failed: the ledger retries');
-        })
-        .finally(() => acts.delete(kind)),
+  const isManager = ({ sink }: OpenSink): boolean => sink.format === 'alertmanager';
+  const managers = opened.filter(isManager);
+  const tellManagers = (): void => {
+    for (const manager of managers) acts.once(`alerts of ${manager.name}`, () => tell(manager));
+  };
+  const look = async (): Promise<void> => {
+    if (await alarms.look()) tellManagers();
+  };
+
+  const workers = opened
+    .filter((one) => !isManager(one))
+    .flatMap((one) =>
+      [streamNames.log, streamNames.alarms].map((stream) =>
+        log.sink({ stream, sink: one.name, handle: (delivery) => deliver(one, stream, delivery) }),
+      ),
     );
-  }
-  function tellAlertmanagers(): void {
-    for (const [name, sink] of managers) once(`alerts of ${name}`, () => tell(name, sink));
-  }
-
-  for (const entry of sinks) {
-    const [name, sink] = entry;
-    const sender = openSender(name, sink, `kronos/${by.version}`, { clock });
-    senders.set(name, sender);
-    if (sink.format === 'alertmanager') continue;
-    for (const stream of [streamNames.log, streamNames.alarms])
-      workers.push(log.sink({ stream, sink: name, handle: (delivery) => deliver(entry, sender, stream, delivery) }));
-  }
-  const endLooks = sinks.size === 0 ? null : clock.every(LOOK_MS, () => once('alarms', look));
-  const endAlerts = managers.length === 0 ? null : clock.every(ALERTS_MS, tellAlertmanagers);
+  const endLooks = sinks.size === 0 ? null : clock.every(LOOK_MS, () => acts.once('alarms', look));
+  const endAlerts = managers.length === 0 ? null : clock.every(ALERTS_MS, tellManagers);
 
   return {
-    deadSinks() {
-      const nowMs = clock.now();
-      return [...troubles].flatMap(([sink, trouble]): DeadSink[] =>
-        isDead(trouble, nowMs)
-          ? [{ sink, since: iso(trouble.sinceMs), reason: trouble.reason.slice(0, MOST_REASON) }]
-          : [],
-      );
-    },
+    deadSinks: () => troubles.dead(),
     async stop() {
       endLooks?.();
       endAlerts?.();
       stopping.abort();
       await Promise.all(workers.map((worker) => worker.stop()));
-      await Promise.all(acts.values());
-      await Promise.all([...senders.values()].map((sender) => sender.close()));
+      await acts.ended();
+      await Promise.all(opened.map(({ sender }) => sender.close()));
     },
   };
 }
 
-const MOST_REASON = 500;
+/** A sink with what sends to it. */
+interface OpenSink {
+  readonly name: string;
+  readonly sink: SinkOptions;
+  readonly sender: Sender;
+}
