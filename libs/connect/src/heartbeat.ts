@@ -59,6 +59,25 @@ const reported = (check: string, { reason, parts }: Extract<Check, { ok: false }
 /** A heartbeat that is not stored within this time is dropped: the next one has newer data. */
 const APPEND_MS = 2000;
 
+const heartbeat = (by: ReportInput['by'], nowMs: number, data: ServiceReported['data']): ServiceReported => ({
+  type: 'service.reported',
+  version: 1,
+  id: messageId.reported(by.service, by.instance, nowMs),
+  time: iso(nowMs),
+  aggregate: ALL,
+  by,
+  correlationId: `${by.service}/${by.instance}`,
+  causationId: null,
+  data,
+});
+
+/** Whether NATS takes what the service writes. */
+function appendsCheck(log: Pick<ServiceLog, 'refused'>): Check {
+  const parts = log.refused();
+  if (parts.length === 0) return { ok: true };
+  return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
+}
+
 /**
  * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every
  * `everyMs`, and when it stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
@@ -71,11 +90,7 @@ export function reportService(input: ReportInput): Heartbeats {
     aggregates: [...input.aggregates],
     options: shownOptions(config, by.service) as ServiceReported['data']['options'],
   };
-  http.check('appends', () => {
-    const parts = log.refused();
-    if (parts.length === 0) return { ok: true };
-    return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
-  });
+  http.check('appends', () => appendsCheck(log));
 
   let verification: Parameters<Heartbeats['verify']>[0] | null = null;
   const checkpoint = (): Pick<ServiceReported['data'], 'checkpoint'> => {
@@ -91,20 +106,8 @@ export function reportService(input: ReportInput): Heartbeats {
     const nowMs = clock.now();
     const sinks = input.sinks?.() ?? [];
     try {
-      await log.append(
-        {
-          type: 'service.reported',
-          version: 1,
-          id: messageId.reported(by.service, by.instance, nowMs),
-          time: iso(nowMs),
-          aggregate: ALL,
-          by,
-          correlationId: `${by.service}/${by.instance}`,
-          causationId: null,
-          data: { ...about, ...checkpoint(), ...(sinks.length === 0 ? {} : { sinks }), state, failing },
-        },
-        { timeoutMs: APPEND_MS },
-      );
+      const data = { ...about, ...checkpoint(), ...(sinks.length === 0 ? {} : { sinks }), state, failing };
+      await log.append(heartbeat(by, nowMs, data), { timeoutMs: APPEND_MS });
       troubled = false;
       sentAtMs = nowMs;
       return true;

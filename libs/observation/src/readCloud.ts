@@ -115,13 +115,12 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
     );
     const absent = lists.servers.ok ? input.known.map((one) => one.id).filter((id) => !index.listed.has(id)) : [];
     const fates = await collectFates(nova, [...new Set(absent)], input.concurrency, signal);
-    const unread = Object.entries(lists).filter(([, part]: [string, CloudLists[Part]]) => !part.ok);
     pieces.push({
       name: spans.observe,
       fromMs,
       toMs: clock.now(),
       attributes: { [attributes.servers]: index.placed.size },
-      failure: unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`,
+      failure: unreadText(lists),
     });
     return { lists, vtpmMoves: await movesVtpm(nova, signal), index, listings: listingsOf(lists, source), fates };
   };
@@ -169,6 +168,12 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
     vms: vmNamesOf(cloud.index),
   });
   return { fromMs, ...cloud, answers: matched, asked: answers, pieces, durations };
+}
+
+/** Names the lists that could not be read; null: every one was. */
+function unreadText(lists: CloudLists): string | null {
+  const unread = Object.entries(lists).filter(([, part]: [string, CloudLists[Part]]) => !part.ok);
+  return unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`;
 }
 
 function listingsOf(lists: CloudLists, source: Pick<ServerSource, 'listingOf'>): Map<string, ServerListing> {

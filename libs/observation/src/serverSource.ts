@@ -61,6 +61,25 @@ export interface KeptServers extends ServerSource {
 }
 
 /** Keeps the servers from one read to the next, and reads what changed. */
+/** What a read gave, with when it began and ended. */
+async function timedBy<T>(
+  clock: Pick<Clock, 'monotonic'>,
+  read: () => Promise<T>,
+): Promise<[T, { beganMs: number; endedMs: number }]> {
+  const beganMs = clock.monotonic();
+  const value = await read();
+  return [value, { beganMs, endedMs: clock.monotonic() }];
+}
+
+async function serverOrNull(nova: Pick<Nova, 'getServer'>, id: string, signal: AbortSignal): Promise<Server | null> {
+  try {
+    return await nova.getServer(id, { signal });
+  } catch (error) {
+    if (error instanceof NotFound) return null;
+    throw error;
+  }
+}
+
 export function keepServers(deps: KeepServers): KeptServers {
   const { nova, clock, mode, onResync } = deps;
   const inventory = new Inventory<Server>(deps.optOut);
@@ -72,11 +91,7 @@ export function keepServers(deps: KeepServers): KeptServers {
     return `${new Date(at).toISOString().slice(0, 19)}Z`;
   };
 
-  async function timed<T>(read: () => Promise<T>): Promise<[T, { beganMs: number; endedMs: number }]> {
-    const beganMs = clock.monotonic();
-    const value = await read();
-    return [value, { beganMs, endedMs: clock.monotonic() }];
-  }
+  const timed = <T>(read: () => Promise<T>) => timedBy(clock, read);
 
   async function make(wanted: Wanted, signal: AbortSignal): Promise<void> {
     if (wanted.bulk !== null) {
@@ -105,19 +120,10 @@ export function keepServers(deps: KeepServers): KeptServers {
       ...[...wanted.servers].map(([id, reason]) =>
         limit(async () => {
           if (reason !== null) onResync(reason, { server: id });
-          inventory.serverRead(id, ...(await timed(() => serverOrNull(id, signal))));
+          inventory.serverRead(id, ...(await timed(() => serverOrNull(nova, id, signal))));
         }),
       ),
     ]);
-  }
-
-  async function serverOrNull(id: string, signal: AbortSignal): Promise<Server | null> {
-    try {
-      return await nova.getServer(id, { signal });
-    } catch (error) {
-      if (error instanceof NotFound) return null;
-      throw error;
-    }
   }
 
   return {

@@ -11,7 +11,7 @@ import {
   type Range,
   type SnapshotEntry,
 } from './history.ts';
-import { createRecording } from './recording.ts';
+import { createRecording, type RecordingWriter } from './recording.ts';
 
 export type RecordOptions = {
   readonly range: Range;
@@ -65,20 +65,7 @@ export async function recordRange(history: History, directory: string, options: 
   };
 
   const writer = await createRecording(directory);
-  const missing: string[] = [];
-  let snapshots = 0;
-  for (const [i, entry] of entries.entries()) {
-    onProgress(i, entries.length);
-    const loaded = await loadOrNull(entry);
-    if (loaded === null) missing.push(entry.id);
-    else {
-      await (names === null
-        ? writer.snapshot(loaded.snapshot, loaded.body)
-        : writer.snapshot(names.snapshot(loaded.snapshot)));
-      snapshots += 1;
-    }
-  }
-  onProgress(entries.length, entries.length);
+  const missing = await recordSnapshots(entries, writer, names, onProgress);
   const recorded =
     names === null
       ? (event: StoredEvent['event']) => whole(history, event, writer.details)
@@ -115,7 +102,28 @@ export async function recordRange(history: History, directory: string, options: 
     log: { installationId, sequence: lastSequence },
     options: Object.fromEntries(inForce),
   });
-  return { directory, snapshots, events, aggregates, missing };
+  return { directory, snapshots: entries.length - missing.length, events, aggregates, missing };
+}
+
+/** @returns the ids of snapshots that are no longer kept */
+async function recordSnapshots(
+  entries: readonly SnapshotEntry[],
+  writer: Pick<RecordingWriter, 'snapshot'>,
+  names: Pick<Anonymizer, 'snapshot'> | null,
+  onProgress: NonNullable<RecordOptions['onProgress']>,
+): Promise<string[]> {
+  const missing: string[] = [];
+  for (const [i, entry] of entries.entries()) {
+    onProgress(i, entries.length);
+    const loaded = await loadOrNull(entry);
+    if (loaded === null) missing.push(entry.id);
+    else
+      await (names === null
+        ? writer.snapshot(loaded.snapshot, loaded.body)
+        : writer.snapshot(names.snapshot(loaded.snapshot)));
+  }
+  onProgress(entries.length, entries.length);
+  return missing;
 }
 
 /** The names of all that is recorded, before the first of them is replaced. */
