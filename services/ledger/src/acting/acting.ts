@@ -4,7 +4,7 @@ import { type HttpServer, sendJson } from '@kronos/telemetry';
 import { ACTING } from '../api/endpoints.ts';
 import { createCommands } from './commands.ts';
 import type { ActingInput } from './deps.ts';
-import { createPeople } from './people.ts';
+import { People } from './people.ts';
 import { refusalOf } from './refused.ts';
 
 /** Largest body of a request. */
@@ -26,7 +26,7 @@ export function addActing(http: HttpServer, { acting, ...input }: ActingInput): 
     );
     return;
   }
-  const people = createPeople(acting, input);
+  const people = new People(acting, input);
   const commands = createCommands(acting, input, people);
   http.route(
     ACTING.session,

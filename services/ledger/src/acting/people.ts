@@ -22,53 +22,33 @@ const MINUTE_MS = 60_000;
 const LOGINS_OF_ONE = { most: 5, perMs: MINUTE_MS };
 const LOGINS = { most: 30, perMs: MINUTE_MS };
 
-export type People = {
-  /** The session of a request that only reads. */
-  readonly shown: (request: IncomingMessage) => Answer<'session'>;
-  /** The session of a request that changes something. @throws Refused */
-  readonly actor: (request: IncomingMessage) => Session;
-  /**
-   * Asks Keystone whether the person may still act: a token can be revoked, and a role taken away. Without their last
-   * role, a worker of Keystone that has the token in its cache still accepts it and shows no roles; the others refuse
-   * it. Both end the session. @throws Refused
-   */
-  readonly mayStill: (session: Session) => Promise<{ readonly custodian: boolean }>;
-  /** @throws Refused */
-  readonly logIn: (request: IncomingMessage, response: ServerResponse, body: unknown) => Promise<Answer<'logIn'>>;
-  /** @throws Refused */
-  readonly logOut: (request: IncomingMessage, response: ServerResponse) => Promise<Answer<'logOut'>>;
-};
+type PeopleInput = Pick<ActingInput, 'clock' | 'monotonic' | 'logger'>;
 
-export function createPeople(
-  { options, identity, custody }: Acting,
-  { clock, monotonic, logger }: Pick<ActingInput, 'clock' | 'monotonic' | 'logger'>,
-): People {
-  const sessions = createSessions({ most: options.maxSessions, idleMs: options.idleMs }, monotonic);
-  const loginsOfOne = rateLimit(LOGINS_OF_ONE, monotonic);
-  const logins = rateLimit(LOGINS, monotonic);
+export class People {
+  readonly #acting: Acting;
+  readonly #input: PeopleInput;
+  readonly #sessions: ReturnType<typeof createSessions>;
+  readonly #loginsOfOne: ReturnType<typeof rateLimit>;
+  readonly #logins: ReturnType<typeof rateLimit>;
 
-  const shown = (session: Session | null): Answer<'session'> => ({
-    acting: true,
-    userDomainName: options.userDomainName,
-    cells: [...options.cells],
-    custodian: session?.custodian ?? false,
-    person: session?.person ?? null,
-    csrf: session?.csrf ?? null,
-    until: session === null ? null : new Date(clock() + sessions.leftMs(session)).toISOString(),
-  });
-
-  const sessionOf = ({ headers }: IncomingMessage): Session | null => sessions.use(cookieOf(headers));
-
-  /** @throws Refused */
-  function ownPage({ headers }: IncomingMessage): { readonly tls: boolean } {
-    const came = cameFrom(headers, options.allowedHosts);
-    if (!came.ok) throw new Refused(403, came.problem);
-    return came;
+  constructor(acting: Acting, input: PeopleInput) {
+    const { maxSessions, idleMs } = acting.options;
+    this.#acting = acting;
+    this.#input = input;
+    this.#sessions = createSessions({ most: maxSessions, idleMs }, input.monotonic);
+    this.#loginsOfOne = rateLimit(LOGINS_OF_ONE, input.monotonic);
+    this.#logins = rateLimit(LOGINS, input.monotonic);
   }
 
-  function actor(request: IncomingMessage): Session {
-    ownPage(request);
-    const session = sessionOf(request);
+  /** The session of a request that only reads. */
+  shown(request: IncomingMessage): Answer<'session'> {
+    return this.#answer(this.#sessionOf(request));
+  }
+
+  /** The session of a request that changes something. @throws Refused */
+  actor(request: IncomingMessage): Session {
+    this.#ownPage(request);
+    const session = this.#sessionOf(request);
     if (session === null) throw new Refused(401, 'you are not logged in, or the session has ended: log in again');
     const csrf = request.headers['x-kronos-csrf'];
     if (typeof csrf !== 'string' || !sameSecret(csrf, session.csrf))
@@ -76,8 +56,97 @@ export function createPeople(
     return session;
   }
 
+  /**
+   * Asks Keystone whether the person may still act: a token can be revoked, and a role taken away. Without their last
+   * role, a worker of Keystone that has the token in its cache still accepts it and shows no roles; the others refuse
+   * it. Both end the session. @throws Refused
+   */
+  async mayStill(session: Session): Promise<{ readonly custodian: boolean }> {
+    const person = await this.#acting.identity.validate(session.token).catch((error: unknown) => {
+      throw keystoneProblem(error);
+    });
+    try {
+      if (person === null) throw new Refused(401, 'Keystone no longer accepts the token of this session: log in again');
+      this.#checkPerson(person);
+      return { custodian: this.#isCustodian(person) };
+    } catch (error) {
+      this.#sessions.end(session);
+      throw error;
+    }
+  }
+
+  /** @throws Refused */
+  async logIn(request: IncomingMessage, response: ServerResponse, body: unknown): Promise<Answer<'logIn'>> {
+    const { options, identity } = this.#acting;
+    const { tls } = this.#ownPage(request);
+    const asked = parsed(requests.logIn, body);
+    const userDomainName = asked.method === 'password' ? (asked.userDomainName ?? options.userDomainName) : null;
+    limited(
+      this.#loginsOfOne(asked.method === 'password' ? `${asked.userName}@${userDomainName}`.toLowerCase() : asked.id),
+    );
+    limited(this.#logins(''));
+    const { token, lifeMs, person } = await identity
+      .login(credentialsOf(asked, userDomainName ?? '', options))
+      .catch((error: unknown) => {
+        throw keystoneProblem(error);
+      });
+    try {
+      this.#checkPerson(person);
+    } catch (error) {
+      await identity.revoke(token).catch(() => undefined);
+      throw error;
+    }
+    const { cookie, session } = this.#sessions.open({
+      person: `${person.userName}@${person.domainName}`,
+      custodian: this.#isCustodian(person),
+      token,
+      lifeMs,
+    });
+    response.setHeader('set-cookie', setCookie(cookie, { tls }));
+    this.#input.logger.info({ person: session.person }, 'a person logged in to the console');
+    return this.#answer(session);
+  }
+
+  /** @throws Refused */
+  async logOut(request: IncomingMessage, response: ServerResponse): Promise<Answer<'logOut'>> {
+    const { logger } = this.#input;
+    const session = this.actor(request);
+    this.#sessions.end(session);
+    response.setHeader('set-cookie', setCookie(null, this.#ownPage(request)));
+    logger.info({ person: session.person }, 'a person logged out of the console');
+    await this.#acting.identity
+      .revoke(session.token)
+      .catch((error: unknown) => logger.warn({ err: error }, 'a token could not be revoked: it ends by its time'));
+    return this.#answer(null);
+  }
+
+  #answer(session: Session | null): Answer<'session'> {
+    const { options } = this.#acting;
+    return {
+      acting: true,
+      userDomainName: options.userDomainName,
+      cells: [...options.cells],
+      custodian: session?.custodian ?? false,
+      person: session?.person ?? null,
+      csrf: session?.csrf ?? null,
+      until: session === null ? null : new Date(this.#input.clock() + this.#sessions.leftMs(session)).toISOString(),
+    };
+  }
+
+  #sessionOf({ headers }: IncomingMessage): Session | null {
+    return this.#sessions.use(cookieOf(headers));
+  }
+
+  /** @throws Refused */
+  #ownPage({ headers }: IncomingMessage): { readonly tls: boolean } {
+    const came = cameFrom(headers, this.#acting.options.allowedHosts);
+    if (!came.ok) throw new Refused(403, came.problem);
+    return came;
+  }
+
   /** @throws Refused when the person may not act */
-  function checkPerson({ project, roles }: Person): void {
+  #checkPerson({ project, roles }: Person): void {
+    const { options } = this.#acting;
     const wanted = `${options.projectName} (domain ${options.projectDomainName})`;
     if (project?.name !== options.projectName || project.domainName !== options.projectDomainName)
       throw new Refused(403, `the credentials are not for the project ${wanted}`);
@@ -85,69 +154,10 @@ export function createPeople(
       throw new Refused(403, `none of the roles ${options.roles.join(', ')} on the project ${wanted}`);
   }
 
-  const isCustodian = ({ roles }: Person): boolean =>
-    custody !== null && options.custodianRoles.some((role) => roles.includes(role));
-
-  return {
-    shown: (request) => shown(sessionOf(request)),
-    actor,
-
-    async mayStill(session) {
-      const person = await identity.validate(session.token).catch((error: unknown) => {
-        throw keystoneProblem(error);
-      });
-      try {
-        if (person === null)
-          throw new Refused(401, 'Keystone no longer accepts the token of this session: log in again');
-        checkPerson(person);
-        return { custodian: isCustodian(person) };
-      } catch (error) {
-        sessions.end(session);
-        throw error;
-      }
-    },
-
-    async logIn(request, response, body) {
-      const { tls } = ownPage(request);
-      const asked = parsed(requests.logIn, body);
-      const userDomainName = asked.method === 'password' ? (asked.userDomainName ?? options.userDomainName) : null;
-      limited(
-        loginsOfOne(asked.method === 'password' ? `${asked.userName}@${userDomainName}`.toLowerCase() : asked.id),
-      );
-      limited(logins(''));
-      const { token, lifeMs, person } = await identity
-        .login(credentialsOf(asked, userDomainName ?? '', options))
-        .catch((error: unknown) => {
-          throw keystoneProblem(error);
-        });
-      try {
-        checkPerson(person);
-      } catch (error) {
-        await identity.revoke(token).catch(() => undefined);
-        throw error;
-      }
-      const { cookie, session } = sessions.open({
-        person: `${person.userName}@${person.domainName}`,
-        custodian: isCustodian(person),
-        token,
-        lifeMs,
-      });
-      response.setHeader('set-cookie', setCookie(cookie, { tls }));
-      logger.info({ person: session.person }, 'a person logged in to the console');
-      return shown(session);
-    },
-
-    async logOut(request, response) {
-      const session = actor(request);
-      sessions.end(session);
-      response.setHeader('set-cookie', setCookie(null, ownPage(request)));
-      logger.info({ person: session.person }, 'a person logged out of the console');
-      await identity
-        .revoke(session.token)
-        .catch((error: unknown) => logger.warn({ err: error }, 'a token could not be revoked: it ends by its time'));
-      return shown(null);
-    },
-  };
+  #isCustodian({ roles }: Person): boolean {
+    const { options, custody } = this.#acting;
+    return custody !== null && options.custodianRoles.some((role) => roles.includes(role));
+  }
 }
 
 function credentialsOf(

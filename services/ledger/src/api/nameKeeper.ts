@@ -35,27 +35,28 @@ export type NameKeeper = {
   close(): void;
 };
 
-/**
- * Keeps the names of the hosts and VMs in the newest snapshots in the ledger's thread, so that a search reads no snapshot.
- * Names are read one snapshot at a time, and are at most a minute older than the newest snapshot.
- */
-export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeperInput): NameKeeper {
-  const ending = new AbortController();
-  const newest = new Map<string, SnapshotTaken>();
-  /** Whose names the thread has. */
-  const read = new Map<string, { readonly digest: string; readonly atMs: number }>();
-  let started: Promise<void> | null = null;
-  let looking: Promise<void> | null = null;
-  let endLooks = (): void => undefined;
-  aside.onEnd(() => read.clear());
+/** Whose names the ledger's thread has. */
+class KeptNames {
+  readonly #input: Pick<NameKeeperInput, 'log' | 'aside' | 'clock' | 'logger'>;
+  readonly #read = new Map<string, { readonly digest: string; readonly atMs: number }>();
 
-  const due = (aggregate: string, { data }: SnapshotTaken): boolean => {
-    const known = read.get(aggregate);
+  constructor(input: Pick<NameKeeperInput, 'log' | 'aside' | 'clock' | 'logger'>) {
+    this.#input = input;
+    input.aside.onEnd(() => this.#read.clear());
+  }
+
+  has(aggregate: string): boolean {
+    return this.#read.has(aggregate);
+  }
+
+  due(aggregate: string, { data }: SnapshotTaken): boolean {
+    const known = this.#read.get(aggregate);
     if (known === undefined) return true;
-    return known.digest !== data.body.digest && clock.monotonic() - known.atMs >= EVERY_MS;
-  };
+    return known.digest !== data.body.digest && this.#input.clock.monotonic() - known.atMs >= EVERY_MS;
+  }
 
-  async function readNames(aggregate: string, { data }: SnapshotTaken): Promise<void> {
+  async read(aggregate: string, { data }: SnapshotTaken): Promise<void> {
+    const { log, aside, clock, logger } = this.#input;
     const { body, snapshotId: name } = data;
     try {
       const bytes = await log.objects.get(body).catch(nullIfGone);
@@ -64,13 +65,26 @@ export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeper
       logger.debug({ err: error, aggregate }, 'the names of a snapshot could not be read; those of the next one are');
     }
     // Also after an error: one bad snapshot must not be read again and again.
-    read.set(aggregate, { digest: body.digest, atMs: clock.monotonic() });
+    this.#read.set(aggregate, { digest: body.digest, atMs: clock.monotonic() });
   }
+}
+
+/**
+ * Keeps the names of the hosts and VMs in the newest snapshots in the ledger's thread, so that a search reads no snapshot.
+ * Names are read one snapshot at a time, and are at most a minute older than the newest snapshot.
+ */
+export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeperInput): NameKeeper {
+  const ending = new AbortController();
+  const newest = new Map<string, SnapshotTaken>();
+  const kept = new KeptNames({ log, aside, clock, logger });
+  let started: Promise<void> | null = null;
+  let looking: Promise<void> | null = null;
+  let endLooks = (): void => undefined;
 
   function look(): Promise<void> {
     looking ??= (async () => {
       for (const [aggregate, taken] of newest)
-        if (!ending.signal.aborted && due(aggregate, taken)) await readNames(aggregate, taken);
+        if (!ending.signal.aborted && kept.due(aggregate, taken)) await kept.read(aggregate, taken);
     })().finally(() => {
       looking = null;
     });
@@ -106,7 +120,7 @@ export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeper
   async function ready(): Promise<void> {
     await start();
     // A thread that ended took the names with it.
-    if ([...newest.keys()].some((aggregate) => !read.has(aggregate))) await look();
+    if ([...newest.keys()].some((aggregate) => !kept.has(aggregate))) await look();
   }
 
   return {

@@ -2,7 +2,7 @@ import { type HttpServer, sendTagged } from '@kronos/telemetry';
 import { BadRequest, costly, decode, reply } from '../answer.ts';
 import type { ApiContext, ApiInput, Asked, Handlers } from '../context.ts';
 import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
-import { createLookups } from '../lookups.ts';
+import { Lookups } from '../lookups.ts';
 import { openApi } from '../openapi.ts';
 import { eventReads } from '../reads.ts';
 import { runbookReader } from '../runbook.ts';
@@ -44,7 +44,7 @@ function contextOf(input: ApiInput): ApiContext {
   return {
     input,
     reads,
-    lookups: createLookups({ input, reads, snapshots, loading }),
+    lookups: new Lookups({ input, reads, snapshots, loading }),
     runbook: runbookReader(),
     limits: { reading, explaining: costly(DECISIONS_AT_ONCE), simulating: costly(WHAT_IFS_AT_ONCE) },
   };
