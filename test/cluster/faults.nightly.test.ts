@@ -1,4 +1,4 @@
-import { elapse } from '@kronos/clock/testing';
+import { elapse, until } from '@kronos/clock/testing';
 import { onNewest } from '@kronos/eventlog/testing/newest';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeIsland, noIslands } from './network.ts';
@@ -37,6 +37,10 @@ onNewest('three NATS servers', ({ version }) => {
       const [follower] = followers;
       await Promise.all([leader.kill(), follower?.kill()]);
       await elapse(15_000, 'longer than the ack wait, and than the cloud takes for the moves: every delivery is lost');
+      await until(
+        async () => /^jetstream-unavailable: .*no leader: 2 of 3 are needed/.test(await kronos.alarm()),
+        90_000,
+      );
       await Promise.all([leader.restart(), follower?.restart()]);
       expect(await kronos.aftermath()).toEqual([]);
     });

@@ -7,6 +7,7 @@ import { streamNames } from '@kronos/contracts';
 import { type ClusterNode, findNatsServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
+import { statusOf, unreadable } from '@kronos/status';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { onTestFinished } from 'vitest';
@@ -82,6 +83,8 @@ interface System extends Watch {
   readonly servers: readonly NatsServer[];
   /** The server that leads the log, and the others. */
   leader(): Promise<{ readonly leader: NatsServer; readonly followers: readonly NatsServer[] }>;
+  /** The alarm of a reader of the log, in words; empty while it can be read. */
+  alarm(): Promise<string>;
   /** Makes a server the leader of the log. */
   promote(server: NatsServer): Promise<void>;
   /** The server that an executor is connected to. */
@@ -135,10 +138,26 @@ export async function systemFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<
   });
   undo.push(() => kronos.close());
   for (let i = 1; i < EXECUTORS; i++) kronos.start('executor');
-  return system(sim, cluster.servers, kronos, exits);
+  return { ...system(sim, cluster.servers, kronos, exits), alarm: () => alarmOf(kronos) };
 }
 
-function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): System {
+async function alarmOf({ log }: Installation): Promise<string> {
+  const error = await log.usage(streamNames.log).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  const facts = error === null ? null : unreadable(error, Date.now());
+  return facts === null
+    ? ''
+    : statusOf(facts)
+        .alarms.map(({ code, text }) => `${code}: ${text}`)
+        .join('\n');
+}
+
+/** A system whose alarm cannot be asked for. */
+type Silent = Omit<System, 'alarm'>;
+
+function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Silent {
   const log = watch(kronos);
   const asked = async <T>(what: (jsm: JetStreamManager) => Promise<T>): Promise<T> => {
     const nc = await connect({ servers: servers.map((s) => s.url), timeout: 5_000 });

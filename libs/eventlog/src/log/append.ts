@@ -64,6 +64,7 @@ export function readPubAck(text: string): Attempt {
 const TROUBLE_TEXT: Record<Trouble, string> = {
   timeout: 'no answer in time',
   noResponders: 'no stream takes this subject, or it has no leader now',
+  noLeader: 'the stream has no leader now',
   notConnected: 'there is no connection to NATS',
   disconnected: 'the connection was lost',
   closed: 'the connection is closed',

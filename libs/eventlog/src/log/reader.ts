@@ -102,10 +102,9 @@ type Goal = { readonly sequence: number; readonly unread: Set<string> };
  * has yet to reach, and comes after the last sequence of now: its subject is unread until then.
  */
 async function goalOf(link: Link, { stream, filter }: ReaderOptions): Promise<Goal> {
-  const info = await link.ask(() => link.jsm.streams.info(stream));
+  const info = await link.ask(() => link.streamInfo(stream));
   if (info.config.max_msgs_per_subject !== 1) return { sequence: info.state.last_seq, unread: new Set() };
-  const bySubject = { subjects_filter: filter ?? '>' };
-  const { state } = await link.ask(() => link.jsm.streams.info(stream, bySubject));
+  const { state } = await link.ask(() => link.streamInfo(stream, filter ?? '>'));
   return { sequence: state.last_seq, unread: new Set(Object.keys(state.subjects ?? {})) };
 }
 
@@ -217,7 +216,7 @@ export class OrderedReader {
         const { created } = this.#options;
         if (created !== undefined) {
           // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
-          const now = await this.#link.ask(() => this.#link.jsm.streams.info(this.#options.stream));
+          const now = await this.#link.ask(() => this.#link.streamInfo(this.#options.stream));
           if (now.created !== created) {
             this.#fail(new LogGap(`${this.#options.stream} was created again at ${now.created}: it is another log`));
             return;

@@ -44,10 +44,7 @@ export class LogParser {
 
 /** The leader's word on a stream. @throws StreamUnavailable, NatsRefused, NotProvisioned */
 export const streamInfo = (link: Link, stream: string, subjects?: string): Promise<StreamInfo> =>
-  link.insist(
-    () => link.jsm.streams.info(stream, subjects === undefined ? undefined : { subjects_filter: subjects }),
-    `stream ${stream}`,
-  );
+  link.insist(() => link.streamInfo(stream, subjects), `stream ${stream}`);
 
 type Waiter = { readonly sequence: number; readonly resolve: () => void; readonly reject: (error: Error) => void };
 

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { type Clock, within } from '@kronos/clock';
 import {
+  type ClusterInfo,
   JetStreamApiError,
   type JetStreamClient,
   type JetStreamManager,
   jetstream,
   jetstreamManager,
+  type StreamInfo,
 } from '@nats-io/jetstream';
 import {
   type Authenticator,
@@ -51,7 +53,15 @@ const MAX_REFUSED = 1_000;
 const DRAIN_MS = 5_000;
 
 /** Why a request brought no usable answer. */
-export type Trouble = 'timeout' | 'noResponders' | 'notConnected' | 'disconnected' | 'closed' | 'refused' | 'other';
+export type Trouble =
+  | 'timeout'
+  | 'noResponders'
+  | 'noLeader'
+  | 'notConnected'
+  | 'disconnected'
+  | 'closed'
+  | 'refused'
+  | 'other';
 
 /** There was no connection to ask over: nothing was sent. */
 class NotConnected extends Error {
@@ -68,6 +78,25 @@ class Disconnected extends Error {
   }
 }
 
+/** A copy of a stream has answered that has no leader: it may lack what the leader had stored. */
+class NoLeader extends Error {
+  constructor(text: string) {
+    super(text);
+    this.name = 'NoLeader';
+  }
+}
+
+/** What is wrong when the copies of a stream have no leader; null when they have one, or there is only one copy. */
+function leaderless({ leader, replicas = [] }: ClusterInfo): string | null {
+  if (replicas.length === 0 || (leader !== undefined && leader !== '')) return null;
+  const away = replicas.filter(({ current }) => !current).map(({ name }) => name);
+  // Without a leader, the list has the copy that answers, too.
+  const needed = Math.floor(replicas.length / 2) + 1;
+  return away.length === 0
+    ? 'its copies have no leader at the moment'
+    : `its copies have no leader: ${needed} of ${replicas.length} are needed, and those on ${away.sort().join(', ')} do not take part`;
+}
+
 const causeOf = (error: unknown): unknown => (error instanceof Error ? error.cause : undefined);
 
 /** Classifies an error of the client, which wraps some errors in others. */
@@ -77,6 +106,7 @@ export function troubleOf(error: unknown): Trouble {
     if (e instanceof NotConnected) return 'notConnected';
     if (e instanceof TimeoutError) return 'timeout';
     if (e instanceof NoRespondersError) return 'noResponders';
+    if (e instanceof NoLeader) return 'noLeader';
     if (e instanceof PermissionViolationError || e instanceof NatsRefused) return 'refused';
     if (e instanceof ClosedConnectionError || e instanceof DrainingConnectionError || e instanceof Closed)
       return 'closed';
@@ -405,6 +435,22 @@ export class Link {
         await this.clock.sleep(backoffMs(tries, 500));
       }
     }
+  }
+
+  /**
+   * The leader's word on a stream. Without a leader, newer servers (2.14 and 2.15 do) let a follower answer.
+   *
+   * @param subjects filter of the subjects whose counts are wanted; none without it
+   * @throws NoLeader, and what the request throws
+   */
+  async streamInfo(stream: string, subjects?: string): Promise<StreamInfo> {
+    const info = await this.jsm.streams.info(
+      stream,
+      subjects === undefined ? undefined : { subjects_filter: subjects },
+    );
+    const trouble = info.cluster === undefined ? null : leaderless(info.cluster);
+    if (trouble !== null) throw new NoLeader(trouble);
+    return info;
   }
 
   /** Nobody answers, and the server says that it has no JetStream: it does not come by waiting. */

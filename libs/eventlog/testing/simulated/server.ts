@@ -227,15 +227,17 @@ export class SimulatedServer {
 
 function streamInfo(stream: Stream, filter: string | undefined): object {
   const subjects = filter === undefined ? undefined : stream.subjects(filter);
+  const { follower } = stream;
   return {
     type: 'io.nats.jetstream.api.v1.stream_info_response',
+    ...(follower === null ? {} : { cluster: { replicas: follower.replicas } }),
     config: stream.config,
     created: stream.created,
     state: {
       messages: stream.size,
       bytes: stream.bytes,
       first_seq: stream.first,
-      last_seq: stream.last,
+      last_seq: follower?.last ?? stream.last,
       consumer_count: 0,
       ...(subjects === undefined
         ? {}

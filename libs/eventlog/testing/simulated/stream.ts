@@ -66,6 +66,8 @@ export class Stream {
   bytes = 0;
   /** There is no room on the server's disk: nothing is stored. */
   full = false;
+  /** It has no leader, and a copy that knows the stream up to `last` answers questions about it. */
+  follower: { readonly last: number; readonly replicas: readonly { name: string; current: boolean }[] } | null = null;
   #first = 1;
   readonly #messages = new Map<number, StoredMessage>();
   readonly #bySubject = new Map<string, number[]>();
