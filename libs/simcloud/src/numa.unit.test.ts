@@ -85,6 +85,28 @@ describe('NUMA cells', () => {
     expect(packing.cellsFor('h1', packing.server('q').flavor)?.[0]?.id).toBe(0);
   });
 
+  test('a server that no cells take is not there', () => {
+    const cloud = cloudOf({ servers: [on('a', 'h1', 'pinned'), on('b', 'h1', 'pinned')] });
+    expect(() => cloud.createServer(START, on('c', 'h1', 'pinned'))).toThrow('the NUMA cells of h1 do not take it');
+    expect([...cloud.servers.values()].map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
+  test('a cold migration claims cells of its destination, and is refused where they are full', () => {
+    const cold = (others: number): Cloud => {
+      const full = Array.from({ length: others }, (_, i) => on(`other-${i}`, 'h2', 'pages'));
+      const cloud = cloudOf({ servers: [on('v', 'h1', 'pages'), ...full] });
+      const caller = { userId: cloud.admin.id, projectId: cloud.admin.projectId, requestId: 'req-cold' };
+      cloud.coldMigrate(START, caller, cloud.server('v').uuid, 'h2');
+      cloud.advance(START + 600_000);
+      return cloud;
+    };
+    const moved = cold(1);
+    expect(moved.server('v').host).toBe('h2');
+    const held = moved.allocations.get(moved.server('v').uuid);
+    expect([held?.host, held?.resources.cells?.map(({ id }) => id)]).toEqual(['h2', [1]]);
+    expect(cold(4).server('v').host).toBe('h1');
+  });
+
   test('guests that have seen more of a CPU than a host has do not go there', () => {
     const hosts = [
       { name: 'old', traits: [] },

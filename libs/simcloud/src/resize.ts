@@ -15,6 +15,7 @@ import {
   setStatus,
 } from './migrations.ts';
 import type { Host, Migration, Server } from './model.ts';
+import { placeCells } from './numa.ts';
 import { allocate, release, resourcesOf } from './placement.ts';
 import { chooseHost } from './scheduler.ts';
 import { serverFault } from './settings.ts';
@@ -200,14 +201,16 @@ function schedule(s: CloudState, migration: Migration, server: Server): void {
       crossCell: s.crossCell,
     },
   );
-  if (typeof verdict === 'string') {
+  // Without NUMATopologyFilter the destination's compute refuses what does not fit.
+  const cells = typeof verdict === 'string' ? null : placeCells(s, verdict, migration.newFlavor);
+  if (typeof verdict === 'string' || cells === null) {
     const what = migration.type === 'resize' ? 'resize' : 'cold migrate';
     const why = `No valid host was found. No valid host found for ${what}`;
     endEvent(s, migration, 'cold_migrate', why);
     giveUp(s, migration, server, why);
     return;
   }
-  allocate(s, server.uuid, verdict, resourcesOf(server, migration.newFlavor));
+  allocate(s, server.uuid, verdict, { ...resourcesOf(server, migration.newFlavor), cells });
   migration.chosen = verdict.name;
   if (crosses(s, migration)) {
     copyRows(s, server, verdict.cell);

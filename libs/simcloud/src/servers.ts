@@ -19,6 +19,8 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   const host = s.host(parsed.host);
   const uuid = parsed.id ?? s.random.uuid();
   if (s.servers.has(uuid) || s.deleted.has(uuid)) throw new ActError(`there is already a server ${uuid}`);
+  const cells = placeCells(s, host, flavor);
+  if (cells === null) throw new ScenarioError(`${parsed.name}: the NUMA cells of ${host.name} do not take it`);
   const states = {
     ACTIVE: ['active', 1],
     PAUSED: ['paused', 3],
@@ -64,8 +66,6 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   };
   s.servers.set(uuid, server);
   s.order = null;
-  const cells = placeCells(s, host, flavor);
-  if (cells === null) throw new ScenarioError(`${parsed.name}: the NUMA cells of ${host.name} do not take it`);
   allocate(s, uuid, host, { ...claimOf(flavor, parsed.bootFromVolume), cells });
   recordAction(s, server, 'create', null, createdMs);
   if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
