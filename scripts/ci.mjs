@@ -164,6 +164,11 @@ const nightly = inOrder(
         script('trial', 'test/simulation/main.ts', '--seeds', '20', '--days', '0.5', '--inventory', 'drawn'),
         120,
       ),
+      check(
+        'simulation with NUMA cells',
+        script('trial', 'test/simulation/main.ts', '--seeds', '20', '--days', '0.5', '--numa', 'drawn'),
+        120,
+      ),
     ),
     check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
   ),

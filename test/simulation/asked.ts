@@ -3,6 +3,10 @@
 export const inventoryModes = ['api', 'changes', 'notifications'] as const;
 export type InventoryMode = (typeof inventoryModes)[number];
 
+/** Whether the hosts have NUMA cells, and whether Kronos knows them. */
+export const numaModes = ['none', 'known', 'unknown'] as const;
+export type NumaMode = (typeof numaModes)[number];
+
 /** What a run is asked for; the seed draws everything else. */
 export interface Asked {
   readonly seed: number;
@@ -16,6 +20,8 @@ export interface Asked {
   readonly trouble: number | null;
   /** `[inventory] mode`; null: the seed draws it. */
   readonly inventory: InventoryMode | null;
+  /** Null: the seed draws it. */
+  readonly numa: NumaMode | null;
   /** Only faults with these numbers; null: all. */
   readonly only: ReadonlySet<number> | null;
   readonly verbose: boolean;
@@ -30,6 +36,7 @@ export const defaultAsked: Asked = {
   replicas: 2,
   trouble: null,
   inventory: 'api',
+  numa: 'none',
   only: null,
   verbose: false,
 };

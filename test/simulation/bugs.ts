@@ -2,12 +2,14 @@
  * Mistakes that a change could make, each a small edit of one file. The simulation has to find every one of them; a
  * mistake that it does not find shows what it cannot see.
  */
-import type { InventoryMode } from './asked.ts';
+import type { InventoryMode, NumaMode } from './asked.ts';
 
 export interface Bug extends Edit {
   readonly name: string;
   /** `[inventory] mode` of the runs that hunt it; default: `api`. */
   readonly inventory?: InventoryMode;
+  /** NUMA cells of the hosts in these runs; default: `none`. */
+  readonly numa?: NumaMode;
   /** A second guard that is broken as well. */
   readonly also?: Edit;
   /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
@@ -334,6 +336,13 @@ export const bugs: readonly Bug[] = [
     replace: "    if (key === 'operatorQuarantines') out[key] = {};\n    else if (value instanceof Map) out[key] =",
   },
   {
+    name: "Nova's refusals not remembered",
+    numa: 'unknown',
+    file: 'libs/projections/src/refusals.ts',
+    find: 'if (cause === undefined || !consequencesOf(cause).remembered) return;',
+    replace: 'if (cause !== null) return;',
+  },
+  {
     name: 'failures do not quarantine',
     file: 'libs/rules/src/quarantine.ts',
     find: '  !HARMLESS.has(errorType) && (cause',
@@ -387,6 +396,18 @@ export const bugs: readonly Bug[] = [
     file: 'libs/placement/src/cluster/constraints.ts',
     find: 'if (amount > float(free, host * R + r)) return codeNumber.capacity;',
     replace: 'if (amount > 2 * float(free, host * R + r)) return codeNumber.capacity;',
+  },
+  {
+    name: 'NUMA cells ignored',
+    numa: 'known',
+    file: 'libs/placement/src/cluster/constraints.ts',
+    find: 'if (cluster.numa !== null && arrived !== null) {',
+    replace: 'if (cluster.numa !== null && arrived !== null && host < 0) {',
+    also: {
+      file: PREFLIGHT,
+      find: 'const refused = planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options);',
+      replace: 'const refused = null;',
+    },
   },
   {
     name: 'breaker ignored by the planner',

@@ -55,6 +55,16 @@ export class SimulatedRecord implements CloudRecord {
     return host?.up === true && !host.disabled && !host.forcedDown;
   }
 
+  shape(server: string): string | null {
+    const found = this.#cloud.servers.get(server);
+    return found === undefined ? null : `${found.flavor.name} ${found.imageId === null ? 'volume' : 'image'}`;
+  }
+
+  cellsFit(server: string, host: string): boolean {
+    const found = this.#cloud.servers.get(server);
+    return found === undefined || this.#cloud.cellsFor(host, found.flavor) !== null;
+  }
+
   taskState(server: string): string | null {
     return this.#cloud.servers.get(server)?.taskState ?? null;
   }

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type Asked, defaultAsked, inventoryModes } from './asked.ts';
+import { type Asked, defaultAsked, inventoryModes, numaModes } from './asked.ts';
 import type { Report } from './simulation.ts';
 
 const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn from a seed.
@@ -17,6 +17,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --replicas N      replicas of each service (2)
   --trouble X       how often faults come, relative to their usual rates (drawn)
   --inventory MODE  how servers are read: api, changes, notifications, or drawn: by the seed (api)
+  --numa MODE       NUMA cells of hosts: none, known, unknown (to Kronos), or drawn: by the seed (none)
   --faults LIST     run only these faults of the seed, by number, or "none"
   --shrink          find a small set of faults that still breaks the same rule
   --cells           moves between two cells instead of balancing; only --seed, --seeds, --jobs, --days, --bug and --log apply
@@ -42,6 +43,7 @@ const options = {
   replicas: { type: 'string' },
   trouble: { type: 'string' },
   inventory: { type: 'string' },
+  numa: { type: 'string' },
   faults: { type: 'string' },
   shrink: { type: 'boolean' },
   'go-on': { type: 'boolean' },
@@ -103,6 +105,13 @@ function inventoryOf(text: string): Asked['inventory'] {
   );
 }
 
+function numaOf(text: string): Asked['numa'] {
+  if (text === 'drawn') return null;
+  return (
+    numaModes.find((mode) => mode === text) ?? refuse(`--numa ${text} is none of ${numaModes.join(', ')} and drawn`)
+  );
+}
+
 // The modules under test are loaded after the bug is planted.
 let withoutBug = (): readonly string[] => [];
 if (values.bug !== undefined) {
@@ -128,6 +137,7 @@ const asked: Asked = {
   replicas: number('replicas', defaultAsked.replicas),
   trouble: values.trouble === undefined ? null : number('trouble', 1),
   inventory: inventoryOf(values.inventory ?? 'api'),
+  numa: numaOf(values.numa ?? 'none'),
   only: faultsOf(values.faults),
   verbose: values.verbose === true,
 };
@@ -138,7 +148,7 @@ const when = (ms: number): string => {
   return `day ${day} ${new Date(ms).toISOString().slice(11, 23)}`;
 };
 const reproduce = (one: Asked): string =>
-  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
+  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.numa === 'none' ? '' : ` --numa ${one.numa ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
 
 /** The same run with as few faults as still break the same rule. */
 async function shrink(report: Report): Promise<Asked> {

@@ -1,8 +1,9 @@
 import { type Config, defaultConfig, parsePolicies, Secret } from '@kronos/config';
 import { DAY_MS, type Policy } from '@kronos/contracts';
 import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
-import { type Asked, type InventoryMode, inventoryModes } from './asked.ts';
+import { type Asked, type InventoryMode, inventoryModes, type NumaMode, numaModes } from './asked.ts';
 import { Chance } from './chance.ts';
+import { type KnownCells, withNuma } from './numa.ts';
 import { TRANSPORT_URL } from './rabbit.ts';
 import { type DrawnWindows, drawWindows, serverSettings, windowOptions } from './windows.ts';
 import { EPOCH_MS } from './world.ts';
@@ -43,6 +44,7 @@ export interface Drawn {
   readonly syncSeconds: number;
   /** Share of the hosts whose nova-compute sends only unversioned notifications at first. */
   readonly unversioned: number;
+  readonly numa: NumaMode;
 }
 
 export function draw(asked: Asked): Drawn {
@@ -86,6 +88,7 @@ export function draw(asked: Asked): Drawn {
     inventory,
     syncSeconds: lists.pick([120, 300, 900]),
     unversioned: lists.pick([0, 0.2, 0.5]),
+    numa: asked.numa ?? chance.fork('numa').pick(numaModes),
   };
 }
 
@@ -98,10 +101,12 @@ export interface Setting {
   readonly scenario: Scenario;
   /** Null: moves may start at any time. */
   readonly windows: DrawnWindows | null;
+  /** NUMA cells of the hosts, as from the file of `[nova] host_topology`; null: from the exporter. */
+  readonly hostCells: KnownCells | null;
 }
 
-export function settingOf(asked: Asked, drawn: Drawn): Setting {
-  const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
+/** The cloud of a run before its windows and Nova's settings. */
+function cloudOf(asked: Asked, drawn: Drawn): Pick<Setting, 'scenario' | 'hostCells'> {
   const generated: GenerateOptions = {
     hosts: asked.hosts,
     vms: asked.vms,
@@ -112,7 +117,13 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
     varying: drawn.varying,
     ...(drawn.tight ? { room: 1, memoryRatio: 1.05 } : {}),
   };
-  const scenario = generate(generated);
+  const plain = generate(generated);
+  return drawn.numa === 'none' ? { scenario: plain, hostCells: null } : withNuma(plain, drawn.numa, asked.seed);
+}
+
+export function settingOf(asked: Asked, drawn: Drawn): Setting {
+  const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
+  const { scenario, hostCells } = cloudOf(asked, drawn);
   const windows = drawWindows(
     asked.seed,
     aggregates,
@@ -140,6 +151,8 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       evacuateDisabledHosts: drawn.evacuate,
       enforceHardAffinity: true,
       searchWorkLimit: 200_000,
+      // Then Nova refuses what does not fit.
+      moveUnknownTopology: drawn.numa === 'unknown',
       ...(windows === null
         ? {}
         : { ...windowOptions(windows.usual), evacuationIgnoresWindows: windows.evacuationIgnoresWindows }),
@@ -176,6 +189,7 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
     config,
     policies: policiesOf(scenario),
     windows,
+    hostCells,
     scenario: {
       ...scenario,
       servers: scenario.servers.map((server) => {

@@ -17,6 +17,7 @@ import { ledgerService } from '../../services/ledger/src/service.ts';
 import { plannerService } from '../../services/planner/src/service.ts';
 import { scorerService } from '../../services/scorer/src/service.ts';
 import type { CloudNetwork, NatsNetwork } from './network.ts';
+import type { KnownCells } from './numa.ts';
 import type { SimulatedRabbit } from './rabbit.ts';
 import type { Process } from './world.ts';
 
@@ -30,6 +31,8 @@ export const serviceNames: readonly ServiceName[] = ['scorer', 'planner', 'execu
 export interface Site {
   readonly config: Config;
   readonly policies: readonly Policy[];
+  /** NUMA cells of hosts from a file; absent or null: from the exporter. */
+  readonly hostCells?: KnownCells | null;
   readonly nats: NatsNetwork;
   readonly cloud: CloudNetwork;
   /** Null: nobody takes Nova's notifications. */
@@ -97,7 +100,7 @@ export function startService(
       // Another thread would take real time to answer, and no seed says how much.
       config: { ...site.config, engine: { ...site.config.engine, searchThreads: 1 } },
       policiesOf: () => site.policies,
-      hostCells: null,
+      hostCells: site.hostCells ?? null,
       log,
       tracer,
       metrics: metrics.instruments,

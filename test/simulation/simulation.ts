@@ -184,7 +184,7 @@ function supervisorOf(
   chance: Chance,
   { replicas, verbose }: Asked,
   { onLine }: Observer,
-  { config, policies }: Setting,
+  { config, policies, hostCells }: Setting,
   { sim, nats, cloudNetwork, checker }: Surroundings,
   { witness, notifications }: KeptInventory,
 ): Supervisor {
@@ -194,6 +194,7 @@ function supervisorOf(
     site: {
       config: usingCloud(config, sim),
       policies,
+      hostCells,
       nats,
       cloud: cloudNetwork,
       rabbit: notifications?.rabbit ?? null,

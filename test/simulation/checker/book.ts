@@ -30,6 +30,8 @@ export interface Rules {
   readonly maxSkewMs: number;
   /** When moves may start; null: at any time. */
   readonly openings: Openings | null;
+  /** Kronos knows the NUMA cells of the hosts. */
+  readonly cellsKnown: boolean;
 }
 
 /** The cloud's own record, as far as rules are judged by it. */
@@ -39,6 +41,10 @@ export interface CloudRecord {
   companions(server: string, host: string): { readonly policy: string; readonly members: readonly string[] } | null;
   /** Whether new servers may come: up, enabled, not forced down. */
   open(host: string): boolean;
+  /** Servers with the same text are alike to Nova's scheduler; null: there is no such server. */
+  shape(server: string): string | null;
+  /** Whether the NUMA cells of a host take a server now. */
+  cellsFit(server: string, host: string): boolean;
   /** Nova's `task_state` of a server. */
   taskState(server: string): string | null;
   /** Since when a host has no usable series, ms since the epoch; null: it has them. */
@@ -57,6 +63,14 @@ export interface CloudMigration {
   readonly status: string;
   readonly createdMs: number;
   readonly byKronos: boolean;
+}
+/** Nova's scheduler or a check of its computes refused a destination. */
+interface NovaRefusal {
+  readonly aggregate: string;
+  readonly server: string;
+  readonly host: string;
+  /** When the log had it. */
+  readonly ms: number;
 }
 export interface Attempt {
   readonly attempt: number;
@@ -177,6 +191,7 @@ export class Book {
   readonly tasks = new Map<string, Task>();
   readonly byServer = new Map<string, Task[]>();
   readonly aggregates = new Map<string, Aggregate>();
+  novaRefusals: readonly NovaRefusal[] = [];
   /** The log was lost then, and nobody has stated which log is in its place. */
   doubtfulSinceMs: number | null = null;
   /** Of the logs that are lost. */
@@ -281,5 +296,6 @@ export class Book {
     this.tasks.clear();
     this.byServer.clear();
     this.aggregates.clear();
+    this.novaRefusals = [];
   }
 }

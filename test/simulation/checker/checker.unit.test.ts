@@ -21,12 +21,14 @@ const rules: Rules = {
   checkpointMs: 600_000,
   maxSkewMs: 5_000,
   openings: null,
+  cellsKnown: false,
 };
 const SERVER = '00000000-0000-4000-8000-000000000001';
 
 /** A world of two hosts and one server, as the checker sees it. */
 let now = 0;
 let closed = new Set<string>();
+let cellsFit = true;
 let sequences = new Map<string, number>();
 let checker: Checker;
 let last = 0;
@@ -36,12 +38,15 @@ beforeEach(() => begin());
 function begin(more: Partial<Rules> = {}): void {
   now = Date.UTC(2026, 0, 1);
   closed = new Set();
+  cellsFit = true;
   sequences = new Map();
   last = 0;
   const cloud: CloudRecord = {
     host: () => 'h1',
     companions: () => null,
     open: (host) => !closed.has(host),
+    shape: () => 'g.medium',
+    cellsFit: () => cellsFit,
     taskState: () => null,
     unmeasuredSince: () => null,
     hostsOf: () => ['h1', 'h2'],
@@ -72,8 +77,8 @@ function look(): void {
 }
 
 /** A move to h2 is requested on fresh reads. The request leaves and arrives that many ms after its start. */
-function request(leaves = 0, arrives = leaves): void {
-  const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
+function request(leaves = 0, arrives = leaves, attempt = 1): void {
+  const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt };
   store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
   store('results', 'migration.started', 'executor', { ...task, from: 'h1', destination: 'h2', groups: [] });
   checker.cloud.read(`/v2.1/servers/${SERVER}`);
@@ -82,6 +87,14 @@ function request(leaves = 0, arrives = leaves): void {
   const leftMs = now + leaves;
   now += arrives;
   checker.cloud.called({ method: 'POST', path, body, atMs: now, leftMs, requestId: 'req-1', status: 202 });
+}
+
+/** The first attempt failed, and Nova's words are these. */
+function refused(text: string): void {
+  const ended = { taskId: 'agg-1-s1', serverId: SERVER, attempt: 1, destination: 'h2', errorType: 'MigrationFailed' };
+  const reason = { code: 'no-valid-host', text };
+  const next = { attempt: 2, destination: 'h2' };
+  store('results', 'migration.failed', 'executor', { ...ended, cause: 'scheduler', reason, retryPending: true, next });
 }
 
 const broken = (): string[] => checker.breaches.map(({ rule }) => rule);
@@ -278,3 +291,38 @@ it.each([
     expect(broken().includes('window')).toBe(isBreach);
   },
 );
+
+it.each([
+  ['the same host', [], ['refused-again']],
+  ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], []],
+])('%s is asked for again after Nova refused it', (_, newcomers, breaches) => {
+  look();
+  now += HOUR_MS;
+  request();
+  refused('No valid host was found. There are not enough hosts available.');
+  now += 100_000;
+  checker.cloud.look([{ uuid: SERVER, host: 'h1' }, ...newcomers], ['h1', 'h2']);
+  request(0, 0, 2);
+  expect(broken()).toEqual(breaches);
+});
+
+it.each([
+  ['known', true, ['topology']],
+  ['unknown', false, []],
+])('a host whose NUMA cells do not take the server is asked for where they are %s', (_, cellsKnown, breaches) => {
+  begin({ cellsKnown });
+  look();
+  now += HOUR_MS;
+  cellsFit = false;
+  request();
+  expect(broken()).toEqual(breaches);
+});
+
+it('where NUMA cells are known, Nova refuses no host because of them', () => {
+  begin({ cellsKnown: true });
+  look();
+  now += HOUR_MS;
+  request();
+  refused('Insufficient compute resources: Requested instance NUMA topology cannot fit the given host NUMA topology.');
+  expect(broken()).toEqual(['topology']);
+});

@@ -1,4 +1,4 @@
-import { type Book, RACE_MS, type Task } from './book.ts';
+import { type Attempt, type Book, RACE_MS, type Task } from './book.ts';
 
 export interface Call {
   readonly method: string;
@@ -18,6 +18,9 @@ const READ_MS = 80_000;
 /** The interval of the checker's looks at the cloud, and some more. */
 const LOOK_MS = 15_000;
 
+/** Nova's refusal of a destination is remembered for so long, while the VMs on it stay the same. */
+const REMEMBERED_MS = 86_400_000;
+
 /** Checks the requests that reach the cloud, and looks at the cloud itself. */
 export class CloudChecker {
   readonly #book: Book;
@@ -25,6 +28,8 @@ export class CloudChecker {
   #looks = 0;
   readonly #closedSince = new Map<string, number>();
   readonly #openSince = new Map<string, number>();
+  /** By host: when a server was last seen to come to it or to leave it; else when the host was first seen. */
+  readonly #changedMs = new Map<string, number>();
   /** When the server's own page was last read, by server. */
   readonly #readMs = new Map<string, number>();
 
@@ -68,6 +73,8 @@ export class CloudChecker {
     if (lookMs > READ_MS)
       this.#book.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
+    this.#refusedBefore(task, attempt.destination);
+    this.#cells(task, attempt.destination);
     this.#cloudCaps(task);
     return null;
   }
@@ -115,6 +122,45 @@ export class CloudChecker {
     }
   }
 
+  /** Nova is not asked again for what it refused while nothing about the host has changed. */
+  #refusedBefore({ id, aggregate, serverId }: Task, host: string): void {
+    const { novaRefusals, cloud, rules } = this.#book;
+    const now = this.#book.now();
+    const shape = cloud.shape(serverId);
+    // The decision after a refusal notes the VMs on the host by its snapshot, which may be older than the refusal.
+    const staleMs = 2 * rules.intervalMs + RACE_MS;
+    for (const one of novaRefusals) {
+      if (one.aggregate !== aggregate || one.host !== host || shape === null || cloud.shape(one.server) !== shape)
+        continue;
+      const ago = now - one.ms;
+      if (ago < READ_MS + RACE_MS || ago > REMEMBERED_MS - rules.maxSkewMs) continue;
+      if ((this.#changedMs.get(host) ?? now) > one.ms - staleMs) continue;
+      this.#book.breach(
+        'refused-again',
+        `${id} goes to ${host}, which Nova refused for ${one.server} (${shape}) ${ago / 1000} s before`,
+      );
+    }
+  }
+
+  /** Where the NUMA cells are known, no request asks for what they do not take. */
+  #cells({ id, serverId }: Task, host: string): void {
+    if (!this.#book.rules.cellsKnown || this.#book.cloud.cellsFit(serverId, host)) return;
+    if (this.#changes(host, this.#book.now() - READ_MS - LOOK_MS)) return;
+    this.#book.breach('topology', `${id} goes to ${host}, whose NUMA cells do not take ${serverId}`);
+  }
+
+  /** Nova refused an attempt because of the NUMA cells of its destination. */
+  cellsRefused({ id }: Task, { destination, startedMs }: Attempt): void {
+    if (!this.#book.rules.cellsKnown || this.#changes(destination, startedMs - READ_MS - LOOK_MS)) return;
+    this.#book.breach('topology', `Nova refused ${destination} for ${id} because of its NUMA cells, which are known`);
+  }
+
+  /** Whether servers came to a host or left it since a time, or others than Kronos move one there. */
+  #changes(host: string, sinceMs: number): boolean {
+    if ((this.#changedMs.get(host) ?? sinceMs) >= sinceMs) return true;
+    return this.#book.cloud.running().some(({ dest, byKronos }) => dest === host && !byKronos);
+  }
+
   #cloudCaps({ aggregate }: Task): void {
     const mine = new Set<string>();
     for (const task of this.#book.tasks.values()) if (task.aggregate === aggregate) mine.add(task.serverId);
@@ -130,6 +176,17 @@ export class CloudChecker {
     }
   }
 
+  #seeHosts(hosts: Iterable<string>, now: number): void {
+    for (const host of hosts) {
+      const [since, other] = this.#book.cloud.open(host)
+        ? [this.#openSince, this.#closedSince]
+        : [this.#closedSince, this.#openSince];
+      other.delete(host);
+      if (!since.has(host)) since.set(host, now);
+      if (!this.#changedMs.has(host)) this.#changedMs.set(host, now);
+    }
+  }
+
   /** Looks at the cloud: since when servers are where they are, and hosts closed. Called every few simulated seconds. */
   look(servers: Iterable<{ readonly uuid: string; readonly host: string }>, hosts: Iterable<string>): void {
     const now = this.#book.now();
@@ -137,9 +194,12 @@ export class CloudChecker {
     let seen = 0;
     for (const { uuid, host } of servers) {
       const place = this.#places.get(uuid);
-      if (place === undefined) this.#places.set(uuid, { host, since: now, look });
-      else {
+      if (place === undefined) {
+        this.#places.set(uuid, { host, since: now, look });
+        this.#changedMs.set(host, now);
+      } else {
         if (place.host !== host) {
+          this.#changedMs.set(place.host, now).set(host, now);
           place.host = host;
           place.since = now;
         }
@@ -148,14 +208,12 @@ export class CloudChecker {
       seen++;
     }
     if (this.#places.size > seen)
-      for (const [id, place] of this.#places) if (place.look !== look) this.#places.delete(id);
-    for (const host of hosts) {
-      const [since, other] = this.#book.cloud.open(host)
-        ? [this.#openSince, this.#closedSince]
-        : [this.#closedSince, this.#openSince];
-      other.delete(host);
-      if (!since.has(host)) since.set(host, now);
-    }
+      for (const [id, place] of this.#places)
+        if (place.look !== look) {
+          this.#places.delete(id);
+          this.#changedMs.set(place.host, now);
+        }
+    this.#seeHosts(hosts, now);
     if (this.#book.doubtfulSinceMs !== null) return;
     for (const one of this.#book.cloud.running()) {
       if (!one.byKronos || now - one.createdMs < RACE_MS || this.#book.cloud.host(one.server) === null) continue;

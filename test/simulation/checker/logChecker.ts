@@ -70,6 +70,8 @@ const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTim
 const AT_THE_VM = new Set(['server', 'unknown', undefined]);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
 const UNSUCCESSFUL = new Set(['error', 'abandoned']);
+/** Statuses of a cold migration whose server is on its destination. */
+const COLD = new Set(['finished', 'confirming', 'confirmed']);
 const MINUTE_MS = 60_000;
 
 /** A service with a wrong clock decides and starts nothing. An event may be made long before it can be stored. */
@@ -84,6 +86,9 @@ const boundedMs = (time: string, stampMs: number): number =>
   Math.min(Math.max(Date.parse(time), stampMs - MAX_TIME_DIFFERENCE_MS), stampMs + MAX_TIME_DIFFERENCE_MS);
 
 const decoder = new TextDecoder();
+
+/** Nova's words when the cells of a host do not take a server. */
+const NO_CELLS = /NUMA topology cannot fit/;
 
 /** Reasons of a task that ends because the window of its plan, or that of its VM, is closed. */
 const OUTSIDE_WINDOW: ReadonlySet<string | undefined> = new Set(['window-closed', 'vm-outside-window']);
@@ -582,11 +587,14 @@ export class LogChecker {
           one.server === task.serverId &&
           one.dest === data.host &&
           // A compute died: Nova names the host and calls the migration no success, which the result must say.
-          (one.status === 'completed' || (there && UNSUCCESSFUL.has(one.status) && data.warnings.length > 0)),
+          // A person moved it on, cold: the result must say that it is no longer where the move took it.
+          (one.status === 'completed' ||
+            (there && data.warnings.length > 0 && (UNSUCCESSFUL.has(one.status) || COLD.has(one.status)))),
       );
       if (!reached)
         this.#book.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
     }
+    this.#refused(task, attempt, ms, { type, data });
     if (type === 'migration.failed' && data.retryPending === true) {
       task.announced = data.next?.attempt ?? null;
       return;
@@ -607,6 +615,16 @@ export class LogChecker {
       const fromMs = Math.min(boundedMs(time, ms), ms);
       this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#book.rules.quarantineMs });
     }
+  }
+
+  /** Remembers what Nova's scheduler or its computes refused. */
+  #refused(task: Task, attempt: Attempt | undefined, ms: number, { type, data }: Pick<Body, 'type' | 'data'>): void {
+    if (type !== 'migration.failed' || data.cause !== 'scheduler') return;
+    const { aggregate, serverId: server } = task;
+    this.#book.count('refused');
+    this.#book.novaRefusals = [...this.#book.novaRefusals, { aggregate, server, host: data.destination, ms }];
+    if (attempt !== undefined && NO_CELLS.test(data.nova?.reason ?? data.reason.text))
+      this.#seen.cellsRefused(task, attempt);
   }
 
   /** A task expires when its plan's time to live is over; a planner says so one more time to live later. */

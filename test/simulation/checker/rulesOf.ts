@@ -22,5 +22,6 @@ export function rulesOf(drawn: Drawn, { windows }: Setting, cloud: Cloud): Rules
     checkpointMs: drawn.checkpointSeconds * 1000,
     maxSkewMs: 5_000,
     openings: windows === null ? null : openingsOf(windows, (uuid) => cloud.servers.get(uuid)?.name ?? null),
+    cellsKnown: drawn.numa === 'known',
   };
 }
