@@ -287,6 +287,17 @@ describe('while a fault lasts, status shows its cause in one sentence, and nothi
     expect(alarms[0]?.remedy).toMatch(does);
   });
 
+  it('members of a group share a host, and nobody repairs groups: a note, and all is well', async () => {
+    site = await openSite();
+    site.act({ act: 'createGroup', group: { name: 'database', policy: 'anti-affinity' } });
+    for (const server of ['cmp1-a', 'cmp1-b']) site.act({ act: 'setGroup', server, group: 'database' });
+    await site.run(3 * MINUTE);
+    expect(await site.alarms()).toEqual([]);
+    expect((await site.notes()).map(({ code, text }) => [code, text])).toEqual([
+      ['group-broken', 'the rule of a server group is broken: anti-affinity group database (cmp1-a, cmp1-b on cmp1)'],
+    ]);
+  });
+
   it('the log says so while a call hangs, and when it is over', async () => {
     site = await openSite();
     site.act({ act: 'faultApi', fault: { api: 'placement', effect: { kind: 'hang' } } });

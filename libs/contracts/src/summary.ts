@@ -9,7 +9,8 @@ type OutOfService = NonNullable<Summary['outOfService']>[number];
 /** The summary of a snapshot in its message: `kronos status` can judge it without the snapshot. */
 export function summaryOf(snapshot: Snapshot): Summary {
   const { id, purpose, cycle, intervalSeconds, observedFrom, problems, scores } = snapshot;
-  const abandoned = snapshot.notes.find(({ code }) => code === 'migration-abandoned');
+  const noted = (wanted: string) => snapshot.notes.find(({ code }) => code === wanted);
+  const [abandoned, brokenGroups] = [noted('migration-abandoned'), noted('group-broken')];
   const byName = new Map(snapshot.policies.map((policy) => [policy.name, policy]));
   return {
     snapshotId: id,
@@ -34,6 +35,7 @@ export function summaryOf(snapshot: Snapshot): Summary {
     outOfService: outOfService(snapshot.hosts),
     problems,
     ...(abandoned === undefined ? {} : { abandoned }),
+    ...(brokenGroups === undefined ? {} : { brokenGroups }),
   };
 }
 

@@ -47,7 +47,7 @@ ${meanings(drainReasons)}
 
 ## Snapshots that are not decided
 
-In the logs of the planner.
+In the logs of the planner, and as \`reason\` of \`kronos_snapshots_not_decided_total\`.
 
 ${meanings(snapshotReasons)}
 

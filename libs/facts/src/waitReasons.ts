@@ -25,13 +25,19 @@ export const drainReasons = {
 } as const;
 export type DrainReasonCode = keyof typeof drainReasons;
 
-/** Why a planner does not decide a snapshot, by code. */
+/** Why a planner does not decide a snapshot, by code: the label `reason` of kronos_snapshots_not_decided_total. */
 export const snapshotReasons = {
   'record-only': shared['record-only'],
   'already-decided': 'The snapshot was decided before, or a later one was.',
   'clock-skew': 'The clocks of the scorer and of the NATS server differ by more than max_clock_skew.',
   'own-clock': 'The clock of the planner is wrong.',
   'too-old': 'The snapshot is older than two intervals.',
+  'unreadable-snapshot': 'The message of the snapshot cannot be read.',
+  'other-log': 'The snapshot, or the planner, belongs to another log.',
+  'other-options': 'Another planner, which started later, has other options for the aggregate.',
+  'lost-race': 'Another planner decided first.',
+  'log-full': 'The event log is full.',
+  error: 'The decision failed: the log of the planner says why.',
 } as const;
 export type SnapshotReasonCode = keyof typeof snapshotReasons;
 

@@ -25,6 +25,7 @@ export const noteCodes = [
   'aggregate-empty',
   'capacity-unknown',
   'flavors-unknown',
+  'group-broken',
   'host-cells-unknown',
   'host-cells-unread',
   'host-without-hypervisor',

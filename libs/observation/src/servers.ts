@@ -10,7 +10,7 @@ import {
   some,
 } from '@kronos/contracts';
 import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { isAbandoned, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
+import { isAbandoned, membersAgainstRule, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
 import type { CellsSeen, CloudLists, Fate, KnownServer, PortsSeen } from './cloud.ts';
 import { note, problem, unread } from './reasons.ts';
 
@@ -167,13 +167,16 @@ export function serversOf(input: ServersInput): ServersSeen {
   const ids = new Set(here.map((one) => one.server.id));
   const abandoned = index.abandoned.filter(({ serverId }) => ids.has(serverId)).sort((a, b) => a.id - b.id);
   if (abandoned.length > 0) notes.push(abandonedNote(abandoned, index));
+  const serverGroups = lists.serverGroups.ok ? groupsOf(lists.serverGroups.value, ids, problems) : [];
+  const broken = serverGroups.flatMap((group) => brokenRule(group, here));
+  if (broken.length > 0) notes.push(brokenNote(broken));
   return {
     servers: here.map((one) => observeServer(one, hosts, input)),
     migrations: index.migrations
       .filter((one) => ids.has(one.serverId))
       .map(observeMigration)
       .sort((a, b) => a.id - b.id),
-    serverGroups: lists.serverGroups.ok ? groupsOf(lists.serverGroups.value, ids, problems) : [],
+    serverGroups,
     problems,
     notes,
   };
@@ -193,6 +196,38 @@ function abandonedNote(rows: readonly Migration[], { placed }: ServerIndex): Rea
       changedAt: row.updatedAt ?? row.createdAt,
     })),
   });
+}
+
+/** A hard group whose placed members break its rule. */
+interface BrokenRule {
+  readonly group: ServerGroup;
+  /** Members around which the rule does not hold, by host. */
+  readonly members: ReadonlyMap<string, readonly string[]>;
+}
+
+function brokenRule(group: ServerGroup, here: readonly PlacedServer[]): BrokenRule[] {
+  const members = new Set(group.members);
+  const placed = here.filter(({ server }) => members.has(server.id));
+  const apart = membersAgainstRule({ policy: group.policy, most: group.maxServerPerHost }, placed);
+  if (apart.length === 0) return [];
+  const byHost = Map.groupBy(apart, ({ host }) => host);
+  return [
+    {
+      group,
+      members: new Map([...byHost].map(([host, on]) => [host, on.map(({ server }) => server.name ?? server.id)])),
+    },
+  ];
+}
+
+/** Whether or not the planner repairs such groups. */
+function brokenNote(broken: readonly BrokenRule[]): Reason {
+  const texts = broken.map(({ group: { policy, name }, members }) => {
+    const where = [...members].map(([host, names]) => `${some(names)} on ${host}`);
+    return `${policy} group ${name} (${some(where)})`;
+  });
+  const what =
+    broken.length === 1 ? 'the rule of a server group is' : `the rules of ${broken.length} server groups are`;
+  return note('group-broken', `${what} broken: ${some(texts)}`, { groups: broken.map(({ group }) => group.id) });
 }
 
 /** Servers that a problem carries on to the next snapshot; more would not fit into a message. */

@@ -285,6 +285,43 @@ describe('server groups', () => {
     expect(seen.serverGroups.map((one) => one.maxServerPerHost)).toEqual([3]);
   });
 
+  test.each<[string, Parameters<typeof group>[], string | null]>([
+    [
+      'anti-affinity with two members on a host',
+      [['g1', 'anti-affinity', ['1', '3', '2']]],
+      'the rule of a server group is broken: anti-affinity group name-of-g1 (name-of-1, name-of-3 on a)',
+    ],
+    [
+      'affinity with members on two hosts, and another one',
+      [
+        ['g1', 'affinity', ['1', '2', '9']],
+        ['g2', 'anti-affinity', ['1', '3']],
+      ],
+      'the rules of 2 server groups are broken: affinity group name-of-g1 (name-of-1 on a, name-of-2 on b), anti-affinity group name-of-g2 (name-of-1, name-of-3 on a)',
+    ],
+    ['as many members as a host may have', [['g1', 'anti-affinity', ['1', '3'], { maxServersPerHost: 2 }]], null],
+    [
+      'soft rules',
+      [
+        ['g1', 'soft-anti-affinity', ['1', '3']],
+        ['g2', 'soft-affinity', ['1', '2']],
+      ],
+      null,
+    ],
+    [
+      'rules that hold',
+      [
+        ['g1', 'anti-affinity', ['1', '2']],
+        ['g2', 'affinity', ['1', '3']],
+      ],
+      null,
+    ],
+  ])('that are hard and broken are noted: %s', (_, given, text) => {
+    const serverGroups = given.map((one) => group(...one));
+    const { notes } = observe(cloud({ servers: [...servers, server('3', 'a')], serverGroups }));
+    expect(notes.map((one) => one.text)).toEqual(text === null ? [] : [text]);
+  });
+
   test('without a policy are no rule', () => {
     const seen = observe(cloud({ servers, serverGroups: [group('g1', null, ['1'])] }));
     expect(seen.serverGroups).toEqual([]);

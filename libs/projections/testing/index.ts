@@ -263,7 +263,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     dispatched(planId: string, tasks = 1) {
       return push({ ...envelope('plan.dispatched', messageId.dispatched(planId), planner), data: { planId, tasks } });
     },
-    started(input: AttemptInput & { readonly diskGb?: number }, instance = 'executor-1') {
+    started(input: AttemptInput & { readonly diskGb?: number; readonly forced?: boolean }, instance = 'executor-1') {
       const step = steps.get(input.task);
       const attempt = attemptOf(input);
       return push({
@@ -272,7 +272,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
           ...attempt,
           groups: step?.groups.map((g) => g.id) ?? [],
           newestMigrationId: count,
-          forced: false,
+          forced: input.forced ?? false,
           ramMb: step?.ramMb ?? 4096,
           diskGb: input.diskGb ?? step?.diskGb ?? 20,
           ...(step?.cell === undefined ? {} : { cell: startedCell(step.cell) }),

@@ -1,6 +1,7 @@
 export * from './abandoned.ts';
 export * from './approval.ts';
 export * from './breaker.ts';
+export * from './brokenGroup.ts';
 export * from './calibration.ts';
 export * from './caps.ts';
 export * from './cellGround.ts';

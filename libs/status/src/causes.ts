@@ -591,6 +591,13 @@ export const causes = {
     apart: ['aggregate', 'reason', 'server', 'host', 'group'],
     explains: [],
   },
+  'group-broken': {
+    severity: 'info',
+    remedy: 'Set [engine] enforce_hard_affinity = true: Kronos then moves VMs until the rules hold.',
+    section: 'group-broken',
+    apart: ['aggregate'],
+    explains: [],
+  },
   'decision-note': {
     severity: 'info',
     remedy: 'Nothing to do: `kronos explain cycle` shows the decision.',

@@ -141,6 +141,8 @@ const isNews =
   ({ code, place: { host = '', policy } }: Finding): boolean => {
     // The line of the drain says so.
     if (code === 'host-disabled') return !state.drains.has(host);
+    // The planner repairs such groups, or says why it cannot.
+    if (code === 'group-broken') return !optionsOf(state).enforceHardAffinity;
     if (code !== 'policy-profile-sum' && code !== 'policy-host-load') return true;
     const ratio = newest?.policies.find((one) => one.policy === policy)?.profileSum?.ratio ?? 1;
     if (ratio > BY_A_MOVE || ratio < 1 / BY_A_MOVE) return true;

@@ -363,6 +363,33 @@ describe('status', () => {
       after(verified, 2 * 3600),
       /VERIFY_RESIZE on n1 since .* waits to be/,
     ],
+    [
+      'move-forced',
+      'a move was forced past the scheduler',
+      after((log) => {
+        const plan = log.released(moves);
+        log.dispatched(plan, 2);
+        log.started({ task: `${plan}-s1`, forced: true });
+      }),
+      /^name-of-a \(gpu-\d+-s1\) was forced past the scheduler$/,
+    ],
+    [
+      'host-broken',
+      'moves to a host failed again and again',
+      after((log) => {
+        log.configured({ dryRun: false, breakerFailures: 2, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
+        const plan = log.released([1, 2].map((n) => ({ serverId: `v${n}`, from: 'h1', to: 'h2' })));
+        log.dispatched(plan, 2);
+        for (const n of [1, 2]) log.failed({ task: `${plan}-s${n}`, hostAtFault: 'h2' });
+      }),
+      /^receives no VM until .*: too many moves to it failed$/,
+    ],
+    [
+      'predictions-off',
+      'hosts do not change with the moves',
+      predictedWrongly(),
+      /^ten minutes after moves, .*\(60 comparisons\): /,
+    ],
     ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
       'foreign-moves',
@@ -766,6 +793,32 @@ describe('one cause gives one alarm', () => {
       wellFacts(undefined, { newest: { problems: [{ code: 'servers-of-down-cell', text: 'cell2 is down' }] } }),
       /cell2 is down/,
     ],
+    [
+      'policy-host-load',
+      'hosts have load that no VM has',
+      policy({
+        profileSum: { policy: 'cpu', ratio: 0.4, host: 'h2', sum: 0.2, value: 0.5, cause: 'load-without-vm' },
+      }),
+      /h2/,
+    ],
+    [
+      'group-broken',
+      'members of a hard group share a host, and nobody repairs it',
+      wellFacts(undefined, {
+        newest: { brokenGroups: { code: 'group-broken', text: 'anti-affinity group web (a, b on h1)' } },
+      }),
+      /^anti-affinity group web \(a, b on h1\)$/,
+    ],
+    [
+      'event-skipped',
+      'a custodian skipped an event that nobody could read',
+      after((log) => {
+        log.unreadable();
+        log.eventSkipped(log.events.length);
+        log.decided();
+      }),
+      /^unreadable events were skipped: .*carol/,
+    ],
     ['policy-few-servers', 'most VMs have no value', policy({ matchedServers: 2 }), /^only 2 of 9 VMs have a value/],
     [
       'policy-answer-partial',
@@ -775,6 +828,12 @@ describe('one cause gives one alarm', () => {
     ],
   ])('says %s when %s, and nothing else', (code, _, facts, text) => {
     expect(judge(facts).map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(text)]]);
+  });
+  it('a broken group is no news while the planner repairs it', () => {
+    const log = runningLog();
+    log.configured({ dryRun: false, enforceHardAffinity: true });
+    const newest = { brokenGroups: { code: 'group-broken', text: 'anti-affinity group web (a, b on h1)' } };
+    expect(judge(wellFacts(log, { newest }))).toEqual([]);
   });
   it.each([
     ['nothing-scored', 'not balancing'],
@@ -846,6 +905,23 @@ describe('one cause gives one alarm', () => {
 
 function policy(more: Partial<NonNullable<Facts['aggregates'][number]['newest']>['policies'][number]>): Facts {
   return wellFacts(undefined, { newest: { policies: [{ ...wellPolicy, ...more }] } });
+}
+
+/** Moves whose hosts had the same load before and after. */
+function predictedWrongly(): Facts {
+  const log = runningLog();
+  log.decided('none', [], {
+    policies: [
+      { policy: 'cpu', imbalance: 0.1, threshold: 0.2, detected: false, participates: true, sustainedCycles: 0 },
+    ],
+  });
+  const none = { count: 0, error: 0 };
+  const last = Array.from({ length: 60 }, (_, i) => {
+    const change = (i % 2 === 0 ? 1 : -1) * (0.04 + 0.01 * (i % 5));
+    return { host: ['h1', 'h2', 'h3'][i % 3] ?? 'h1', change, error: -change + 0.002 * ((i % 3) - 1) };
+  });
+  const calibration = new Map([['cpu', { soon: none, later: none, last }]]);
+  return wellFacts(log, { input: { state: { ...log.state('gpu'), calibration } } });
 }
 
 function unjudged(): Facts {

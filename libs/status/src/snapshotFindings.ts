@@ -24,7 +24,8 @@ export function snapshotFindings(aggregate: string, newest: NewestSnapshot): Fin
   return [
     ...newest.problems.map((one) => problem(aggregate, one)),
     ...hosts(aggregate, newest),
-    ...abandoned(aggregate, newest),
+    ...noted('migration-abandoned', aggregate, newest.abandoned),
+    ...noted('group-broken', aggregate, newest.brokenGroups),
     ...newest.policies.flatMap((one) => policy(aggregate, newest, one)),
   ];
 }
@@ -80,10 +81,11 @@ function hosts(aggregate: string, newest: NewestSnapshot): Finding[] {
   return [...bus, ...each];
 }
 
-const abandoned = (aggregate: string, newest: NewestSnapshot): Finding[] =>
-  newest.abandoned === undefined
-    ? []
-    : [{ code: 'migration-abandoned', place: { aggregate }, about: aggregate, text: newest.abandoned.text }];
+const noted = (
+  code: 'migration-abandoned' | 'group-broken',
+  aggregate: string,
+  note: NewestSnapshot['abandoned'],
+): Finding[] => (note === undefined ? [] : [{ code, place: { aggregate }, about: aggregate, text: note.text }]);
 
 function policy(aggregate: string, newest: NewestSnapshot, one: PolicySummary): Finding[] {
   const place = { aggregate, policy: one.policy };

@@ -79,6 +79,13 @@ const waitTable = {
     ({ of }) => `the next decision on ${of}`,
     () => 'Look at the scorer and the planner: `kronos status`.',
   ),
+  member: row(
+    10 * MINUTE,
+    ({ of, aggregate }) =>
+      `${of} to be in ${aggregate} with its nova-compute up, where the last decision did not find it`,
+    ({ of, aggregate }) =>
+      `Start its nova-compute; if it has left the aggregate, run \`openstack aggregate add host ${aggregate} ${of}\`, or \`kronos undrain ${of}\` to end the drain.`,
+  ),
   gate: row(
     15 * MINUTE,
     ({ of }) => `the end of the gate ${of}`,
@@ -239,10 +246,20 @@ function drainWaits(state: AggregateState, drain: DrainFacts, nowMs: number): Wa
   return leaving(state, drain, about);
 }
 
+/** When a decision last said how far a drain is, or may have done so first. */
+const toldMs = ({ progress, disabled }: DrainFacts): number =>
+  progress?.atMs ?? disabled?.atMs ?? Number.POSITIVE_INFINITY;
+
+/** Whether a later decision says nothing of it: it tells of every disabled host of the aggregate that is up. */
+const untold = ({ decided }: AggregateState, drain: DrainFacts): boolean =>
+  decided !== null && decided.outcome !== 'gated' && decided.snapshotMs > toldMs(drain);
+
 /** A drain of a disabled host from which nothing moves now. */
-function leaving(state: AggregateState, { progress, disabled }: DrainFacts, about: Waiting): WaitState {
+function leaving(state: AggregateState, drain: DrainFacts, about: Waiting): WaitState {
   const { decided, aggregate } = state;
+  const { progress, disabled, host } = drain;
   const wait = waitOf(about);
+  if (untold(state, drain)) return wait('member', host, toldMs(drain));
   const gated = decided?.outcome === 'gated' ? decided.reason.code : null;
   if (progress === null) {
     const sinceMs = disabled?.atMs ?? 0;
@@ -293,6 +310,10 @@ const existence: Partial<Record<WaitCode, Exists>> = {
   },
   resume: ({ paused }, of) => (of === '_all_' ? paused.everywhere : paused.here) !== null,
   gate: ({ decided }, of) => decided?.outcome === 'gated' && decided.reason.code === of,
+  member(state, of) {
+    const drain = state.drains.get(of);
+    return drain !== undefined && untold(state, drain);
+  },
   empty: isDrained,
   service: isDrained,
   undrain: isDrained,

@@ -110,6 +110,22 @@ describe('each task, plan and drain waits for a thing that exists', () => {
         ['drain h1', 'approval PLAN'],
       ],
     ],
+    [
+      'the host of a drain has left the aggregate before a decision saw it',
+      (log) => {
+        log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
+        log.pass(60).decided();
+      },
+      [['drain h1', 'member h1']],
+    ],
+    [
+      'the host of a drain, which was stuck, has left the aggregate',
+      (log) => {
+        draining(log, { state: 'stuck' }, 3);
+        log.pass(60).decided();
+      },
+      [['drain h1', 'member h1']],
+    ],
     ['a drain is stuck', (log) => void draining(log, { state: 'stuck' }, 3), [['drain h1', 'vm-locked']]],
     [
       'the planner sees no VM on the host, and Nova still names it',
@@ -136,6 +152,10 @@ describe('each task, plan and drain waits for a thing that exists', () => {
     expect(waitExists(state, { ...wait, code: 'approval', of: 'gone' }, 0)).toBe(false);
     expect(waitExists(state, { ...wait, code: 'resume', of: 'gpu' }, 0)).toBe(false);
     expect(waitExists(state, { ...wait, code: 'empty', of: 'h1' }, 0)).toBe(false);
+    expect(waitExists(state, { ...wait, code: 'member', of: 'h1' }, 0)).toBe(false);
+    const log = runningLog();
+    draining(log);
+    expect(waitExists(log.state('gpu'), { ...wait, code: 'member', of: 'h1' }, 0)).toBe(false);
   });
 });
 
@@ -164,6 +184,23 @@ describe('a wait that is longer than expected', () => {
         log.paused();
       }, 3700),
     ).toMatchObject([{ remedy: 'Run `kronos resume -a gpu`.' }]);
+  });
+
+  it('of a drain whose host has left the aggregate names the aggregate, and no service', () => {
+    const gone = (log: Log): void => {
+      draining(log);
+      for (let i = 0; i < 10; i++) log.pass(60).decided();
+    };
+    expect(found(gone, 0)).toEqual([]);
+    expect(found(gone, 60)).toMatchObject([
+      {
+        about: 'h1',
+        text: expect.stringMatching(
+          /^the drain of h1 waits for h1 to be in gpu with its nova-compute up, where the last/,
+        ),
+        remedy: expect.stringMatching(/openstack aggregate add host gpu h1`, or `kronos undrain h1`/),
+      },
+    ]);
   });
 
   it('has its code and its thing in the status', () => {

@@ -331,7 +331,7 @@ export const metricSpecs = {
     kind: 'counter',
     name: 'kronos_snapshots_not_decided_total',
     unit: '{snapshot}',
-    help: 'Snapshots that this planner did not decide, by reason; lost-race: another planner decided first.',
+    help: 'Snapshots that this planner did not decide, by reason (docs/codes.md).',
     labels: { aggregate: AGGREGATE, reason: REASON },
   },
   tasksDispatched: {

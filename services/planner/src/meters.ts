@@ -1,4 +1,5 @@
 import type { Decision } from '@kronos/contracts';
+import type { SnapshotReasonCode } from '@kronos/facts';
 import type { Predicted } from '@kronos/projections';
 import type { Instruments } from '@kronos/telemetry';
 
@@ -11,7 +12,7 @@ export type PlannerMeters = {
     ms: number,
   ) => void;
   readonly compared: (aggregate: string, comparisons: readonly Predicted[]) => void;
-  readonly notDecided: (aggregate: string, reason: string) => void;
+  readonly notDecided: (aggregate: string, reason: SnapshotReasonCode) => void;
   readonly dispatched: (aggregate: string, tasks: number) => void;
 };
 

@@ -27,6 +27,7 @@ import {
   type Wanted,
 } from '@kronos/replay';
 import { type Estimate, gibOfMove } from '@kronos/rules';
+import { brokenGroups } from '../brokenGroups.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { authorText } from '../names.ts';
@@ -319,7 +320,15 @@ const values = (by: ByPolicy): string =>
 const skipLines = ({ skips }: Explained['state']): string =>
   skips.map((skip) => `unreadable events were skipped: ${skipText(skip)}\n`).join('');
 
-function cycleText(terminal: Terminal, { explanation, decision, state }: Explained): string {
+/** What the planner leaves alone, because its options say so. */
+function leftAlone({ snapshot, options }: Explained): string {
+  if (snapshot === null || options === null) return '';
+  const { brokenGroups: text } = brokenGroups(snapshot, options);
+  return text === undefined ? '' : `${text} ([engine] enforce_hard_affinity = false: Kronos does not repair them)\n`;
+}
+
+function cycleText(terminal: Terminal, explained: Explained): string {
+  const { explanation, decision, state } = explained;
   const cycle = explanation?.cycle() ?? null;
   if (cycle === null)
     return `${skipLines(state)}${policiesText(decision)}${troublesOf(decision)}${refusals(decision.refusals)}`;
@@ -371,6 +380,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
     drains,
     skipLines(state),
     troublesOf(decision),
+    leftAlone(explained),
     refusals(cycle.refusals),
   ].join('');
 }

@@ -10,6 +10,7 @@ import {
 import { generationsOf } from '@kronos/placement';
 import { aggregateState, optionsOf } from '@kronos/projections';
 import { firstStoredMs, newestSnapshots } from '@kronos/replay';
+import { brokenGroups } from '../brokenGroups.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
@@ -81,7 +82,8 @@ export async function report(
   });
 }
 
-const factsOf = (snapshot: Snapshot, { cpuCompatibility }: EngineOptions): NewestFacts => ({
+const factsOf = (snapshot: Snapshot, options: EngineOptions): NewestFacts => ({
   profileSums: snapshot.profileSums ?? [],
-  generations: cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot).filter(({ closed }) => closed > 0),
+  generations: options.cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot).filter(({ closed }) => closed > 0),
+  ...brokenGroups(snapshot, options),
 });

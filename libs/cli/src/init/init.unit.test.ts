@@ -153,6 +153,7 @@ describe('kronos.conf', () => {
       moveUnknownTopology: true,
     });
     expect(config.nova).toMatchObject({
+      cells: [{ cell: 'cell1' }, { cell: 'cell2' }],
       hostTopology: '/etc/kronos/host-topology.yaml',
       cpuCompatibility: 'ignore',
       movableDevices: ['pci-device'],

@@ -83,6 +83,8 @@ export type AggregateFigures = {
   readonly profileSums: readonly ProfileSum[];
   /** Generations of CPUs whose VMs may not move to all other hosts, by the newest snapshot; of a recording none. */
   readonly generations: readonly Generation[];
+  /** Broken server groups that Kronos does not repair, by the newest snapshot, in a sentence; absent: none, or a recording. */
+  readonly brokenGroups?: string;
   /** VMs that plans move to hosts of a newer generation, from which they may not return. */
   readonly oneWay: number;
   /** Refused candidates by the code of their reason, over all decisions. */
@@ -90,7 +92,7 @@ export type AggregateFigures = {
 };
 
 /** What the newest snapshot of an aggregate says. */
-export type NewestFacts = Pick<AggregateFigures, 'profileSums' | 'generations'>;
+export type NewestFacts = Pick<AggregateFigures, 'profileSums' | 'generations' | 'brokenGroups'>;
 
 /** A decision as the chart draws it. */
 export type ReportCycle = {
@@ -216,8 +218,8 @@ export class ReportFold {
       .map((of) => {
         if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;
-        const { profileSums, generations } = newest.get(of.name) ?? { profileSums: [], generations: [] };
-        return { ...result(of), predictions: this.#predictions.figures(of.name), profileSums, generations };
+        const facts = newest.get(of.name) ?? { profileSums: [], generations: [] };
+        return { ...result(of), predictions: this.#predictions.figures(of.name), ...facts };
       });
   }
 

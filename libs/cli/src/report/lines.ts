@@ -119,7 +119,12 @@ export function linesOf(of: AggregateFigures): Line[] {
       `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
     );
   lines.push(...courseLines(of));
-  lines.push(...predictionLines(of.predictions), ...of.profileSums.map(sumLine), ...generationLines(of));
+  lines.push(
+    ...predictionLines(of.predictions),
+    ...of.profileSums.map(sumLine),
+    ...generationLines(of),
+    ...brokenLines(of),
+  );
   if (breaches.servers > 0)
     say(
       'Group rules',
@@ -143,6 +148,11 @@ const generationLines = ({ generations, oneWay }: AggregateFigures): Line[] => [
         },
       ]),
 ];
+
+const brokenLines = ({ brokenGroups }: AggregateFigures): Line[] =>
+  brokenGroups === undefined
+    ? []
+    : [{ label: 'Group rules', text: `${brokenGroups}; [engine] enforce_hard_affinity = true repairs them` }];
 
 const sumLine = (sum: ProfileSum): Line => ({
   label: 'Values of VMs',

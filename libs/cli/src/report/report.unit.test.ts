@@ -158,6 +158,15 @@ describe('the report on a recorded history', () => {
     ]);
   });
 
+  it('names the server groups that are broken and not repaired', () => {
+    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
+    for (const event of recorded) fold.add(event, honest(event));
+    const facts = { profileSums: [], generations: [], brokenGroups: 'anti-affinity group web (a, b on h1)' };
+    expect(renderReport(plain, fold.figures(new Map([['gpu', facts]]))).match(/Group rules.*/g)).toEqual([
+      'Group rules         anti-affinity group web (a, b on h1); [engine] enforce_hard_affinity = true repairs them',
+    ]);
+  });
+
   it('says how many VMs are caught on a generation of CPUs', () => {
     const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
     for (const event of recorded) fold.add(event, honest(event));

@@ -56,6 +56,8 @@ export const snapshotTaken = defineMessage({
     problems: z.array(reasonSchema),
     /** Rows of Nova's migrations that nobody works on any more, in a sentence. Absent: there are none. */
     abandoned: reasonSchema.optional(),
+    /** Hard server groups whose members are placed against their rule, in a sentence. Absent: there are none, or not known. */
+    brokenGroups: reasonSchema.optional(),
     body: objectRefSchema,
     /** The log when it was taken. Absent: written by Kronos 0.1. */
     log: logMarkSchema.optional(),
