@@ -129,6 +129,8 @@ function reasonOf(difference: Difference, near: readonly (readonly Difference[])
     return 'Prometheus gives the values at a step without their age';
   if (difference.what.startsWith('taskState of ') && String(difference.recorded).startsWith('resize_'))
     return 'a cold migration leaves no record of the times of its parts';
+  if (difference.what.startsWith('powerState of ') && difference.recorded === 0)
+    return 'Nova keeps no history of power states: this guest lost its own when its host came back';
   const same = near.some((others) => !others.some(({ what }) => what === difference.what));
   return same ? 'a snapshot takes a moment, a step none: the step before or after shows it' : null;
 }
