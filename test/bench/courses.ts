@@ -160,13 +160,19 @@ export function runCycles(
   const times = new Map<string, number>();
   let [cycles, moves, gib, area, worstCpuMs] = [0, 0, 0, 0, 0];
   let now = file;
+  let courseMoves = 0;
   for (; cycles < mostCycles; cycles++) {
     const cpu = process.cpuUsage();
-    const plan: PlannedCluster = planCluster(now, options, carryOut);
+    const plan: PlannedCluster = planCluster(
+      now,
+      { ...options, ...(courseMoves > 0 ? { courseMoves } : {}) },
+      carryOut,
+    );
     const { user, system } = process.cpuUsage(cpu);
     worstCpuMs = Math.max(worstCpuMs, (user + system) / 1000);
     if (plan.moves.length === 0) break;
     watch(plan);
+    courseMoves = plan.course?.reaches === true ? plan.course.moves - plan.moves.length : 0;
     area += plan.before.combined;
     moves += plan.moves.length;
     for (const { vm } of plan.moves) {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { defaultEngineOptions } from '@kronos/contracts';
+import { type Decision, defaultEngineOptions } from '@kronos/contracts';
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
 import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
 import { afterMeasurement, noiseOf, noSurprises } from '@kronos/rules';
@@ -48,6 +48,14 @@ function clusterOf(seed: number): Vm[] {
   return vms;
 }
 
+/** The moves of a course that are left after the decision's part of it; 0: none. */
+function movesLeft({ outcome, course, plan }: Decision, before: number): number {
+  if (outcome === 'gated') return before;
+  return course?.reaches === true && plan !== null ? course.moves - plan.steps.length : 0;
+}
+
+const leftOf = (courseMoves: number): Pick<Memory, 'courseMoves'> => (courseMoves > 0 ? { courseMoves } : {});
+
 const imbalanceOf = (loads: readonly number[]): number => Math.max(...loads) - Math.min(...loads);
 const loadsOf = (vms: readonly Vm[], of: (vm: Vm) => number): number[] => {
   const loads = Array.from({ length: HOSTS }, () => 0);
@@ -64,6 +72,7 @@ function run(seed: number, threshold: number, noise: number, days: number) {
   let surprises = noSurprises;
   let memory: Memory = emptyMemory;
   let [moves, gib, back, first] = [0, 0, 0, 0];
+  let courseMoves = 0;
   const trueImbalances: number[] = [];
   const cycles = Math.round((days * 24 * HOUR_MS) / CYCLE_MS);
   for (let cycle = 0; cycle < cycles; cycle++) {
@@ -91,8 +100,10 @@ function run(seed: number, threshold: number, noise: number, days: number) {
       sustained: memory.sustained,
       releases: Object.fromEntries(releases),
       ...(known === null ? {} : { noise: { cpu: known } }),
+      ...leftOf(courseMoves),
     };
     const decision = decide({ snapshot, memory, options });
+    courseMoves = movesLeft(decision, courseMoves);
     const sustained = Object.fromEntries(
       decision.before.policies.map(({ policy, sustainedCycles }) => [policy, sustainedCycles]),
     );

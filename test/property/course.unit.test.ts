@@ -1,4 +1,5 @@
-import { decide, planCluster } from '@kronos/placement';
+import type { Decision } from '@kronos/contracts';
+import { decide, type Memory, planCluster } from '@kronos/placement';
 import { decideInput, type Sketch } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
 import { courseFamilies, runCycles } from '../bench/courses.ts';
@@ -30,16 +31,26 @@ describe('a course over many cycles', () => {
       expect(run.gib).toBeLessThanOrEqual(1.25 * one.gib);
     });
 
-  it('becomes shorter in each cycle while the load stands still', () => {
+  it('becomes shorter in each cycle while the load stands still, and ends at the targets, not at the thresholds', () => {
     const family = courseFamilies.find((f) => f.name === 'new hosts, small');
     const lengths: number[] = [];
-    runCycles(family?.make(1) as never, { budget: 3, mostCycles: 20, searchWorkLimit }, undefined, (plan) => {
-      lengths.push(plan.course?.moves ?? plan.moves.length);
-    });
+    const starts: number[] = [];
+    const run = runCycles(
+      family?.make(1) as never,
+      { budget: 3, mostCycles: 20, searchWorkLimit },
+      undefined,
+      (plan) => {
+        lengths.push(plan.course?.moves ?? plan.moves.length);
+        starts.push(plan.before.combined);
+      },
+    );
     expect(lengths.length).toBeGreaterThan(3);
     lengths.forEach((n, i) => {
       if (i > 0) expect(n).toBeLessThan(lengths[i - 1] ?? 0);
     });
+    // The threshold is .2, the target .17.
+    expect(starts.at(-1)).toBeLessThanOrEqual(0.2);
+    expect(run.left).toBeLessThanOrEqual(0.17);
   });
 
   it('acts: the decision records what is left, and says that a step is part of it', () => {
@@ -131,5 +142,51 @@ describe('a course over many cycles', () => {
     };
     const plan = planCluster(file, { maxMigrations: 20, minGain: 0.01 });
     expect(plan.after.perPolicy.memory).toBeLessThanOrEqual(0.1);
+  });
+});
+
+describe('below the thresholds', () => {
+  /** Two moves of two hosts bring an imbalance of .18 to .06; the threshold is .2, the target .17, and a cycle has one move. */
+  const between = (memory: Partial<Memory>, options: Sketch['options'] = {}, cpu: object = {}): Decision => {
+    const count = { a: 5, b: 2, c: 5, d: 2 };
+    return decide(
+      decideInput({
+        policies: { cpu: { threshold: 0.2, maxMigrationsPerCycle: 1, ...cpu } },
+        hosts: { a: {}, b: {}, c: {}, d: {} },
+        vms: Object.fromEntries(
+          Object.entries(count).flatMap(([host, n]) =>
+            Array.from({ length: n }, (_, v) => [`${host}${v}`, { host, w: { cpu: 0.06 }, ramMb: 8192 }]),
+          ),
+        ),
+        memory: { lastRelease: { planId: 'agg-1', atMs: Date.parse('2026-01-01T11:50:00.000Z') }, ...memory },
+        options: { searchWorkLimit, ...options },
+      }),
+    );
+  };
+  const ended = (decision: Decision) => [decision.outcome, decision.reason.code, decision.course];
+
+  it('acts: a course goes on', () => {
+    const decision = between({ courseMoves: 2 });
+    expect(decision).toMatchObject({ outcome: 'planned', course: { reaches: true, moves: 2 } });
+    expect(decision.before.policies[0]?.detected).toBe(false);
+    expect(decision.plan?.steps).toHaveLength(1);
+    expect(between({ courseMoves: 2 }, {}, { maxMigrationsPerCycle: 5 }).plan?.steps).toHaveLength(2);
+  });
+
+  it('refuses: where none was begun, and where more moves are needed than were left', () => {
+    expect(ended(between({}))).toEqual(['quiet', 'balanced', undefined]);
+    expect(ended(between({ courseMoves: 1 }))).toEqual(['quiet', 'balanced', undefined]);
+  });
+
+  it('refuses: moves that gain less than min_gain each, or than noise explains', () => {
+    expect(ended(between({ courseMoves: 2 }, { minGain: 0.061 }))).toEqual(['quiet', 'balanced', undefined]);
+    expect(between({ courseMoves: 2 }, { minGain: 0.059 }).outcome).toBe('planned');
+    expect(ended(between({ courseMoves: 2, noise: { cpu: 0.2 } }))).toEqual(['quiet', 'within-noise', undefined]);
+    expect(between({ courseMoves: 2, noise: { cpu: 0.1 } }).outcome).toBe('planned');
+  });
+
+  it('does nothing: at the targets, and with planner = greedy', () => {
+    expect(ended(between({ courseMoves: 2 }, {}, { target: 0.18 }))).toEqual(['quiet', 'balanced', undefined]);
+    expect(ended(between({ courseMoves: 2 }, { planner: 'greedy' }))).toEqual(['quiet', 'balanced', undefined]);
   });
 });

@@ -7,6 +7,7 @@ import {
   drainingHosts,
   inFlight,
   movePaces,
+  movesToGo,
   optionsOf,
   quarantineFacts,
 } from '@kronos/projections';
@@ -36,6 +37,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
+  const courseMoves = movesToGo(state);
   const draining = [...drainingHosts(state)].sort();
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
   const paces = seen.forecast === undefined ? null : movePaces(state, seen.hosts);
@@ -85,6 +87,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     ...(paces === null ? {} : { movePaces: paces }),
     ...(seen.forecast === undefined ? {} : waitsOf(state)),
     ...noiseIn(state),
+    ...(courseMoves === null ? {} : { courseMoves }),
     sustained: state.sustained,
   };
 }

@@ -61,6 +61,17 @@ describe('the memory of the planner', () => {
     });
   });
 
+  it('has the moves that are left of a course, while there are any', () => {
+    const log = testLog();
+    log.configured();
+    const after = { combined: 0.1, policies: [] };
+    const course = { reaches: true, moves: 5, costGib: 20, cycles: 3, seconds: 1500, after };
+    log.decided('released', [move(1), move(2)], { course });
+    expect(written(log.state(), seen).courseMoves).toBe(3);
+    log.pass(60).decided('none');
+    expect(written(log.state(), seen)).not.toHaveProperty('courseMoves');
+  });
+
   it('has the plan that waits with the approval_ttl of its time, and how the last one ended', () => {
     const log = testLog();
     log.configured({ approvalTtlSeconds: 300 });

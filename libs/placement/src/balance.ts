@@ -15,6 +15,7 @@ export function balance(state: State, carryOut: CarryOut): Passed {
   // Moves in flight use it up, whatever there is to do.
   if (state.budget === 0) return { end: reasonOf('no-budget') };
   const quiet = quietReason(state);
+  if (quiet === 'balanced' && goesOn(state)) return goOn(state, carryOut);
   if (quiet !== null) return { end: reasonOf(quiet) };
   const others = othersMove(state);
   if (others !== null) return { end: others };
@@ -39,6 +40,25 @@ export function balance(state: State, carryOut: CarryOut): Passed {
     const moves = draft.moves.length - before;
     return moves === 0 ? { end: reasonOf(nothing) } : { moves };
   }
+}
+
+/** Below the thresholds a course goes on that began above one, unless anything else is to be done in this cycle. */
+const goesOn = (state: State): boolean =>
+  state.memory.courseMoves !== undefined &&
+  state.options.planner === 'search' &&
+  state.draft.moves.length === 0 &&
+  othersMove(state) === null;
+
+/** The next part of a course that goes on below the thresholds. The forecast has no say: it counts the time above them. */
+function goOn(state: State, carryOut: CarryOut): Passed {
+  const { draft, fullBudget, options, memory } = state;
+  const noise = noiseKnown(state);
+  const found = spread(draft, fullBudget, { ...options, noise, courseMoves: memory.courseMoves ?? 0 }, carryOut);
+  if (found.withheld !== null) return { end: nothingFound(found) };
+  if (draft.moves.length === 0) return { end: reasonOf('balanced') };
+  state.endedBy = found.end;
+  state.course = found.course;
+  return { moves: draft.moves.length };
 }
 
 /** The reason that moves of others leave nothing to balance; null when there is none. Unknown moves may be any. */

@@ -5,7 +5,7 @@ export { lateResizes, openCellPlans, proposedCellPlans } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { optionsOf, type PlannerRight, rightOf } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
-export { type CourseLeft, courseLeft } from './course.ts';
+export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';
 export {

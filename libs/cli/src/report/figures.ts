@@ -244,7 +244,7 @@ export class ReportFold {
     of.decisions[data.outcome] += 1;
     if (data.outcome === 'gated') more(of.gates, data.reason.code);
     for (const [code, count] of Object.entries(data.refusals)) more(of.refusals, code, count);
-    if (data.outcome !== 'gated') of.course = courseOf(data, timeMs);
+    of.course = courseOf(data, timeMs, of.course);
     rules(of, event);
     measured(of, event, timeMs);
     const { plan, release, before } = data;
@@ -333,7 +333,13 @@ function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
   }
 }
 
-function courseOf({ course }: CycleDecided['data'], atMs: number): AggregateFigures['course'] {
+/** @param before the course that the decisions before left: this one may not look for any */
+function courseOf(
+  { outcome, reason, course }: CycleDecided['data'],
+  atMs: number,
+  before: AggregateFigures['course'],
+): AggregateFigures['course'] {
+  if (outcome === 'gated' || reason.code === 'no-budget') return before;
   if (course === undefined) return null;
   const { reaches, moves, costGib, cycles, seconds } = course;
   return { reaches, moves, costGib, cycles, seconds, atMs };

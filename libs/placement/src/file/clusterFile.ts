@@ -93,6 +93,8 @@ export type PlanClusterOptions = {
   readonly mode?: Policy['mode'];
   /** Pack mode: hosts are filled below this value of each policy; 1 where not given. */
   readonly capacityThreshold?: number;
+  /** Moves that are left of a course that earlier plans began: it goes on below the thresholds. Absent: none. */
+  readonly courseMoves?: number;
 } & Partial<
   Pick<
     CompleteEngineOptions,

@@ -2,7 +2,7 @@ import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
-import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
+import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
 import { Draft } from '../draft/draft.ts';
 import type { CarryOut } from '../search/anneal/runs.ts';
@@ -10,10 +10,11 @@ import { greedy } from '../search/greedy.ts';
 import type { Field } from '../search/problem/field.ts';
 import { blockedMoves, nobody } from '../search/problem/sequence.ts';
 import { compare, judge, type Solution } from '../search/problem/solution.ts';
-import { type CourseFound, type Found, type SearchEnd, search } from '../search/search.ts';
+import { type CourseFound, type Found, type SearchEnd, type SearchSettings, search } from '../search/search.ts';
 import { pruned } from '../search/shorten/prune.ts';
 
-type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'>;
+type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'> &
+  Pick<SearchSettings, 'courseMoves'>;
 
 /** What is known about the noise of the last cycles. */
 export type NoiseKnown = {
@@ -69,9 +70,11 @@ export function spread(
   return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null, unreachable };
 }
 
-/** What keeps the moves from being made: noise explains their gain, and they do not end the imbalance. Null: nothing does. */
+/** What keeps the moves from being made: noise explains their gain, and no threshold demands the targets that they reach. Null: nothing does. */
 function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
-  if (noise === undefined || solution.moves === 0 || solution.reached || course?.solution.reached === true) return null;
+  if (noise === undefined || solution.moves === 0) return null;
+  const reaches = solution.reached || course?.solution.reached === true;
+  if (reaches && !allWithin(field.cluster, field.imbalance)) return null;
   // The moves of this cycle's part of a course gain little by themselves: the whole course counts.
   const { moves, combined } = course?.solution ?? solution;
   const gain = combinedOf(field.cluster, field.imbalance) - combined;
@@ -122,8 +125,9 @@ function plainCost({ V, home, costs, cluster: { recentMoves } }: Field, { place,
  * outcome. Its moves become part of the plan as far as the budget allows.
  */
 function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carryOut: CarryOut): Found {
-  const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit } = options;
-  const settings = { minGain, moveOverheadGib, allowParking, workLimit, carryOut };
+  const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit, courseMoves } = options;
+  const course = courseMoves === undefined ? {} : { courseMoves };
+  const settings = { minGain, moveOverheadGib, allowParking, workLimit, carryOut, ...course };
   let found = search(draft, { ...settings, spent: 0 });
   let evaluated = draft.evaluated;
   while (found.end === 'done' && !found.solution.within && found.solution.moves > 0) {

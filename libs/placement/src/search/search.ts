@@ -29,6 +29,8 @@ export type SearchSettings = {
   readonly workLimit: number;
   /** The part of it that is used already. */
   readonly spent: number;
+  /** Below the thresholds: a course to the targets of at most this many moves is looked for. Absent: nothing is. */
+  readonly courseMoves?: number;
   /** Executes independent runs. */
   readonly carryOut: CarryOut;
   /** Destinations from which guides are used; only benches give another number. */
@@ -162,8 +164,10 @@ class Search {
 
   run(): Found {
     const field = this.#field;
+    const { courseMoves } = this.#settings;
     // A plan starts above a threshold, and aims at the targets.
     if (!allWithin(field.cluster, field.imbalance)) this.#look();
+    else if (courseMoves !== undefined) this.#goOn(courseMoves);
     const { part, course } = this.#onCourse();
     const work = this.#work;
     const within = course?.solution.reached === true || this.#best.within;
@@ -185,6 +189,20 @@ class Search {
       if (!isHopeless) this.#seek();
     } else if (mayReach && !this.#best.reached) this.#seekCourse(COURSE_ROUNDS);
     if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
+  }
+
+  /** The rest of a course that began above a threshold: at most `most` moves, which gain `minGain` each. */
+  #goOn(most: number): void {
+    const home = this.#best;
+    const { vmsOf, budget } = this.#field;
+    if (home.reached || vmsOf.length === 0 || budget === 0 || !this.#mayEverReach()) return;
+    this.#seekCourse(COURSE_ROUNDS);
+    if (this.#course !== null) this.#seekTargets(this.#leastMoves());
+    const rest = this.#best.reached ? this.#best : this.#course;
+    const gain = home.combined - (rest?.combined ?? home.combined);
+    if (rest !== null && rest.moves <= most && gain >= Math.max(this.#settings.minGain * rest.moves, EPSILON)) return;
+    this.#best = home;
+    this.#course = null;
   }
 
   /** The part of the course that fits the budget; null when the budget reaches the targets, or when no course was found. */
@@ -345,8 +363,7 @@ class Search {
   /** The targets if moves of any number were found that reach them; else guides, then the local search for the lowest imbalance. */
   #seek(): void {
     const field = this.#field;
-    let least = 1;
-    for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
+    const least = this.#leastMoves();
     if (this.#mayEverReach()) this.#seekCourse(COURSE_ROUNDS);
     if (this.#course !== null) {
       this.#seekTargets(least);
@@ -383,6 +400,14 @@ class Search {
     let known = true;
     for (let moves = Math.max(least, 2); known && moves <= budget; moves++) known = this.#exhaustedBetter(moves);
     while (!known && !this.#best.reached && !this.#cut) if (!this.#reachWithin(this.#mostMoves())) return;
+  }
+
+  /** No fewer moves reach the targets. */
+  #leastMoves(): number {
+    const field = this.#field;
+    let least = 1;
+    for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
+    return least;
   }
 
   /** Less than the moves of every known plan that reaches the targets. */

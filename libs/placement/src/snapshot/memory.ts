@@ -63,6 +63,11 @@ export type Memory = {
    * few cycles are known.
    */
   readonly noise?: Readonly<Record<string, number>>;
+  /**
+   * Moves that are left of a course to the targets whose last part was released and has not failed: they are made below the thresholds too.
+   * Absent: there are none.
+   */
+  readonly courseMoves?: number;
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
 };
