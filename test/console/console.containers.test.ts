@@ -105,12 +105,13 @@ describe('the console shows', () => {
 
   it('an aggregate: its hosts as a heat map that can be filtered and ordered, the chart, moves and decisions', async () => {
     await open(view());
-    expect(await text('State')).toContain('Moving 3.50× 2 in flight, 1 under way in Nova');
+    expect(await text('State')).toContain('Moving · 3.50× · 2 moves in flight, 1 of them under way');
     await region('Hosts')
       .getByRole('group', { name: /^cpu: 1 of 12 hosts above the band/ })
       .waitFor();
     expect(await region('Hosts').locator('rect.vm.moves').count()).toBe(2);
     expect(await region('Hosts').locator('rect.ghost').count()).toBe(2);
+    expect(await text('Hosts')).toMatch(/0 · disabled .* 1\.00× or less is balanced/);
     await region('Hosts').getByRole('button', { name: 'with the plan' }).click();
     await region('Hosts').locator('rect.ghost').first().waitFor({ state: 'detached' });
     await region('Hosts').getByRole('button', { name: 'table' }).click();
@@ -139,6 +140,7 @@ describe('the console shows', () => {
     expect(await text('State')).toMatch(/As it was at \d{4}-/);
     for (const name of ['What happened', 'Next', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     await region('Around then').getByText('decides from now on').waitFor();
+    expect(await seen(page.locator('#age'))).toBe('· a past moment');
     // Its hosts are shown at that moment too, with the VMs that they had.
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
@@ -205,7 +207,7 @@ describe('the console shows', () => {
     await region('At that moment').getByText('host-5').waitFor();
     expect(await text('At that moment')).toMatch(/Host host-5 .* cpu 0\.500 memory 0\.100/);
     // Nothing of now is shown as if it were of that moment, and the URL alone shows the same.
-    expect(await region('What holds it').count()).toBe(0);
+    for (const name of ['What holds it', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     await page.reload();
     await region('At that moment').getByRole('link', { name: 'host-5' }).click();
     await page.getByRole('heading', { level: 1, name: 'host-5' }).waitFor();
@@ -225,6 +227,7 @@ describe('the console shows', () => {
       /1 name-of-uuid-1 id host-1 host-4 spread 4\.0 GiB lowers the combined imbalance gain 0\.02/,
     );
     expect(await text('Steps')).toMatch(/step 1 waiting/);
+    expect(await seen(page.locator('.figures'))).toContain('cpu 2.70× still above 1.00×');
     expect(await region('Hosts before and after').locator('g.ribbon').count()).toBe(2);
     await region('Hosts before and after').getByRole('button', { name: 'table' }).click();
     expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
@@ -402,7 +405,7 @@ describe('the console says why', () => {
     const why = region('Why it moves or stays');
     await why.getByText('It stays').waitFor();
     expect(await seen(why)).toMatch(/host-3 .* (not enabled|disabled)/i);
-    expect(await text('Hosts where it ran')).toContain('Kronos has not moved it recently.');
+    expect(await text('Hosts where it ran')).toContain('No move of it has ended recently.');
   });
 
   it('a VM, an aggregate and a host are in quarantine or cooldown, and until when', async () => {
@@ -421,6 +424,8 @@ describe('the console says why', () => {
     expect(await text('Hosts out as destinations')).toContain('Every host may be a destination.');
     await region('Quarantine').getByRole('link', { name: 'name-of-uuid-2' }).first().click();
     await page.getByRole('heading', { level: 1, name: 'shop-2' }).waitFor();
+    await open(view());
+    expect(await text('What happened')).toContain('quarantined db-1 for 1 h by grace');
   });
 
   it('an alarm matters: its section of the runbook', async () => {

@@ -1,3 +1,4 @@
+import { cycleSnapshotId } from '@kronos/contracts';
 import { ledgerBed } from '@kronos/ledger/testing';
 import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
@@ -17,17 +18,22 @@ let bed: Awaited<ReturnType<typeof ledgerBed>>;
 let url: string;
 let planId: string;
 let first: string;
+/** The VM that moves. */
+let moving: string;
 let page: Page;
 /** The ledger's clock: after everything that is stored, so that no clock seems to be behind. */
 let nowMs: number;
 let shownAs: FixedContext['shownAs'];
 
 /**
- * Two VMs on each host but the last, which is disabled; the busy one has two more. Of plans with two moves every one is tried, so that
- * no change of the search changes what the pictures show of a decision that is made again.
+ * Two VMs on each host but the last, which is disabled; compute-02 has three more, `cpu` are their loads. Of plans with two moves every
+ * one is tried, so that no change of the search changes what the pictures show.
  */
-const sketch = (busy: string): Sketch => ({
-  policies: { cpu: { threshold: 0.2, maxMigrationsPerCycle: 2 }, memory: { threshold: 0.1, maxMigrationsPerCycle: 2 } },
+const sketch = (cpu: readonly number[]): Sketch => ({
+  policies: {
+    cpu: { threshold: 0.2, maxMigrationsPerCycle: 2, minSustainedCycles: 2 },
+    memory: { threshold: 0.1, maxMigrationsPerCycle: 2, minSustainedCycles: 2 },
+  },
   hosts: Object.fromEntries(HOSTS.map((host, n) => [host, n === 7 ? { disabled: true } : {}])),
   vms: Object.fromEntries([
     ...HOSTS.slice(0, 7).flatMap((host, n) =>
@@ -36,50 +42,43 @@ const sketch = (busy: string): Sketch => ({
         { host, w: { cpu: 0.04 + 0.02 * n, memory: 0.1 + 0.05 * k }, set: { name: `${kind}-${n}` } },
       ]),
     ),
-    ['uuid-1', { host: busy, w: { cpu: 0.18, memory: 0.08 }, set: { name: 'shop-1' } }],
-    ['uuid-2', { host: busy, w: { cpu: 0.14, memory: 0.06 }, set: { name: 'shop-2' } }],
+    ...cpu.map((own, k) => [
+      `uuid-${k + 1}`,
+      { host: 'compute-02', w: { cpu: own, memory: 0.08 - 0.01 * k }, ramMb: 4096, set: { name: `shop-${k + 1}` } },
+    ]),
   ]),
 });
 
-const PLANNED = { code: 'planned', text: '2 of at most 10 moves' };
-const shop = (n: 1 | 2, to: string) => {
-  const [cpu, memory] = n === 1 ? [0.18, 0.08] : [0.14, 0.06];
-  const weights = { cpu: { source: cpu, destination: cpu }, memory: { source: memory, destination: memory } };
-  return { serverId: `uuid-${n}`, serverName: `shop-${n}`, from: 'compute-02', to, weights };
-};
+/** What the planner decides of what is observed there at that moment of the log; its events before are stored. */
+async function decided(log: ReturnType<typeof testLog>, snapshotId: string, observed: Sketch) {
+  await bed.append(log.events.splice(0));
+  return await bed.decided(await bed.observed(snapshotId, snapshotId.replace(/-\d+$/, ''), log.nowMs, observed));
+}
 
 /** Another aggregate, of which the plan waits for a person. */
-async function waiting(sinceMs: number) {
-  const log = testLog('gpu', sinceMs);
+async function waiting(log: ReturnType<typeof testLog>): Promise<void> {
+  const snapshotId = cycleSnapshotId('gpu', Math.floor(log.nowMs / 60_000) + 2);
   log.configured({ approval: 'manual' });
-  const weights = { cpu: { source: 0.25, destination: 0.25 } };
-  const vms = ['train-1', 'train-2', 'train-3'];
   const found = (imbalance: number) => [
-    { policy: 'cpu', imbalance, threshold: 0.25, participates: true, detected: true, sustainedCycles: 2 },
+    { policy: 'cpu', imbalance, threshold: 0.25, participates: true, detected: true, sustainedCycles: 1 },
   ];
-  const reason = { code: 'sustained', text: 'above the threshold for 1 of 3 cycles' };
-  for (const before of [0.61, 0.55, 0.52].map(found)) log.pass(4).decided('none', [], { policies: before, reason });
-  const steps = vms.slice(0, 2).map((name, n) => ({
-    serverId: `uuid-${name}`,
-    serverName: name,
-    from: 'gpu-01',
-    to: `gpu-0${n + 3}`,
-    weights,
-    ramMb: 32_768,
-  }));
-  const id = log.pass(4).decided('proposed', steps, { policies: found(0.52), after: found(0.2), reason: PLANNED });
-  await bed.observed(id, 'gpu', log.nowMs, {
-    policies: { cpu: { threshold: 0.25 } },
+  const reason = { code: 'not-sustained', text: 'cpu is above its threshold for 1 of 2 cycles' };
+  log.decided('none', [], { policies: found(0.61), reason });
+  log.pass(5);
+  await decided(log, snapshotId, {
+    policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 2, minSustainedCycles: 2 } },
     hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, {}])),
     vms: Object.fromEntries([
-      ...vms.map((name) => [`uuid-${name}`, { host: 'gpu-01', w: { cpu: 0.25 }, set: { name } }]),
+      ...[1, 2, 3, 4].map((n) => [
+        `uuid-train-${n}`,
+        { host: 'gpu-01', w: { cpu: 0.2 }, ramMb: 32_768, set: { name: `train-${n}` } },
+      ]),
       ...[2, 3, 4, 5, 6].map((n) => [
         `uuid-job-${n}`,
         { host: `gpu-0${n}`, w: { cpu: 0.2 + 0.03 * n }, set: { name: `job-${n}` } },
       ]),
     ]),
   });
-  return log.events;
 }
 
 beforeAll(async () => {
@@ -90,23 +89,25 @@ beforeAll(async () => {
   const storedMs = Date.now();
   nowMs = storedMs + 90_000;
   const log = testLog(NAME, storedMs - 30_000);
+  const cycle = Math.floor(log.nowMs / 60_000);
   log.configured();
-  const found = (cpu: number, memory: number) => [
-    { policy: 'cpu', imbalance: cpu, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
-    { policy: 'memory', imbalance: memory, threshold: 0.1, participates: true, detected: true, sustainedCycles: 1 },
-  ];
-  const reason = { code: 'no-improvement', text: 'No plan lowers the imbalance.' };
-  first = log.decided('none', [], { policies: found(0.52, 0.14), reason });
-  await bed.observed(first, NAME, log.nowMs, sketch('compute-06'));
-  planId = log.pass(5).decided('released', [shop(1, 'compute-04'), { ...shop(2, 'compute-05'), dependsOn: [1] }], {
-    policies: found(0.36, 0.14),
-    after: found(0.3, 0.08),
-    reason: PLANNED,
-  });
-  log.dispatched(planId, 2);
-  await bed.observed(planId, NAME, log.nowMs, sketch('compute-02'));
+  first = cycleSnapshotId(NAME, cycle + 1);
+  await decided(log, first, sketch([0.24, 0.18, 0.12]));
+  log.pass(12);
+  const { plan } = (await decided(log, cycleSnapshotId(NAME, cycle + 2), sketch([0.16, 0.14, 0.12]))).data;
+  if (plan === null) throw new Error('nothing is planned');
+  planId = plan.id;
+  moving = plan.steps[1]?.serverId ?? '';
+  // The log is told of the steps. Their event is stored already.
+  log.decided(
+    'released',
+    plan.steps.map(({ serverId, serverName, from, to }) => ({ serverId, serverName, from, to })),
+    { snapshotId: planId },
+  );
+  log.events.splice(0);
+  log.dispatched(planId, plan.steps.length);
   log.pass(1).started({ task: `${planId}-s1` });
-  log.pass(10).completed({ task: `${planId}-s1` });
+  log.pass(8).completed({ task: `${planId}-s1` }, 7);
   log.pass(1).started({ task: `${planId}-s2` });
   const cells = log.cellsProposed([
     { serverId: 'uuid-web-3', serverName: 'web-3', from: 'compute-04', to: 'compute-n1' },
@@ -115,12 +116,12 @@ beforeAll(async () => {
   log.pass(1).approved(cells, [1]);
   log.dispatched(cells, 1);
   log.pass(1).started({ task: `${cells}-s1` });
-  log.pass(1).verifying({ task: `${cells}-s1` });
-  const { data: drain } = log.pass(1).drainAsked('compute-01');
-  log.pass(1).hostDisabled(drain.commandId, 'compute-01');
+  log.pass(3).verifying({ task: `${cells}-s1` });
+  const { data: drain } = log.pass(1).drainAsked('compute-07');
+  log.pass(1).hostDisabled(drain.commandId, 'compute-07');
   log.quarantined('uuid-db-3', 86_400, 'grace');
   await bed.append(log.events.splice(0));
-  await bed.append(await waiting(storedMs - 20_000));
+  await waiting(testLog('gpu', storedMs - 20_000));
   const scope = [NAME, 'gpu'];
   await bed.reported(scope);
   ({ url } = await bed.start({ scope }, () => nowMs));
@@ -168,9 +169,9 @@ const views: Readonly<Record<string, () => string>> = {
   'aggregate-then': () => view(moment()),
   plan: () => `#/plans/${encodeURIComponent(planId)}`,
   host: () => view('/hosts/compute-02'),
-  'host-then': () => view(`/hosts/compute-06${moment()}`),
-  vm: () => view('/vms/uuid-2'),
-  'vm-then': () => view(`/vms/uuid-2${moment()}`),
+  'host-then': () => view(`/hosts/compute-02${moment()}`),
+  vm: () => view(`/vms/${moving}`),
+  'vm-then': () => view(`/vms/${moving}${moment()}`),
   'vm-cells': () => view('/vms/uuid-web-3'),
   drains: () => view('/drains'),
   'drains-run': () => view('/drains?host=compute-01&host=compute-03&host=compute-05&parallel=2'),

@@ -133,6 +133,7 @@ function momentView(core, cycle) {
     width: Math.max(280, Math.min(innerWidth - 64, 1600)),
     snapshot: snapshot.id,
     running: new Set(),
+    draining: new Set(),
   };
   return html`
     ${section('Hosts', picture.policies.length === 0 ? html`<p class="dim">No policy was scored.</p>` : columns(layout(picture, policy, steps, false), how))}

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { span } from '../phrases.ts';
 import { defineCommand } from './define.ts';
 import { comment } from './phrases.ts';
 
@@ -14,5 +15,5 @@ export const instanceQuarantined = defineCommand({
   names: { serverId: 'server', seconds: 'kept' },
   example: { serverId: '0b7e62a5-6b1c-4c35-9e0a-6a4f6f0a2f11', seconds: 3600 },
   sentence: (event, nameOf) =>
-    `quarantined ${nameOf(event.data.serverId)} ${event.data.seconds < 0 ? 'until it is released' : `for ${event.data.seconds} s`}${comment(event)}`,
+    `quarantined ${nameOf(event.data.serverId)} ${event.data.seconds < 0 ? 'until it is released' : `for ${span(event.data.seconds)}`}${comment(event)}`,
 });

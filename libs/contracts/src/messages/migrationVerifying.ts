@@ -13,6 +13,6 @@ export const migrationVerifying = defineEvent({
   }),
   names: { ...attemptNames, host: 'host' },
   sentence: (event, nameOf) =>
-    `${nameOf(event.data.serverId)} has arrived on ${event.data.host} and waits in VERIFY_RESIZE`,
+    `${nameOf(event.data.serverId)} has arrived on ${event.data.host} and waits to be confirmed (VERIFY_RESIZE)`,
 });
 export type MigrationVerifying = z.infer<typeof migrationVerifying.schema>;

@@ -41,7 +41,7 @@ suite('an event in words', () => {
       'vm1 from h1 to h2 skipped: dry run of the executor',
       'paused',
       'resumed',
-      'quarantined vm1 for 60 s',
+      'quarantined vm1 for 1 min',
       'quarantined vm1 until it is released',
       'released vm1 from quarantine',
       `asked to cancel ${task}`,

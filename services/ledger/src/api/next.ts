@@ -35,7 +35,7 @@ export function comingUp(
     coming.push({
       at: waitingPlan.expiresAt,
       what: 'approval',
-      text: 'The proposed plan expires, unless it is approved before.',
+      text: 'The proposed plan expires unless somebody approves it: nothing moves, and the planner plans anew.',
     });
   const waiting = inFlight(state).filter(({ slot }) => slot === null);
   const first = waiting.reduce<(typeof waiting)[number] | null>(
@@ -74,7 +74,7 @@ const SHOWN = 10;
 /** The next snapshot, as far from the last one as that was from the one before. */
 function cycleOf(decisions: readonly Pick<DecisionPoint, 'time'>[], nowMs: number): Coming {
   const [before, last] = decisions.slice(-2).map(({ time }) => Date.parse(time));
-  const text = 'The next snapshot is decided.';
+  const text = 'The planner decides about a new snapshot.';
   if (before === undefined || last === undefined) return { at: null, what: 'cycle', text };
   const atMs = last + (last - before);
   return { at: atMs > nowMs ? iso(atMs) : null, what: 'cycle', text };

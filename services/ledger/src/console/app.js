@@ -116,6 +116,7 @@ function drawFreshness() {
 
 /** The age of the newest decision that the view shows, or of its data. */
 function ageText(readAt) {
+  if (shown.route?.query.has('snapshot')) return '· a past moment';
   const decided = shown.route?.page.decidedAt?.(shown.data) ?? null;
   const seconds = Math.max(
     0,

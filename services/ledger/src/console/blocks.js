@@ -119,7 +119,7 @@ function addGhosts(hosts, steps, share) {
 }
 
 /** @param progress of VMs that move now: uuid to true */
-export function columns(shown, { aggregate, width, snapshot, running }) {
+export function columns(shown, { aggregate, width, snapshot, running, draining }) {
   const { hosts, band, top, crowded } = shown;
   const step = width / Math.max(1, hosts.length);
   const bar = Math.max(1, step * 0.82);
@@ -161,12 +161,20 @@ export function columns(shown, { aggregate, width, snapshot, running }) {
         ${
           step > 64
             ? svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
-              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${host.vms} VMs${counts(host) ? '' : ' · closed'}</text>`
+              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${underName(host, draining, step)}</text>`
             : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${host.vms} VMs`}</title></rect>`
         }`;
     })}
   </svg>`;
 }
+
+/** Its VMs, and why it takes none: no more than fits. */
+function underName(host, draining, width) {
+  const why = draining.has(host.name) ? 'draining' : counts(host) ? null : closedBy(host.service);
+  if (why === null) return `${host.vms} VMs`;
+  return width > 104 ? `${host.vms} VMs · ${why}` : `${host.vms} · ${why}`;
+}
+const closedBy = ({ forcedDown, state, status }) => (forcedDown ? 'forced down' : state === 'up' ? status : state);
 
 const shortened = (name, width) => {
   const most = Math.max(5, Math.floor(width / 7));

@@ -1,4 +1,5 @@
 /** Lines over time. A table beside the chart says the same in words. */
+import { nowMs } from './api.js';
 import uPlot from './lib/uplot.js';
 import { clockTime, localTime } from './parts.js';
 
@@ -8,12 +9,12 @@ const TICK_SPACE = 90;
 const shown = new WeakMap();
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
-/** Tokens as colours of the scheme that is shown. */
+/** Tokens as colours, of both schemes: a resize is told before the change of the scheme. */
 const colours = new Map();
-darkScheme.addEventListener('change', () => colours.clear());
 function colour(name) {
-  const known = colours.get(name) ?? resolved(name);
-  colours.set(name, known);
+  const key = `${darkScheme.matches} ${name}`;
+  const known = colours.get(key) ?? resolved(name);
+  colours.set(key, known);
   return known;
 }
 
@@ -42,9 +43,21 @@ export const drawImbalance = (element, { times, policies }, utc, moment) => {
   );
 };
 
+/** Room for the names beside the ends of the lines, in pixels: no line and no mark crosses them. */
+const namesRoom = ({ series }) => {
+  const longest = Math.max(
+    0,
+    ...series.slice(1).flatMap(({ label, dash }) => (dash === undefined ? [label.length] : [])),
+  );
+  return Math.min(160, 45 + 6.5 * longest);
+};
+
 /** The time bar: lines with their names at the end, marks of plans, a line at the chosen moment; a click chooses one. */
 const SCRUBBER = {
   height: 120,
+  padding: [null, namesRoom, null, null],
+  // Up to now: what happened since the last cycle has its place, and cycles that are missing are seen.
+  scales: { x: { range: (_, first, last) => [first, Math.max(last, nowMs() / 1000, first + 1)] } },
   legend: { show: false },
   cursor: { y: false },
   hooks: {
@@ -91,7 +104,7 @@ function link(plot, marks) {
         a.title = text;
         a.href = href;
         a.tabIndex = -1;
-        // What happened since the last cycle stands at the end.
+        // What happened since the chart was drawn stands at the end.
         a.style.left = `${plot.valToPos(Math.min(ms, last) / 1000, 'x')}px`;
         // The chart behind it would choose a moment.
         a.addEventListener('click', (event) => event.stopPropagation());
@@ -106,23 +119,17 @@ function mark(plot, { times, at }) {
   const x = (index) => plot.valToPos(Date.parse(times[index]) / 1000, 'x', true);
   ctx.save();
   ctx.font = `${11 * ratio}px sans-serif`;
-  ctx.textAlign = 'right';
-  ctx.strokeStyle = colour('--card');
-  ctx.lineWidth = 4 * ratio;
-  ctx.lineJoin = 'round';
+  ctx.textAlign = 'left';
   const taken = [];
   plot.series.forEach(({ label, dash, stroke }, i) => {
     if (i === 0 || dash !== undefined) return;
     const last = plot.data[i].findLast((value) => value !== null);
     if (last === undefined) return;
     ctx.fillStyle = stroke(plot, i);
-    let y = plot.valToPos(last, 'y', true) - 4 * ratio;
+    let y = plot.valToPos(last, 'y', true) + 4 * ratio;
     while (taken.some((other) => Math.abs(other - y) < 12 * ratio)) y -= 3 * ratio;
     taken.push(y);
-    const text = [`${label} ${last.toFixed(2)}`, bbox.left + bbox.width - 4 * ratio, Math.max(12 * ratio, y)];
-    // Lines behind a text do not cross it.
-    ctx.strokeText(...text);
-    ctx.fillText(...text);
+    ctx.fillText(`${label} ${last.toFixed(2)}`, bbox.left + bbox.width + 6 * ratio, Math.max(12 * ratio, y));
   });
   if (at !== null && at >= 0) {
     ctx.fillStyle = colour('--text');
@@ -173,9 +180,14 @@ export function drawLines(element, times, lines, utc, more = {}) {
     {
       width,
       height,
+      // The last time of the axis is not cut.
+      padding: [null, 34, null, null],
       ...options,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
-      axes: [{ ...axis, values: ticks, space: TICK_SPACE }, axis],
+      axes: [
+        { ...axis, values: ticks, space: TICK_SPACE },
+        { ...axis, space: height < HEIGHT ? 16 : 30 },
+      ],
       series: [
         { value: (_, seconds) => (seconds === null ? '' : clockTime(new Date(seconds * 1000).toISOString())) },
         ...lines.map(({ values: _, colour: name, ...line }) => ({

@@ -27,7 +27,7 @@ export function journey({ aggregate, ran, current }, nowMs) {
   if (found === null)
     return current === null
       ? ''
-      : html`<p>On <a href=${link.host(aggregate, current)}>${current}</a> all the time that the log tells of: Kronos has not moved it.</p>`;
+      : html`<p>On <a href=${link.host(aggregate, current)}>${current}</a> all the time that the log tells of.</p>`;
   const { fromMs, stays } = found;
   const hosts = [...new Set(stays.map(({ host }) => host))];
   const width = Math.max(260, Math.min(innerWidth, 2600) - 64);

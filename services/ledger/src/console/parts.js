@@ -143,6 +143,12 @@ export const expected = ({ expectedMs, interval }) =>
 /** By which pace; nothing where it is that of former moves. */
 export const assumed = ({ measured }) => (measured ? '' : 'assumed at 100 MiB/s');
 
+/** ` by ada` of what a person did; nothing where a service did it. */
+export function byPerson({ by }) {
+  const who = /^(?:operator|custodian) (.+)$/.exec(by ?? '')?.[1];
+  return who === undefined ? '' : ` by ${who}`;
+}
+
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(
     'Moves',
@@ -163,6 +169,15 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
     rows,
     empty,
   );
+
+/** The moves of a host or VM; none of now belongs to a recorded moment. */
+export const movesNow = (known, name, past, empty) =>
+  past === null
+    ? section(
+        'Moves in flight',
+        moves(known?.moves ?? [], () => name, empty),
+      )
+    : '';
 
 export const eventsTable = (events) =>
   table(

@@ -80,3 +80,8 @@ export function sparkline(points, { width = 150, height = 30 } = {}) {
     <circle class=${last > 1 ? 'high' : 'low'} cx=${x(points.length - 1)} cy=${y(last)} r="2.2"></circle>`}
   </svg>`;
 }
+
+/** What the colours and the figures of balance mean. */
+export const balanceLegend = html`<p class="dim"><span class="whole"><span class="swatch warm"></span> above</span> and
+  <span class="whole"><span class="swatch cold"></span> below</span> the band that the threshold allows. 1.50× is an imbalance of 1.5 times its
+  threshold; 1.00× or less is balanced.</p>`;

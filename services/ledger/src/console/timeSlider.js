@@ -99,7 +99,7 @@ export function timeSlider({ times, steps = [] }, at, goTo) {
     <input type="range" min="0" max=${held ? noChange : last} .value=${held ? noChange : String(Math.max(0, shown))} aria-label="Recorded cycle"
       aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
       @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
-    <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
+    <span>${at === null ? 'Newest' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
     <button type="button" data-key="Now" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
   </div>${typed(times, step)}`;
 }

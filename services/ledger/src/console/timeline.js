@@ -52,6 +52,6 @@ export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over
       ],
       moves,
       'Nothing was moved recently.',
-    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(since)}.</p>`}`,
+    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(Math.min(Date.parse(since), fromMs))}.</p>`}`,
   );
 }

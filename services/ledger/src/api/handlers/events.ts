@@ -1,9 +1,10 @@
 import { ALL, iso, type StoredEvent } from '@kronos/contracts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
-import { historyEntry } from '../describe.ts';
+import { historyEntry, idsOf } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
 import { hostsOf, movesOf } from '../moves.ts';
+import { namesOf } from '../names.ts';
 import { reaches } from '../reads.ts';
 import { hostPage, statesOf, vmPage } from '../stateJson.ts';
 
@@ -28,8 +29,10 @@ export const eventsHandlers = ({
       if (since === null && found.length === limit) break;
     }
     found.reverse();
-    const nameOf = lookups.names();
-    const events = found.slice(0, limit).map((stored) => historyEntry(stored, nameOf));
+    const told = found.slice(0, limit);
+    const ids = told.flatMap(({ event }) => idsOf(event).serverId ?? []);
+    const nameOf = await namesOf(ids, lookups.names(), input.names);
+    const events = told.map((stored) => historyEntry(stored, nameOf));
     return { from: 'memory', events, next: found[limit]?.sequence ?? null };
   },
 

@@ -8,6 +8,7 @@ import { html } from '../lib/lit-html.js';
 import { marksOf, momentOf } from '../marks.js';
 import {
   at,
+  byPerson,
   clockTime,
   count,
   courseText,
@@ -26,6 +27,7 @@ import {
 import { ratioOf, worstPolicy } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { person } from '../session.js';
+import { balanceLegend } from '../skyline.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
@@ -97,7 +99,10 @@ function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, 
   if (by !== null) return html`by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
   if (waitingPlan !== null)
     return html`<a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
-  if (standing === 'moving') return `${movesInFlight} in flight, ${slots} under way in Nova`;
+  if (standing === 'moving')
+    return slots === movesInFlight
+      ? `${count(slots, 'move')} under way`
+      : `${count(movesInFlight, 'move')} in flight, ${slots} of them under way`;
   if (standing === 'dryRun')
     return html`<a href=${link.plan(lastDecision.snapshotId, lastDecision.sequence)}>${said(lastDecision.reason.text)}</a>`;
   if (cooldown !== null) return html`planned again ${when(cooldown.until)}`;
@@ -134,7 +139,7 @@ function happened(name, { series, recent, history }) {
     })),
     ...history.events
       .filter(({ type, time }) => !QUIET.has(type) && time !== null)
-      .map((e) => ({ time: e.time, key: `event ${e.sequence}`, text: said(e.text) })),
+      .map((e) => ({ time: e.time, key: `event ${e.sequence}`, text: `${said(e.text)}${byPerson(e)}` })),
   ].toSorted((a, b) => (a.time < b.time ? 1 : -1));
   const runs = [];
   for (const row of rowsOf) {
@@ -162,11 +167,21 @@ function around({ series, index }, events) {
   const rows = events.filter(({ type, planId }) => !QUIET.has(type) || (type === 'cycle.decided' && planId !== null));
   if (rows.length === 0) return html`<p class="dim">Nothing but cycles in the half hour before and after.</p>`;
   const own = series.times[index];
-  return html`<table><tbody>${rows.map(
-    (e) =>
-      html`<tr class=${e.time <= own ? '' : 'dim'}><td class="when dim">${clockTime(e.time).slice(11)}</td><td>${said(e.text)}</td></tr>`,
-  )}</tbody></table>`;
+  return html`<table><tbody>${rows
+    .toReversed()
+    .map(
+      (e) =>
+        html`<tr class=${e.time <= own ? '' : 'dim'}><td class="when dim">${clockTime(e.time).slice(11)}</td><td>${said(e.text)}${byPerson(e)}</td></tr>`,
+    )}</tbody></table>`;
 }
+
+/** The VMs that move and the hosts that are drained. */
+const happeningNow = ({ moves: under, drains }) => ({
+  running: new Set(under.filter(({ started }) => started !== null).map(({ serverId }) => serverId)),
+  draining: new Set(drains.map(({ host }) => host)),
+});
+/** Of a recorded moment, nothing of now is shown. */
+const nothingNow = { running: new Set(), draining: new Set() };
 
 /** The hosts of the moment: pictures, or the table with the numbers. */
 function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
@@ -175,10 +190,12 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
   const policy = Math.min(chosen.policy < 0 ? worstPolicy(policies) : chosen.policy, policies.length - 1);
   const width = Math.max(280, Math.min(innerWidth, 3840) - 64);
   const shape = chosen.shape ?? (innerWidth < 700 || picture.hosts.length > 60 ? 'rows' : 'columns');
-  const running = new Set(
-    past ? [] : page.moves.filter(({ started }) => started !== null).map(({ serverId }) => serverId),
-  );
-  const how = { aggregate: page.name, width, snapshot: past ? snapshot : undefined, running };
+  const how = {
+    aggregate: page.name,
+    width,
+    snapshot: past ? snapshot : undefined,
+    ...(past ? nothingNow : happeningNow(page)),
+  };
   const draw = () => {
     const shown = layout(picture, policy, steps, chosen.plan && steps.length > 0);
     return shape === 'rows' ? rows(shown, how) : columns(shown, how);
@@ -225,7 +242,7 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
         ? html`<p class="dim">No policy is evaluated.</p>`
         : shape === 'table'
           ? heatmap(picture, chosen, choose, past)
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${draw()}</div>`
+          : html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${draw()}</div>${balanceLegend}`
     }`;
 }
 
@@ -245,10 +262,10 @@ function headline({ page, series, index, past, plan, snapshot }) {
         ${
           past
             ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
-            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span> ${ratioText(page.ratio)} ${doing(page)}</p>`
+            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span>${[ratioText(page.ratio), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
         }
         <span class="dim push">${past ? '' : facts(page)}</span>
-        ${plan === null ? '' : html`<a class="button primary" data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : 'Review the plan'}</a>`}
+        ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
         ${past ? '' : aggregateCommands(page)}
         <span class="links"><a data-key="WhatIf" href=${link.whatIf(name, at(moment))}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
       </section>`;

@@ -3,7 +3,7 @@ import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { count, courseText, duration, expected, link, moves, ratioText, section, standingOf, when } from '../parts.js';
-import { skyline, sparkline } from '../skyline.js';
+import { balanceLegend, skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
 const NEED = [
@@ -47,7 +47,7 @@ function card(a) {
     return cardOf(a, {
       aside: left(waitingPlan.expiresAt),
       todo: `Approve or reject ${count(waitingPlan.steps, 'move')}`,
-      about: effect(a),
+      about: html`${effect(a)}. Without an answer the plan expires, and nothing moves.`,
       commands: html`<div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div>`,
     });
   if (standing === 'dryRun')
@@ -90,8 +90,10 @@ function more(a) {
     const { by, comment } = pauseOf(a);
     return `by ${by}${comment === null ? '' : ` · ${comment}`}`;
   }
-  if (standing === 'moving') return `${movesInFlight} in flight${course === null ? '' : ` · ${courseText(course)}`}`;
-  if (drains.length > 0) return `draining ${drains.map(({ host }) => host).join(', ')}`;
+  const draining = drains.length === 0 ? '' : `draining ${drains.map(({ host }) => host).join(', ')}`;
+  if (standing === 'moving')
+    return [`${movesInFlight} in flight`, courseText(course), draining].filter((part) => part !== '').join(' · ');
+  if (draining !== '') return draining;
   if (cooldown !== null)
     return html`plans again ${when(cooldown.until)}${course === null ? '' : ` · ${courseText(course)}`}`;
   if (course !== null) return courseText(course);
@@ -193,7 +195,7 @@ export const fleet = {
               (a) => row(a, policies),
             )}</tbody></table></div>`
       }</section>
-      <p class="dim legend">Each bar is a host: <span class="swatch warm"></span> above and <span class="swatch cold"></span> below the band that the threshold allows. A flat skyline is a balanced aggregate.</p>
+      <div><p class="dim">Each bar is a host. A flat skyline is a balanced aggregate.</p>${balanceLegend}</div>
       ${
         tasks.tasks.length === 0
           ? ''

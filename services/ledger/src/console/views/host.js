@@ -15,7 +15,7 @@ import {
   heatWords,
   link,
   missing,
-  moves,
+  movesNow,
   named,
   pending,
   said,
@@ -231,10 +231,7 @@ export const host = {
               html`${drainPreview(name, late, view, choose)}${hostCommands(name, own, known?.drain != null)}`,
             )
       }
-      ${section(
-        'Moves in flight',
-        moves(known?.moves ?? [], () => name),
-      )}
+      ${movesNow(known, name, past)}
       ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
   },
 };

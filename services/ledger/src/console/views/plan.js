@@ -110,6 +110,10 @@ function timeOf({ plan: known, time }) {
     : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${assumed(time)})</small>`}`;
 }
 
+/** The policies above their thresholds, each with how far: `cpu 1.50×`. */
+const stillAbove = ({ policies }, { above, ratios }) =>
+  policies.flatMap(({ policy }, i) => (above.includes(policy) ? [`${policy} ${ratioText(ratios[i])}`] : [])).join(', ');
+
 /** What is left after this plan: nothing where it reaches the targets itself. */
 const courseOf = (course) =>
   course === undefined
@@ -159,7 +163,7 @@ export const plan = {
             ? `${count(made.steps.length, 'move')} of ${aggregate}`
             : html`${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${ratioText(before.ratio)} to ${ratioText(after.ratio)}`
       }</h1>
-        <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
+        <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
         <span class="push"></span>
         ${waits ? planCommands(id, out.size === 0 ? null : kept.map(({ step }) => step), made?.steps.length) : ''}
       </div>
@@ -170,7 +174,7 @@ export const plan = {
         <li><strong>${share(made.shareOfPossible)}</strong> of what any ${made.budget} moves could do</li>
         <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
         <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
-        ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : after.above.join(', ')}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above'}</li>`}
+        ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above 1.00×'}</li>`}
         ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
       </ul>`
       }

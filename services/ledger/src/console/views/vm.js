@@ -11,7 +11,7 @@ import {
   figures,
   link,
   missing,
-  moves,
+  movesNow,
   named,
   pending,
   said,
@@ -32,6 +32,8 @@ function fate(name, { waits, moving, steps, decision, verdict, past }) {
     return html`It moves to <a href=${link.host(name, waits.to)}>${waits.to}</a> when <a href=${link.plan(waits.planId, waits.sequence)}>the plan of ${clockTime(waits.decidedAt)}</a> is approved (step ${waits.step} of ${waits.of}).`;
   if (moving !== undefined)
     return html`It moves now, from <a href=${link.host(name, moving.from)}>${moving.from}</a> to <a href=${link.host(name, moving.destination)}>${moving.destination}</a>, by <a href=${link.plan(moving.planId)}>its plan</a>.`;
+  if (steps.length > 0 && decision.outcome !== 'planned')
+    return 'Decided again with this version, a plan moves it: no plan is recorded.';
   if (steps.length > 0)
     return html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`;
   return html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`;
@@ -48,9 +50,13 @@ function why(name, late, past, moving) {
   const { verdict, destinations, assumed, groups, weights, steps } = of;
   const { waits } = late.why;
   const detail = figures(verdict.detail);
+  const stays = waits === null && moving === undefined && steps.length === 0;
+  const best = stays
+    ? destinations.best.find((d) => d.refusal === null && d.worsens.length === 0 && d.gain > 0)
+    : undefined;
   return html`
     <p><strong>${fate(name, { waits, moving, steps, decision, verdict, past })}</strong>
-      ${waits !== null || moving !== undefined ? '' : html`<span class="dim">${detail}</span> <code>${verdict.code}</code>`}</p>
+      ${stays ? html`<span class="dim">${detail}</span> <code>${verdict.code}</code>` : ''}</p>
     <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text)})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
@@ -67,11 +73,18 @@ function why(name, late, past, moving) {
       'Destinations',
       [
         ['If it went to', (d) => html`<a href=${link.host(name, d.host)}>${d.host}</a>`],
-        ['Imbalance', (d) => figure(d.combined), 'number'],
-        ['Gain', (d) => figure(d.gain), 'number'],
+        ['Imbalance', (d) => (d.refusal === null ? figure(d.combined) : ''), 'number'],
+        ['Gain', (d) => (d.refusal === null ? figure(d.gain) : ''), 'number'],
         [
           'Verdict',
-          (d) => (waits?.to === d.host ? html`<strong>the waiting plan moves it there</strong>` : destination(d)),
+          (d) =>
+            waits?.to === d.host
+              ? html`<strong>the waiting plan moves it there</strong>`
+              : moving?.destination === d.host
+                ? html`<strong>it moves there now</strong>`
+                : d === best
+                  ? html`<strong>the best: may go there</strong>`
+                  : destination(d),
         ],
       ],
       destinations.best,
@@ -147,7 +160,7 @@ const ranOn = (name, ran, current) =>
       ['Until', (r) => (r.until === null ? 'now' : when(r.until)), 'when'],
     ],
     ran.toReversed(),
-    'Kronos has not moved it recently.',
+    'No move of it has ended recently.',
   )}`;
 
 /** The slider over the recorded cycles; nothing where there is none. */
@@ -157,7 +170,7 @@ const time = (series, past, goTo) =>
     : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
 
 /** Its move under way; none belongs to a recorded moment. */
-const movesNow = (known, past) => (past === null ? known?.moves[0] : undefined);
+const movingNow = (known, past) => (past === null ? known?.moves[0] : undefined);
 
 /** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
@@ -192,12 +205,9 @@ export const vm = {
       ${time(series, past, goTo)}
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
       ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
-      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movesNow(known, past)))}
+      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movingNow(known, past)))}
       ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
-      ${section(
-        'Moves in flight',
-        moves(known?.moves ?? [], () => name, 'It does not move now.'),
-      )}
+      ${movesNow(known, name, past, 'It does not move now.')}
       ${timeline(moved, nowMs())}
       ${past !== null || !log.cells?.length ? '' : section('Moves between cells', html`${log.cells.map(cellPlan)}`)}
       ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
