@@ -98,7 +98,8 @@ beforeAll(async () => {
   if (plan === null) throw new Error('nothing is planned');
   planId = plan.id;
   moving = plan.steps[1]?.serverId ?? '';
-  // The log is told of the steps. Their event is stored already.
+  // The planner's event with these steps is stored already. The builder of the log has to know the steps, too: the test gives it the same
+  // decision, and drops the event that the builder makes.
   log.decided(
     'released',
     plan.steps.map(({ serverId, serverName, from, to }) => ({ serverId, serverName, from, to })),

@@ -31,8 +31,8 @@ import { type TimedDecider, timedDecider } from './timedDecider.ts';
 import { goneReason, withdrawnEvent } from './withdraw.ts';
 
 /**
- * Both decide again while the log changes under them: what can have aged is judged before the append, and again whenever the
- * append's bytes leave. Then the snapshot is decided again, or not at all.
+ * Decides cycles, and answers requests for plans. Both methods judge what can have aged before the append, and again whenever the
+ * append's bytes leave. Where the log has changed, they decide the snapshot again, or not at all.
  */
 export class Decisions {
   /** The aggregates of which a cycle takes longer to decide than until the next one is due. */

@@ -9,7 +9,10 @@ const TICK_SPACE = 90;
 const shown = new WeakMap();
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
-/** Tokens as colours, of both schemes: a resize is told before the change of the scheme. */
+/**
+ * The colour of each token, by the scheme and its name. When the scheme changes, the browser reports a resize before it reports the
+ * change: a cache that the change clears would give the resize the colours of the old scheme.
+ */
 const colours = new Map();
 function colour(name) {
   const key = `${darkScheme.matches} ${name}`;
