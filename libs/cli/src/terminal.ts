@@ -120,7 +120,7 @@ const readableWidth = (columns: readonly Column[], rows: readonly (readonly Cell
   );
 
 /** A text in lines of limited length, broken between words. */
-function wrapped(text: string, width: number): string[] {
+export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
@@ -129,6 +129,7 @@ function wrapped(text: string, width: number): string[] {
   }
   return lines;
 }
+
 const BELOW_INDENT = 4;
 
 /** The table without the columns of sentences, and these below each row. */

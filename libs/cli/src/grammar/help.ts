@@ -1,3 +1,5 @@
+import { wrapped } from '../terminal.ts';
+
 const WIDTH = 80;
 const INDENT = 2;
 
@@ -16,16 +18,5 @@ export function examples(...lines: readonly (readonly [command: string, what: st
 export const prose = (text: string): string =>
   text
     .split('\n')
-    .flatMap((line) => (line.startsWith(' ') ? [line] : wrap(line)))
+    .flatMap((line) => (line.startsWith(' ') ? [line] : wrapped(line, WIDTH)))
     .join('\n');
-
-function wrap(line: string): string[] {
-  const lines = [''];
-  for (const word of line.split(' ')) {
-    const last = lines.at(-1) ?? '';
-    if (last === '') lines[lines.length - 1] = word;
-    else if (last.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
