@@ -56,8 +56,8 @@ export const aggregatesHandlers = ({
     const own = aggregateState(state, name);
     const page = aggregatePage(own, nowMs);
     const decisions = input.history.decisions(name);
-    const held = page.quarantine.map(({ serverId }) => serverId);
-    const nameOf = await namesOf(held, lookups.names(), input.names);
+    const nameless = page.quarantine.flatMap(({ serverId, serverName }) => (serverName === null ? [serverId] : []));
+    const nameOf = await namesOf(nameless, lookups.names(), input.names);
     return {
       ...page,
       next: comingUp(own, page, { decisions, nameOf }, nowMs),

@@ -1,17 +1,17 @@
 import { byText } from '@kronos/contracts';
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
-import { type NameOf, namesOf } from '../names.ts';
+import { namesOf } from '../names.ts';
 import { cooldownPage, quarantinePage } from '../stateJson.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
 export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handlers, 'quarantine' | 'cooldowns'> => ({
   async quarantine({ query }) {
-    const states = lookups.chosen(query);
     const nowMs = input.clock();
-    const rows = (nameOf?: NameOf) => states.flatMap((state) => quarantinePage(state, nowMs, nameOf));
-    const ids = rows().map(({ serverId }) => serverId);
-    return { quarantine: rows(await namesOf(ids, lookups.names(), input.names)) };
+    const rows = lookups.chosen(query).flatMap((state) => quarantinePage(state, nowMs));
+    const nameless = rows.flatMap(({ serverId, serverName }) => (serverName === null ? [serverId] : []));
+    const nameOf = await namesOf(nameless, lookups.names(), input.names);
+    return { quarantine: rows.map((row) => ({ ...row, serverName: row.serverName ?? nameOf(row.serverId) })) };
   },
 
   cooldowns({ query }) {
