@@ -140,8 +140,8 @@ export const courseText = (course) =>
 /** The expected duration, with an interval where enough former moves are known. */
 export const expected = ({ expectedMs, interval }) =>
   `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;
-/** By which pace; nothing where it is that of former moves. */
-export const assumed = ({ measured }) => (measured ? '' : 'assumed at 100 MiB/s');
+/** By which pace a duration is expected that is not measured. */
+export const ASSUMED_PACE = 'assumed at 100 MiB/s';
 
 /** ` by ada` of what a person did; nothing where a service did it. */
 export function byPerson({ by }) {

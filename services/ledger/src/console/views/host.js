@@ -4,7 +4,7 @@ import { hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import {
-  assumed,
+  ASSUMED_PACE,
   clockTime,
   count,
   eventsTable,
@@ -44,7 +44,7 @@ function drainPreview(name, late, view, choose) {
   return html`
     <p>${count(leaving.length, 'VM')} would leave, ${waiting.length} would leave later, ${stuck.length} cannot leave
       <span class="dim">(as seen ${when(snapshotTime)})</span>.</p>
-    ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because no policy allows a move' : expected(time)}${time === null || time.measured ? '' : `, ${assumed(time)}`}.</p>`}
+    ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because no policy allows a move' : expected(time)}${time === null || time.measured ? '' : `, ${ASSUMED_PACE}`}.</p>`}
     ${blockedBy === null ? '' : html`<p class="bad">Nothing would be done: ${blockedBy}.</p>`}
     ${holds.map((text) => html`<p class="warn">${said(text)}.</p>`)}
     ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}

@@ -4,7 +4,7 @@ import { planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
-  assumed,
+  ASSUMED_PACE,
   count,
   duration,
   eventsTable,
@@ -107,7 +107,7 @@ function timeOf({ plan: known, time }) {
     return html`took <strong>${duration(Date.parse(known.endedAt) - Date.parse(known.releasedAt))}</strong>`;
   return time === null
     ? html`<strong>time unknown</strong>: its steps are not known any more`
-    : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${assumed(time)})</small>`}`;
+    : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${ASSUMED_PACE})</small>`}`;
 }
 
 /** The policies above their thresholds, each with how far: `cpu 1.50×`. */
