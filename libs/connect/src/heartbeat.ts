@@ -85,7 +85,7 @@ function appendsCheck(log: Pick<ServiceLog, 'refused'>): Check {
 export function reportService(input: ReportInput): Heartbeats {
   const { log, http, config, by, stopping, logger, clock, pace = USUAL_PACE } = input;
   const about = {
-    startedAt: new Date(clock.now()).toISOString(),
+    startedAt: iso(clock.now()),
     intervalSeconds: pace.everyMs / 1000,
     aggregates: [...input.aggregates],
     options: shownOptions(config, by.service) as ServiceReported['data']['options'],

@@ -336,7 +336,7 @@ async function snapshotsOf(
           cycle: 0,
           intervalSeconds: engine.evaluationInterval,
           observedFrom: iso(observation.fromMs),
-          time: new Date(systemClock.now()).toISOString(),
+          time: iso(systemClock.now()),
         },
         aggregate,
         scope,

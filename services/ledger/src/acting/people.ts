@@ -1,5 +1,6 @@
 /** The people who may act: they log in with their own credentials of Keystone and have sessions. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { iso } from '@kronos/contracts';
 import {
   BadAuthOptions,
   HttpError,
@@ -129,7 +130,7 @@ export class People {
       custodian: session?.custodian ?? false,
       person: session?.person ?? null,
       csrf: session?.csrf ?? null,
-      until: session === null ? null : new Date(this.#input.clock() + this.#sessions.leftMs(session)).toISOString(),
+      until: session === null ? null : iso(this.#input.clock() + this.#sessions.leftMs(session)),
     };
   }
 

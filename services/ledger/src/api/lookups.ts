@@ -1,4 +1,4 @@
-import { type LogEventOf, makesRoom, timeOf } from '@kronos/contracts';
+import { iso, type LogEventOf, makesRoom, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { BadRequest, wholeNumber } from './answer.ts';
@@ -31,7 +31,7 @@ export class Lookups {
   }
 
   now(): string {
-    return new Date(this.#input.clock()).toISOString();
+    return iso(this.#input.clock());
   }
 
   /** @throws BadRequest for an aggregate that neither the configuration nor the log has */

@@ -1,4 +1,4 @@
-import { type LogEventOf, type Reason, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { iso, type LogEventOf, type Reason, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { worstRatio } from '@kronos/status';
 
 /** Events kept in memory, over all aggregates. */
@@ -113,7 +113,7 @@ function pointOf(
 ): DecisionPoint {
   return {
     sequence,
-    time: new Date(snapshotTimeMs(data.snapshotTime, originallyStoredAt)).toISOString(),
+    time: iso(snapshotTimeMs(data.snapshotTime, originallyStoredAt)),
     snapshotId: data.snapshotId,
     outcome: data.outcome,
     release: data.release,
