@@ -60,7 +60,6 @@ export interface KeptServers extends ServerSource {
   >;
 }
 
-/** Keeps the servers from one read to the next, and reads what changed. */
 /** What a read gave, with when it began and ended. */
 async function timedBy<T>(
   clock: Pick<Clock, 'monotonic'>,
@@ -80,6 +79,7 @@ async function serverOrNull(nova: Pick<Nova, 'getServer'>, id: string, signal: A
   }
 }
 
+/** Keeps the servers from one read to the next, and reads what changed. */
 export function keepServers(deps: KeepServers): KeptServers {
   const { nova, clock, mode, onResync } = deps;
   const inventory = new Inventory<Server>(deps.optOut);
