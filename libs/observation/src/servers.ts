@@ -164,11 +164,12 @@ export function serversOf(input: ServersInput): ServersSeen {
   }
   if (lists.servers.ok) problems.push(...vanished(input));
 
-  const ids = new Set(here.map((one) => one.server.id));
+  const hereById = new Map(here.map((one) => [one.server.id, one]));
+  const ids = new Set(hereById.keys());
   const abandoned = index.abandoned.filter(({ serverId }) => ids.has(serverId)).sort((a, b) => a.id - b.id);
   if (abandoned.length > 0) notes.push(abandonedNote(abandoned, index));
   const serverGroups = lists.serverGroups.ok ? groupsOf(lists.serverGroups.value, ids, problems) : [];
-  const broken = serverGroups.flatMap((group) => brokenRule(group, here));
+  const broken = serverGroups.flatMap((group) => brokenRule(group, hereById));
   if (broken.length > 0) notes.push(brokenNote(broken));
   return {
     servers: here.map((one) => observeServer(one, hosts, input)),
@@ -205,9 +206,8 @@ interface BrokenRule {
   readonly members: ReadonlyMap<string, readonly string[]>;
 }
 
-function brokenRule(group: ServerGroup, here: readonly PlacedServer[]): BrokenRule[] {
-  const members = new Set(group.members);
-  const placed = here.filter(({ server }) => members.has(server.id));
+function brokenRule(group: ServerGroup, here: ReadonlyMap<string, PlacedServer>): BrokenRule[] {
+  const placed = [...new Set(group.members)].flatMap((id) => here.get(id) ?? []);
   const apart = membersAgainstRule({ policy: group.policy, most: group.maxServerPerHost }, placed);
   if (apart.length === 0) return [];
   const byHost = Map.groupBy(apart, ({ host }) => host);
