@@ -10,17 +10,6 @@ import { breachGrowth } from '../cluster/softRules.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import type { Draft } from './draft.ts';
 
-/** Reasons of hosts that take no VM, whichever it is. */
-const TAKES_NOTHING: ReadonlySet<ReasonCode> = new Set([
-  'host-down',
-  'host-forced-down',
-  'host-disabled',
-  'host-draining',
-  'host-unknown',
-  'host-broken',
-  'host-capacity-unknown',
-]);
-
 /** Outweighs every imbalance. */
 const EXCESS = 1e6;
 
@@ -129,11 +118,12 @@ export class Targets {
       counts[reason] = (counts[reason] ?? 0) + 1;
       if (!first.has(reason)) first.set(reason, h);
     }
-    const near = [...first.keys()].filter((code) => !TAKES_NOTHING.has(code));
-    const [code = 'no-destination'] = (near.length > 0 ? near : [...first.keys()]).toSorted(
-      (one, other) => (counts[other] ?? 0) - (counts[one] ?? 0),
+    const all = [...first];
+    const near = all.filter(([, host]) => int(cluster.hostRefusal, host) === 0);
+    const [[code, host] = ['no-destination', null] as const] = (near.length > 0 ? near : all).toSorted(
+      ([one], [other]) => (counts[other] ?? 0) - (counts[one] ?? 0),
     );
-    return { code, host: first.get(code) ?? null, counts };
+    return { code, host, counts };
   }
 
   /** {@link whyNot} as a clause that names the host. */
