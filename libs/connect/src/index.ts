@@ -1,7 +1,7 @@
 export type { CallInProgress } from '@kronos/http';
 export { cloudNames, cloudsFile } from '@kronos/openstack';
 export { checkClock, logClock } from './clockCheck.ts';
-export { type Durability, durabilityText, readDurability } from './durability.ts';
+export { type Durability, durabilityText, logDurability, readDurability } from './durability.ts';
 export { awaitTrustedLog, type FoldedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
 export { reportService } from './heartbeat.ts';
 export { joinLog } from './joined.ts';

@@ -9,7 +9,6 @@ import {
   type Wrap,
 } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
-import { logDurability } from './durability.ts';
 import type { Instrumentation, ServiceLog } from './instrumented.ts';
 import { scrubbed } from './scrubbed.ts';
 
@@ -110,8 +109,6 @@ export async function connectLog(
 ): Promise<EventLog> {
   const options = natsOptions(config, name);
   const hooks = logger === null ? {} : hooksOf(logger);
-  // One service tells it for all.
-  if (name === 'ledger' && logger !== null) void logDurability(config.nats.monitoring, logger);
   if (instrumentation === undefined) return await connect(options, hooks, scrubbed);
   // Loaded here: commands start without the libraries for traces and metrics.
   const { instrumented } = await import('./instrumented.ts');

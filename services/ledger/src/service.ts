@@ -3,6 +3,7 @@ import {
   checkClock,
   consoleConfig,
   logClock,
+  logDurability,
   type Outside,
   openIdentity,
   realOutside,
@@ -54,6 +55,8 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
     const { engine, ledger, console: own } = config;
+    // One service tells it for all.
+    void logDurability(config.nats.monitoring, logger);
     const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
     await log.verify({
       streams: [streamNames.log, streamNames.checkpoints, streamNames.services, streamNames.alarms],
