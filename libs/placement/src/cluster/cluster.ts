@@ -120,6 +120,15 @@ export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number,
   return true;
 }
 
+/** Adds a VM's shares to the values of a host, or takes them away. */
+export function sharesIn(cluster: Cluster, values: Float64Array): (vm: number, host: number, sign: 1 | -1) => void {
+  const { P } = cluster;
+  return (vm, host, sign) => {
+    for (let p = 0; p < P; p++)
+      values[host * P + p] = float(values, host * P + p) + sign * shareOn(cluster, vm, host, p);
+  };
+}
+
 export type PolicyModel = {
   readonly name: string;
   readonly weight: number;

@@ -1,5 +1,5 @@
 import { float, int } from '../base/array.ts';
-import { destinationsOf, shareOn, staysBelow } from '../cluster/cluster.ts';
+import { destinationsOf, sharesIn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, type Room } from '../cluster/constraints.ts';
 import { imbalances, valuesAfter, worsened } from '../cluster/measure.ts';
 import { breachGrowth } from '../cluster/softRules.ts';
@@ -95,6 +95,7 @@ class Attempt {
   readonly #placed: number[] = [];
   /** The capacity values, where they limit what a host takes. */
   readonly #fullness: Float64Array | null;
+  readonly #fill: ReturnType<typeof sharesIn> | null;
   /** By host: the VMs that could make room, largest first. */
   readonly #residents: number[][];
   work = 0;
@@ -110,6 +111,7 @@ class Attempt {
     this.#room = draft.room.copy(false);
     this.#checker = new Checker(this.#place, this.#room, { strict: wanted.strict === true });
     this.#fullness = wanted.filledBelow === true ? Float64Array.from(draft.fullness) : null;
+    this.#fill = this.#fullness === null ? null : sharesIn(cluster, this.#fullness);
     this.#destinations = [...destinationsOf(cluster)];
     this.#isWanted = new Uint8Array(cluster.V);
     this.#out = new Uint8Array(cluster.V);
@@ -158,21 +160,13 @@ class Attempt {
     this.#room.arrive(vm, to);
     this.#place[vm] = to;
     this.#placed.push(vm);
-    this.#fill(vm, to, 1);
+    this.#fill?.(vm, to, 1);
     const done = then();
-    this.#fill(vm, to, -1);
+    this.#fill?.(vm, to, -1);
     this.#placed.pop();
     this.#place[vm] = from;
     this.#room.depart(vm, to);
     return done;
-  }
-
-  #fill(vm: number, host: number, sign: 1 | -1): void {
-    const { cluster } = this.#draft;
-    if (this.#fullness === null) return;
-    for (let p = 0; p < cluster.P; p++)
-      this.#fullness[host * cluster.P + p] =
-        float(this.#fullness, host * cluster.P + p) + sign * shareOn(cluster, vm, host, p);
   }
 
   #stay(vm: number, then: () => boolean): boolean {

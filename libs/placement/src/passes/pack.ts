@@ -1,6 +1,6 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
-import { type Cluster, keysAt, shareOn, staysBelow } from '../cluster/cluster.ts';
+import { type Cluster, keysAt, sharesIn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import { place } from '../draft/placing.ts';
@@ -386,10 +386,7 @@ function loadedGround({ cluster, place, room, fullness: now }: Draft): Ground {
       left: (host, p) =>
         (item(policies, p).capacityThreshold - float(fullness, host * P + p)) * float(size, host * P + p),
       takes: (vm, host) => staysBelow(cluster, fullness, vm, host),
-      add: (vm, host, sign) => {
-        for (let p = 0; p < P; p++)
-          fullness[host * P + p] = float(fullness, host * P + p) + sign * shareOn(cluster, vm, host, p);
-      },
+      add: sharesIn(cluster, fullness),
     },
   };
 }
