@@ -62,8 +62,7 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
 
 /** Exact search for a sequence in which each move is legal once those before it have ended, the moves in `first` early; null: not found. */
 function legalSequence(cluster: Cluster, moves: readonly Move[], first: readonly number[]): readonly number[] | null {
-  const early = new Set(first);
-  const indexes = [...first, ...moves.keys().filter((i) => !early.has(i))];
+  const indexes = [...new Set([...first, ...moves.keys()])];
   const accounts = new Accounts(cluster);
   const hopeless = new Set<number>();
   const sequence: number[] = [];
