@@ -3,7 +3,7 @@ import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { allWithin, imbalances } from '../cluster/measure.ts';
 import type { Draft } from '../draft/draft.ts';
-import { type Aim, type Annealed, anneal, SAMPLES } from './anneal/anneal.ts';
+import { type Annealed, anneal, SAMPLES } from './anneal/anneal.ts';
 import { COURSES } from './anneal/level.ts';
 import { type CarryOut, type LevelFound, type LevelRun, stepsOf } from './anneal/runs.ts';
 import { type Exhausted, exhaust, mayExhaust, placementsWithin } from './exhaustive.ts';
@@ -594,26 +594,17 @@ class Search {
     const steps = Math.min(LONGEST_FEWER, Math.ceil(wholeRunElsewhere(this.#whole) / 4));
     for (let budget = this.#mostMoves(); budget >= least && this.#fewest !== null; budget = this.#mostMoves()) {
       for (const departuresFree of this.#departures) {
+        if (!this.#affords(steps)) return;
+        const { refusals } = this.#draft;
+        const settings = { aim: 'targets', budget, steps, heat: 1, seed: budget, refusals } as const;
         const start = this.#withoutOne(this.#fewest);
-        const run = { aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree } as const;
-        if (!this.#anneal(run)) return;
+        const found = anneal(this.#whole, start, this.#whole.room.copy(departuresFree), settings);
+        this.#spent(found);
+        this.#offerCourse(found.place);
         if (this.#mostMoves() < budget) break;
       }
       if (this.#mostMoves() >= budget) return;
     }
-  }
-
-  /** One annealing run without a budget; false, and nothing done, when the work limit leaves no room for it. */
-  #anneal(run: AnnealRun): boolean {
-    const field = this.#whole;
-    if (!this.#affords(run.steps)) return false;
-    const { aim, budget, steps, heat, seed } = run;
-    const room = field.room.copy(run.departuresFree);
-    const { refusals } = this.#draft;
-    const found = anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals });
-    this.#spent(found);
-    this.#offerCourse(found.place);
-    return true;
   }
 
   #spent({ steps, tight }: Annealed): void {
@@ -749,14 +740,4 @@ type Within = {
   readonly field: Field;
   readonly enough: () => boolean;
   readonly offer: (place: Int32Array) => void;
-};
-
-type AnnealRun = {
-  readonly aim: Aim;
-  readonly budget: number;
-  readonly steps: number;
-  readonly heat: number;
-  readonly seed: number;
-  readonly start: Int32Array;
-  readonly departuresFree: boolean;
 };

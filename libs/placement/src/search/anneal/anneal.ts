@@ -8,7 +8,7 @@ import { propose, Walk } from '../changes/walk.ts';
 import type { Field } from '../problem/field.ts';
 
 /** The aim of a run: the lowest combined imbalance; the targets at any cost; or the targets at the lowest cost. */
-export type Aim = 'lowest' | 'targets' | 'cheapest';
+type Aim = 'lowest' | 'targets' | 'cheapest';
 
 export type AnnealSettings = {
   readonly aim: Aim;
