@@ -226,15 +226,17 @@ function impossible(
     warnings.filter(({ code }) => code === 'repair-impossible').map(({ detail }) => detail?.group),
   );
   const others = stuck.filter(({ reason: { detail } }) => detail?.group === undefined || !broken.has(detail.group));
-  for (const alike of alikeOf(others))
+  for (const alike of alikeOf(others)) {
+    const text = stuckText(alike);
     for (const { host, serverId, reason } of alike)
       found.push({
         code: 'server-stuck',
         place: { aggregate, host, reason: reason.code, server: serverId },
         about: aggregate,
-        text: stuckText(alike),
+        text,
         remedy: remedyOfReason(reason.code),
       });
+  }
   if (foreign !== undefined)
     found.push({
       code: foreign.stayUntil === undefined ? 'foreign-moves' : 'foreign-move',
