@@ -1,5 +1,5 @@
 import { memoryText } from '@kronos/placement';
-import { testLog } from '@kronos/projections/testing';
+import { testCourse, testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { toMemory } from './memory.ts';
 
@@ -64,9 +64,7 @@ describe('the memory of the planner', () => {
   it('has the moves that are left of a course, while there are any', () => {
     const log = testLog();
     log.configured();
-    const after = { combined: 0.1, policies: [] };
-    const course = { reaches: true, moves: 5, costGib: 20, cycles: 3, seconds: 1500, after };
-    log.decided('released', [move(1), move(2)], { course });
+    log.decided('released', [move(1), move(2)], { course: testCourse });
     expect(written(log.state(), seen).courseMoves).toBe(3);
     log.pass(60).decided('none');
     expect(written(log.state(), seen)).not.toHaveProperty('courseMoves');

@@ -1,16 +1,7 @@
-import type { Course } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { testLog } from '../testing/index.ts';
+import { testCourse as course, testLog } from '../testing/index.ts';
 import { courseLeft, movesToGo } from './course.ts';
 
-const course: Course = {
-  reaches: true,
-  moves: 5,
-  costGib: 20,
-  cycles: 3,
-  seconds: 1500,
-  after: { combined: 0.1, policies: [] },
-};
 const moves = ['a', 'b'].map((serverId) => ({ serverId, from: 'h1', to: 'h2' }));
 
 describe('what is left of a course', () => {

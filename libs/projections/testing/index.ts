@@ -54,6 +54,16 @@ const courseOf = (moves: number): { readonly course?: Course } =>
         },
       };
 
+/** A course of several cycles that reaches its targets. */
+export const testCourse: Course = {
+  reaches: true,
+  moves: 5,
+  costGib: 20,
+  cycles: 3,
+  seconds: 1500,
+  after: { combined: 0.1, policies: [] },
+};
+
 /** 2026-01-05T00:00:00Z, a Monday: where test logs begin. */
 export const TEST_START_MS = 1_767_571_200_000;
 

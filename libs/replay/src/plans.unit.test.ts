@@ -1,5 +1,5 @@
-import type { Course, CycleDecided, StoredEvent } from '@kronos/contracts';
-import { testLog } from '@kronos/projections/testing';
+import type { CycleDecided, StoredEvent } from '@kronos/contracts';
+import { testCourse, testLog } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
 import { plansOf } from './plans.ts';
 
@@ -48,20 +48,12 @@ it('says nothing where the log does not', async () => {
 });
 
 it('has the course of its decision, and none where the decision has none', async () => {
-  const course: Course = {
-    reaches: true,
-    moves: 5,
-    costGib: 20,
-    cycles: 3,
-    seconds: 1500,
-    after: { combined: 0.1, policies: [] },
-  };
   const log = testLog();
   log.configured();
-  log.decided('dryRun', [{ serverId: 'a', from: 'h1', to: 'h2' }], { course });
+  log.decided('dryRun', [{ serverId: 'a', from: 'h1', to: 'h2' }], { course: testCourse });
   log.pass(60).decided('dryRun', [{ serverId: 'b', from: 'h1', to: 'h2' }]);
   async function* events(): AsyncGenerator<StoredEvent> {
     yield* log.events;
   }
-  expect((await plansOf(events(), {})).map((plan) => plan.course)).toEqual([course, null]);
+  expect((await plansOf(events(), {})).map((plan) => plan.course)).toEqual([testCourse, null]);
 });
