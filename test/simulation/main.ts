@@ -97,19 +97,12 @@ function faultsOf(text: string | undefined): ReadonlySet<number> | null {
   return new Set(numbers);
 }
 
-function inventoryOf(text: string): Asked['inventory'] {
+/** Null: drawn by the seed. */
+function modeOf<T extends string>(option: 'inventory' | 'numa', modes: readonly T[], or: T | null): T | null {
+  const text = values[option];
+  if (text === undefined) return or;
   if (text === 'drawn') return null;
-  return (
-    inventoryModes.find((mode) => mode === text) ??
-    refuse(`--inventory ${text} is none of ${inventoryModes.join(', ')} and drawn`)
-  );
-}
-
-function numaOf(text: string): Asked['numa'] {
-  if (text === 'drawn') return null;
-  return (
-    numaModes.find((mode) => mode === text) ?? refuse(`--numa ${text} is none of ${numaModes.join(', ')} and drawn`)
-  );
+  return modes.find((mode) => mode === text) ?? refuse(`--${option} ${text} is none of ${modes.join(', ')} and drawn`);
 }
 
 // The modules under test are loaded after the bug is planted.
@@ -136,8 +129,8 @@ const asked: Asked = {
   vms: number('vms', defaultAsked.vms),
   replicas: number('replicas', defaultAsked.replicas),
   trouble: values.trouble === undefined ? null : number('trouble', 1),
-  inventory: inventoryOf(values.inventory ?? 'api'),
-  numa: numaOf(values.numa ?? 'none'),
+  inventory: modeOf('inventory', inventoryModes, defaultAsked.inventory),
+  numa: modeOf('numa', numaModes, defaultAsked.numa),
   only: faultsOf(values.faults),
   verbose: values.verbose === true,
 };

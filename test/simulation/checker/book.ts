@@ -191,7 +191,7 @@ export class Book {
   readonly tasks = new Map<string, Task>();
   readonly byServer = new Map<string, Task[]>();
   readonly aggregates = new Map<string, Aggregate>();
-  novaRefusals: readonly NovaRefusal[] = [];
+  readonly novaRefusals: NovaRefusal[] = [];
   /** The log was lost then, and nobody has stated which log is in its place. */
   doubtfulSinceMs: number | null = null;
   /** Of the logs that are lost. */
@@ -296,6 +296,6 @@ export class Book {
     this.tasks.clear();
     this.byServer.clear();
     this.aggregates.clear();
-    this.novaRefusals = [];
+    this.novaRefusals.length = 0;
   }
 }

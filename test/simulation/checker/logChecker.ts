@@ -622,7 +622,7 @@ export class LogChecker {
     if (type !== 'migration.failed' || data.cause !== 'scheduler') return;
     const { aggregate, serverId: server } = task;
     this.#book.count('refused');
-    this.#book.novaRefusals = [...this.#book.novaRefusals, { aggregate, server, host: data.destination, ms }];
+    this.#book.novaRefusals.push({ aggregate, server, host: data.destination, ms });
     if (attempt !== undefined && NO_CELLS.test(data.nova?.reason ?? data.reason.text))
       this.#seen.cellsRefused(task, attempt);
   }
