@@ -1,16 +1,26 @@
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { kronos as kronosHere } from '../../libs/cli/test/world.ts';
 
-const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
+/** The checkout of this file. */
+export const here = fileURLToPath(new URL('../../', import.meta.url));
 
 /** How a command ended, and everything that it wrote. */
 export type Outcome = { readonly status: number | null; readonly text: string };
 
-/** Runs the `kronos` command as a process, as a person would, with nothing on standard input. */
-export const runKronos = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
+/**
+ * Runs the `kronos` command as a process, as a person would, with nothing on standard input.
+ *
+ * @param root of the checkout whose command it is; default: this one
+ */
+export const runKronos = (
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  root = here,
+): Promise<Outcome> =>
   new Promise((resolve) => {
-    const child = spawn(process.execPath, [main, ...args], {
+    const child = spawn(process.execPath, [join(root, 'libs/cli/src/main.ts'), ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     });

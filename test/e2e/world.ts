@@ -95,12 +95,15 @@ export async function openWorld({
   return {
     ...watch(stage),
     stage,
-    async migrations() {
-      const answer = await fetch(`${stage.cloudUrl}/migrations`);
-      return ((await answer.json()) as { migrations: MigrationRecord[] }).migrations;
-    },
+    migrations: () => migrationsOf(stage.cloudUrl),
     close: () => stage.close(),
   };
+}
+
+/** All migrations of a simulated cloud, by the address of its administration. */
+export async function migrationsOf(cloudUrl: string): Promise<readonly MigrationRecord[]> {
+  const answer = await fetch(`${cloudUrl}/migrations`);
+  return ((await answer.json()) as { migrations: MigrationRecord[] }).migrations;
 }
 
 const lastEvents = (events: readonly LogEvent[]): string =>

@@ -2,12 +2,10 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { here } from '../e2e/command.ts';
 
 const run = promisify(execFile);
-/** The checkout of this file. */
-export const here = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * The files of a commit with their own dependencies, under this directory.

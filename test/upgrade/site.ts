@@ -1,26 +1,25 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { loadConfig } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import { startNatsServer } from '@kronos/eventlog/local';
 import { demoPolicies, type MigrationRecord } from '@kronos/simcloud';
 import { expect } from 'vitest';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
-import { endProcess, type ServiceName } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess, type ServiceName, spawnService } from '../../libs/cli/src/demo/installation.ts';
 import { startCloud } from '../../libs/cli/src/demo/stage.ts';
-import { SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
+import { runKronos } from '../e2e/command.ts';
+import { migrationsOf, SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
 
 /** Readers before writers. */
 export const SERVICES = ['ledger', 'executor', 'planner', 'scorer'] as const satisfies readonly ServiceName[];
 
 /** One nats-server, one simulated cloud, and services that come from different checkouts. */
 export interface Site extends Watch {
-  /** Runs the `kronos` command of a checkout. @returns what it wrote; @throws when it fails */
-  readonly kronos: (root: string, ...args: readonly string[]) => Promise<string>;
+  /** Runs the `kronos` command of a checkout. @throws with what it wrote, where it fails */
+  readonly kronos: (root: string, ...args: readonly string[]) => Promise<void>;
   /** Ends the service and starts the one of this checkout in its place. */
   readonly start: (service: ServiceName, root: string) => Promise<void>;
   /** The same, and waits until the service says that it is ready. */
@@ -36,17 +35,6 @@ interface Running {
 }
 
 const READY_MS = 120_000;
-
-/** @throws what it wrote, where it fails */
-async function run(main: string, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let text = '';
-  child.stdout.on('data', (chunk) => (text += chunk));
-  child.stderr.on('data', (chunk) => (text += chunk));
-  const code = await new Promise((resolve) => child.once('close', resolve));
-  if (code !== 0) throw new Error(`${main} ${args.join(' ')} ended with ${code}:\n${text}`);
-  return text;
-}
 
 /** @param speed of the simulated Nova; the lower, the more moves are under way */
 export async function openSite({ seed, speed }: { seed: number; speed: number }): Promise<Site> {
@@ -65,23 +53,9 @@ export async function openSite({ seed, speed }: { seed: number; speed: number })
 
   function start(service: ServiceName, root: string): Running {
     const main = join(root, 'services', service, 'src', 'main.ts');
-    const child = spawn(process.execPath, [main, '--config', configFile], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...SHORT_SEARCH },
-    });
-    const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
-    child.stderr.pipe(file, { end: false });
-    const url = new Promise<string>((resolve, reject) => {
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        file.write(`${line}\n`);
-        const found = /"url":"(http[^"]+)"/.exec(line)?.[1];
-        if (found !== undefined) resolve(found);
-      });
-      child.once('close', (code) => {
-        file.end();
-        reject(new Error(`${service} of ${root} ended with ${code}`));
-      });
-    });
+    const { promise: url, resolve, reject } = Promise.withResolvers<string>();
+    const child = spawnService({ main, service, directory, configFile, env: SHORT_SEARCH, onUrl: resolve });
+    child.once('close', (code) => reject(new Error(`${service} of ${root} ended with ${code}`)));
     url.catch(() => undefined);
     return { child, url };
   }
@@ -99,16 +73,16 @@ export async function openSite({ seed, speed }: { seed: number; speed: number })
 
   return {
     ...watch({ log, directory }),
-    kronos: (root, ...args) => run(join(root, 'libs', 'cli', 'src', 'main.ts'), [...args, '--config', configFile]),
+    async kronos(root, ...args) {
+      const { status, text } = await runKronos([...args, '--config', configFile], {}, root);
+      if (status !== 0) throw new Error(`kronos ${args.join(' ')} of ${root} ended with ${status}:\n${text}`);
+    },
     start: begin,
     async replace(service, root) {
       await begin(service, root);
       await expect.poll(() => readyz(service), { timeout: READY_MS, interval: 250 }).toMatchObject({ ok: true });
     },
-    async migrations() {
-      const answer = await fetch(`${cloud.admin}/migrations`);
-      return ((await answer.json()) as { migrations: MigrationRecord[] }).migrations;
-    },
+    migrations: () => migrationsOf(cloud.admin),
     async close() {
       await Promise.all([...running.values()].map(({ child }) => endProcess(child)));
       await log.close();

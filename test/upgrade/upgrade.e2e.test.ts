@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LogEvent } from '@kronos/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { here } from '../e2e/command.ts';
 import { ended, ofType, released } from '../e2e/world.ts';
 import { nightly } from '../nightly.ts';
 import { Chance } from '../simulation/chance.ts';
-import { checkOut, here } from './checkout.ts';
+import { isOver } from '../simulation/people/operator.ts';
+import { checkOut } from './checkout.ts';
 import { openSite, SERVICES, type Site } from './site.ts';
 
 /** Releases by their commit: `0.1.0` is the first one, and the other one is the newest. */
@@ -15,9 +17,6 @@ type Release = keyof typeof RELEASES;
 
 /** `KRONOS_CHECKOUTS=DIRECTORY` keeps the checkouts for the next run. */
 const kept = process.env.KRONOS_CHECKOUTS;
-
-/** Statuses in which Nova works on a migration. */
-const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
 /** Services of a release beside those of this checkout, over one log. */
 describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
@@ -47,7 +46,7 @@ describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
   }
 
   const underWay = async (of: Site): Promise<number> =>
-    (await of.migrations()).filter(({ status }) => !OVER.has(status)).length;
+    (await of.migrations()).filter(({ status }) => !isOver(status)).length;
 
   it.each([
     ['0.1.0', 1],

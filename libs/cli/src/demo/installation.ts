@@ -84,19 +84,17 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const urls = new Map<ServiceName, string>();
     let closing = false;
     const start = (service: ServiceName): ChildProcess => {
-      const child = spawn(process.execPath, [serviceMain(service), '--config', configFile], {
-        stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, ...envOf(service) },
-      });
-      const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
-      child.stderr.pipe(file, { end: false });
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        file.write(`${line}\n`);
-        const url = /"url":"(http[^"]+)"/.exec(line)?.[1];
-        if (url !== undefined && !urls.has(service)) urls.set(service, url);
+      const child = spawnService({
+        main: serviceMain(service),
+        service,
+        directory,
+        configFile,
+        env: envOf(service),
+        onUrl: (url) => {
+          if (!urls.has(service)) urls.set(service, url);
+        },
       });
       child.on('close', (code, signal) => {
-        file.end();
         if (!closing && signal === null) options.onExit(service, code);
       });
       processes.set(service, [...(processes.get(service) ?? []), child]);
@@ -113,6 +111,34 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     await close();
     throw error;
   }
+}
+
+type ServiceProcess = {
+  /** The service's main module. */
+  readonly main: string;
+  readonly service: ServiceName;
+  /** What the process writes goes to `logs/SERVICE.log` there. */
+  readonly directory: string;
+  readonly configFile: string;
+  readonly env: Overrides;
+  /** Called with the address of its own HTTP server. */
+  readonly onUrl: (url: string) => void;
+};
+
+export function spawnService({ main, service, directory, configFile, env, onUrl }: ServiceProcess): ChildProcess {
+  const child = spawn(process.execPath, [main, '--config', configFile], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
+  child.stderr.pipe(file, { end: false });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    file.write(`${line}\n`);
+    const url = /"url":"(http[^"]+)"/.exec(line)?.[1];
+    if (url !== undefined) onUrl(url);
+  });
+  child.on('close', () => file.end());
+  return child;
 }
 
 /** Asks a process to stop, and waits until it has; a process that does not is killed after 12 s. */
