@@ -113,7 +113,13 @@ function together(
       ways.flatMap(({ vms, host }) => (host === null ? [] : vms.map((vm) => [vm, [host]] as const))),
     );
     const found = place(start, {
-      ...{ vms, hosts, repairs, residents: true, most: most - vms.length, stranded: 1, strict: true },
+      vms,
+      hosts,
+      repairs,
+      residents: true,
+      most: most - vms.length,
+      stranded: 1,
+      strict: true,
       thresholds: than.required,
       work: MOST_WORK / 10,
     });

@@ -21,7 +21,7 @@ export type Drain = {
 /** Legality checks of one failure, at most. Beyond it the room counts as not there. */
 const HEADROOM_CHECKS = 20_000;
 
-/** Legality checks of the search for more hosts, for as many with fewer moves, and of one set, at most: together some tenths of a second. */
+/** Legality checks of the search for more hosts, for as many with fewer moves, and of one set, at most. */
 const SETS_WORK = 2_000_000;
 const FEWER_WORK = 1_000_000;
 const SET_WORK = 200_000;
@@ -266,8 +266,13 @@ class Packing {
   #exactly(vms: readonly number[], work: number): EmptiedSet['moves'] | null {
     const open = Array.from({ length: this.#draft.cluster.H }, (_, h) => h).filter((h) => this.#open[h] === 1);
     const found = place(this.#draft, {
-      ...{ vms, hosts: new Map(vms.map((vm) => [vm, open])), residents: false, thresholds: false, stranded: 1 },
-      ...{ filledBelow: true, work },
+      vms,
+      hosts: new Map(vms.map((vm) => [vm, open])),
+      residents: false,
+      thresholds: false,
+      stranded: 1,
+      filledBelow: true,
+      work,
     });
     return found?.moves ?? null;
   }
