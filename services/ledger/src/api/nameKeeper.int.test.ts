@@ -132,12 +132,17 @@ describe('the names of hosts and VMs', () => {
     expect(reads).toBe(2);
   });
 
-  it('are none of a snapshot that cannot be read, which is tried once', async () => {
+  it('are none of a snapshot that cannot be read, which is tried once a minute until it can', async () => {
     await bed.observed('s1', 'gpu', NOW_MS, sketch('broken-vm'));
     broken = true;
     await keeper.start();
     look();
     expect(await found('vm')).toEqual([]);
     expect(reads).toBe(1);
+    broken = false;
+    ms = 60_000;
+    look();
+    await expect.poll(() => found('vm')).toEqual(['gpu/broken-vm']);
+    expect(reads).toBe(2);
   });
 });

@@ -38,7 +38,8 @@ export type NameKeeper = {
 /** Whose names the ledger's thread has. */
 class KeptNames {
   readonly #input: Pick<NameKeeperInput, 'log' | 'aside' | 'clock' | 'logger'>;
-  readonly #read = new Map<string, { readonly digest: string; readonly atMs: number }>();
+  /** `digest` null: the last read failed. */
+  readonly #read = new Map<string, { readonly digest: string | null; readonly atMs: number }>();
 
   constructor(input: Pick<NameKeeperInput, 'log' | 'aside' | 'clock' | 'logger'>) {
     this.#input = input;
@@ -58,14 +59,19 @@ class KeptNames {
   async read(aggregate: string, { data }: SnapshotTaken): Promise<void> {
     const { log, aside, clock, logger } = this.#input;
     const { body, snapshotId: name } = data;
+    let digest: string | null = body.digest;
     try {
       const bytes = await log.objects.get(body).catch(nullIfGone);
       await aside.run('names', { aggregate, body: bytes === null ? null : { bytes, digest: body.digest, name } });
     } catch (error) {
-      logger.debug({ err: error, aggregate }, 'the names of a snapshot could not be read; those of the next one are');
+      digest = null;
+      logger.debug(
+        { err: error, aggregate },
+        'the names of a snapshot could not be read; they are read again in a minute',
+      );
     }
     // Also after an error: one bad snapshot must not be read again and again.
-    this.#read.set(aggregate, { digest: body.digest, atMs: clock.monotonic() });
+    this.#read.set(aggregate, { digest, atMs: clock.monotonic() });
   }
 }
 
