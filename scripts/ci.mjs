@@ -7,6 +7,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const out = mkdtempSync(join(tmpdir(), 'kronos-ci-'));
@@ -58,14 +59,26 @@ const check = (name, command, minutes = 10) => ({
   run: async (nice) => ({ passed: 0, failed: 0, ...(await run(name, command, minutes, nice)) }),
 });
 
-/** One line for each test or file that failed: where, and the first line of why. */
+/** Lines of a message that say why: a call that timed out names what it waited for in its call log. */
+const WHY_LINES = 5;
+
+/** One line for each test or file that failed: where, why, and the line of the test that says so. */
 function failuresOf(files) {
-  const line = (where, why = '') => `${where}: ${why.split('\n')[0].slice(0, 1000)}`;
+  const line = (where, why = '', file = '') => {
+    const lines = stripVTControlCharacters(why)
+      .split('\n')
+      .map((one) => one.trim())
+      .filter((one) => one !== '');
+    const stack = lines.findIndex((one) => one.startsWith('at '));
+    const message = stack < 0 ? lines : lines.slice(0, stack);
+    const own = lines.find((one) => file !== '' && one.startsWith('at ') && one.includes(file));
+    return [`${where}:`, message.slice(0, WHY_LINES).join(' · ').slice(0, 1000), own ?? ''].join(' ').trim();
+  };
   return files.flatMap(({ name, message, assertionResults }) => {
     const file = relative(root, name);
     const failed = assertionResults.filter(({ status }) => status === 'failed');
     if (failed.length === 0) return message ? [line(file, message)] : [];
-    return failed.map(({ fullName, failureMessages }) => line(`${file} > ${fullName}`, failureMessages[0]));
+    return failed.map(({ fullName, failureMessages }) => line(`${file} > ${fullName}`, failureMessages[0], file));
   });
 }
 
