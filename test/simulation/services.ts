@@ -65,9 +65,10 @@ function outsideOf({ nats, cloud, rabbit }: Site, process: Process): Outside {
   return {
     clock: process.clock,
     connectLog: (config, name, logger, instrumentation) =>
-      connectLog(config, name, logger, instrumentation, (options, hooks, wrap) =>
-        nats.connect(process, hooks, options, wrap),
-      ),
+      connectLog(config, name, logger, {
+        ...instrumentation,
+        connect: (options, hooks, wrap) => nats.connect(process, hooks, options, wrap),
+      }),
     openCloud: (config, instruments) => openCloud(config, {}, instruments, means),
     openPrometheus: (config) => openPrometheus(config, means),
     openNotifications: (config, hooks) => openNotifications(config, hooks, rabbit?.connect(process)),

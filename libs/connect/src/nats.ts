@@ -89,7 +89,7 @@ const overTcp: Connect = (options, hooks, wrap) => connectEventLog(options, hook
  * Connects to the NATS of the configuration, and stays connected for ever. With instrumentation, what is written is counted
  * and traced. Without a logger, changes of the connection are not reported.
  *
- * @param connect default: over TCP
+ * @param instrumentation its `connect` is over TCP unless given
  * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
  */
 export async function connectLog(config: Config, name: string, logger: Logger | null): Promise<EventLog>;
@@ -97,16 +97,15 @@ export async function connectLog(
   config: Config,
   name: string,
   logger: Logger,
-  instrumentation: Instrumentation,
-  connect?: Connect,
+  instrumentation: Instrumentation & { readonly connect?: Connect },
 ): Promise<ServiceLog>;
 export async function connectLog(
   config: Config,
   name: string,
   logger: Logger | null,
-  instrumentation?: Instrumentation,
-  connect: Connect = overTcp,
+  instrumentation?: Instrumentation & { readonly connect?: Connect },
 ): Promise<EventLog> {
+  const { connect = overTcp } = instrumentation ?? {};
   const options = natsOptions(config, name);
   const hooks = logger === null ? {} : hooksOf(logger);
   if (instrumentation === undefined) return await connect(options, hooks, scrubbed);

@@ -29,16 +29,18 @@ export function openPrometheus(config: Config, means: HttpMeans = {}, env: Env =
     caCert: prometheus.caCert ?? undefined,
     clientCert: prometheus.clientCert ?? undefined,
     clientKey: prometheus.clientKey ?? undefined,
-    // The client gets the path, not the content, so it notices a rotated token.
-    ...(prometheus.bearerTokenFile === null
-      ? { bearerToken: prometheus.bearerToken?.reveal() }
-      : { bearerTokenFile: prometheus.bearerTokenFile }),
-    username: prometheus.username ?? undefined,
-    password: prometheus.password?.reveal(),
+    ...credentialsOf(prometheus),
     ...callHooks(undefined),
     ...means,
   });
 }
+
+const credentialsOf = ({ bearerTokenFile, bearerToken, username, password }: Config['prometheus']) => ({
+  // The client gets the path, not the content, so it notices a rotated token.
+  ...(bearerTokenFile === null ? { bearerToken: bearerToken?.reveal() } : { bearerTokenFile }),
+  username: username ?? undefined,
+  password: password?.reveal(),
+});
 
 function keystoneAccess(config: Config, means: HttpMeans, env: Env): KeystoneAccess {
   const session = createSession({ auth: authOptions(config, env), ...callHooks(undefined), ...means });

@@ -15,7 +15,7 @@ import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectLog } from './nats.ts';
+import { type Connect, connectLog } from './nats.ts';
 
 const metrics = createMetrics(resourceFromAttributes({}));
 const instrumentation = { metrics: metrics.instruments, tracer: trace.getTracer('test') };
@@ -24,10 +24,11 @@ const logger = createLogger({ service: 'scorer', version: '0', level: 'silent' }
 /** The production wiring around another innermost pair of seams. */
 async function around(inner: Seams): Promise<Seams> {
   let seams: Seams | null = null;
-  await connectLog(defaultConfig, 'scorer', logger, instrumentation, async (_options, _hooks, wrap) => {
+  const connect: Connect = async (_options, _hooks, wrap) => {
     seams = wrap(inner, { usage: () => Promise.reject(new Error('not asked')) });
     return {} as EventLog;
-  });
+  };
+  await connectLog(defaultConfig, 'scorer', logger, { ...instrumentation, connect });
   if (seams === null) throw new Error('nothing was connected');
   return seams;
 }
@@ -162,7 +163,7 @@ describe('the log that a service gets', () => {
     let made: EventLog | null = null;
     const passed: Write['kind'][] = [];
     let read = 0;
-    const log = await connectLog(defaultConfig, 'scorer', logger, instrumentation, async (options, hooks, wrap) => {
+    const connect: Connect = async (options, hooks, wrap) => {
       made = await connectEventLog({ ...options, servers: [nats.url] }, hooks, natsWire, (seams, about) => {
         const wrapped = wrap(seams, about);
         return {
@@ -177,7 +178,8 @@ describe('the log that a service gets', () => {
         };
       });
       return made;
-    });
+    };
+    const log = await connectLog(defaultConfig, 'scorer', logger, { ...instrumentation, connect });
     onTestFinished(() => log.close());
     await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu'], sinks: ['chat'] });
     return { log, made: made as unknown as EventLog, passed, read: () => read };

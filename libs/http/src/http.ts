@@ -4,7 +4,14 @@ import { type Clock, limit, systemClock } from '@kronos/clock';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { BadAnswer, BadHttpOptions, type CallPlace, NotSent, Timeout, Unreachable } from './errors.ts';
 import type { CallsInProgress } from './inProgress.ts';
-import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
+import {
+  parseRetryAfter,
+  RETRIED_STATUSES,
+  type RetryOptions,
+  type RetryPolicy,
+  retryDelayMs,
+  retryPolicy,
+} from './retry.ts';
 import { safeUrl } from './url.ts';
 
 /** TLS of one client. Files are PEM and are read when the client is made. */
@@ -214,7 +221,7 @@ function attempts({ options, limits, maxBodyBytes, monotonic, transport }: Attem
   }
 
   return async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
-    const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
+    const place = placeOf(call);
     const started = monotonic();
     const report = (status: number | undefined, error?: string): void => {
       const seen: CallReport = {
@@ -270,29 +277,43 @@ function attempts({ options, limits, maxBodyBytes, monotonic, transport }: Attem
         throw call.signal.reason;
       }
       const known = call.checkSend === undefined ? null : sent;
-      const error =
-        cause instanceof NotSent ? cause : explain(place, cause, limits, total.aborted, maxBodyBytes, known);
+      const circumstances = { limits, maxBodyBytes, totalPassed: total.aborted, sent: known };
+      const error = cause instanceof NotSent ? cause : explain(place, cause, circumstances);
       report(status, error.code);
       throw error;
     }
   };
 }
 
-/** A client over undici, with connections of its own. */
-export function createHttp(options: HttpOptions = {}): Http {
-  const limits = timeLimits(options.limits);
-  const retry = retryPolicy(options.retry);
-  const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
-  const { clock = systemClock } = options;
-  const now = options.now ?? (() => clock.now());
-  const monotonic = options.monotonic ?? (() => clock.monotonic());
-  const random = options.random ?? Math.random;
-  const sleep =
-    options.sleep ??
-    (async (ms, signal) => {
-      await clock.sleep(ms, signal);
-      signal.throwIfAborted();
-    });
+/** What an attempt that is no final answer gave: a status that another attempt may cure, or no answer. */
+type Tried =
+  | { readonly answer: HttpAnswer; readonly failure?: undefined }
+  | { readonly answer?: undefined; readonly failure: Unreachable | Timeout };
+
+/** The result of a call that ends with this attempt. */
+function resultOf({ answer, failure }: Tried): HttpAnswer {
+  if (answer !== undefined) return answer;
+  throw failure;
+}
+
+/** Why another attempt is made. */
+const reasonOf = ({ answer, failure }: Tried): string =>
+  failure === undefined ? `it answered ${answer.status}` : failure.message;
+
+/** Counts the attempts of one call: the wait before the next one, and whether it may still be made. */
+function retries(retry: RetryPolicy, random: () => number, now: () => number) {
+  const used = { connection: 0, status: 0 };
+  return ({ answer }: Tried): { readonly wait: number; readonly spent: boolean } => {
+    const kind = answer === undefined ? 'connection' : 'status';
+    used[kind] += 1;
+    const retryAfterMs = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
+    const at = { backoffMs: retry[kind].backoffMs, retry: used[kind], retryAfterMs };
+    return { wait: retryDelayMs(retry, at, random()), spent: used[kind] > retry[kind].retries };
+  };
+}
+
+/** The connections of a client: kept ones, and a fresh one for each call that is sent once. */
+function connections(options: HttpOptions, limits: TimeLimits, maxBodyBytes: number) {
   const common = {
     headersTimeout: limits.headersMs,
     bodyTimeout: limits.bodyMs,
@@ -304,7 +325,6 @@ export function createHttp(options: HttpOptions = {}): Http {
   const pool = agent({ ...common, connections: options.connections ?? 8, pipelining: 1 }, env);
   // No keep-alive: a call that is sent once starts on a fresh connection.
   const once = agent({ ...common, pipelining: 0 }, env);
-
   const transport: Transport =
     options.transport ??
     (({ url, fresh, checkSend, limits: _, ...rest }) =>
@@ -313,53 +333,68 @@ export function createHttp(options: HttpOptions = {}): Http {
         ...rest,
         ...(checkSend === undefined ? {} : checkedBody(rest.headers, rest.body, checkSend)),
       }));
+  return {
+    transport,
+    async close(): Promise<void> {
+      await Promise.all([pool.destroy(), once.destroy()]);
+    },
+  };
+}
 
+/** A client over undici, with connections of its own. */
+export function createHttp(options: HttpOptions = {}): Http {
+  const limits = timeLimits(options.limits);
+  const retry = retryPolicy(options.retry);
+  const { clock = systemClock, maxBodyBytes = 64 * 1024 * 1024, random = Math.random } = options;
+  const now = options.now ?? (() => clock.now());
+  const monotonic = options.monotonic ?? (() => clock.monotonic());
+  const sleep =
+    options.sleep ??
+    (async (ms, signal) => {
+      await clock.sleep(ms, signal);
+      signal.throwIfAborted();
+    });
+  const { transport, close } = connections(options, limits, maxBodyBytes);
+  const attempt = attempts({ options, limits, maxBodyBytes, monotonic, transport });
   let closed = false;
 
-  const attempt = attempts({ options, limits, maxBodyBytes, monotonic, transport });
+  async function tryOnce(call: HttpCall, number: number, total: AbortSignal): Promise<Tried> {
+    try {
+      return { answer: await attempt(call, number, total) };
+    } catch (error) {
+      if (!(error instanceof Unreachable || error instanceof Timeout) || total.aborted || closed) throw error;
+      return { failure: error };
+    }
+  }
+
+  /** Waits; false when the time of the call ended first. @throws the reason of the caller's own signal */
+  async function waited(call: HttpCall, ms: number, total: AbortSignal): Promise<boolean> {
+    try {
+      await sleep(ms, call.signal === undefined ? total : AbortSignal.any([call.signal, total]));
+      return true;
+    } catch {
+      call.signal?.throwIfAborted();
+      return false;
+    }
+  }
 
   return {
     async call(call) {
       call.signal?.throwIfAborted();
-      if (closed) {
-        const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
-        throw new Unreachable(place, 'this client is closed', { maybeSent: false });
-      }
+      const place = placeOf(call);
+      if (closed) throw new Unreachable(place, 'this client is closed', { maybeSent: false });
       const total = limit(clock, limits.totalMs);
       const started = monotonic();
-      const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
       const noted = options.inProgress?.begin(place, call.route, started);
-      const used = { connection: 0, status: 0 };
+      const next = retries(retry, random, now);
       try {
         for (let number = 1; ; number += 1) {
-          let answer: HttpAnswer | undefined;
-          let failure: Unreachable | Timeout | undefined;
-          try {
-            answer = await attempt(call, number, total.signal);
-            if (!RETRIED_STATUSES.has(answer.status)) return answer;
-          } catch (error) {
-            if (!(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted || closed)
-              throw error;
-            failure = error;
-          }
-          const kind = answer === undefined ? 'connection' : 'status';
-          noted?.attempt(number + 1, failure?.message ?? `it answered ${answer?.status}`);
-          used[kind] += 1;
-          const after = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
-          const wait = retryDelayMs(retry, retry[kind].backoffMs, used[kind], random(), after);
-          const hopeless = used[kind] > retry[kind].retries || monotonic() - started + wait >= limits.totalMs;
-          if (hopeless || !isIdempotent(call)) {
-            if (answer !== undefined) return answer;
-            throw failure;
-          }
-          const signal = call.signal === undefined ? total.signal : AbortSignal.any([call.signal, total.signal]);
-          try {
-            await sleep(wait, signal);
-          } catch (error) {
-            call.signal?.throwIfAborted();
-            if (answer !== undefined) return answer;
-            throw failure ?? error;
-          }
+          const tried = await tryOnce(call, number, total.signal);
+          if (tried.answer !== undefined && !RETRIED_STATUSES.has(tried.answer.status)) return tried.answer;
+          noted?.attempt(number + 1, reasonOf(tried));
+          const { wait, spent } = next(tried);
+          const hopeless = spent || monotonic() - started + wait >= limits.totalMs;
+          if (hopeless || !isIdempotent(call) || !(await waited(call, wait, total.signal))) return resultOf(tried);
         }
       } finally {
         noted?.end();
@@ -368,10 +403,12 @@ export function createHttp(options: HttpOptions = {}): Http {
     },
     async close() {
       closed = true;
-      await Promise.all([pool.destroy(), once.destroy()]);
+      await close();
     },
   };
 }
+
+const placeOf = ({ service, method, url }: HttpCall): CallPlace => ({ service, method, url: safeUrl(url) });
 
 /**
  * A body that undici asks for at the moment at which it writes the head of the request, and not before (`writeIterable` in its
@@ -420,14 +457,16 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
   return flat;
 }
 
+type Circumstances = Pick<Attempts, 'limits' | 'maxBodyBytes'> & {
+  readonly totalPassed: boolean;
+  /** Whether it was sent; null when nobody looked. */
+  readonly sent: boolean | null;
+};
+
 function explain(
   place: CallPlace,
   cause: unknown,
-  limits: TimeLimits,
-  totalPassed: boolean,
-  maxBodyBytes: number,
-  /** Whether it was sent; null when nobody looked. */
-  sent: boolean | null,
+  { limits, maxBodyBytes, totalPassed, sent }: Circumstances,
 ): Unreachable | Timeout | BadAnswer {
   const code = codeOf(cause);
   if (totalPassed) return new Timeout(place, 'total', limits.totalMs, { maybeSent: sent ?? true, cause });

@@ -15,7 +15,7 @@ describe('retryDelayMs', () => {
     const after = fc.option(fc.integer({ min: 0, max: 1e9 }), { nil: undefined });
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 1e6 }), retry, random, after, (backoffMs, number, luck, retryAfterMs) => {
-        const wait = retryDelayMs(DEFAULT_RETRY, backoffMs, number, luck, retryAfterMs);
+        const wait = retryDelayMs(DEFAULT_RETRY, { backoffMs, retry: number, retryAfterMs }, luck);
         expect(wait).toBeGreaterThanOrEqual(0);
         expect(wait).toBeLessThanOrEqual(Math.max(DEFAULT_RETRY.backoffMaxMs, DEFAULT_RETRY.retryAfterMaxMs));
       }),
@@ -25,7 +25,8 @@ describe('retryDelayMs', () => {
   it('a wait is never shorter than a Retry-After within its cap', () => {
     fc.assert(
       fc.property(retry, random, fc.integer({ min: 0, max: 30_000 }), (number, luck, retryAfterMs) => {
-        expect(retryDelayMs(DEFAULT_RETRY, 500, number, luck, retryAfterMs)).toBeGreaterThanOrEqual(retryAfterMs);
+        const wait = retryDelayMs(DEFAULT_RETRY, { backoffMs: 500, retry: number, retryAfterMs }, luck);
+        expect(wait).toBeGreaterThanOrEqual(retryAfterMs);
       }),
     );
   });

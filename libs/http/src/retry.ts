@@ -43,16 +43,20 @@ export function retryPolicy(options: RetryOptions = {}): RetryPolicy {
 /** Statuses that another attempt may cure. */
 export const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
+interface NextRetry {
+  readonly backoffMs: number;
+  readonly retry: number;
+  readonly retryAfterMs?: number | undefined;
+}
+
 /**
- * Wait before retry number `retry` (1 is the first), exponential with full jitter: uniform in [0, min(backoffMaxMs,
+ * Wait in milliseconds before retry number `retry` (1 is the first), exponential with full jitter: uniform in [0, min(backoffMaxMs,
  * backoffMs * 2^(retry-1))). A `Retry-After` (milliseconds) is a lower bound of the result, itself cut to `retryAfterMaxMs`.
  */
 export function retryDelayMs(
   policy: Pick<RetryPolicy, 'backoffMaxMs' | 'retryAfterMaxMs'>,
-  backoffMs: number,
-  retry: number,
+  { backoffMs, retry, retryAfterMs }: NextRetry,
   random: number,
-  retryAfterMs?: number,
 ): number {
   const ceiling = Math.min(policy.backoffMaxMs, backoffMs * 2 ** (retry - 1));
   const jittered = Math.floor(random * ceiling);

@@ -1,10 +1,12 @@
 import { type HttpCall, joinUrl, parseAs, safeUrl } from '@kronos/http';
+import type { z } from 'zod';
 import { BadAnswer } from './errors.ts';
 import { negotiate, type VersionNeed, type VersionRange } from './microversion.ts';
 import { versionsSchema } from './novaWire.ts';
 import type { ServiceCall, Session } from './session.ts';
 
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+/** Parameters; an array repeats the name. */
+export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
 /** A service of the catalog that speaks microversions. */
 export interface Api {
@@ -14,17 +16,24 @@ export interface Api {
   negotiated(call: string, need: VersionNeed, signal?: AbortSignal): Promise<string>;
   /** A call at a microversion that was negotiated, ready for `Session.call`. */
   prepare(request: ApiRequest): Promise<ServiceCall>;
+  /** Reads an answer by its schema. @throws HttpError, Unauthorized, Unreachable, Timeout, BadAnswer */
+  get<S extends z.ZodType>(schema: S, request: GetRequest & { readonly version: string }): Promise<z.infer<S>>;
 }
 
-interface ApiRequest {
-  readonly method: HttpCall['method'];
-  readonly path: string;
+export interface GetRequest {
+  /** The path with its ids as placeholders, e.g. `/servers/{id}`. */
   readonly route: string;
-  readonly version: string;
+  /** Default: the route, where it has no placeholders. */
+  readonly path?: string;
   readonly query?: Query;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface ApiRequest extends GetRequest {
+  readonly method: HttpCall['method'];
+  readonly version: string;
   readonly json?: unknown;
   readonly expect?: readonly number[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ApiDescription {
@@ -76,22 +85,21 @@ export function createApi(session: Session, api: ApiDescription, monotonic: () =
     return known.range;
   }
 
+  async function prepare({ route, path = route, query, version, ...request }: ApiRequest): Promise<ServiceCall> {
+    const url = joinUrl(await root(request.signal), path, query);
+    return { expect: [200], ...request, service: api.service, url, route, headers: api.headers(version) };
+  }
+
   return {
     versions,
     async negotiated(call, need, signal) {
       return negotiate(api.service, call, await versions(signal), need);
     },
-    async prepare(request) {
-      return {
-        service: api.service,
-        method: request.method,
-        url: joinUrl(await root(request.signal), request.path, request.query),
-        route: request.route,
-        headers: api.headers(request.version),
-        ...(request.json === undefined ? {} : { json: request.json }),
-        expect: request.expect ?? [200],
-        signal: request.signal,
-      };
+    prepare,
+    async get(schema, request) {
+      const prepared = await prepare({ ...request, method: 'GET' });
+      const answer = await session.call(prepared);
+      return parseAs({ service: api.service, method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
     },
   };
 }

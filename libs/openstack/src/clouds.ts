@@ -86,21 +86,23 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
   const beside = [dirname(file)];
   const secureFile = find('secure', 'OS_CLIENT_SECURE_FILE', beside);
   const secure = secureFile === undefined ? {} : (readYaml(secureFile, fileSchema).clouds ?? {});
-  let merged = merge(clouds[name], secure[name]);
+  const own = merge(clouds[name], secure[name]);
+  const publicFile = (): string | undefined => find('clouds-public', undefined, beside);
+  return toAuth(file, name, inRegion(file, name, onProfile(file, name, own, publicFile), places.region));
+}
 
-  const profile = isRecord(merged) && typeof merged.profile === 'string' ? merged.profile : undefined;
-  if (profile !== undefined) {
-    const publicFile = find('clouds-public', undefined, beside);
-    const profiles = publicFile === undefined ? {} : (readYaml(publicFile, publicFileSchema)['public-clouds'] ?? {});
-    if (profiles[profile] === undefined) {
-      throw new BadAuthOptions(
-        'cloud',
-        `${file}: cloud "${name}" has profile "${profile}", which no clouds-public.yaml has`,
-      );
-    }
-    merged = merge(profiles[profile], merged);
-  }
-  return toAuth(file, name, inRegion(file, name, merged, places.region));
+/** The cloud laid over the profile that it names. */
+function onProfile(file: string, name: string, own: unknown, findPublic: () => string | undefined): unknown {
+  if (!isRecord(own) || typeof own.profile !== 'string') return own;
+  const { profile } = own;
+  const publicFile = findPublic();
+  const profiles = publicFile === undefined ? {} : (readYaml(publicFile, publicFileSchema)['public-clouds'] ?? {});
+  if (profiles[profile] === undefined)
+    throw new BadAuthOptions(
+      'cloud',
+      `${file}: cloud "${name}" has profile "${profile}", which no clouds-public.yaml has`,
+    );
+  return merge(profiles[profile], own);
 }
 
 const regionsSchema = z.array(
@@ -186,11 +188,6 @@ function toAuth(file: string, name: string, merged: unknown): AuthOptions {
   const auth = (field: string): string | undefined => cloud.auth?.[field] ?? undefined;
   const authUrl = auth('auth_url');
   if (authUrl === undefined) throw new BadAuthOptions('cloud', `${file}: clouds.${name}.auth.auth_url is missing`);
-  const overrides: Record<string, string> = {};
-  for (const [key, value] of Object.entries(isRecord(merged) ? merged : {})) {
-    const service = /^(.+)_endpoint(?:_override)?$/.exec(key)?.[1];
-    if (service !== undefined && typeof value === 'string') overrides[service.replaceAll('_', '-')] = value;
-  }
   const interfaces = cloud.interface ?? cloud.endpoint_type ?? 'public';
   return {
     authType:
@@ -216,14 +213,26 @@ function toAuth(file: string, name: string, merged: unknown): AuthOptions {
     token: auth('token'),
     regionName: cloud.region_name ?? undefined,
     validInterfaces: interfaces.split(',').map((one) => one.trim()),
-    endpointOverrides: overrides,
-    tls: {
-      caFile: cloud.cacert ?? undefined,
-      insecure: cloud.verify === false || cloud.insecure === true,
-      certFile: cloud.cert ?? undefined,
-      keyFile: cloud.key ?? undefined,
-    },
+    endpointOverrides: overridesOf(merged),
+    tls: tlsOf(cloud),
   };
+}
+
+const tlsOf = (cloud: z.infer<typeof cloudSchema>): AuthOptions['tls'] => ({
+  caFile: cloud.cacert ?? undefined,
+  insecure: cloud.verify === false || cloud.insecure === true,
+  certFile: cloud.cert ?? undefined,
+  keyFile: cloud.key ?? undefined,
+});
+
+/** The keys `SERVICE_endpoint` and `SERVICE_endpoint_override`, by service type. */
+function overridesOf(cloud: unknown): Record<string, string> {
+  const overrides: Record<string, string> = {};
+  for (const [key, value] of Object.entries(isRecord(cloud) ? cloud : {})) {
+    const service = /^(.+)_endpoint(?:_override)?$/.exec(key)?.[1];
+    if (service !== undefined && typeof value === 'string') overrides[service.replaceAll('_', '-')] = value;
+  }
+  return overrides;
 }
 
 function readYaml<S extends z.ZodType>(file: string, schema: S): z.infer<S> {

@@ -18,7 +18,15 @@ export class HttpError extends Error {
   /** `Retry-After` of the answer in milliseconds, when it had one. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(place: CallPlace, status: number, reason: string, requestId?: string, retryAfterMs?: number) {
+  constructor(
+    place: CallPlace,
+    status: number,
+    reason: string,
+    {
+      requestId,
+      retryAfterMs,
+    }: { readonly requestId?: string | undefined; readonly retryAfterMs?: number | undefined } = {},
+  ) {
     super(
       `${place.service} answered ${status} to ${place.method} ${place.url}: ${reason}${requestId === undefined ? '' : ` (request ${requestId})`}`,
     );
@@ -62,15 +70,20 @@ export class Unauthorized extends Error {
   readonly identity: string;
   readonly requestId: string | undefined;
 
-  constructor(service: string, authUrl: string, identity: string, reason: string, requestId?: string) {
+  constructor(
+    service: string,
+    { authUrl, user }: { readonly authUrl: string; readonly user: string },
+    reason: string,
+    requestId?: string,
+  ) {
     super(
-      `${service} refused ${identity} at ${authUrl}: ${reason}${requestId === undefined ? '' : ` (request ${requestId})`}; ` +
+      `${service} refused ${user} at ${authUrl}: ${reason}${requestId === undefined ? '' : ` (request ${requestId})`}; ` +
         'check the credentials and that the user has a role on the project',
     );
     this.name = 'Unauthorized';
     this.service = service;
     this.authUrl = authUrl;
-    this.identity = identity;
+    this.identity = user;
     this.requestId = requestId;
   }
 }

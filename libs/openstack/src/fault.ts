@@ -59,5 +59,5 @@ export function httpError(place: CallPlace, answer: HttpAnswer, nowMs: number): 
       : faultText(answer.text);
   const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], nowMs);
   const Kind = { 400: BadRequest, 403: Forbidden, 404: NotFound, 409: Conflict }[answer.status] ?? HttpError;
-  return new Kind(place, answer.status, reason, requestIdOf(answer), retryAfterMs);
+  return new Kind(place, answer.status, reason, { requestId: requestIdOf(answer), retryAfterMs });
 }

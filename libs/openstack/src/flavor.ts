@@ -45,34 +45,8 @@ export function flavorResources(
 ): Record<string, number> {
   const specs = flavor.extraSpecs;
   const image = options.imageProperties ?? {};
-  const unsuffixed: Record<string, number> = {};
-  const suffixed: Record<string, number> = {};
-
-  const groups = new Map<string, Map<string, number>>();
-  for (const [key, value] of Object.entries(specs)) {
-    const match = /^resources([a-zA-Z0-9_-]{1,64})?:(.*)$/.exec(key);
-    if (match === null) continue;
-    const name = match[2] ?? '';
-    const amount = /^\s*\d+\s*$/.test(value) ? Number(value) : undefined;
-    if (amount === undefined || !(name.startsWith('CUSTOM_') || STANDARD_CLASSES.has(name))) continue;
-    const group = groups.get(match[1] ?? '') ?? new Map<string, number>();
-    groups.set(match[1] ?? '', group.set(name, amount));
-  }
-  for (const [suffix, group] of groups) {
-    const into = suffix === '' ? unsuffixed : suffixed;
-    for (const [name, amount] of group) into[name] = (into[name] ?? 0) + amount;
-  }
-
-  const policy = specs['hw:cpu_policy'] || image.hw_cpu_policy;
-  if (policy === 'dedicated' || policy === 'mixed') {
-    let pcpus = flavor.vcpus;
-    if (policy === 'mixed') {
-      pcpus = dedicatedCpus(flavor, image);
-      unsuffixed.VCPU = flavor.vcpus - pcpus;
-    }
-    unsuffixed.PCPU = pcpus + (specs['hw:emulator_threads_policy'] === 'isolate' ? 1 : 0);
-  }
-
+  const { unsuffixed, suffixed } = statedResources(specs);
+  Object.assign(unsuffixed, pinnedCpus(flavor, image));
   const named = (name: string): boolean => name in unsuffixed || name in suffixed;
   if (!named('VCPU') && !named('PCPU')) unsuffixed.VCPU = flavor.vcpus;
   if (!named('MEMORY_MB')) unsuffixed.MEMORY_MB = flavor.ramMb;
@@ -81,22 +55,55 @@ export function flavorResources(
     unsuffixed.DISK_GB = root + flavor.ephemeralGb + Math.ceil(flavor.swapMb / 1024);
   }
   if (isTrue(specs['hw:mem_encryption']) || isTrue(image.hw_mem_encryption)) unsuffixed.MEM_ENCRYPTION_CONTEXT = 1;
-  const pmem: Record<string, number> = {};
-  for (const label of (specs['hw:pmem'] ?? '').split(',')) {
-    if (label.trim() === '') continue;
-    const name = `CUSTOM_PMEM_NAMESPACE_${label
-      .trim()
-      .toUpperCase()
-      .replace(/[^A-Z0-9]+/g, '_')}`;
-    pmem[name] = (pmem[name] ?? 0) + 1;
-  }
-  Object.assign(unsuffixed, pmem);
+  Object.assign(unsuffixed, persistentMemory(specs['hw:pmem'] ?? ''));
 
-  const total: Record<string, number> = {};
+  const total: Amounts = {};
   for (const part of [unsuffixed, suffixed]) {
     for (const [name, amount] of Object.entries(part)) if (amount > 0) total[name] = (total[name] ?? 0) + amount;
   }
   return total;
+}
+
+type Amounts = Record<string, number>;
+
+/** What `resources:CLASS` and `resourcesGROUP:CLASS` state. A later key of the same group and class replaces an earlier one. */
+function statedResources(specs: Flavor['extraSpecs']): { readonly unsuffixed: Amounts; readonly suffixed: Amounts } {
+  const groups = new Map<string, Map<string, number>>();
+  for (const [key, value] of Object.entries(specs)) {
+    const match = /^resources([a-zA-Z0-9_-]{1,64})?:(.*)$/.exec(key);
+    if (match === null || !/^\s*\d+\s*$/.test(value)) continue;
+    const [, suffix = '', name = ''] = match;
+    if (!(name.startsWith('CUSTOM_') || STANDARD_CLASSES.has(name))) continue;
+    groups.set(suffix, (groups.get(suffix) ?? new Map<string, number>()).set(name, Number(value)));
+  }
+  const stated = { unsuffixed: {} as Amounts, suffixed: {} as Amounts };
+  for (const [suffix, group] of groups) {
+    const into = suffix === '' ? stated.unsuffixed : stated.suffixed;
+    for (const [name, amount] of group) into[name] = (into[name] ?? 0) + amount;
+  }
+  return stated;
+}
+
+/** PCPU, and with `mixed` the VCPU beside it; nothing without a CPU policy that pins. */
+function pinnedCpus(flavor: Flavor, image: Readonly<Record<string, string>>): Amounts {
+  const specs = flavor.extraSpecs;
+  const policy = specs['hw:cpu_policy'] || image.hw_cpu_policy;
+  const emulator = specs['hw:emulator_threads_policy'] === 'isolate' ? 1 : 0;
+  if (policy === 'dedicated') return { PCPU: flavor.vcpus + emulator };
+  if (policy !== 'mixed') return {};
+  const pinned = dedicatedCpus(flavor, image);
+  return { VCPU: flavor.vcpus - pinned, PCPU: pinned + emulator };
+}
+
+/** One CUSTOM_PMEM_NAMESPACE_* for each label of `hw:pmem`. */
+function persistentMemory(labels: string): Amounts {
+  const amounts: Amounts = {};
+  for (const label of labels.split(',').map((one) => one.trim())) {
+    if (label === '') continue;
+    const name = `CUSTOM_PMEM_NAMESPACE_${label.toUpperCase().replace(/[^A-Z0-9]+/g, '_')}`;
+    amounts[name] = (amounts[name] ?? 0) + 1;
+  }
+  return amounts;
 }
 
 /** Number of pinned CPUs of a `mixed` server: `hw:cpu_dedicated_mask`, else the realtime mask. */

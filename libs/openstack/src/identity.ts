@@ -50,7 +50,9 @@ export function createIdentity(keystone: string, options: HttpOptions): Identity
   return {
     async login(auth) {
       const full = { ...auth, authUrl: keystone };
-      const issued = await requestToken(http, authUrl, authRequest(full), identityOf(full), () => clock.now());
+      const issued = await requestToken(http, { authUrl, request: authRequest(full), who: identityOf(full) }, () =>
+        clock.now(),
+      );
       return { token: issued.id, lifeMs: issued.lifeMs, person: personOf(place('POST'), issued.body) };
     },
     async validate(token) {

@@ -1,7 +1,6 @@
 import { systemClock } from '@kronos/clock';
-import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
-import { type Api, createApi, type Query } from './api.ts';
+import { type Api, createApi, type GetRequest, type Query } from './api.ts';
 import type { CallOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
 
@@ -92,39 +91,23 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
     options.monotonic ?? (() => systemClock.monotonic()),
   );
 
-  async function get<S extends z.ZodType>(
-    schema: S,
-    path: string,
-    { query, several = [] }: { readonly query?: Query; readonly several?: readonly (readonly [string, string])[] },
-    signal: AbortSignal | undefined,
-  ): Promise<z.infer<S>> {
-    const prepared = await api.prepare({
-      method: 'GET',
-      path,
-      route: `/${path}`,
-      version: '',
-      query: query ?? {},
-      signal,
-    });
-    const url = new URL(prepared.url);
-    for (const [name, value] of several) url.searchParams.append(name, value);
-    const answer = await session.call({ ...prepared, url: url.href });
-    return parseAs({ service: 'neutron', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
-  }
+  const get = <S extends z.ZodType>(schema: S, request: GetRequest): Promise<z.infer<S>> =>
+    api.get(schema, { ...request, version: '' });
 
   async function aliases(signal: AbortSignal | undefined): Promise<ReadonlySet<string>> {
-    const { extensions } = await get(extensionsSchema, 'extensions', {}, signal);
+    const { extensions } = await get(extensionsSchema, { route: '/extensions', signal });
     return new Set(extensions.map(({ alias }) => alias));
   }
 
   async function byMarker<P extends { readonly id: string }>(
     schema: z.ZodType<{ ports: P[] }>,
-    several: readonly (readonly [string, string])[],
+    asked: Query,
     signal: AbortSignal | undefined,
   ): Promise<P[]> {
     const found: P[] = [];
     for (let marker: string | undefined; ; ) {
-      const { ports } = await get(schema, 'ports', { query: { limit: PAGE, marker, sort_key: 'id' }, several }, signal);
+      const query = { limit: PAGE, marker, sort_key: 'id', ...asked };
+      const { ports } = await get(schema, { route: '/ports', query, signal });
       found.push(...ports);
       marker = ports.at(-1)?.id;
       // A page may be shorter than asked for, by Neutron's pagination_max_limit: only an empty one is the last.
@@ -139,16 +122,16 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
       for (let i = 0; i < serverIds.length; i += SERVERS_AT_ONCE) {
         const ids = serverIds.slice(i, i + SERVERS_AT_ONCE);
         const asked = new Set(ids);
-        const devices = ids.map((id) => ['device_id', id] as const);
+        const ports = await byMarker(schema, { device_id: ids }, signal);
         // The port was attached to another server meanwhile.
-        found.push(...(await byMarker(schema, devices, signal)).filter((port) => asked.has(port.serverId)));
+        found.push(...ports.filter((port) => asked.has(port.serverId)));
       }
       return found;
     },
 
     async listPortKinds({ signal } = {}) {
-      const fields = ['id', 'device_id', 'binding:vnic_type'].map((field) => ['fields', field] as const);
-      const ports = await byMarker(portKindsSchema(await aliases(signal)), fields, signal);
+      const fields = ['id', 'device_id', 'binding:vnic_type'];
+      const ports = await byMarker(portKindsSchema(await aliases(signal)), { fields }, signal);
       return ports.filter(({ serverId }) => serverId !== '');
     },
   };

@@ -18,12 +18,12 @@ export interface NovaCloud {
 export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud {
   return {
     async listAggregates({ signal } = {}) {
-      return (await get('listAggregates', aggregatesSchema, 'os-aggregates', '/os-aggregates', {}, signal)).aggregates;
+      return (await get('listAggregates', aggregatesSchema, { route: '/os-aggregates', signal })).aggregates;
     },
 
     async listServices({ signal } = {}) {
       const query = { binary: 'nova-compute' };
-      return (await get('listServices', servicesSchema, 'os-services', '/os-services', query, signal)).services;
+      return (await get('listServices', servicesSchema, { route: '/os-services', query, signal })).services;
     },
 
     listHypervisors: ({ signal } = {}) =>
@@ -31,7 +31,8 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
         '/os-hypervisors/detail',
         async (marker, limit) => {
           const route = '/os-hypervisors/detail';
-          const body = await get('listHypervisors', hypervisorsSchema, route, route, { limit, marker }, signal);
+          const query = { limit, marker };
+          const body = await get('listHypervisors', hypervisorsSchema, { route, query, signal });
           return { rows: body.hypervisors, more: body.hypervisors_links };
         },
         (hypervisor) => hypervisor.id,
@@ -44,7 +45,7 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
           const route = '/flavors/detail';
           // Without `is_public` Nova leaves out the private ones.
           const query = { is_public: 'None', sort_key: 'flavorid', limit, marker };
-          const body = await get('listFlavors', flavorsSchema, 'flavors/detail', route, query, signal);
+          const body = await get('listFlavors', flavorsSchema, { route, query, signal });
           return { rows: body.flavors, more: body.flavors_links };
         },
         (flavor) => flavor.id,
@@ -59,7 +60,7 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
           const overlap = all.length === 0 ? 0 : 1;
           const query = { all_projects: true, limit: pageSize, offset: all.length - overlap };
           const route = '/os-server-groups';
-          const body = await get('listServerGroups', serverGroupsSchema, route, route, query, signal);
+          const body = await get('listServerGroups', serverGroupsSchema, { route, query, signal });
           const rows = body.server_groups;
           if (overlap === 1 && rows[0]?.id !== all.at(-1)?.id) break;
           for (const group of rows.slice(overlap)) all.push(group);

@@ -57,7 +57,7 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
     async getServerMigration(serverId, migrationId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}/migrations/${migrationId}`;
       const route = '/servers/{id}/migrations/{migrationId}';
-      return (await get('getServerMigration', oneServerMigrationSchema, path, route, {}, signal)).migration;
+      return (await get('getServerMigration', oneServerMigrationSchema, { route, path, signal })).migration;
     },
 
     listInstanceActions: (serverId, { signal } = {}) =>
@@ -66,7 +66,8 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
         async (marker, limit) => {
           const path = `servers/${encodeURIComponent(serverId)}/os-instance-actions`;
           const route = '/servers/{id}/os-instance-actions';
-          const body = await get('listInstanceActions', instanceActionsSchema, path, route, { limit, marker }, signal);
+          const query = { limit, marker };
+          const body = await get('listInstanceActions', instanceActionsSchema, { route, path, query, signal });
           return { rows: body.instanceActions, more: body.links };
         },
         (action) => action.requestId,
@@ -75,7 +76,7 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
     async getInstanceAction(serverId, requestId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}/os-instance-actions/${encodeURIComponent(requestId)}`;
       const route = '/servers/{id}/os-instance-actions/{requestId}';
-      return (await get('getInstanceAction', oneInstanceActionSchema, path, route, {}, signal)).instanceAction;
+      return (await get('getInstanceAction', oneInstanceActionSchema, { route, path, signal })).instanceAction;
     },
   };
 
@@ -93,7 +94,7 @@ export function novaMigrations({ get, byMarker }: NovaTransport): NovaMigrations
           limit,
           marker,
         };
-        const body = await get('listMigrations', migrationsSchema, 'os-migrations', '/os-migrations', query, signal);
+        const body = await get('listMigrations', migrationsSchema, { route: '/os-migrations', query, signal });
         return { rows: body.migrations, more: body.migrations_links };
       },
       (migration) => migration.uuid,

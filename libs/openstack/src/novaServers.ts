@@ -55,7 +55,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
         '/servers',
         async (marker, limit) => {
           const query = { all_tenants: true, 'tags-any': tagsAny.join(','), limit, marker };
-          const body = await get('listServerIds', serverIdsSchema, 'servers', '/servers', query, signal);
+          const body = await get('listServerIds', serverIdsSchema, { route: '/servers', query, signal });
           return { rows: body.servers, more: body.servers_links };
         },
         (server) => server.id,
@@ -69,7 +69,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
         async (marker, limit) => {
           const route = '/os-hypervisors/detail';
           const query = { with_servers: true, limit, marker };
-          const body = await get('listHypervisors', hypervisorServersSchema, route, route, query, signal);
+          const body = await get('listHypervisors', hypervisorServersSchema, { route, query, signal });
           return { rows: body.hypervisors, more: body.hypervisors_links };
         },
         (hypervisor) => hypervisor.id,
@@ -81,12 +81,12 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
 
     async getServer(serverId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}`;
-      return (await get('getServer', oneServerSchema, path, '/servers/{id}', {}, signal)).server;
+      return (await get('getServer', oneServerSchema, { route: '/servers/{id}', path, signal })).server;
     },
 
     async getServerTopology(serverId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}/topology`;
-      return get('getServerTopology', serverTopologySchema, path, '/servers/{id}/topology', {}, signal);
+      return get('getServerTopology', serverTopologySchema, { route: '/servers/{id}/topology', path, signal });
     },
   };
 
@@ -106,7 +106,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
           limit,
           marker,
         };
-        const body = await get(call, serversSchema, 'servers/detail', '/servers/detail', query, signal);
+        const body = await get(call, serversSchema, { route: '/servers/detail', query, signal });
         return { rows: body.servers, more: body.servers_links };
       },
       (server) => server.id,

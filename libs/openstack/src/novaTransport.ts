@@ -1,13 +1,12 @@
 /** How requests are sent to Nova: at a negotiated microversion, page by page, and a change only once. */
 import { systemClock } from '@kronos/clock';
-import { parseAs, safeUrl } from '@kronos/http';
 import type { z } from 'zod';
-import { type Api, createApi, type Query } from './api.ts';
+import { type Api, createApi, type GetRequest } from './api.ts';
 import { BadAnswer, BadRequest, HttpError, Timeout, Unreachable } from './errors.ts';
 import { requestIdOf } from './fault.ts';
 import type { VersionNeed } from './microversion.ts';
 import type { ActionOutcome } from './novaTypes.ts';
-import type { Session } from './session.ts';
+import type { ServiceCall, Session } from './session.ts';
 
 /**
  * The microversions of each call: the lowest that has what Kronos needs, the highest whose answer this client reads.
@@ -102,15 +101,9 @@ export function createTransport(session: Session, options: NovaOptions) {
   async function get<S extends z.ZodType>(
     call: keyof typeof NOVA_CALLS,
     schema: S,
-    path: string,
-    route: string,
-    query: Query,
-    signal: AbortSignal | undefined,
+    request: GetRequest,
   ): Promise<z.infer<S>> {
-    const version = await versionFor(call, signal);
-    const prepared = await api.prepare({ method: 'GET', path, route, version, query, signal });
-    const answer = await session.call(prepared);
-    return parseAs({ service: 'nova', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
+    return api.get(schema, { ...request, version: await versionFor(call, request.signal) });
   }
 
   /**
@@ -150,33 +143,41 @@ export function createTransport(session: Session, options: NovaOptions) {
     call: keyof typeof NOVA_CALLS,
     request: {
       method: 'POST' | 'PUT' | 'DELETE';
-      path: string;
       route: string;
+      path: string;
       json?: unknown;
       expect?: readonly number[];
     },
     { signal, checkSend }: ActOptions,
   ): Promise<ActionOutcome> {
     const version = await versionFor(call, signal);
-    const prepared = await api.prepare({ expect: [202], ...request, version, signal });
-    let sent = false;
-    const check = (): string | null => {
-      const refusal = checkSend();
-      sent = refusal === null;
-      return refusal;
-    };
-    try {
-      const answer = await session.call({ ...prepared, idempotent: false, checkSend: check });
-      return { outcome: 'accepted', requestId: requestIdOf(answer) };
-    } catch (error) {
-      const lost = (error instanceof Unreachable || error instanceof Timeout) && error.maybeSent;
-      const dubious = error instanceof BadAnswer || (error instanceof HttpError && !isRefusal(error.status));
-      if (sent && (lost || dubious || signal?.aborted === true)) return { outcome: 'unknown', error };
-      throw error;
-    }
+    return sendOnce(session, await api.prepare({ expect: [202], ...request, version, signal }), { signal, checkSend });
   }
 
   return { pageSize, versions: (signal?: AbortSignal) => api.versions(signal), versionFor, get, byMarker, act };
+}
+
+/** Sends a call at most once. A request that was sent and has no certain answer has the outcome unknown. */
+async function sendOnce(
+  session: Session,
+  prepared: ServiceCall,
+  { signal, checkSend }: ActOptions,
+): Promise<ActionOutcome> {
+  let sent = false;
+  const check = (): string | null => {
+    const refusal = checkSend();
+    sent = refusal === null;
+    return refusal;
+  };
+  try {
+    const answer = await session.call({ ...prepared, idempotent: false, checkSend: check });
+    return { outcome: 'accepted', requestId: requestIdOf(answer) };
+  } catch (error) {
+    const lost = (error instanceof Unreachable || error instanceof Timeout) && error.maybeSent;
+    const dubious = error instanceof BadAnswer || (error instanceof HttpError && !isRefusal(error.status));
+    if (sent && (lost || dubious || signal?.aborted === true)) return { outcome: 'unknown', error };
+    throw error;
+  }
 }
 
 /** Nova refuses a request with a 4xx. Any other status that it does not document comes from a proxy, which may have passed the request on. */

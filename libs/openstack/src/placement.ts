@@ -1,7 +1,6 @@
 import { systemClock } from '@kronos/clock';
-import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
-import { type Api, createApi, type Query } from './api.ts';
+import { type Api, createApi, type GetRequest } from './api.ts';
 import { atLeast, type VersionNeed, type VersionRange } from './microversion.ts';
 import type { CallOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
@@ -146,30 +145,30 @@ export function createPlacement(session: Session, options: { readonly monotonic?
     options.monotonic ?? (() => systemClock.monotonic()),
   );
 
+  const versionFor = (call: keyof typeof PLACEMENT_CALLS, signal?: AbortSignal): Promise<string> =>
+    api.negotiated(call, PLACEMENT_CALLS[call], signal);
+
   async function get<S extends z.ZodType>(
     call: keyof typeof PLACEMENT_CALLS,
     schema: S,
-    path: string,
-    route: string,
-    query: Query,
-    signal: AbortSignal | undefined,
+    request: GetRequest,
   ): Promise<z.infer<S>> {
-    const version = await api.negotiated(call, PLACEMENT_CALLS[call], signal);
-    const prepared = await api.prepare({ method: 'GET', path, route, version, query, signal });
-    const answer = await session.call(prepared);
-    return parseAs({ service: 'placement', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
+    return api.get(schema, { ...request, version: await versionFor(call, request.signal) });
   }
 
-  const ofProvider = (id: string, what: string): string => `resource_providers/${encodeURIComponent(id)}/${what}`;
-  const providerRoute = (what: string): string => `/resource_providers/{id}/${what}`;
+  const ofProvider = (id: string, what: string, signal: AbortSignal | undefined): GetRequest => ({
+    route: `/resource_providers/{id}/${what}`,
+    path: `resource_providers/${encodeURIComponent(id)}/${what}`,
+    signal,
+  });
 
   return {
     versions: ({ signal } = {}) => api.versions(signal),
-    versionFor: (call, { signal } = {}) => api.negotiated(call, PLACEMENT_CALLS[call], signal),
+    versionFor: (call, { signal } = {}) => versionFor(call, signal),
 
     async allocationCandidates(request, { signal } = {}) {
       const call = candidatesCall(request);
-      const inTreeKnown = atLeast(await api.negotiated(call, PLACEMENT_CALLS[call], signal), '1.31');
+      const inTreeKnown = atLeast(await versionFor(call, signal), '1.31');
       const traits = [...(request.required ?? []), ...(request.forbidden ?? []).map((trait) => `!${trait}`)];
       const query = {
         resources: resourcesParameter(request.resources),
@@ -179,53 +178,43 @@ export function createPlacement(session: Session, options: { readonly monotonic?
         limit: request.inTree === undefined || inTreeKnown ? request.limit : undefined,
       };
       const route = '/allocation_candidates';
-      const body = await get(call, candidatesSchema, route, route, query, signal);
-      const wanted = (rootId: string): boolean =>
-        request.inTree === undefined || inTreeKnown || rootId === request.inTree;
-      const providers: Record<string, ProviderSummary> = {};
-      for (const [id, raw] of Object.entries(body.provider_summaries)) {
-        const rootId = raw.root_provider_uuid ?? id;
-        if (!wanted(rootId)) continue;
-        const { resources, traits } = raw;
-        providers[id] = { id, rootId, parentId: raw.parent_provider_uuid ?? null, resources, traits };
-      }
-      const requests = body.allocation_requests
-        .map(({ allocations }) => Object.keys(allocations).map((id) => providers[id]?.rootId))
-        .filter((roots) => roots.some((root) => root !== undefined));
-      const roots = new Set(requests.flat().filter((root) => root !== undefined));
-      return { allocationRequestCount: requests.length, candidateRootIds: [...roots], providers };
+      const body = await get(call, candidatesSchema, { route, query, signal });
+      return candidatesOf(body, inTreeKnown ? undefined : request.inTree);
     },
 
     async getInventories(id, { signal } = {}) {
-      const what = 'inventories';
-      const body = await get(
-        'getInventories',
-        inventoriesSchema,
-        ofProvider(id, what),
-        providerRoute(what),
-        {},
-        signal,
-      );
-      return body.inventories;
+      return (await get('getInventories', inventoriesSchema, ofProvider(id, 'inventories', signal))).inventories;
     },
 
     async getUsages(id, { signal } = {}) {
-      const what = 'usages';
-      return (await get('getUsages', usagesSchema, ofProvider(id, what), providerRoute(what), {}, signal)).usages;
+      return (await get('getUsages', usagesSchema, ofProvider(id, 'usages', signal))).usages;
     },
 
     async getTraits(id, { signal } = {}) {
-      const what = 'traits';
-      return (await get('getTraits', traitsSchema, ofProvider(id, what), providerRoute(what), {}, signal)).traits;
+      return (await get('getTraits', traitsSchema, ofProvider(id, 'traits', signal))).traits;
     },
 
     async getProviderAllocations(id, { signal } = {}) {
-      const what = 'allocations';
-      const path = ofProvider(id, what);
-      const body = await get('getProviderAllocations', allocationsSchema, path, providerRoute(what), {}, signal);
+      const body = await get('getProviderAllocations', allocationsSchema, ofProvider(id, 'allocations', signal));
       return Object.fromEntries(Object.entries(body.allocations).map(([holder, { resources }]) => [holder, resources]));
     },
   };
+}
+
+/** @param inTree leave out all but the tree of this provider; undefined: Placement has done so, or nobody asked */
+function candidatesOf(body: z.infer<typeof candidatesSchema>, inTree: string | undefined): AllocationCandidates {
+  const providers: Record<string, ProviderSummary> = {};
+  for (const [id, raw] of Object.entries(body.provider_summaries)) {
+    const rootId = raw.root_provider_uuid ?? id;
+    if (inTree !== undefined && rootId !== inTree) continue;
+    const { resources, traits } = raw;
+    providers[id] = { id, rootId, parentId: raw.parent_provider_uuid ?? null, resources, traits };
+  }
+  const requests = body.allocation_requests
+    .map(({ allocations }) => Object.keys(allocations).map((id) => providers[id]?.rootId))
+    .filter((roots) => roots.some((root) => root !== undefined));
+  const roots = new Set(requests.flat().filter((root) => root !== undefined));
+  return { allocationRequestCount: requests.length, candidateRootIds: [...roots], providers };
 }
 
 function candidatesCall(request: CandidateRequest): keyof typeof PLACEMENT_CALLS {

@@ -5,7 +5,7 @@ import { type AuthOptions, authRequest, identityOf, keystoneUrl } from './auth.t
 import { type Catalog, chooseEndpoint } from './catalog.ts';
 import { HttpError, Timeout, Unauthorized, Unreachable } from './errors.ts';
 import { faultText, httpError, requestIdOf } from './fault.ts';
-import { requestToken } from './token.ts';
+import { type IssuedToken, requestToken } from './token.ts';
 
 export interface SessionOptions extends Omit<HttpOptions, 'tls'> {
   readonly auth: AuthOptions;
@@ -60,84 +60,89 @@ interface Token {
 /** While Keystone does not answer, a valid token stays in use and the renewal is retried after this time. */
 const RENEW_AGAIN_MS = 10_000;
 
+/** Keeps a token, and renews it before it expires; concurrent callers share one request. */
+class TokenCache {
+  readonly #issue: () => Promise<IssuedToken>;
+  readonly #monotonic: () => number;
+  readonly #renewMarginMs: number;
+  #current: Token | undefined;
+  #renewal: Promise<Token> | undefined;
+
+  constructor(issue: () => Promise<IssuedToken>, monotonic: () => number, renewMarginMs: number) {
+    this.#issue = issue;
+    this.#monotonic = monotonic;
+    this.#renewMarginMs = renewMarginMs;
+  }
+
+  async valid(signal?: AbortSignal): Promise<Token> {
+    signal?.throwIfAborted();
+    if (this.#current !== undefined && this.#monotonic() < this.#current.renewAt) return this.#current;
+    this.#renewal ??= this.#renew().finally(() => {
+      this.#renewal = undefined;
+    });
+    return unlessAborted(this.#renewal, signal);
+  }
+
+  forget(id: string): void {
+    if (this.#current?.id === id) this.#current = undefined;
+  }
+
+  async #renew(): Promise<Token> {
+    try {
+      const { id, body, lifeMs } = await this.#issue();
+      const at = this.#monotonic();
+      const renewAt = at + lifeMs - Math.min(this.#renewMarginMs, lifeMs / 2);
+      this.#current = { id, catalog: body.catalog, renewAt, expiresAt: at + lifeMs };
+    } catch (error) {
+      const kept = this.#current;
+      const passing =
+        error instanceof Unreachable || error instanceof Timeout || (error instanceof HttpError && error.status >= 500);
+      if (kept === undefined || this.#monotonic() >= kept.expiresAt || !passing) throw error;
+      this.#current = { ...kept, renewAt: Math.min(kept.expiresAt, this.#monotonic() + RENEW_AGAIN_MS) };
+    }
+    return this.#current;
+  }
+}
+
 export function createSession(options: SessionOptions): Session {
   const { auth, renewMarginMs = 300_000 } = options;
   const authUrl = keystoneUrl(auth.authUrl);
-  const body = authRequest(auth);
+  const request = authRequest(auth);
   const identity = { authUrl: safeUrl(authUrl), user: identityOf(auth) };
   const http: Http = createHttp({ ...options, ...(auth.tls === undefined ? {} : { tls: auth.tls }) });
   const { clock = systemClock } = options;
-  const monotonic = options.monotonic ?? (() => clock.monotonic());
   const now = options.now ?? (() => clock.now());
-  let current: Token | undefined;
-  let renewal: Promise<Token> | undefined;
-
-  async function authenticate(): Promise<Token> {
-    const { id, body: token, lifeMs } = await requestToken(http, authUrl, body, identity.user, now);
-    const at = monotonic();
-    return {
-      id,
-      catalog: token.catalog,
-      renewAt: at + lifeMs - Math.min(renewMarginMs, lifeMs / 2),
-      expiresAt: at + lifeMs,
-    };
-  }
-
-  function renew(): Promise<Token> {
-    renewal ??= authenticate()
-      .then((token) => {
-        current = token;
-        return token;
-      })
-      .catch((error: unknown) => {
-        const valid = current !== undefined && monotonic() < current.expiresAt;
-        const passing =
-          error instanceof Unreachable ||
-          error instanceof Timeout ||
-          (error instanceof HttpError && error.status >= 500);
-        if (!valid || !passing || current === undefined) throw error;
-        current = { ...current, renewAt: Math.min(current.expiresAt, monotonic() + RENEW_AGAIN_MS) };
-        return current;
-      })
-      .finally(() => {
-        renewal = undefined;
-      });
-    return renewal;
-  }
-
-  async function valid(signal?: AbortSignal): Promise<Token> {
-    signal?.throwIfAborted();
-    if (current !== undefined && monotonic() < current.renewAt) return current;
-    return unlessAborted(renew(), signal);
-  }
+  const tokens = new TokenCache(
+    () => requestToken(http, { authUrl, request, who: identity.user }, now),
+    options.monotonic ?? (() => clock.monotonic()),
+    renewMarginMs,
+  );
 
   return {
     identity,
     async token(signal) {
-      return (await valid(signal)).id;
+      return (await tokens.valid(signal)).id;
     },
-    refused(token) {
-      if (current?.id === token) current = undefined;
-    },
+    refused: (token) => tokens.forget(token),
     async endpoint(serviceType, signal) {
       const override = auth.endpointOverrides?.[serviceType];
       if (override !== undefined) return override.replace(/\/+$/, '');
-      const { catalog } = await valid(signal);
+      const { catalog } = await tokens.valid(signal);
       return chooseEndpoint(catalog, serviceType, auth.validInterfaces, auth.regionName);
     },
     async call(call) {
       const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
       for (let again = false; ; again = true) {
-        const token = await valid(call.signal);
+        const token = await tokens.valid(call.signal);
         const { expect, ...rest } = call;
         const answer = await http.call({ ...rest, headers: { ...call.headers, 'x-auth-token': token.id } });
         if (expect.includes(answer.status)) return answer;
         if (answer.status !== 401) throw httpError(place, answer, now());
         if (again) {
           const reason = `a new token was refused for ${call.method} ${place.url}: ${faultText(answer.text)}`;
-          throw new Unauthorized(call.service, identity.authUrl, identity.user, reason, requestIdOf(answer));
+          throw new Unauthorized(call.service, identity, reason, requestIdOf(answer));
         }
-        if (current?.id === token.id) current = undefined;
+        tokens.forget(token.id);
       }
     },
     close: () => http.close(),

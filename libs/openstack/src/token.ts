@@ -27,18 +27,22 @@ export type IssuedToken = {
   readonly lifeMs: number;
 };
 
+export interface TokenRequest {
+  readonly authUrl: string;
+  /** The body of `POST /v3/auth/tokens`. */
+  readonly request: unknown;
+  /** For messages: never a secret. */
+  readonly who: string;
+}
+
 /**
  * Asks Keystone for a token.
  *
- * @param request the body of `POST /v3/auth/tokens`
- * @param who for messages: never a secret
  * @throws Unauthorized, HttpError, Unreachable, Timeout, BadAnswer
  */
 export async function requestToken(
   http: Http,
-  authUrl: string,
-  request: unknown,
-  who: string,
+  { authUrl, request, who }: TokenRequest,
   nowMs: () => number,
 ): Promise<IssuedToken> {
   const url = `${authUrl}/auth/tokens`;
@@ -58,7 +62,8 @@ export async function requestToken(
     throw new BadAnswer(place, 'status 404: this is not the v3 API of Keystone; check auth_url');
   }
   if (answer.status === 401 || unknownToken) {
-    throw new Unauthorized('keystone', safeUrl(authUrl), who, faultText(answer.text), requestIdOf(answer));
+    const whom = { authUrl: safeUrl(authUrl), user: who };
+    throw new Unauthorized('keystone', whom, faultText(answer.text), requestIdOf(answer));
   }
   if (answer.status !== 201 && answer.status !== 200) throw httpError(place, answer, nowMs());
   const id = answer.headers['x-subject-token'];

@@ -118,55 +118,71 @@ const resultTypes: Readonly<Record<string, string>> = {
   string: 'it gives a text (a string); select series whose labels name hosts or VMs',
 };
 
+/** A query with the further parameters of its path. */
+type Asked = Readonly<Record<string, string>> & { readonly path: string; readonly query: string };
+type ResultKind<S extends z.ZodType> = { readonly resultType: string; readonly schema: S };
+const VECTOR: ResultKind<typeof vectorSchema> = { resultType: 'vector', schema: vectorSchema };
+const MATRIX: ResultKind<typeof matrixSchema> = { resultType: 'matrix', schema: matrixSchema };
+
+/** The result of a query. @throws BadQuery when it is of another kind, BadAnswer when it cannot be read */
+function resultOf<S extends z.ZodType>(
+  { resultType, schema }: ResultKind<S>,
+  place: CallPlace,
+  query: string,
+  raw: unknown,
+): z.infer<S> {
+  const data = querySchema.safeParse(raw);
+  if (!data.success) throw new BadAnswer(place, 'missing resultType or result', 'data');
+  const given = data.data.resultType;
+  if (given !== resultType) throw new BadQuery(query, 'result_type', resultTypes[given] ?? `it gives a ${given}`);
+  if (histogramSchema.safeParse(data.data.result).success) throw new BadQuery(query, 'result_type', HISTOGRAMS);
+  const result = schema.safeParse(data.data.result);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
+}
+
+/** The envelope of a successful answer. @throws Unauthorized, Timeout, BadQuery, ServerError, BadAnswer */
+function opened(
+  place: CallPlace,
+  answer: HttpAnswer,
+  asked: { readonly query: string | undefined; readonly timeoutMs: number; readonly credentials: string },
+): z.infer<typeof envelopeSchema> {
+  const { query, timeoutMs, credentials } = asked;
+  if (answer.status === 401 || answer.status === 403)
+    throw new Unauthorized(place.url, answer.status, credentials, wordsOf(answer.text));
+  if (answer.status >= 200 && answer.status < 300) {
+    const envelope = parseAs(place, envelopeSchema, answer.text);
+    if (envelope.status === 'success') return envelope;
+  }
+  const envelope = readEnvelope(answer.text);
+  const errorType = envelope?.errorType;
+  const reason = wordsOf(answer.text);
+  if (errorType === 'timeout')
+    throw new Timeout(place, 'headers', timeoutMs, { maybeSent: true, cause: new Error(reason) });
+  if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
+    throw new BadQuery(query, errorType, reason);
+  }
+  throw new ServerError(place.url, answer.status, reason);
+}
+
 export function createPrometheus(options: PrometheusOptions): Prometheus {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const { inProgress = new CallsInProgress() } = options;
+  const proxied = options.keystone !== undefined;
   const { get, ask, credentials, close } = createTransport({ ...options, inProgress });
 
-  function open(place: CallPlace, answer: HttpAnswer, query: string | undefined): z.infer<typeof envelopeSchema> {
-    if (answer.status === 401 || answer.status === 403)
-      throw new Unauthorized(place.url, answer.status, credentials, wordsOf(answer.text));
-    if (answer.status >= 200 && answer.status < 300) {
-      const envelope = parseAs(place, envelopeSchema, answer.text);
-      if (envelope.status === 'success') return envelope;
-    }
-    const envelope = readEnvelope(answer.text);
-    const errorType = envelope?.errorType;
-    const reason = wordsOf(answer.text);
-    if (errorType === 'timeout')
-      throw new Timeout(place, 'headers', timeoutMs, { maybeSent: true, cause: new Error(reason) });
-    if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
-      throw new BadQuery(query, errorType, reason);
-    }
-    throw new ServerError(place.url, answer.status, reason);
-  }
+  const open = (place: CallPlace, answer: HttpAnswer, query?: string): z.infer<typeof envelopeSchema> =>
+    opened(place, answer, { query, timeoutMs, credentials });
 
   async function query<S extends z.ZodType>(
-    path: string,
-    text: string,
-    form: Readonly<Record<string, string>>,
-    resultType: string,
-    schema: S,
+    kind: ResultKind<S>,
+    { path, query: text, ...form }: Asked,
     signal: AbortSignal | undefined,
   ): Promise<Remarks & { result: z.infer<S> }> {
     const { place, answer } = await ask(path, { query: text, ...form }, signal);
     const envelope = open(place, answer, text);
-    const data = querySchema.safeParse(envelope.data);
-    if (!data.success) throw new BadAnswer(place, 'missing resultType or result', 'data');
-    if (data.data.resultType !== resultType) {
-      throw new BadQuery(
-        text,
-        'result_type',
-        resultTypes[data.data.resultType] ?? `it gives a ${data.data.resultType}`,
-      );
-    }
-    if (histogramSchema.safeParse(data.data.result).success) throw new BadQuery(text, 'result_type', HISTOGRAMS);
-    const result = schema.safeParse(data.data.result);
-    if (!result.success) {
-      const issue = result.error.issues[0];
-      throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
-    }
-    return { result: result.data, ...remarksOf(envelope) };
+    return { result: resultOf(kind, place, text, envelope.data), ...remarksOf(envelope) };
   }
 
   /** The latest time that was asked for: where a query cannot state a time, it means now. */
@@ -175,38 +191,34 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
   return {
     async instant(text, { timeMs, signal } = {}) {
       nowMs = Math.max(nowMs, timeMs ?? nowMs);
+      const asked = { path: '/api/v1/query', query: text };
       // The proxy of OpenStack takes the query alone: no time, no limit, and no other endpoint for a range.
-      if (options.keystone !== undefined) {
-        const { result, ...remarks } = await query('/api/v1/query', text, {}, 'vector', vectorSchema, signal);
-        return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
-      }
       const form = { timeout: seconds(timeoutMs), ...(timeMs === undefined ? {} : { time: unix(timeMs) }) };
-      const { result, ...remarks } = await query('/api/v1/query', text, form, 'vector', vectorSchema, signal);
+      const { result, ...remarks } = await query(VECTOR, proxied ? asked : { ...asked, ...form }, signal);
       return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
     },
 
     async range(text, { startMs, endMs, stepMs }, { signal } = {}) {
-      if (options.keystone !== undefined) {
-        const at = endMs >= nowMs ? '' : ` @ ${unix(endMs)}`;
-        const asked = `(${text})[${Math.max(1, endMs - startMs)}ms:${stepMs}ms]${at}`;
-        const { result, ...remarks } = await query('/api/v1/query', asked, {}, 'matrix', matrixSchema, signal);
-        return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };
-      }
-      const form = { timeout: seconds(timeoutMs), start: unix(startMs), end: unix(endMs), step: unix(stepMs) };
-      const { result, ...remarks } = await query('/api/v1/query_range', text, form, 'matrix', matrixSchema, signal);
+      const at = endMs >= nowMs ? '' : ` @ ${unix(endMs)}`;
+      const subquery = `(${text})[${Math.max(1, endMs - startMs)}ms:${stepMs}ms]${at}`;
+      const times = { timeout: seconds(timeoutMs), start: unix(startMs), end: unix(endMs), step: unix(stepMs) };
+      const asked = proxied
+        ? { path: '/api/v1/query', query: subquery }
+        : { path: '/api/v1/query_range', query: text, ...times };
+      const { result, ...remarks } = await query(MATRIX, asked, signal);
       return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };
     },
 
     async runtimeInfo({ signal } = {}) {
       const { place, answer } = await get('/api/v1/status/runtimeinfo', signal);
       if (answer.status === 404) return { startedAt: undefined };
-      const info = runtimeSchema.safeParse(open(place, answer, undefined).data);
+      const info = runtimeSchema.safeParse(open(place, answer).data);
       return { startedAt: info.success ? info.data.startTime : undefined };
     },
 
     async metricNames({ signal } = {}) {
       const { place, answer } = await get('/api/v1/label/__name__/values', signal);
-      const names = z.array(z.string()).safeParse(open(place, answer, undefined).data);
+      const names = z.array(z.string()).safeParse(open(place, answer).data);
       if (!names.success) throw new BadAnswer(place, 'the names of metrics are no list of texts', 'data');
       return names.data;
     },
@@ -214,7 +226,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     async metricType(metric, { signal } = {}) {
       const { place, answer } = await get('/api/v1/metadata', signal, { metric });
       if (answer.status === 404) return null;
-      const declared = metadataSchema.safeParse(open(place, answer, undefined).data);
+      const declared = metadataSchema.safeParse(open(place, answer).data);
       if (!declared.success) throw new BadAnswer(place, 'the metadata of the metric has no types', 'data');
       const types = new Set((declared.data[metric] ?? []).map(({ type }) => type).filter((type) => type !== 'unknown'));
       const [type = null] = types;

@@ -57,19 +57,11 @@ export interface AnswerHealth {
 /** Judges an answer. Pure. */
 export function judge(input: AnswerInput): AnswerHealth {
   const subjectOf = (labels: Readonly<Record<string, string>>): string | undefined => {
-    const value = labels[input.label];
-    if (value === undefined || value === '') return undefined;
+    const value = labels[input.label] ?? '';
+    if (value === '') return undefined;
     return input.subjects === undefined ? value : input.subjects.get(value);
   };
   const now = collect(input.instant ?? [], subjectOf);
-  const unknown = new Set<string>();
-  let unlabelled = 0;
-  for (const { labels } of input.instant ?? []) {
-    const value = labels[input.label];
-    if (value === undefined || value === '') unlabelled += 1;
-    else if (subjectOf(labels) === undefined) unknown.add(value);
-  }
-
   const tooOld = new Set<string>();
   for (const [subject, samples] of collect(input.timestamps ?? [], subjectOf)) {
     if (samples.some((sample) => !(input.nowMs - sample.value * 1000 <= input.stalenessMs))) tooOld.add(subject);
@@ -80,6 +72,34 @@ export function judge(input: AnswerInput): AnswerHealth {
     if (subject !== undefined && series.samples.length > 0) recent.add(subject);
   }
 
+  const sorted = { ...sortedByUse(now, tooOld), ...unmatched(input, subjectOf) };
+  const expected = [...new Set(input.expected)].sort();
+  const missing = expected.filter((subject) => !Object.hasOwn(sorted.values, subject));
+  const stale = expected.filter((subject) => tooOld.has(subject) || (recent.has(subject) && !now.has(subject)));
+  const faults = {
+    duplicates: sorted.duplicates,
+    stale,
+    bad: sorted.notFinite.filter((subject) => expected.includes(subject)),
+    absent: missing.filter((subject) => !now.has(subject) && !stale.includes(subject)),
+  };
+  const [health, cause] = verdictOf(input, faults, missing.length > 0);
+  const text = health === 'HEALTHY' ? '' : problemsOf(input, faults).join('; ');
+  return { health, text, cause, missing, stale, ...sorted };
+}
+
+/** Faults of an answer, by subject. */
+type Faults = Pick<AnswerHealth, 'duplicates' | 'stale'> & {
+  /** Expected ones whose value is NaN or infinite. */
+  readonly bad: readonly string[];
+  /** Expected ones without a series, now and within the threshold. */
+  readonly absent: readonly string[];
+};
+
+/** Usable values apart from those that are not finite, too old, or claimed by several series. */
+function sortedByUse(
+  now: ReadonlyMap<string, readonly Sample[]>,
+  tooOld: ReadonlySet<string>,
+): Pick<AnswerHealth, 'values' | 'notFinite' | 'duplicates'> {
   const values: Record<string, number> = {};
   const notFinite: string[] = [];
   const duplicates: { subject: string; series: string[] }[] = [];
@@ -89,27 +109,41 @@ export function judge(input: AnswerInput): AnswerHealth {
     else if (first !== undefined && !Number.isFinite(first.value)) notFinite.push(subject);
     else if (first !== undefined && !tooOld.has(subject)) values[subject] = first.value;
   }
-
-  const expected = [...new Set(input.expected)].sort();
-  const missing = expected.filter((subject) => !Object.hasOwn(values, subject));
-  const stale = expected.filter((subject) => tooOld.has(subject) || (recent.has(subject) && !now.has(subject)));
   duplicates.sort((a, b) => byText(a.subject, b.subject));
-  notFinite.sort();
+  return { values, notFinite: notFinite.sort(), duplicates };
+}
 
+/** The series that stand for no subject. */
+function unmatched(
+  { instant, label }: AnswerInput,
+  subjectOf: (labels: Readonly<Record<string, string>>) => string | undefined,
+): Pick<AnswerHealth, 'unknown' | 'unlabelled'> {
+  const unknown = new Set<string>();
+  let unlabelled = 0;
+  for (const { labels } of instant ?? []) {
+    const value = labels[label] ?? '';
+    if (value === '') unlabelled += 1;
+    else if (subjectOf(labels) === undefined) unknown.add(value);
+  }
+  return { unknown: [...unknown].sort(), unlabelled };
+}
+
+const isAgeUnknown = ({ range, timestamps }: AnswerInput): boolean => range === null || timestamps === null;
+
+function verdictOf(input: AnswerInput, faults: Faults, incomplete: boolean): [Health, AnswerCause | null] {
+  const { duplicates, stale, bad, absent } = faults;
+  if (input.instant === null || isAgeUnknown(input)) return ['UNREACHABLE', 'unreachable'];
+  if (input.kind === 'host' && duplicates.length > 0) return ['ERROR', 'duplicate-series'];
+  if (stale.length > 0) return ['STALE', 'stale'];
+  if (input.kind === 'vm' || !incomplete) return ['HEALTHY', null];
+  return ['PARTIAL', absent.length === 0 && bad.length > 0 ? 'not-finite' : 'missing'];
+}
+
+function problemsOf(input: AnswerInput, { duplicates, stale, bad, absent }: Faults): string[] {
   const what = input.kind === 'host' ? 'hosts' : 'VMs';
   const problems: string[] = [];
-  const ageUnknown = input.range === null || input.timestamps === null;
-  const bad = notFinite.filter((subject) => expected.includes(subject));
-  const absent = missing.filter((subject) => !now.has(subject) && !stale.includes(subject));
-  const [judged, cause] = ((): [Health, AnswerCause | null] => {
-    if (input.instant === null || ageUnknown) return ['UNREACHABLE', 'unreachable'];
-    if (input.kind === 'host' && duplicates.length > 0) return ['ERROR', 'duplicate-series'];
-    if (stale.length > 0) return ['STALE', 'stale'];
-    if (input.kind === 'vm' || missing.length === 0) return ['HEALTHY', null];
-    return ['PARTIAL', absent.length === 0 && bad.length > 0 ? 'not-finite' : 'missing'];
-  })();
   if (input.instant === null) problems.push('no answer');
-  else if (ageUnknown) problems.push('the age of the answer could not be checked');
+  else if (isAgeUnknown(input)) problems.push('the age of the answer could not be checked');
   for (const { subject, series } of duplicates.slice(0, DUPLICATES_SHOWN))
     problems.push(`${subject} has ${series.length} series: ${series.slice(0, 3).join(' and ')}`);
   if (duplicates.length > DUPLICATES_SHOWN)
@@ -118,18 +152,7 @@ export function judge(input: AnswerInput): AnswerHealth {
   if (bad.length > 0) problems.push(`${what} with NaN or Inf: ${some(bad, SHOWN)}`);
   if (input.instant !== null && input.kind === 'host' && absent.length > 0)
     problems.push(`missing ${what}: ${some(absent, SHOWN)}`);
-  return {
-    health: judged,
-    text: judged === 'HEALTHY' ? '' : problems.join('; '),
-    cause,
-    values,
-    missing,
-    stale,
-    notFinite,
-    unknown: [...unknown].sort(),
-    duplicates,
-    unlabelled,
-  };
+  return problems;
 }
 
 /** The range query that `judge` needs: the last `stalenessMs`, in at most 20 steps of at least a second. */

@@ -10,34 +10,15 @@ export function isPlainSelector(expression: string): boolean {
   if (tokens === undefined) return false;
   let list = tokens;
   while (list.length > 2 && list[0] === '(' && list.at(-1) === ')') list = list.slice(1, -1);
-  let at = 0;
-  let named = false;
-  const name = list[at];
-  if (name !== undefined && /^[a-zA-Z_:]/.test(name)) {
-    if (/^(?:nan|inf)$/i.test(name)) return false;
-    named = true;
-    at += 1;
-  }
-  if (at === list.length) return named;
-  if (list[at] !== '{') return false;
-  at += 1;
-  let matchers = 0;
-  while (list[at] !== '}') {
-    const label = list[at];
-    if (label === undefined || !/^[a-zA-Z_:"'`]/.test(label)) return false;
-    at += 1;
-    if (/^(?:=|!=|=~|!~)$/.test(list[at] ?? '')) {
-      if (!/^["'`]/.test(list[at + 1] ?? '')) return false;
-      at += 2;
-    } else if (!/^["'`]/.test(label)) {
-      return false;
-    }
-    matchers += 1;
-    if (list[at] === ',') at += 1;
-    else if (list[at] !== '}') return false;
-  }
-  return at + 1 === list.length && (named || matchers > 0);
+  return !/^(?:nan|inf)$/i.test(list[0] ?? '') && SELECTOR.test(list.map(kindOf).join(''));
 }
+
+/** n: a name, s: a string, =: a comparison; punctuation is itself. */
+const kindOf = (token: string): string =>
+  /^[a-zA-Z_:]/.test(token) ? 'n' : /^["'`]/.test(token) ? 's' : /^[=!]/.test(token) ? '=' : token;
+
+/** A name; or matchers in braces, where a string alone is the name; a name may have no matcher. */
+const SELECTOR = /^(?:n|n\{\}|n?\{(?:[ns]=s|s)(?:,(?:[ns]=s|s))*,?\})$/;
 
 const TOKEN =
   /\s+|#[^\n]*|("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`|[a-zA-Z_:][a-zA-Z0-9_:]*|=~|!~|!=|=|[(){},])/y;

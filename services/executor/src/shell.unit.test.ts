@@ -42,7 +42,11 @@ describe('the one request of an attempt', () => {
     ['a refusal', new BadRequest(place, 400, 'no'), { kind: 'refused', status: 400, text: 'no' }],
     ['a conflict', new Conflict(place, 409, 'busy'), { kind: 'refused', status: 409 }],
     ['too many requests', new HttpError(place, 429, 'slow down'), { kind: 'refused', status: 429 }],
-    ['credentials refused', new Unauthorized('nova', 'u', 'admin', 'no'), { kind: 'refused', status: 401 }],
+    [
+      'credentials refused',
+      new Unauthorized('nova', { authUrl: 'u', user: 'admin' }, 'no'),
+      { kind: 'refused', status: 401 },
+    ],
     ['no connection', new Unreachable(place, 'refused', { maybeSent: false }), { kind: 'notSent' }],
     ['no connection in time', new Timeout(place, 'connect', 5, { maybeSent: false }), { kind: 'notSent' }],
     ['refused when it was about to be written', new NotSent(place, 'too late'), { kind: 'notSent', text: 'too late' }],

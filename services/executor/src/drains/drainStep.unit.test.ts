@@ -87,7 +87,7 @@ describe('a request that failed', () => {
 
   it.each([
     [http(403), 403],
-    [new Unauthorized('keystone', 'u', 'ann', 'no'), 401],
+    [new Unauthorized('keystone', { authUrl: 'u', user: 'ann' }, 'no'), 401],
     [new NotSent(place, 'late'), null],
   ])('%s certainly changed nothing: the attempt is over', (error, status) => {
     expect(notChanged(claim('enable'), drain(), error)).toMatchObject({ type: 'host.actFailed', data: { status } });
