@@ -154,6 +154,17 @@ const each = inOrder(
 const PROPERTY_SEED = String(Date.now() % 2 ** 31);
 const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
 
+/** The series of nats-server between the oldest and the newest, which `npm test` runs on. */
+const SERIES = ['2.10', '2.11', '2.12', '2.14'];
+const CACHE = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
+const onSeries = (series) => [
+  check(`build of nats-server ${series}`, [process.execPath, 'scripts/goTools.mjs', `nats-server-${series}`], 25),
+  tests(`nats-server ${series}`, ['vitest', 'run', 'libs/eventlog', 'test/e2e/demo'], 30, {
+    KRONOS_NIGHTLY: '1',
+    KRONOS_NATS_SERVER: join(CACHE, `kronos/gobin/nats-server-${series}`),
+  }),
+];
+
 /** Stages that take hours: the sizes at which `npm test` and the stages above only sample. */
 const nightly = inOrder(
   install,
@@ -186,14 +197,11 @@ const nightly = inOrder(
     check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
   ),
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
+  check('build of nsc', [process.execPath, 'scripts/goTools.mjs', 'nsc'], 25),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('upgrades', ['vitest', 'run', 'test/upgrade'], 60, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
-  check('build of nats-server 2.14', [process.execPath, 'scripts/goTools.mjs', 'nats-server-2.14'], 25),
-  tests('nats-server 2.14', ['vitest', 'run', 'libs/eventlog'], 30, {
-    KRONOS_NIGHTLY: '1',
-    KRONOS_NATS_SERVER: join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos/gobin/nats-server-2.14'),
-  }),
+  ...SERIES.flatMap(onSeries),
   check('build of Jaeger', [process.execPath, 'scripts/goTools.mjs', 'jaeger'], 70),
   tests('observability', ['vitest', 'run', 'test/deploy/traces', 'test/deploy/faults', 'test/deploy/dashboards'], 60, {
     KRONOS_NIGHTLY: '1',

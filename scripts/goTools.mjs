@@ -1,13 +1,21 @@
 #!/usr/bin/env node
 // Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
 // the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart),
-// and a nats-server between the oldest and the newest that tests run on.
+// nsc (test of deploy/nats/accounts-nsc.sh), and servers of NATS between the oldest and the newest that tests run on.
 // Where a command cannot be built, this script says why and exits with 0: the test that needs it skips itself with the same reason.
-//   node scripts/goTools.mjs [nats|docker-compose|helm|kubeconform|nats-server-2.14 ...]     default: all that .ci/run needs
+//   node scripts/goTools.mjs [NAME ...]     default: all that .ci/run needs
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+
+const natsServer = (version) => ({
+  module: 'github.com/nats-io/nats-server/v2',
+  command: '',
+  version,
+  ldflags: '',
+  nightly: true,
+});
 
 const TOOLS = {
   nats: { module: 'github.com/nats-io/natscli', command: 'nats', version: 'v0.3.0', ldflags: '' },
@@ -17,13 +25,11 @@ const TOOLS = {
     version: 'v2.40.0',
     ldflags: '-X github.com/docker/compose/v2/internal.Version=v2.40.0',
   },
-  'nats-server-2.14': {
-    module: 'github.com/nats-io/nats-server/v2',
-    command: '',
-    version: 'v2.14.3',
-    ldflags: '',
-    nightly: true,
-  },
+  'nats-server-2.10': natsServer('v2.10.29'),
+  'nats-server-2.11': natsServer('v2.11.12'),
+  'nats-server-2.12': natsServer('v2.12.4'),
+  'nats-server-2.14': natsServer('v2.14.3'),
+  nsc: { module: 'github.com/nats-io/nsc/v2', command: '', version: 'v2.11.1', ldflags: '', nightly: true },
   // The tags of Jaeger 2 are no versions to Go; the same commits have tags of Jaeger 1.
   jaeger: {
     module: 'github.com/jaegertracing/jaeger',

@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
-import { type ClusterNode, findNatsServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
+import { type ClusterNode, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
+import { clusterServer } from '@kronos/eventlog/testing/newest';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { statusOf, unreadable } from '@kronos/status';
@@ -102,7 +103,7 @@ export const completed = (events: System['events']): number =>
 
 /** A system on three of the newest servers, until the end of the running test. */
 export async function systemFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<System> {
-  const server = await findNatsServer('newest');
+  const server = await clusterServer();
   const undo: (() => Promise<unknown>)[] = [];
   onTestFinished(async () => {
     for (const step of undo.reverse()) await step().catch(() => undefined);

@@ -6,6 +6,8 @@ import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { as, users, WATCHER } from '../e2e/users.ts';
 import { released, SHORT_SEARCH, settled, watch } from '../e2e/world.ts';
 
+const byPassword = { ...users, as };
+
 const VIOLATION = /(Publish|Subscription) Violation.*/gi;
 
 /** From which minor version of nats-server 2 on acks can take the longer form of subjects. */
@@ -15,12 +17,19 @@ const isLonger = ({ version }: FoundServer): boolean => Number(version.split('.'
 export const titleOf = (server: FoundServer): string =>
   `each service does all its work under its own user, and people what is theirs: nats-server ${server.version}${isLonger(server) ? ', with the longer ack subjects' : ''}`;
 
+/** The users of a server, {@link WATCHER} among them: options of `startNatsServer`, and the options of [nats] as one of them. */
+type Users = {
+  readonly config: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly as: (user: string) => Readonly<Record<string, string>>;
+};
+
 /** A whole run on one server with the accounts of `deploy/nats`, and what people may do there. */
-export async function runUnderUsers(server: FoundServer): Promise<void> {
+export async function runUnderUsers(server: FoundServer, { config, env, as }: Users = byPassword): Promise<void> {
   const nats = await startNatsServer({
     server,
-    config: `${users.config}\n${isLonger(server) ? 'feature_flags { js_ack_fc_v2: true }' : ''}`,
-    env: users.env,
+    config: `${config}\n${isLonger(server) ? 'feature_flags { js_ack_fc_v2: true }' : ''}`,
+    ...(env === undefined ? {} : { env }),
   });
   onTestFinished(() => nats.stop());
   const kronos = await openStage({

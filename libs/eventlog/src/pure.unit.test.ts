@@ -47,6 +47,15 @@ describe('capabilities', () => {
   ] as const)('nats-server %s with %i replicas: %s', (version, replicas, verdict) => {
     expect(judgeServer(version, replicas).verdict).toBe(verdict);
   });
+
+  test.each([
+    ['2.8.4', 1],
+    ['2.10.29', 3],
+    ['2.12.2', 3],
+  ] as const)('what is said of nats-server %s with %i replicas stands in docs/nats.md', (version, replicas) => {
+    const page = readFileSync(new URL('../../../docs/nats.md', import.meta.url), 'utf8');
+    expect(page).toContain(`\n${judgeServer(version, replicas).text}\n`);
+  });
 });
 
 describe('names of durables', () => {

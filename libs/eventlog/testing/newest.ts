@@ -1,11 +1,23 @@
 import { test } from 'vitest';
 import { type FoundServer, findNatsServer } from '../src/local/find.ts';
+import { judgeServer } from '../src/wire/capabilities.ts';
 
-/** The newest server that this machine has or gets; else the reason that there is none. */
-const newest = await findNatsServer('newest').catch((error: Error) => error.message);
+/**
+ * For tests of clusters: the server that KRONOS_NATS_SERVER names, if it may have replicas, or the newest.
+ *
+ * @throws ServerNotFound
+ */
+export async function clusterServer(): Promise<FoundServer> {
+  const { KRONOS_NATS_SERVER: named } = process.env;
+  const found = await findNatsServer(named === undefined ? 'newest' : 'any');
+  return judgeServer(found.version, 3).verdict === 'refuse' ? await findNatsServer('newest') : found;
+}
 
-/** Tests on the newest server. They are skipped, with the reason, on a machine that has none and cannot fetch or build one. */
+/** Else the reason that there is none. */
+const server = await clusterServer().catch((error: Error) => error.message);
+
+/** Tests on {@link clusterServer}. They are skipped, with the reason, on a machine that has none and cannot fetch or build one. */
 export function onNewest(what: string, tests: (server: FoundServer) => void): void {
-  if (typeof newest === 'string') test.skip(`${what}: ${newest}`);
-  else tests(newest);
+  if (typeof server === 'string') test.skip(`${what}: ${server}`);
+  else tests(server);
 }
