@@ -1,25 +1,29 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { logEventTypes } from '@kronos/contracts';
+import { logEventSchemas, logEventTypes } from '@kronos/contracts';
 import { plannerVersion } from '@kronos/placement';
 import { readRecording, verify } from '@kronos/replay';
 import { describe, expect, it } from 'vitest';
 import { released } from '../golden/plans.ts';
+import { optionalFields, optionalFieldsOf } from './everyField.ts';
 import { factsOf } from './facts.ts';
+import { type FoldRecord, foldNow, foldProblem, HISTORIES, histories, recordedFold } from './foldRecord.ts';
 
-const root = join(import.meta.dirname, '../histories');
-const versions = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+const eventsOf = async (version: string) => {
+  const { history } = await readRecording(join(HISTORIES, version));
+  return Array.fromAsync(history.events());
+};
+const everyRecorded = async () => (await Promise.all(histories().map(eventsOf))).flat().map(({ event }) => event);
 
-describe.each(versions.map((entry) => entry.name))('the history that version %s wrote', (version) => {
+describe.each(histories())('the history that version %s wrote', (version) => {
   it('is read whole, and folds to the facts that it folded to then', async () => {
-    const { history } = await readRecording(join(root, version));
-    const events = await Array.fromAsync(history.events());
+    const events = await eventsOf(version);
     expect(events.filter(({ event }) => event.type === 'unreadable')).toEqual([]);
-    expect(factsOf(events)).toEqual(JSON.parse(readFileSync(join(root, version, 'facts.json'), 'utf8')));
+    expect(factsOf(events)).toEqual(JSON.parse(readFileSync(join(HISTORIES, version, 'facts.json'), 'utf8')));
   });
 
   it('has snapshots that can be decided again, from the state that they were decided on', async () => {
-    const { history } = await readRecording(join(root, version));
+    const { history } = await readRecording(join(HISTORIES, version));
     const cycles = await Array.fromAsync(verify(history, {}));
     const run = cycles.filter((cycle) => cycle.verdict !== 'notReplayed');
     // A history of every type of event has no snapshots.
@@ -33,21 +37,52 @@ describe.each(versions.map((entry) => entry.name))('the history that version %s 
 });
 
 it('there is a history of every planner version that was released', async () => {
-  const recorded = new Set<string>();
-  for (const { name } of versions) {
-    const { history } = await readRecording(join(root, name));
-    for await (const { event } of history.events())
-      if (event.type === 'cycle.decided') recorded.add(event.data.plannerVersion);
-  }
+  const recorded = new Set(
+    (await everyRecorded()).flatMap((event) => (event.type === 'cycle.decided' ? [event.data.plannerVersion] : [])),
+  );
   expect(Object.values(released()).filter((version) => !recorded.has(version))).toEqual([]);
 });
 
 it('there is a history with every type of event that the log may hold', async () => {
-  const recorded = new Set<string>();
-  for (const { name } of versions) {
-    const { history } = await readRecording(join(root, name));
-    for await (const { event } of history.events()) recorded.add(event.type);
-  }
+  const recorded = new Set((await everyRecorded()).map(({ type }) => type));
   // A new type: its part in everyEvent.ts, then `node test/replay/writeHistory.ts NAME-events --every-event` with a new NAME.
   expect(logEventTypes.filter((type) => !recorded.has(type))).toEqual([]);
+});
+
+it('there are histories with and without each optional field of an event', async () => {
+  const recorded = await everyRecorded();
+  const missing = logEventSchemas.flatMap((schema) => {
+    const type = schema.shape.type.value;
+    const seen = new Set(recorded.flatMap((event) => (event.type === type ? optionalFieldsOf(schema, event) : [])));
+    return optionalFields(schema)
+      .flatMap((field) => [`+${field}`, `-${field}`])
+      .filter((field) => !seen.has(field))
+      .map((field) => `${type} ${field}`);
+  });
+  // A new field: `node test/replay/writeHistory.ts NAME-events --every-event` with a new NAME.
+  expect(missing).toEqual([]);
+});
+
+describe('the record of what histories fold to', () => {
+  it('is what they fold to: other values need another FOLD_VERSION', async () => {
+    expect(foldProblem(recordedFold(), await foldNow())).toBeNull();
+  });
+
+  const record = (foldVersion: number, fields: FoldRecord['histories'][string]): FoldRecord => ({
+    foldVersion,
+    histories: { '1.0.0': fields },
+  });
+
+  it('refuses another value of a field at the same version, and says what to do', () => {
+    expect(foldProblem(record(6, { course: 'a', plans: 'b' }), record(6, { course: 'c', plans: 'b' }))).toMatch(
+      /1\.0\.0: course\n.*Mend the fold.*set FOLD_VERSION.*to 7.*writeFold/s,
+    );
+  });
+
+  it('is written again for another version, and for a new field', () => {
+    expect(foldProblem(record(6, { course: 'a' }), record(7, { course: 'c' }))).toMatch(
+      /^test\/histories\/fold.json .*writeFold/,
+    );
+    expect(foldProblem(record(6, { course: 'a' }), record(6, { course: 'a', pace: 'b' }))).toMatch(/lacks .* a field/);
+  });
 });

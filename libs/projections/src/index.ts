@@ -2,7 +2,15 @@ export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './ap
 export { brokenHosts, hostBroken } from './breaker.ts';
 export { comparisons, hostsToMeasure, type Predicted, type PredictionsOff, predictionsOff } from './calibration.ts';
 export { lateResizes, openCellPlans, proposedCellPlans } from './cells.ts';
-export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
+export {
+  anchorOf,
+  type CheckpointPart,
+  canonicalState,
+  FOLD_VERSION,
+  fromParts,
+  type Json,
+  toParts,
+} from './checkpoint.ts';
 export { optionsOf, type PlannerRight, rightOf } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
