@@ -22,7 +22,11 @@
       const script = document.createElement('script');
       script.src = `${root}/index.js`;
       script.onload = () => resolve(MiniSearch.loadJSON(globalThis.kronosIndex, searchOptions));
-      script.onerror = () => reject(new Error(`${script.src} cannot be read`));
+      script.onerror = () => {
+        // The next letter tries again.
+        index = undefined;
+        reject(new Error(`${script.src} cannot be read`));
+      };
       document.head.append(script);
     });
     return index;

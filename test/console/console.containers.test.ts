@@ -4,7 +4,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { axe, browserOrNull, LIMIT_MS, seen, watchedPage } from './page.ts';
+import { axe, browserOrNull, LIMIT_MS, palette, seen, watchedPage } from './page.ts';
 
 const NAME = 'web <b>eu</b>/1';
 
@@ -163,6 +163,7 @@ describe('the console shows', () => {
     await region('Hosts').waitFor();
     // A time that a person types, from the keyboard, is a moment too; what is no time is refused.
     await page.keyboard.press('t');
+    await page.locator('[data-key=Time]:focus').waitFor();
     await page.keyboard.type('03:99');
     await page.keyboard.press('Enter');
     await page.locator('input:invalid').waitFor();
@@ -172,8 +173,7 @@ describe('the console shows', () => {
     expect(await text('Time')).toMatch(/The oldest cycle that is kept is shown: [\d :-]+ is before it\./);
     await page.getByRole('button', { name: 'Now' }).click();
     await region('Hosts').waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('yesterday');
+    await palette(page, 'yesterday');
     await page.getByRole('option', { name: /at \d{4}-.* moment$/ }).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
@@ -183,6 +183,9 @@ describe('the console shows', () => {
   it('a recorded moment while the thumb is dragged, and leaves the thumb where it is held', async () => {
     await open(view());
     const thumb = page.getByRole('slider', { name: 'Recorded cycle' });
+    // Nothing above it grows any more.
+    await complete();
+    await thumb.hover();
     const box = await thumb.boundingBox();
     if (box === null) throw new Error('there is no slider');
     const y = box.y + box.height / 2;
@@ -334,16 +337,16 @@ describe('the console finds', () => {
 describe('the console leads', () => {
   it('anywhere from its palette, by keys, and says which keys there are', async () => {
     await open(view());
-    await page.keyboard.press('/');
-    await page.keyboard.type('shop-2');
+    // A search that fails is tried again: nobody types their text twice.
+    await page.route('**/search?*q=shop-2', (route) => route.abort(), { times: 1 });
+    await palette(page, 'shop-2');
     const found = page.getByRole('option', { name: /shop-2/ });
     await found.waitFor();
     await page.keyboard.press('ArrowDown');
     expect(await found.getAttribute('aria-selected')).toBe('true');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'shop-2' }).waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('what if idle');
+    await palette(page, 'what if idle');
     await page.getByRole('option', { name: 'What if: idle' }).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
@@ -666,6 +669,13 @@ describe('the console is for everyone', () => {
     await region('What happened').getByText('completed').first().waitFor();
     expect(await filter.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
     expect(await filter.inputValue()).toBe('host-1');
+    // A row that others push down keeps the focus, and what Enter follows.
+    const plan = region('What happened').getByRole('link', { name: 'Plan of 2 moves' });
+    await plan.focus();
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await region('What happened').getByText('paused').first().waitFor();
+    expect(await plan.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
     await page.getByRole('slider', { name: 'Recorded cycle' }).focus();
     await page.keyboard.press('ArrowLeft');
     await region('Hosts at that moment').waitFor();

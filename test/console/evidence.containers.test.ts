@@ -8,7 +8,7 @@ import { memoryHistory, operate } from '@kronos/replay/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { htmlOf, sha256 } from '../../libs/evidence/src/format.ts';
-import { browserOrNull } from './page.ts';
+import { browserOrNull, LIMIT_MS } from './page.ts';
 
 const browser = await browserOrNull();
 let root: string;
@@ -56,6 +56,8 @@ async function opened(text: string): Promise<{ readonly page: Page; readonly wro
   await writeFile(file, text);
   const context = await browser.newContext({ offline: true });
   const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
+  page.setDefaultNavigationTimeout(LIMIT_MS);
   const wrong: string[] = [];
   page.on('pageerror', (error) => wrong.push(error.message));
   page.on('request', (request) => {

@@ -28,6 +28,14 @@ export async function watchedPage(browser: Browser): Promise<{ readonly page: Pa
   return { page, wrong };
 }
 
+/** Types into the palette, and waits until what it offers answers the whole text. */
+export async function palette(page: Page, text: string): Promise<void> {
+  await page.keyboard.press('/');
+  await page.locator('#search input:focus').waitFor();
+  await page.keyboard.type(text);
+  await page.locator('#found[aria-busy=false]').waitFor();
+}
+
 /** What a person sees of an element. */
 export const seen = async (element: Locator) =>
   // biome-ignore lint/performance/useDomNodeTextContent: hidden text is not seen, and cells stand apart

@@ -8,6 +8,11 @@ export class Refused extends Error {
     this.status = status;
     this.afterMs = afterMs;
   }
+
+  /** Whether the same question may be answered later: the ledger did not answer, or could not now. */
+  get passes() {
+    return this.status === 0 || this.status >= 500;
+  }
 }
 
 /** The ledger's clock less this machine's, in ms: ages go by the ledger's. */
@@ -69,6 +74,8 @@ export async function readOrRefused(path) {
   }
 }
 
+const FOLLOW_AGAIN_MS = 5000;
+
 /**
  * Calls `changed` with each event that the ledger folds, and with null when everything must be read again; `connected` with whether
  * events come.
@@ -78,5 +85,13 @@ export function follow(changed, connected) {
   source.addEventListener('change', (event) => changed(JSON.parse(event.data)));
   source.addEventListener('reset', () => changed(null));
   source.addEventListener('open', () => connected(true));
-  source.addEventListener('error', () => connected(false));
+  source.addEventListener('error', () => {
+    connected(false);
+    // A browser that got another answer than events does not ask again by itself.
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => {
+      changed(null);
+      follow(changed, connected);
+    }, FOLLOW_AGAIN_MS);
+  });
 }

@@ -1,5 +1,5 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
-import { closeDialog, problem, showDialog } from './dialog.js';
+import { closeDialog, openDialog, problem } from './dialog.js';
 import { html, nothing } from './lib/lit-html.js';
 import { cellTargets, foresee, give, isCustodian, person } from './session.js';
 
@@ -73,10 +73,10 @@ function confirmCommand(heading, label, first, choice) {
   /** `read`: the answer that is shown; `told`: what was done. */
   let shown = { read: null, told: null, error: null, busy: true };
   let asked = 0;
-  let over = false;
+  const dialog = openDialog();
   const become = (next) => {
     shown = { ...shown, ...next };
-    if (!over) draw();
+    dialog.draw(heading, content());
   };
   const ask = async (error = null) => {
     asked++;
@@ -104,7 +104,6 @@ function confirmCommand(heading, label, first, choice) {
       else become({ busy: false, error: refused.message });
     }
   };
-  const draw = () => showDialog(heading, content(), () => (over = true));
   const content = () => {
     const { read, told, error, busy } = shown;
     if (told !== null)

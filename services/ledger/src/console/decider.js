@@ -1,5 +1,7 @@
 /** Asks the worker that decides. One question at a time: another one ends the worker with what it is searching for. */
 
+const AGAIN_MS = 2000;
+
 /** One that asks: its worker and its question are its own. */
 export function decider() {
   let worker = null;
@@ -12,6 +14,12 @@ export function decider() {
     worker?.terminate();
     worker = null;
     busy = false;
+  }
+
+  function again(key, changed) {
+    if (asked.key !== key) return;
+    asked = { ...asked, key: null };
+    changed();
   }
 
   /**
@@ -40,6 +48,8 @@ export function decider() {
       event.preventDefault();
       ended();
       become({ error: event.message ?? 'the decision core could not be loaded' });
+      // A file that could not be fetched may be there the next time.
+      if (event.message === undefined) setTimeout(again, AGAIN_MS, key, changed);
     };
     worker.postMessage(question);
     return asked;

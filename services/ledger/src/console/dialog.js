@@ -2,21 +2,43 @@
 import { html, render } from './lib/lit-html.js';
 
 const element = document.getElementById('dialog');
-let ended = () => undefined;
-element.addEventListener('close', () => {
+/** The use of the dialog under way; null: it is closed. */
+let current = null;
+
+function end() {
+  current = null;
+  // An element with the focus that is only hidden would still take the next key.
   render('', element);
-  ended();
+}
+// The browser tells later that it is closed: by then another use may have opened it.
+element.addEventListener('close', () => {
+  if (!element.open) end();
 });
 
-export const closeDialog = () => element.close();
+export function closeDialog() {
+  element.close();
+  end();
+}
 
-/** Draws the content; the first time it opens the dialog. `onEnd`: it was closed, in whatever way. */
-export function showDialog(title, content, onEnd) {
-  if (onEnd !== undefined) ended = onEnd;
-  render(html`<h2 id="dialog-title">${title}</h2>${content}`, element);
-  if (!element.open) element.showModal();
-  // The element with the focus may be gone with the content before.
-  if (!element.contains(document.activeElement)) element.querySelector('input, button')?.focus();
+/** Begins a use of the dialog. `draw` shows a title and a content, `close` ends it; both do nothing once it is closed, in whatever way. */
+export function openDialog() {
+  const own = {};
+  current = own;
+  let drawn = false;
+  const over = () => current !== own || (drawn && !element.open);
+  return {
+    draw(title, content) {
+      if (over()) return;
+      drawn = true;
+      render(html`<h2 id="dialog-title">${title}</h2>${content}`, element);
+      if (!element.open) element.showModal();
+      // The element with the focus may be gone with the content before.
+      if (!element.contains(document.activeElement)) element.querySelector('input, button')?.focus();
+    },
+    close() {
+      if (!over()) closeDialog();
+    },
+  };
 }
 
 /** Why something was not done; read out at once. */

@@ -1,5 +1,5 @@
 /** Keys: each presses a button or follows a link that the page has, so that nothing is possible by keys alone. */
-import { closeDialog, showDialog } from './dialog.js';
+import { closeDialog, openDialog } from './dialog.js';
 import { html } from './lib/lit-html.js';
 import { openPalette } from './palette.js';
 
@@ -35,7 +35,7 @@ const HELP = [
 ];
 
 const help = () =>
-  showDialog(
+  openDialog().draw(
     'Keys',
     html`<dl class="keys" data-help>${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
       <p class="commands"><button type="button" @click=${closeDialog}>Close</button></p>`,
@@ -65,9 +65,11 @@ function press(event) {
   return button !== null;
 }
 
-/** Space and Enter press what has the focus; arrows scroll it. */
+/** Space and Enter press what has the focus; the other keys that write nothing scroll it where it can be scrolled. */
 const ownUse = (target, key) =>
-  (key.length > 1 || key === ' ') && target.closest?.('button, a, summary, [tabindex="0"]') != null;
+  key === ' ' || key === 'Enter'
+    ? target.closest?.('button, a, summary, [tabindex="0"]') != null
+    : key.length > 1 && key !== 'Escape' && target.closest?.('[tabindex="0"]') != null;
 
 /** Does what the key stands for. @returns whether it stands for something here */
 function act(event) {
@@ -87,7 +89,10 @@ addEventListener('keydown', (event) => {
     event.preventDefault();
     return;
   }
-  if (event.target.closest?.('input, select, textarea, dialog') != null) return;
+  // The focus may still be in a dialog that is closed.
+  const { target } = event;
+  if (target.closest?.('dialog:not([open])') == null && target.closest?.('input, select, textarea, dialog') != null)
+    return;
   if (act(event)) event.preventDefault();
 });
 

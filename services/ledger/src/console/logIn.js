@@ -1,5 +1,5 @@
 /** Log in and out: the part of the header, and the dialog. */
-import { closeDialog, problem, showDialog } from './dialog.js';
+import { closeDialog, openDialog, problem } from './dialog.js';
 import { html, render } from './lib/lit-html.js';
 import { canLogIn, logIn, logOut, person, userDomain } from './session.js';
 
@@ -30,7 +30,7 @@ function open() {
   let method = 'password';
   let error = null;
   let busy = false;
-  let over = false;
+  const dialog = openDialog();
   const choose = (event) => {
     method = event.target.value;
     error = null;
@@ -45,15 +45,15 @@ function open() {
     draw();
     try {
       await logIn(given);
-      if (!over) closeDialog();
+      dialog.close();
     } catch (refused) {
       busy = false;
       error = refused.message;
-      if (!over) draw();
+      draw();
     }
   };
   const draw = () =>
-    showDialog(
+    dialog.draw(
       'Log in',
       html`<form @submit=${submit}>
         <label class="field">With<select name="method" @change=${choose}>
@@ -65,7 +65,6 @@ function open() {
         <p class="commands"><button type="submit" aria-disabled=${busy}>Log in</button>
           <button type="button" @click=${closeDialog}>Go back</button></p>
       </form>`,
-      () => (over = true),
     );
   draw();
 }

@@ -10,6 +10,8 @@ import { typedTime } from './typedTime.js';
 const SHOWN = 8;
 /** A person who types on asks again: nothing is read before they rest this long. */
 const REST_MS = 150;
+/** What could not be read is read again after this time, while the palette is open and its text is the same. */
+const AGAIN_MS = 1000;
 const views = [
   ['Fleet', '#/'],
   ['Plans', '#/plans'],
@@ -28,8 +30,12 @@ let asked = 0;
 
 const close = () => {
   asked++;
+  answered(true);
   become([]);
 };
+
+/** Whether what is offered answers the whole text. */
+const answered = (yes) => list.setAttribute('aria-busy', String(!yes));
 
 function become(next) {
   // What was chosen stays so where it is offered again; another thing in its place is not.
@@ -91,8 +97,13 @@ const shownAggregate = () => /^#\/aggregates\/([^/?]+)/.exec(location.hash)?.[1]
 
 /** A recorded moment: the last cycle of the aggregate by then. */
 async function goToTime(name, ms) {
-  const { times, snapshotIds } = await read(`/aggregates/${encodeURIComponent(name)}/imbalance`);
-  location.hash = link.aggregate(name, snapshotIds[cycleAt(times, ms)]);
+  try {
+    const { times, snapshotIds } = await read(`/aggregates/${encodeURIComponent(name)}/imbalance`);
+    location.hash = link.aggregate(name, snapshotIds[cycleAt(times, ms)]);
+  } catch {
+    // Its page says what is wrong.
+    location.hash = link.aggregate(name);
+  }
 }
 
 /** The shown aggregate, or each, at the time that the text is; nothing where it is none. */
@@ -112,6 +123,31 @@ async function moments(text) {
 /** The part that names something, behind the words of a command. */
 const sought = (text) => text.replace(/^(?:what if|pause|resume)\s+/i, '');
 
+const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What the ledger finds; `failed`: not all could be read, and it may be later. */
+async function lookUp(text) {
+  let failed = false;
+  const orElse = (none) => (error) => {
+    failed ||= error.passes;
+    return none;
+  };
+  const [past, { results }] = await Promise.all([
+    moments(text).catch(orElse([])),
+    read(`/search?limit=${SHOWN}&q=${encodeURIComponent(sought(text))}`).catch(orElse({ results: [] })),
+  ]);
+  return { past, results, failed };
+}
+
+const thingsOf = (results) =>
+  results.map((one) => ({
+    label: one.name,
+    note: [kinds[one.kind], one.kind === 'aggregate' ? null : one.aggregate, one.host]
+      .filter((part) => part != null)
+      .join(' · '),
+    go: goTo(address(one)),
+  }));
+
 async function find() {
   const text = field.value.trim();
   asked++;
@@ -120,29 +156,17 @@ async function find() {
   at = -1;
   draw();
   if (text === '') return close();
-  await new Promise((resolve) => setTimeout(resolve, REST_MS));
-  if (mine !== asked) return;
-  let results = [];
-  let past = [];
-  try {
-    past = await moments(text);
-    ({ results } = await read(`/search?limit=${SHOWN}&q=${encodeURIComponent(sought(text))}`));
-  } catch {
-    // The views are offered all the same; Enter says what is wrong.
+  answered(false);
+  await rest(REST_MS);
+  while (mine === asked) {
+    const { past, results, failed } = await lookUp(text);
+    if (mine !== asked || document.activeElement !== field) return;
+    const things = sought(text) === text ? thingsOf(results) : [];
+    // What a person has chosen meanwhile is not taken away by a read that failed.
+    if (!failed || at < 0) become([...past, ...own(text, results), ...things].slice(0, SHOWN));
+    if (!failed) return answered(true);
+    await rest(AGAIN_MS);
   }
-  if (mine !== asked || document.activeElement !== field) return;
-  const commands = own(text, results);
-  const things =
-    sought(text) === text
-      ? results.map((one) => ({
-          label: one.name,
-          note: [kinds[one.kind], one.kind === 'aggregate' ? null : one.aggregate, one.host]
-            .filter((part) => part != null)
-            .join(' · '),
-          go: goTo(address(one)),
-        }))
-      : [];
-  become([...past, ...commands, ...things].slice(0, SHOWN));
 }
 
 field.addEventListener('input', () => void find());

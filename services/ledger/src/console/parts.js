@@ -1,6 +1,7 @@
 /** Small parts that every view uses. Text is never taken as HTML. */
 import { nowMs } from './api.js';
 import { moveCommands } from './commands.js';
+import { repeat } from './lib/directives/repeat.js';
 import { html, nothing } from './lib/lit-html.js';
 import { person } from './session.js';
 
@@ -95,13 +96,26 @@ export const named = (name, id, href) => html`
 /** Tables of more columns are cards on a phone: no column is cut. */
 const STACKED = 3;
 
+/** A key per row, by what the row is about: a row that goes up or down keeps its elements, and with them the focus. */
+function keyed(rows) {
+  const times = new Map();
+  return rows.map((row) => {
+    const about = [row.id, row.sequence, row.serverId, row.step, row.name, row.host].join(' ');
+    const n = times.get(about) ?? 0;
+    times.set(about, n + 1);
+    return { row, key: `${about} ${n}` };
+  });
+}
+
 /** `columns`: heading, cell of a row, and its class. */
 export function table(caption, columns, rows, empty) {
   if (rows.length === 0) return html`<p class="dim">${empty}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table class=${columns.length > STACKED ? 'stacks' : nothing}>
     <thead><tr>${columns.map(([head, , kind]) => html`<th scope="col" class=${kind ?? nothing}>${head}</th>`)}</tr></thead>
-    <tbody>${rows.map(
-      (row) =>
+    <tbody>${repeat(
+      keyed(rows),
+      ({ key }) => key,
+      ({ row }) =>
         html`<tr>${columns.map(([head, cell, kind]) => html`<td class=${kind ?? nothing} data-label=${head}>${cell(row)}</td>`)}</tr>`,
     )}</tbody>
   </table></div>`;

@@ -35,8 +35,17 @@ function become(next) {
   if (other) changed();
 }
 
+/** A ledger that did not answer is asked again: without its answer nobody can log in. */
+const AGAIN_MS = 2000;
+
 export async function load() {
-  become(await read('/session').catch(() => nobody));
+  try {
+    become(await read('/session'));
+  } catch (error) {
+    clearTimeout(timer);
+    if (error.passes) timer = setTimeout(load, AGAIN_MS);
+    else become(nobody);
+  }
 }
 
 export async function logIn(credentials) {

@@ -4,6 +4,7 @@ import { drawImbalance, drawn } from '../chart.js';
 import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { ref } from '../lib/directives/ref.js';
+import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { marksOf, momentOf } from '../marks.js';
 import {
@@ -147,7 +148,9 @@ function happened(name, { series, recent, history }) {
     if (last?.key === row.key) runs[runs.length - 1] = { ...last, from: row.time, n: last.n + 1 };
     else runs.push({ ...row, from: row.time, n: 1 });
   }
-  return html`<table><tbody>${runs.slice(0, 30).map(
+  return html`<table><tbody>${repeat(
+    runs.slice(0, 30),
+    ({ key, from }) => `${key} ${from}`,
     ({
       time,
       from,
