@@ -7,8 +7,9 @@ import { type Alarm, collectFacts, statusOf, unreadable } from '@kronos/status';
 import { Chance } from '../simulation/chance.ts';
 import { CloudNetwork, NatsNetwork } from '../simulation/network.ts';
 import { Provisioner } from '../simulation/people/provisioner.ts';
+import { thisRelease } from '../simulation/releases.ts';
 import { serviceNames } from '../simulation/services.ts';
-import { openCloud, usingCloud } from '../simulation/simulatedCloud.ts';
+import { openCloud } from '../simulation/simulatedCloud.ts';
 import { Supervisor } from '../simulation/supervisor.ts';
 import { Process, trueClock, World } from '../simulation/world.ts';
 
@@ -110,7 +111,10 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const supervisor = new Supervisor({
     world,
     chance,
-    site: { config: usingCloud(config, sim), policies, nats, cloud, rabbit: null, onLine, logLevel: 'info' },
+    releases: {
+      this: thisRelease({ config, policies, nats, cloud, rabbit: null, onLine, logLevel: 'info' }, sim),
+      other: null,
+    },
     services: serviceNames,
     replicas: 1,
   });

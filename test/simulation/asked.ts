@@ -22,6 +22,8 @@ export interface Asked {
   readonly inventory: InventoryMode | null;
   /** Null: the seed draws it. */
   readonly numa: NumaMode | null;
+  /** Commit of another release, whose services run beside those of this one; null: none does. */
+  readonly beside: string | null;
   /** Only faults with these numbers; null: all. */
   readonly only: ReadonlySet<number> | null;
   readonly verbose: boolean;
@@ -37,6 +39,7 @@ export const defaultAsked: Asked = {
   trouble: null,
   inventory: 'api',
   numa: 'none',
+  beside: null,
   only: null,
   verbose: false,
 };

@@ -13,7 +13,15 @@ import {
 } from '@kronos/contracts';
 import { digest, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
-import { type AggregateState, aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
+import { plannerVersion } from '@kronos/placement';
+import {
+  type AggregateState,
+  aggregateState,
+  createFolder,
+  FOLD_VERSION,
+  type LogState,
+  toParts,
+} from '@kronos/projections';
 import { lateWaits, waitExists, waitStates } from '@kronos/status';
 import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
@@ -161,8 +169,9 @@ async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
     end: true,
   })) {
     if (problem !== undefined || message.type !== 'state.checkpointed') continue;
-    const { installationId, sequence } = message.data;
-    if (!ours.has(installationId ?? null)) continue;
+    const { foldVersion, installationId, sequence } = message.data;
+    // A reader passes by what another release has folded.
+    if (!ours.has(installationId ?? null) || foldVersion !== FOLD_VERSION) continue;
     found.set(sequence, (found.get(sequence) ?? new Set()).add(part));
   }
   return found;
@@ -178,7 +187,7 @@ async function snapshotOf(log: EventLog, taken: SnapshotTaken): Promise<Snapshot
   }
 }
 
-/** What differs when the decision is made again; null when nothing does. */
+/** What differs when the decision is made again; null when nothing does. Of another planner version, that it can be made again. */
 function decideAgain(
   snapshot: Snapshot,
   state: AggregateState,
@@ -187,6 +196,7 @@ function decideAgain(
 ): string | null {
   try {
     const { digests } = runCycle({ snapshot, state, options });
+    if (data.plannerVersion !== plannerVersion) return null;
     const differing = Object.entries(digests).filter(([name, value]) => Reflect.get(data.digests, name) !== value);
     return differing.length === 0 ? null : `other ${differing.map(([name]) => name).join(', ')}`;
   } catch (error) {

@@ -13,8 +13,9 @@ import { LogLoss } from './logLoss.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Commands } from './people/commands.ts';
 import { Provisioner } from './people/provisioner.ts';
-import type { ServiceName } from './services.ts';
-import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
+import { thisRelease } from './releases.ts';
+import type { ServiceName, Site } from './services.ts';
+import { actIfPossible, openCloud, watchCalls } from './simulatedCloud.ts';
 import { networkActs } from './stage/networks.ts';
 import { processActs } from './stage/processes.ts';
 import { Supervisor } from './supervisor.ts';
@@ -43,6 +44,14 @@ const TASK_POLL_MS = 5_000;
 const PROVISION_MS = 60_000;
 /** After the faults: as long as a task may wait, and a move take. */
 const CALM_MS = 6 * 3_600_000;
+
+const siteOf = (outside: Pick<Site, 'config' | 'nats' | 'cloud'>, onLine: CellsAsked['onLine']): Site => ({
+  ...outside,
+  policies: [],
+  rabbit: null,
+  onLine: onLine ?? (() => undefined),
+  logLevel: onLine === undefined ? 'silent' : 'info',
+});
 
 export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promise<CellsReport> {
   const chance = new Chance(`cells/${seed}`);
@@ -77,15 +86,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   const supervisor = new Supervisor({
     world,
     chance,
-    site: {
-      config: usingCloud(config, sim),
-      policies: [],
-      nats,
-      cloud: cloudNetwork,
-      rabbit: null,
-      onLine: onLine ?? (() => undefined),
-      logLevel: onLine === undefined ? 'silent' : 'info',
-    },
+    releases: { this: thisRelease(siteOf({ config, nats, cloud: cloudNetwork }, onLine), sim), other: null },
     services: SERVICES,
     replicas: REPLICAS,
   });

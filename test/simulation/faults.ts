@@ -25,6 +25,8 @@ interface Kind {
   readonly perDay: number;
   /** It takes part in runs with this `[inventory] mode` only; default: in every run. */
   readonly inventory?: readonly InventoryMode[];
+  /** It takes part in runs with two releases, and in each of them. */
+  readonly releases?: true;
   readonly act: (stage: Stage, chance: Chance) => void;
 }
 
@@ -91,7 +93,23 @@ export const kinds: Readonly<Record<string, Kind>> = {
     perDay: 12,
     act: (stage, chance) => stage.terminate(anyProcess(stage, chance), seconds(chance, 0.5, 60)),
   },
-  // An upgrade that reaches one planner before the other: of the two, the one that started last plans.
+  // A service is upgraded, or set back: one of its processes after the other, or one of them alone.
+  release: {
+    perDay: 80,
+    releases: true,
+    act(stage, chance) {
+      const service = chance.pick(serviceNames);
+      const all = chance.shuffle(stage.processes(service));
+      const release = chance.pick(['this', 'other'] as const);
+      const next = ([process, ...others]: readonly string[]): void => {
+        if (process === undefined) return;
+        stage.replace(process, release, seconds(chance, 0.5, 60));
+        stage.after(seconds(chance, 1, 120), () => next(others));
+      };
+      next(chance.flip(0.5) ? all : all.slice(0, 1));
+    },
+  },
+  // Options that reach one planner before the other: of the two, the one that started last plans.
   'planner-options': {
     perDay: 6,
     act: (stage, chance) =>
@@ -629,10 +647,11 @@ export const kinds: Readonly<Record<string, Kind>> = {
 /** The list of a run: every kind takes part in some runs and not in others, so that each is also seen alone. */
 export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fault[] {
   const found: { kind: string; source: string; atMs: number }[] = [];
-  for (const [kind, { perDay, inventory }] of Object.entries(kinds)) {
+  for (const [kind, { perDay, inventory, releases }] of Object.entries(kinds)) {
     if (inventory?.includes(drawn.inventory) === false) continue;
+    if (releases === true && drawn.beside === null) continue;
     const own = chance.fork(kind);
-    if (kind !== 'load' && own.flip(0.25)) continue;
+    if (kind !== 'load' && releases !== true && own.flip(0.25)) continue;
     const rate = (perDay * drawn.trouble) / DAY_MS;
     for (let at = own.exponential(1 / rate), nth = 0; at < durationMs; at += own.exponential(1 / rate), nth++)
       found.push({ kind, source: `${kind}/${nth}`, atMs: Math.floor(at) });

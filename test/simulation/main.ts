@@ -18,6 +18,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --trouble X       how often faults come, relative to their usual rates (drawn)
   --inventory MODE  how servers are read: api, changes, notifications, or drawn: by the seed (api)
   --numa MODE       NUMA cells of hosts: none, known, unknown (to Kronos), or drawn: by the seed (none)
+  --beside COMMIT   services of another release, from Git, run first and are replaced there and back
   --faults LIST     run only these faults of the seed, by number, or "none"
   --shrink          find a small set of faults that still breaks the same rule
   --cells           moves between two cells instead of balancing; only --seed, --seeds, --jobs, --days, --bug and --log apply
@@ -44,6 +45,7 @@ const options = {
   trouble: { type: 'string' },
   inventory: { type: 'string' },
   numa: { type: 'string' },
+  beside: { type: 'string' },
   faults: { type: 'string' },
   shrink: { type: 'boolean' },
   'go-on': { type: 'boolean' },
@@ -131,6 +133,7 @@ const asked: Asked = {
   trouble: values.trouble === undefined ? null : number('trouble', 1),
   inventory: modeOf('inventory', inventoryModes, defaultAsked.inventory),
   numa: modeOf('numa', numaModes, defaultAsked.numa),
+  beside: values.beside ?? null,
   only: faultsOf(values.faults),
   verbose: values.verbose === true,
 };
@@ -141,7 +144,7 @@ const when = (ms: number): string => {
   return `day ${day} ${new Date(ms).toISOString().slice(11, 23)}`;
 };
 const reproduce = (one: Asked): string =>
-  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.numa === 'none' ? '' : ` --numa ${one.numa ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
+  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.numa === 'none' ? '' : ` --numa ${one.numa ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.beside === null ? '' : ` --beside ${one.beside}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
 
 /** The same run with as few faults as still break the same rule. */
 async function shrink(report: Report): Promise<Asked> {
@@ -230,6 +233,8 @@ async function run(seed: number): Promise<boolean> {
 
 /** Runs seeds in processes of their own, several at once; their output comes in the order of the seeds. */
 async function runApart(jobs: number): Promise<number> {
+  // The seeds find it there.
+  if (asked.beside !== null) await (await import('../upgrade/checkout.ts')).checkOut(asked.beside);
   const others = process.argv.slice(2);
   let failed = 0;
   let next = asked.seed;

@@ -92,6 +92,11 @@ export class NatsNetwork {
     options: NatsOptions = { servers: ['simulated'], name: process.name },
     wrap?: Wrap,
   ): Promise<EventLog> {
+    return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, this.wire(process), wrap);
+  }
+
+  /** What the library of the event log of a process takes from outside. */
+  wire(process: Process): Wire {
     const own = this.#chance.fork(`${process.name}/${this.#serial++}`);
     const lane = new Lane(this.#world, process, own.fork('delay'), this.weather);
     const fates = own.fork('fate');
@@ -108,7 +113,7 @@ export class NatsNetwork {
       },
     };
     let names = 0;
-    const wire: Wire = {
+    return {
       clock: process.clock,
       connect: async ({ inboxPrefix = '_INBOX' }) => {
         // A process's own prefix: no two connections may read each other's answers.
@@ -132,7 +137,6 @@ export class NatsNetwork {
       zip: async (body) => gzipSync(body, { level: 1 }),
       unzip: async (body, maxBytes) => gunzipSync(body, { maxOutputLength: maxBytes }),
     };
-    return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, wire, wrap);
   }
 
   /** The connection of a process breaks, and is there again after a while. */

@@ -45,6 +45,8 @@ export interface Drawn {
   /** Share of the hosts whose nova-compute sends only unversioned notifications at first. */
   readonly unversioned: number;
   readonly numa: NumaMode;
+  /** Commit of the other release; null: there is none. */
+  readonly beside: string | null;
 }
 
 export function draw(asked: Asked): Drawn {
@@ -89,6 +91,7 @@ export function draw(asked: Asked): Drawn {
     syncSeconds: lists.pick([120, 300, 900]),
     unversioned: lists.pick([0, 0.2, 0.5]),
     numa: asked.numa ?? chance.fork('numa').pick(numaModes),
+    beside: asked.beside,
   };
 }
 

@@ -33,7 +33,7 @@ export interface Site {
   readonly policies: readonly Policy[];
   /** NUMA cells of hosts from a file; absent or null: from the exporter. */
   readonly hostCells?: KnownCells | null;
-  readonly nats: NatsNetwork;
+  readonly nats: Pick<NatsNetwork, 'connect'>;
   readonly cloud: CloudNetwork;
   /** Null: nobody takes Nova's notifications. */
   readonly rabbit: SimulatedRabbit | null;

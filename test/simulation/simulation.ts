@@ -13,8 +13,8 @@ import { Custodian } from './people/custodian.ts';
 import { Operator } from './people/operator.ts';
 import { Provisioner } from './people/provisioner.ts';
 import { auditRun, calm, endActs, finish } from './phases.ts';
-import { serviceNames } from './services.ts';
-import { usingCloud } from './simulatedCloud.ts';
+import { otherRelease, thisRelease } from './releases.ts';
+import { type Site, serviceNames } from './services.ts';
 import { cloudActs } from './stage/cloud.ts';
 import { networkActs } from './stage/networks.ts';
 import { notificationActs } from './stage/notifications.ts';
@@ -22,7 +22,7 @@ import { processActs } from './stage/processes.ts';
 import type { Stage } from './stage/stage.ts';
 import { streamActs } from './stage/streams.ts';
 import { taskActs } from './stage/tasks.ts';
-import { Supervisor } from './supervisor.ts';
+import { type Supervised, Supervisor } from './supervisor.ts';
 import { keepLooking, openSurroundings, type Surroundings } from './surroundings.ts';
 import { LastMessages } from './watch/lastMessages.ts';
 import { LogDigest } from './watch/logDigest.ts';
@@ -58,6 +58,8 @@ export interface Observer {
   readonly stopAtBreach?: boolean;
 }
 
+const secondsOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1e6;
+
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
   const cpu = process.cpuUsage();
   const chance = new Chance(`run/${asked.seed}`);
@@ -77,7 +79,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const { sim, record, checker, server, nats, cloudNetwork } = outside;
   const inventory = keptInventory(world, chance, drawn, config.engine.optOut, sim, cloudNetwork);
   const { witness, notifications } = inventory;
-  const supervisor = supervisorOf(world, chance, asked, observer, setting, outside, inventory);
+  const releases = await releasesOf({ asked, drawn, observer }, setting, outside, inventory);
+  const supervisor = supervisorOf(world, chance, asked, releases, outside, inventory);
 
   // Who learns of what is stored.
   const commands = new Commands(server, () => world.wall);
@@ -154,7 +157,6 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   }
   if (!ended) await auditRun(world, chance, nats, checker, witness);
   supervisor.end();
-  const used = process.cpuUsage(cpu);
   return {
     asked,
     drawn,
@@ -164,7 +166,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     events: world.events,
     messages: digest.messages,
     counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => byText(a, b))),
-    cpuSeconds: (used.user + used.system) / 1e6,
+    cpuSeconds: secondsOf(process.cpuUsage(cpu)),
   };
 }
 
@@ -179,33 +181,51 @@ function summaryOf({ counts, breaches }: Checker): string {
   return `${of('cycle.decided')} decisions, ${of('plans')} plans, ${of('posts')} requests, ${of('finals')} results, ${breaches.length} breaches`;
 }
 
+async function releasesOf(
+  { asked, drawn, observer }: { readonly asked: Asked; readonly drawn: Drawn; readonly observer: Observer },
+  { config, policies, hostCells }: Setting,
+  { sim, nats, cloudNetwork }: Surroundings,
+  { notifications }: KeptInventory,
+): Promise<Supervised['releases']> {
+  const { onLine } = observer;
+  const site: Site = {
+    config,
+    policies,
+    hostCells,
+    nats,
+    cloud: cloudNetwork,
+    rabbit: notifications?.rabbit ?? null,
+    onLine: onLine ?? (() => undefined),
+    logLevel: onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
+  };
+  const { beside } = asked;
+  return {
+    this: thisRelease(site, sim),
+    other: beside === null ? null : await otherRelease(beside, { asked, drawn }, site, { sim, nats }),
+  };
+}
+
 function supervisorOf(
   world: World,
   chance: Chance,
-  { replicas, verbose }: Asked,
-  { onLine }: Observer,
-  { config, policies, hostCells }: Setting,
-  { sim, nats, cloudNetwork, checker }: Surroundings,
-  { witness, notifications }: KeptInventory,
+  { replicas }: Asked,
+  releases: Supervised['releases'],
+  { record, checker }: Surroundings,
+  { witness }: KeptInventory,
 ): Supervisor {
   return new Supervisor({
     world,
     chance,
-    site: {
-      config: usingCloud(config, sim),
-      policies,
-      hostCells,
-      nats,
-      cloud: cloudNetwork,
-      rabbit: notifications?.rabbit ?? null,
-      onLine: onLine ?? (() => undefined),
-      logLevel: onLine === undefined ? 'silent' : verbose ? 'debug' : 'info',
-    },
+    releases,
     services: serviceNames,
     replicas,
-    onStart(service, process, configuration) {
+    onStart(service, process, configuration, release) {
       if (service === 'scorer') witness?.started(process, world.wall);
-      checker.log.configured(process, configuration);
+      checker.log.configured(process, `${configuration} of ${release}`);
+    },
+    onReplace() {
+      checker.count('replaced');
+      if (record.running().length > 0) checker.count('replaced with moves under way');
     },
   });
 }

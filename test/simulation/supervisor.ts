@@ -1,7 +1,8 @@
 /** Keeps the replicas of each service running, as the supervisor of a host does. */
 import type { Chance } from './chance.ts';
 import { otherwise } from './options.ts';
-import { type Running, type ServiceName, type Site, startService } from './services.ts';
+import type { Started } from './releases.ts';
+import type { Running, ServiceName } from './services.ts';
 import { Process, type World } from './world.ts';
 
 /** A service that ends by itself is started again after this. */
@@ -11,15 +12,20 @@ const TERMINATE_MS = 30_000;
 
 /** With the options of the run, or with others (`otherwise`). */
 type Configuration = 'usual' | 'other';
+/** Of this checkout, or the one that `--beside` names. */
+export type Release = 'this' | 'other';
 
 export interface Supervised {
   readonly world: World;
   readonly chance: Chance;
-  readonly site: Site;
+  /** How services of this release are started; with `other`, the services are of that one at first. */
+  readonly releases: { readonly this: Started; readonly other: Started | null };
   readonly services: readonly ServiceName[];
   readonly replicas: number;
   /** A process is about to start a service. */
-  readonly onStart?: (service: ServiceName, process: string, configuration: Configuration) => void;
+  readonly onStart?: (service: ServiceName, process: string, configuration: Configuration, release: Release) => void;
+  /** A process is about to be replaced by one of the other release. */
+  readonly onReplace?: () => void;
 }
 
 /** One replica of a service. It has one name and one process after the other. */
@@ -28,6 +34,7 @@ interface Replica {
   readonly name: string;
   starts: number;
   configuration: Configuration;
+  release: Release;
   /** Null: it is down. */
   process: Process | null;
   running: Running | null;
@@ -45,6 +52,7 @@ export class Supervisor {
         name: `${service}-${index + 1}`,
         starts: 0,
         configuration: 'usual' as const,
+        release: supervised.releases.other === null ? ('this' as const) : ('other' as const),
         process: null,
         running: null,
       })),
@@ -112,6 +120,15 @@ export class Supervisor {
     this.#supervised.world.after(lastsMs, () => as('usual'));
   }
 
+  /** Ends a process as `terminate` does, and starts it again from a release. Without effect where it is of that release. */
+  replace(name: string, release: Release, downMs: number): void {
+    const replica = this.#find(name);
+    if (replica === undefined || replica.release === release) return;
+    this.#supervised.onReplace?.();
+    replica.release = release;
+    this.terminate(name, downMs);
+  }
+
   /** The run is over: nothing is started again. */
   end(): void {
     for (const process of this.processes()) process.kill();
@@ -123,8 +140,9 @@ export class Supervisor {
 
   #start(replica: Replica): void {
     if (replica.process !== null) return;
-    const { world, chance, site, onStart } = this.#supervised;
-    const { service, configuration } = replica;
+    const { world, chance, releases, onStart } = this.#supervised;
+    const { service, configuration, release } = replica;
+    const { site, startService } = releases[release] ?? releases.this;
     const process = new Process(world, `${replica.name}-${++replica.starts}`, chance);
     replica.process = process;
     const ended = (error: unknown): void => {
@@ -132,7 +150,7 @@ export class Supervisor {
       site.onLine(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
       this.#down(replica, RESTART_MS);
     };
-    onStart?.(service, process.name, configuration);
+    onStart?.(service, process.name, configuration, release);
     const its = configuration === 'other' ? { ...site, config: otherwise(site.config) } : site;
     process.enter(() => {
       replica.running = startService(service, its, process, ended);

@@ -30,6 +30,10 @@ export class Checker {
     return this.#book.counts;
   }
 
+  count(what: string): void {
+    this.#book.count(what);
+  }
+
   breach(...breach: Parameters<Book['breach']>): void {
     this.#book.breach(...breach);
   }

@@ -327,6 +327,7 @@ export class LogChecker {
 
   #decided(sequence: number, ms: number, { aggregate: name, data }: Body): void {
     const { snapshotId, basis, digests } = data;
+    this.#book.count(`decided by planner ${data.plannerVersion}`);
     const aggregate = this.#book.aggregate(name);
     const before = aggregate.decided.get(snapshotId);
     if (before !== undefined)

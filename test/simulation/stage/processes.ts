@@ -1,6 +1,6 @@
 import type { InventoryWitness } from '../inventoryWitness.ts';
 import type { ServiceName } from '../services.ts';
-import type { Supervisor } from '../supervisor.ts';
+import type { Release, Supervisor } from '../supervisor.ts';
 import type { World } from '../world.ts';
 
 /** Processes are named by their replicas: `planner-1` is whichever process that planner has now. */
@@ -13,6 +13,8 @@ export interface ProcessActs {
   skew(process: string, ms: number): void;
   /** Starts a planner again, with other options for as long as `lastsMs`, and then again with those of the run. */
   reconfigure(planner: string, downMs: number, lastsMs: number): void;
+  /** Ends a process as SIGTERM does, and starts it again from a release. Without effect where it is of that release. */
+  replace(process: string, release: Release, downMs: number): void;
 }
 
 export const processActs = (world: World, supervisor: Supervisor, witness: InventoryWitness | null): ProcessActs => ({
@@ -27,4 +29,5 @@ export const processActs = (world: World, supervisor: Supervisor, witness: Inven
     witness?.skewed(process.name, ms, world.wall);
   },
   reconfigure: (name, downMs, lastsMs) => supervisor.reconfigure(name, downMs, lastsMs),
+  replace: (name, release, downMs) => supervisor.replace(name, release, downMs),
 });
