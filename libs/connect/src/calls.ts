@@ -1,10 +1,7 @@
 import { learnSecret } from '@kronos/config';
 import type { CallReport, HttpOptions } from '@kronos/http';
-import { attributes, type Instruments, spans } from '@kronos/telemetry';
+import { attributes, type Instruments, OPENSTACK_APIS, spans } from '@kronos/telemetry';
 import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-
-type Api = 'keystone' | 'nova' | 'placement';
-const apis: readonly string[] = ['keystone', 'nova', 'placement'] satisfies Api[];
 
 /** Hooks of every HTTP client: they propagate the trace, count calls to OpenStack and register tokens as secrets. */
 export function callHooks(
@@ -54,8 +51,8 @@ function span({ service, method, route, status, durationMs, attempt, error }: Ca
 }
 
 function count(metrics: Instruments, { service, method, status, durationMs }: CallReport): void {
-  if (!apis.includes(service)) return;
-  const api = service as Api;
+  const api = OPENSTACK_APIS.find((one) => one === service);
+  if (api === undefined) return;
   const shown = status === undefined ? 'error' : (`${Math.floor(status / 100)}xx` as '2xx');
   metrics.openstackRequests.add(1, { api, method: method as 'GET', status: shown });
   metrics.openstackDuration.record(durationMs / 1000, { api });

@@ -73,6 +73,8 @@ const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
 const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
+/** The services of OpenStack whose requests are counted. */
+export const OPENSTACK_APIS = ['keystone', 'neutron', 'nova', 'placement'] as const;
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 const LONG = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400] as const;
 
@@ -306,7 +308,7 @@ export const metricSpecs = {
     unit: '{request}',
     help: 'Requests to OpenStack; status is the class of the answer, or error when there was none.',
     labels: {
-      api: ['keystone', 'nova', 'placement'],
+      api: OPENSTACK_APIS,
       method: ['GET', 'POST', 'PUT', 'DELETE'],
       status: ['2xx', '3xx', '4xx', '5xx', 'error'],
     },
@@ -316,7 +318,7 @@ export const metricSpecs = {
     name: 'kronos_openstack_request_duration_seconds',
     unit: 's',
     help: 'Time of one request to OpenStack.',
-    labels: { api: ['keystone', 'nova', 'placement'] },
+    labels: { api: OPENSTACK_APIS },
     buckets: SHORT,
   },
   // Planner.

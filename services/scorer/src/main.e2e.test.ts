@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { SnapshotTaken } from '@kronos/contracts';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies } from '@kronos/simcloud';
+import { OPENSTACK_APIS } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Bed, openBed } from '../testing/bed.ts';
 
@@ -117,7 +118,8 @@ describe('the scorer as a process', () => {
     const metrics = await (await fetch(`${url}/metrics`)).text();
     expect(metrics).toMatch(/kronos_snapshots_total\{[^}]*outcome="published"[^}]*\} [1-9]/);
     expect(metrics).toMatch(/kronos_imbalance_ratio\{[^}]*policy="cpu"[^}]*\} 0\.7/);
-    expect(metrics).toMatch(/kronos_openstack_requests_total\{[^}]*api="nova"/);
+    for (const api of OPENSTACK_APIS)
+      expect(metrics).toMatch(new RegExp(`kronos_openstack_requests_total\\{[^}]*api="${api}"`));
     expect(metrics).toMatch(/kronos_hosts\{[^}]*state="disabled"[^}]*\} 1/);
     expect(metrics).toMatch(/kronos_hosts\{[^}]*state="up"[^}]*\} 11/);
     expect(metrics).toMatch(/kronos_policy_matched\{[^}]*policy="cpu",kind="host"[^}]*\} 12/);

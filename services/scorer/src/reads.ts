@@ -20,7 +20,7 @@ export const hangingAfterMs = (intervalMs: number): number => Math.max(HANGING_M
 
 /** A call that is not answered yet. */
 export interface HangingCall {
-  /** `nova`, `placement`, `keystone`, `prometheus`. */
+  /** `nova`, `placement`, `neutron`, `keystone`, `prometheus`. */
   readonly service: string;
   /** `GET /servers/detail`, with the host and its cell where the call names a host. */
   readonly call: string;
