@@ -7,6 +7,8 @@ export type Overlay = {
   readonly hosts: ReadonlyMap<string, string>;
   /** Servers whose migration was Kronos's own, which the what-if did not ask for: they stand still. */
   readonly still: ReadonlySet<string>;
+  /** Nova's ids of the ended migrations that were Kronos's own: in the what-if's world they never were. Absent: none. */
+  readonly own?: ReadonlySet<number>;
 };
 
 /** Placement and load of a host, as moves change them. */
@@ -16,7 +18,8 @@ type Change = { readonly server: string; readonly from: string; readonly to: str
  * A recorded snapshot as it would have been with some VMs elsewhere: their hosts, what they claim, their share of each
  * host's readings (by their profiles), and the scores. Everything else stays as it was recorded.
  */
-export function lay(overlay: Overlay, snapshot: Snapshot): Snapshot {
+export function lay(overlay: Overlay, recorded: Snapshot): Snapshot {
+  const snapshot = withoutOwn(overlay.own, recorded);
   const known = new Set(snapshot.hosts.map((host) => host.name));
   const changes = snapshot.servers.flatMap((server): Change[] => {
     const to = overlay.hosts.get(server.id);
@@ -80,6 +83,12 @@ export function lay(overlay: Overlay, snapshot: Snapshot): Snapshot {
   };
   return { ...laid, scores: score({ ...laid, options: { balance: true } }) };
 }
+
+/** The migrations of the recorded Kronos would pass for somebody else's, which Kronos waits for. */
+const withoutOwn = (own: Overlay['own'], snapshot: Snapshot): Snapshot =>
+  own === undefined
+    ? snapshot
+    : { ...snapshot, endedMigrations: snapshot.endedMigrations?.filter(({ id }) => !own.has(id)) ?? null };
 
 const sizeOf = (cluster: Cluster, host: string, policy: number): number =>
   cluster.size[(cluster.hostIndex.get(host) ?? 0) * cluster.P + policy] ?? 1;

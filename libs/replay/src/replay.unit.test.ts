@@ -418,6 +418,28 @@ describe('a what-if', () => {
     expect(last.size).toBeGreaterThan(0);
   });
 
+  it('takes no migration of the recorded Kronos for one of somebody else', async () => {
+    const op = hours(HOURS, { ended: true, aggregates: ['gpu'] });
+    const known = op.events.filter(({ event }) => event.type === 'migration.completed').length;
+    expect(op.snapshots.at(-1)?.endedMigrations).toHaveLength(known);
+    const cycles = await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }, op);
+    expect(plans(cycles).length).toBeGreaterThan(1);
+    expect(cycles.flatMap(({ simulated }) => simulated.decision.foreign ?? [])).toEqual([]);
+  });
+
+  it('waits where somebody else undoes its moves', async () => {
+    const op = hours(HOURS, { ended: true, aggregates: ['gpu'] });
+    const step = plans(await simulate({}, op))[0]?.simulated.decision.plan?.steps[0];
+    if (step === undefined) throw new Error('nothing is planned');
+    const { serverId, from, to } = step;
+    const undone = { id: 1_000_000, serverId, from: to, to: from, at: op.snapshots[2]?.time ?? '' };
+    const snapshots = op.snapshots.map((snapshot, i) =>
+      i < 3 ? snapshot : { ...snapshot, endedMigrations: [undone, ...(snapshot.endedMigrations ?? [])] },
+    );
+    const cycles = await simulate({}, { ...op, snapshots });
+    expect(cycles[3]?.simulated.decision.foreign).toMatchObject({ count: 1, undone: 1 });
+  });
+
   it('honours cooldowns that it is given', async () => {
     const cooldowns = { aggregate_cooldowns: { gpu: 600 }, instance_cooldowns: {}, instance_quarantines: {} };
     const cycles = await simulate({ cooldowns });

@@ -31,6 +31,7 @@ import {
 import { PolicyNotRecorded } from './errors.ts';
 import { isOfCycle, openSnapshot, type StoredBody } from './history.ts';
 import { lay } from './overlay.ts';
+import { OwnMigrations } from './ownMigrations.ts';
 import { type RuleBreaks, ruleBreaks } from './rules.ts';
 import { World } from './world.ts';
 
@@ -94,7 +95,12 @@ export type RunStep = {
 };
 
 /** Acts of the recorded Kronos. */
-export const MOVES: ReadonlySet<string> = new Set(['migration.started', 'migration.completed', 'migration.failed']);
+export const MOVES: ReadonlySet<string> = new Set([
+  'migration.started',
+  'migration.observed',
+  'migration.completed',
+  'migration.failed',
+]);
 
 const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVersion };
 /** Only an executor ends a move that was started: by anyone else it would stay in flight, and use the budget for ever. */
@@ -126,7 +132,8 @@ export class WhatIfRun {
         task.attempt,
         startMs,
       );
-    this.#world = new World(new Map(underWay.map((task) => [task.step.serverId, task.destination])));
+    const there = new Map(underWay.map((task) => [task.step.serverId, task.destination]));
+    this.#world = new World(there, new OwnMigrations(underWay));
   }
 
   /** Decides the next snapshot; null when it is left out. @throws PolicyNotRecorded, BadObject, RecordingInvalid */

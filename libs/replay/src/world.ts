@@ -1,5 +1,6 @@
 import type { LogEvent, Snapshot } from '@kronos/contracts';
 import type { Overlay } from './overlay.ts';
+import { OwnMigrations } from './ownMigrations.ts';
 
 /** One try of Kronos to move a VM, as the recorded log has it. */
 export type Attempt = {
@@ -21,15 +22,21 @@ export class World {
   readonly #start: ReadonlyMap<string, string>;
   readonly #here = new Map<string, string>();
   readonly #recorded = new Map<string, string>();
+  readonly #own: OwnMigrations;
   #lastMs = Number.NEGATIVE_INFINITY;
 
-  /** @param start server uuid -> where it is at the start, for those whose move was under way then */
-  constructor(start: ReadonlyMap<string, string>) {
+  /**
+   * @param start server uuid -> where it is at the start, for those whose move was under way then
+   * @param own the migrations that the recorded Kronos started
+   */
+  constructor(start: ReadonlyMap<string, string>, own: OwnMigrations = new OwnMigrations([])) {
     this.#start = start;
+    this.#own = own;
   }
 
   /** Takes in what the recorded Kronos did. */
   note(event: LogEvent): void {
+    this.#own.note(event);
     if (event.type === 'migration.started') {
       const { serverId, from, destination } = event.data;
       const attempts = this.#attempts.get(serverId) ?? [];
@@ -71,7 +78,7 @@ export class World {
       else this.#attempts.set(id, open);
     }
     this.#lastMs = nowMs;
-    return { hosts, still };
+    return { hosts, still, ...this.#own.among(snapshot) };
   }
 
   /** One of the what-if's own moves, done at once. */

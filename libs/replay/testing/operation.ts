@@ -5,6 +5,7 @@ import {
   cycleSnapshotId,
   type Decision,
   defaultEngineOptions,
+  type EndedMigration,
   type EngineOptions,
   type LogEvent,
   messageId,
@@ -57,6 +58,8 @@ export type OperationOptions = {
   readonly shown?: (of: { readonly host: number; readonly vm: string | null; readonly cycle: number }) => number;
   /** What Prometheus answers for each load of a host or VM. Default: the load. */
   readonly reading?: (load: number) => number;
+  /** Snapshots list the migrations that have ended. */
+  readonly ended?: boolean;
   /** Options of the planners beside these. */
   readonly engine?: Partial<EngineOptions>;
 };
@@ -101,9 +104,26 @@ type Site = {
   readonly aggregate: string;
   readonly hosts: readonly string[];
   readonly vms: Vm[];
+  /** Migrations that have ended, the newest first. */
+  readonly ended: EndedMigration[];
   options: EngineOptions;
   version: string;
 };
+
+/** Each VM writes up to what links carry, all but the first. */
+function moveCostsOf(site: Site): NonNullable<Snapshot['moveCostReadings']>[number] {
+  const values = site.vms.slice(1).map((vm, i) => [vm.id, 20_000_000 * (i % 6)]);
+  return {
+    query: 'dirtied',
+    label: 'vm',
+    labelType: 'nova_instance_uuid',
+    health: 'HEALTHY',
+    text: '',
+    values: Object.fromEntries(values),
+    unmatchedLabels: 0,
+    ambiguousLabels: 0,
+  };
+}
 
 /**
  * A day, or less, in the life of Kronos, in one process and without real time: several aggregates whose loads go up and
@@ -188,7 +208,14 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
       ...options.engine,
       cooldownSeconds: 600,
     };
-    return { aggregate, hosts: names, vms, options: engine, version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion };
+    return {
+      aggregate,
+      hosts: names,
+      vms,
+      ended: [],
+      options: engine,
+      version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion,
+    };
   });
 
   for (let cycle = 0; cycle < cycles; cycle++) {
@@ -269,26 +296,12 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         id: cycleSnapshotId(site.aggregate, Math.floor(nowMs / 60_000)),
         aggregate: site.aggregate,
         cycle: Math.floor(nowMs / 60_000),
+        ...(options.ended === true ? { endedMigrations: [...site.ended] } : {}),
         ...(options.history === true ? { forecast: historyOf(site, cycle) } : {}),
         ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
       },
     });
     return options.reading === undefined ? snapshot : shownAs(snapshot, options.reading);
-  }
-
-  /** Each VM writes up to what links carry, all but the first. */
-  function moveCostsOf(site: Site): NonNullable<Snapshot['moveCostReadings']>[number] {
-    const values = site.vms.slice(1).map((vm, i) => [vm.id, 20_000_000 * (i % 6)]);
-    return {
-      query: 'dirtied',
-      label: 'vm',
-      labelType: 'nova_instance_uuid',
-      health: 'HEALTHY',
-      text: '',
-      values: Object.fromEntries(values),
-      unmatchedLabels: 0,
-      ambiguousLabels: 0,
-    };
   }
 
   function historyOf(site: Site, cycle: number): NonNullable<Snapshot['forecast']> {
@@ -458,6 +471,9 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   function complete(site: Site, task: TaskFacts): void {
     const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);
     if (vm !== undefined) vm.host = task.destination;
+    const { slot, step, destination: to } = task;
+    const id = slot?.migrationId ?? (slot?.newestMigrationId ?? 0) + 1;
+    site.ended.unshift({ id, serverId: step.serverId, from: step.from, to, at: iso(nowMs) });
     push({
       ...envelope(site, task, messageId.ended(task.id, task.attempt)),
       type: 'migration.completed',
