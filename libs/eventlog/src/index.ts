@@ -41,19 +41,8 @@ export async function connectEventLog(
     { usage: (stream) => usageOf(link, stream) },
   );
   const link = await Link.open(options, hooks, { ...wire, read: seams.read });
-  const workers = new Set<TaskWorker>();
-  const views = new Set<{ healthy(): Health; close(): Promise<void> }>();
-  const ends = new Set<() => void>();
-  const scope: Scope = {
-    add(end) {
-      ends.add(end);
-      return () => ends.delete(end);
-    },
-  };
-  const working = (worker: TaskWorker): TaskWorker => {
-    workers.add(worker);
-    return worker;
-  };
+  const parts = new OpenParts();
+  const { scope } = parts;
   const objects = new Objects(link);
   let closing: Promise<void> | null = null;
 
@@ -80,16 +69,13 @@ export async function connectEventLog(
     replay: (range) => replay(link, scope, range),
     copy: (range) => copy(link, scope, range),
     restore: (events) => restore(link, events),
-    async view<F, S>(wanted: ViewOptions<F, S>): Promise<LogView<S>> {
-      const view = await View.open(link, wanted, (closed) => views.delete(closed));
-      views.add(view);
-      return view;
-    },
+    view: <F, S>(wanted: ViewOptions<F, S>): Promise<LogView<S>> =>
+      parts.view((closed) => View.open(link, wanted, closed)),
     snapshots: ({ aggregates }) => snapshots(link, scope, aggregates),
     replaySnapshots: (range) => replaySnapshots(link, scope, range),
     tail: (wanted) => tail(link, scope, wanted),
-    tasks: (wanted) => working(taskWorker(link, wanted, (stopped) => workers.delete(stopped))),
-    sink: (wanted) => working(sinkWorker(link, wanted, (stopped) => workers.delete(stopped))),
+    tasks: (wanted) => parts.worker((stopped) => taskWorker(link, wanted, stopped)),
+    sink: (wanted) => parts.worker((stopped) => sinkWorker(link, wanted, stopped)),
     objects: {
       put: (bucket, label, body) => seams.append({ kind: 'object', bucket, label, body }),
       get: (ref) => objects.get(ref),
@@ -100,20 +86,55 @@ export async function connectEventLog(
     healthy() {
       if (link.closed) return { ok: false, detail: 'the connection to NATS is closed' };
       if (!link.connected) return { ok: false, detail: 'there is no connection to NATS: trying to reconnect' };
-      const ill = [...workers, ...views].map((part) => part.healthy()).find(({ ok }) => !ok);
-      return ill ?? { ok: true, detail: `connected to nats-server ${link.version}` };
+      return parts.ill() ?? { ok: true, detail: `connected to nats-server ${link.version}` };
     },
     close() {
       closing ??= (async () => {
-        await Promise.all([...workers].map((worker) => worker.stop()));
-        await Promise.all([...views].map((view) => view.close()));
-        for (const end of [...ends]) end();
+        await parts.close();
         await link.close();
       })();
       return closing;
     },
   };
   return log;
+}
+
+type OpenView = { healthy(): Health; close(): Promise<void> };
+
+/** What is open on a log: the log is as healthy as each of it, and closing the log ends it. */
+class OpenParts {
+  readonly #workers = new Set<TaskWorker>();
+  readonly #views = new Set<OpenView>();
+  readonly #ends = new Set<() => void>();
+  readonly scope: Scope = {
+    add: (end) => {
+      this.#ends.add(end);
+      return () => this.#ends.delete(end);
+    },
+  };
+
+  worker(open: (stopped: (worker: TaskWorker) => void) => TaskWorker): TaskWorker {
+    const worker = open((stopped) => this.#workers.delete(stopped));
+    this.#workers.add(worker);
+    return worker;
+  }
+
+  async view<V extends OpenView>(open: (closed: (view: OpenView) => void) => Promise<V>): Promise<V> {
+    const view = await open((closed) => this.#views.delete(closed));
+    this.#views.add(view);
+    return view;
+  }
+
+  /** The first part that is not healthy. */
+  ill(): Health | undefined {
+    return [...this.#workers, ...this.#views].map((part) => part.healthy()).find(({ ok }) => !ok);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+    await Promise.all([...this.#views].map((view) => view.close()));
+    for (const end of [...this.#ends]) end();
+  }
 }
 
 /** The innermost append: to the server. */

@@ -40,8 +40,8 @@ describe('a plan between cells', () => {
     expect(state.lastRelease).toBeNull();
     expect([...state.vmReleases.keys()]).toEqual(['vm2']);
     const attempt = { taskId: `${plan}-s2`, attempt: 1, destination: 'n1' };
-    expect(mayStart(state, attempt, log.nowMs, caps)).toEqual({ verdict: 'start' });
-    expect(mayStart(state, attempt, log.nowMs + 7_200_001, caps)).toMatchObject({ reason: { code: 'expired' } });
+    expect(mayStart(state, attempt, log.nowMs, { caps })).toEqual({ verdict: 'start' });
+    expect(mayStart(state, attempt, log.nowMs + 7_200_001, { caps })).toMatchObject({ reason: { code: 'expired' } });
   });
 
   it('acts: the limits of each kind count moves of that kind alone, and one server moves once', () => {
@@ -52,7 +52,7 @@ describe('a plan between cells', () => {
       { serverId: 'vm2', from: 'h1', to: 'h2' },
     ]);
     const verdict = (taskId: string, limits = caps) =>
-      mayStart(log.state(), { taskId, attempt: 1, destination: 'n1' }, log.nowMs, limits);
+      mayStart(log.state(), { taskId, attempt: 1, destination: 'n1' }, log.nowMs, { caps: limits });
     log.started({ task: `${plan}-s1` });
     expect(verdict(`${plan}-s2`)).toMatchObject({ reason: { code: 'max_concurrent_migrations' } });
     const tight = { ...caps, maxConcurrentMigrations: 1 };
@@ -67,7 +67,7 @@ describe('a plan between cells', () => {
     const { log, plan } = proposed([move(1)]);
     log.approved(plan);
     const attempt = { taskId: `${plan}-s1`, attempt: 1, destination: 'n1' };
-    expect(mayStart(log.state(), attempt, log.nowMs, live)).toMatchObject({ reason: { code: 'cells-off' } });
+    expect(mayStart(log.state(), attempt, log.nowMs, { caps: live })).toMatchObject({ reason: { code: 'cells-off' } });
   });
 
   it('acts: rejected or expired, it is closed and starts no cooldown', () => {

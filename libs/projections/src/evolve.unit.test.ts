@@ -521,7 +521,7 @@ describe('a command', () => {
       maxConcurrentPerGroup: 9,
     };
     const attempt = { taskId: `${plan}-s2`, attempt: 1, destination: 'h2' };
-    expect(mayStart(state, attempt, START, caps)).toMatchObject({ verdict: 'end', reason: { code: 'cancelled' } });
+    expect(mayStart(state, attempt, START, { caps })).toMatchObject({ verdict: 'end', reason: { code: 'cancelled' } });
   });
 
   it('about a task that is over or unknown means nothing', () => {

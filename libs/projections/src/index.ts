@@ -36,7 +36,7 @@ export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable
 export { newRefusals } from './refusals.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
-export { type AllCaps, type AttemptToStart, capOf, mayStart, type Slots, slots } from './slots.ts';
+export { type AllCaps, type AttemptToStart, capOf, mayStart, type Places, type Slots, slots } from './slots.ts';
 export {
   type AggregateFacts,
   type AggregateState,

@@ -162,7 +162,7 @@ describe('the fold', () => {
             waitingPlan(one, nowMs);
             for (const id of one.vmReleases.keys()) coolingDown(one, id, nowMs, options);
             for (const task of one.tasks.values())
-              mayStart(one, { taskId: task.id, attempt: task.attempt, destination: task.destination }, nowMs, caps);
+              mayStart(one, { taskId: task.id, attempt: task.attempt, destination: task.destination }, nowMs, { caps });
           }
           expect(canonicalState(state)).toBe(before);
         },
@@ -221,7 +221,7 @@ describe('slots', () => {
           if (event.type === 'migration.started') {
             const { taskId, attempt, destination } = event.data;
             const state = aggregateState(folder.snapshot(), event.aggregate);
-            const may = mayStart(state, { taskId, attempt, destination }, Date.parse(event.time), caps);
+            const may = mayStart(state, { taskId, attempt, destination }, Date.parse(event.time), { caps });
             if (may.verdict !== 'start') continue;
           }
           sequence += 1;

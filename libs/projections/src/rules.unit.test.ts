@@ -285,8 +285,7 @@ describe('an attempt may start', () => {
       attempt: { attempt?: number; destination?: string } = {},
     ) =>
       mayStart(log.state(), { taskId: `${plan}-s${step}`, attempt: 1, destination: 'h2', ...attempt }, at(seconds), {
-        ...free,
-        ...caps,
+        caps: { ...free, ...caps },
       });
     return { log, plan, ask };
   };
@@ -342,9 +341,9 @@ describe('an attempt may start', () => {
   it('never when the log names no options', () => {
     const log = testLog();
     const plan = log.released([move(1)]);
-    expect(code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), free))).toBe(
-      'end no-options',
-    );
+    expect(
+      code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), { caps: free })),
+    ).toBe('end no-options');
   });
 
   it('not while the aggregate, or everything, is paused', () => {
@@ -422,8 +421,8 @@ describe('an attempt may start', () => {
     const log = testLog();
     log.configured();
     const plan = log.proposed([move(1)]);
-    expect(code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), free))).toBe(
-      'over unknown-task',
-    );
+    expect(
+      code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), { caps: free })),
+    ).toBe('over unknown-task');
   });
 });

@@ -3,7 +3,7 @@ import type { ReasonOf, TaskReasonCode, WaitReasonCode } from '@kronos/facts';
 import { type Caps, capReached, countSlots, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { quarantined } from './quarantine.ts';
-import type { AggregateState, TaskFacts } from './state.ts';
+import type { AggregateState, PlanFacts, TaskFacts } from './state.ts';
 
 /** Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. */
 export type Slots = SlotCounts & {
@@ -86,29 +86,44 @@ export type StartVerdict =
    */
   | { readonly verdict: 'over'; readonly task: TaskFacts | null; readonly reason: Reason };
 
+/** What limits the moves at one time. */
+export type Places = {
+  readonly caps: AllCaps;
+  /** Attempts that this process is about to start: they hold slots as well. */
+  readonly soon?: readonly AttemptToStart[];
+};
+
 /**
  * The start rule of an attempt: due, dependencies completed, not expired, its window open, not paused, not cancelled, not quarantined
  * since, caps free. Quarantine lasts as the options on the log say.
- *
- * @param soon attempts that this process is about to start: they hold slots as well
  */
 export function mayStart(
   state: AggregateState,
   attempt: AttemptToStart,
   nowMs: number,
-  caps: AllCaps,
-  soon: readonly AttemptToStart[] = [],
+  { caps, soon = [] }: Places,
 ): StartVerdict {
   const task = state.tasks.get(attempt.taskId);
   const plan = task === undefined ? undefined : state.plans.get(task.planId);
   if (task === undefined || plan === undefined)
     return over(null, 'unknown-task', 'no released, unfinished plan on the log has this task');
-  if (task.end !== null) return over(task, 'task-ended', `the task is ${task.status}`);
-  if (attempt.attempt < task.attempt) return over(task, 'attempt-ended', `attempt ${task.attempt} is the current one`);
-  if (attempt.attempt > task.attempt)
-    return over(task, 'attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
-  if (task.status === 'started') return { verdict: 'started', task };
+  const ended = notCurrent(task, attempt) ?? neverStarts(state, task, plan, nowMs) ?? notYet(state, task, nowMs);
+  if (ended !== null) return ended;
+  const reached = capOf(slots(state, soon), task, attempt.destination, caps);
+  return reached === null ? { verdict: 'start' } : { verdict: 'wait', reason: reached, untilMs: null };
+}
 
+/** An attempt that is not the one to start by the log; null: it is. */
+function notCurrent(task: TaskFacts, { attempt }: AttemptToStart): StartVerdict | null {
+  if (task.end !== null) return over(task, 'task-ended', `the task is ${task.status}`);
+  if (attempt < task.attempt) return over(task, 'attempt-ended', `attempt ${task.attempt} is the current one`);
+  if (attempt > task.attempt)
+    return over(task, 'attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
+  return task.status === 'started' ? { verdict: 'started', task } : null;
+}
+
+/** Why a task ends without a start; null: nothing ends it. */
+function neverStarts(state: AggregateState, task: TaskFacts, plan: PlanFacts, nowMs: number): StartVerdict | null {
   const asked = task.cancelAsked ?? task.abortAsked ?? task.closeAsked;
   if (asked !== null) return end('cancelled', `cancelled by ${asked.by}`, { commandId: asked.commandId });
   const expiresMs = notAfterMs(plan);
@@ -118,23 +133,31 @@ export function mayStart(
   const { startBefore } = task.step;
   if (startBefore !== undefined && nowMs >= timeMs(startBefore))
     return end('window-closed', `its window closed at ${startBefore}`, { startBefore });
-  for (const id of task.step.dependsOn) {
+  const unmet = neverMet(state, task);
+  if (unmet !== null) return unmet;
+  const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
+  return quarantine === null ? null : end('vm-quarantined', `the VM is in quarantine: ${quarantine.text}`);
+}
+
+/** A step before it that will not complete any more; null: there is none. */
+function neverMet(state: AggregateState, { step }: TaskFacts): StartVerdict | null {
+  for (const id of step.dependsOn) {
     const before = state.tasks.get(id);
     if (before?.status === 'failed') return end('dependency-failed', `${id} failed`, { taskId: id });
     if (before?.status === 'skipped') return end('dependency-skipped', `${id} was skipped`, { taskId: id });
     if (before === undefined) return end('dependency-unknown', `${id} was not released`, { taskId: id });
   }
-  const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
-  if (quarantine !== null) return end('vm-quarantined', `the VM is in quarantine: ${quarantine.text}`);
+  return null;
+}
 
+/** What a task waits for, apart from a free slot; null: nothing. */
+function notYet(state: AggregateState, task: TaskFacts, nowMs: number): StartVerdict | null {
   const paused = state.paused.here ?? state.paused.everywhere;
   if (paused !== null) return wait('paused', `paused by ${paused.by}`);
   if (nowMs < task.notBeforeMs) return wait('not-due', 'not due yet', task.notBeforeMs);
   for (const id of task.step.dependsOn)
     if (state.tasks.get(id)?.status !== 'completed') return wait('dependency', `waits for ${id}`, null, { taskId: id });
-
-  const reached = capOf(slots(state, soon), task, attempt.destination, caps);
-  return reached === null ? { verdict: 'start' } : { verdict: 'wait', reason: reached, untilMs: null };
+  return null;
 }
 
 const UNTIL_RELEASED: Pick<EngineOptions, 'instanceQuarantineSeconds'> = { instanceQuarantineSeconds: -1 };

@@ -426,7 +426,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         continue;
       }
       const attempt = { taskId: id, attempt: task.attempt, destination: task.destination };
-      const may = mayStart(now, attempt, nowMs, CAPS);
+      const may = mayStart(now, attempt, nowMs, { caps: CAPS });
       if (may.verdict === 'end') fail(site, task, 'Cancelled', may.reason.text, false, false);
       if (may.verdict !== 'start') continue;
       const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);

@@ -79,7 +79,7 @@ describe('an alternate', () => {
       destination: 'h3',
       aggregate: 'gpu',
     });
-    expect(judgeStart(state, message, [], nowMs, caps)).toMatchObject({
+    expect(judgeStart(state, message, nowMs, { caps })).toMatchObject({
       kind: 'end',
       failure: {
         errorType: 'Cancelled',

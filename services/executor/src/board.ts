@@ -2,7 +2,7 @@
 import type { Cancel } from '@kronos/clock';
 import { type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
-import type { ReasonOf, WaitReasonCode } from '@kronos/facts';
+import type { WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
@@ -143,7 +143,7 @@ export class StartBoard {
       this.#pumping = false;
       const next = this.#next;
       this.#next = [];
-      this.#pump(next);
+      if (this.#waiting.length > 0) this.#pump(next);
     });
   }
 
@@ -171,13 +171,12 @@ export class StartBoard {
     const problem = this.#deps.clockProblem();
     if (problem !== null)
       return { kind: 'wait', code: 'clock', text: problem, untilMs: this.#deps.clock.read().wall + CLOCK_AGAIN_MS };
-    const others = [...this.#granted.values()].filter((held) => held.taskId !== task.taskId);
-    return judgeStart(state, task, others, this.#deps.clock.read().wall, this.#deps.caps);
+    const soon = [...this.#granted.values()].filter((held) => held.taskId !== task.taskId);
+    return judgeStart(state, task, this.#deps.clock.read().wall, { soon, caps: this.#deps.caps });
   }
 
   #pump(whom: 'all' | readonly Waiter[]): void {
     const { at, clock, clockProblem, caps, onWait } = this.#deps;
-    if (this.#waiting.length === 0) return;
     const now = clock.read();
     const problem = clockProblem();
     if (problem !== null) {
@@ -186,8 +185,7 @@ export class StartBoard {
       return;
     }
     const { state } = at();
-    for (const [taskId, { attempt }] of this.#granted)
-      if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
+    this.#dropStarted(state);
     let held = slots(state, [...this.#granted.values()]);
     let soonest = now.wall + LONGEST_SLEEP_MS;
     for (const waiter of whom === 'all' ? [...this.#waiting] : whom.filter((each) => each.waits)) {
@@ -196,32 +194,36 @@ export class StartBoard {
       // One that has expired already and may not end yet waits for a change of the log.
       if (expiredMs > now.wall) soonest = Math.min(soonest, expiredMs);
       if (this.#granted.has(task.taskId)) continue;
-      const full = heldBack(state, task, held, caps, now.wall);
-      if (full !== null) {
-        this.#note(waiter, full.code, full.text, onWait);
-        continue;
-      }
-      const start = this.#judge(task, state);
+      const full = heldBack(state, task, now.wall, { held, caps });
+      const start = full ?? this.#judge(task, state);
       if (start.kind === 'wait') {
-        if (start.untilMs !== null) soonest = Math.min(soonest, start.untilMs);
+        soonest = Math.min(soonest, start.untilMs ?? soonest);
         this.#note(waiter, start.code, start.text, onWait);
         continue;
       }
-      if (start.kind === 'start') {
-        const restMs = waiter.notBefore - now.mono;
-        if (restMs > 0) {
-          soonest = Math.min(soonest, now.wall + restMs);
-          continue;
-        }
-        const { taskId, attempt, destination } = task;
-        this.#granted.set(taskId, { taskId, attempt, destination });
-        held = slots(state, [...this.#granted.values()]);
+      const restMs = start.kind === 'start' ? waiter.notBefore - now.mono : 0;
+      if (restMs > 0) {
+        soonest = Math.min(soonest, now.wall + restMs);
+        continue;
       }
+      if (start.kind === 'start') held = this.#grant(task, state);
       waiter.wake('judge');
     }
     // Of a look at some, the timer that was set for the others still holds.
     if (whom !== 'all' && this.#wakesAt <= soonest) return;
     this.#wakeAt(soonest, now.wall);
+  }
+
+  /** Gives up the places of attempts that hold their slots on the log. */
+  #dropStarted({ tasks }: AggregateState): void {
+    for (const [taskId, { attempt }] of this.#granted)
+      if (tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
+  }
+
+  /** Holds a place for the task; the slots that are held then. */
+  #grant({ taskId, attempt, destination }: Task, state: AggregateState): Slots {
+    this.#granted.set(taskId, { taskId, attempt, destination });
+    return slots(state, [...this.#granted.values()]);
   }
 
   /** Looks at every waiting task again at that time. */
@@ -280,10 +282,9 @@ export class StartBoard {
 function heldBack(
   state: AggregateState,
   task: Task,
-  held: Slots,
-  caps: AllCaps,
   nowMs: number,
-): ReasonOf<WaitReasonCode> | null {
+  { held, caps }: { readonly held: Slots; readonly caps: AllCaps },
+): Start | null {
   const facts = state.tasks.get(task.taskId);
   const unchanged =
     facts !== undefined &&
@@ -296,5 +297,6 @@ function heldBack(
     // It ends: moves between cells are off.
     (facts.step.phase !== 'cell' || caps.cells !== undefined) &&
     timeMs(task.notAfter) > nowMs;
-  return unchanged ? capOf(held, facts, task.destination, caps) : null;
+  const full = unchanged ? capOf(held, facts, task.destination, caps) : null;
+  return full === null ? null : { kind: 'wait', code: full.code, text: full.text, untilMs: null };
 }

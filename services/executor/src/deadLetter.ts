@@ -1,6 +1,6 @@
 /** Messages that cannot be read as tasks. */
 import { type Actor, iso, type MigrationFailed, messageId } from '@kronos/contracts';
-import type { AggregateState } from '@kronos/projections';
+import type { AggregateState, TaskFacts } from '@kronos/projections';
 import { reason } from './failure.ts';
 
 export interface DeadMessage {
@@ -24,8 +24,8 @@ export function deadLetterEvent(
   const named = namedTask(dead.body);
   const facts = named === null ? undefined : state.tasks.get(named);
   if (facts !== undefined && (facts.slot !== null || facts.end !== null)) return null;
-  const taskId = facts?.id ?? `unreadable-${dead.sequence}`;
-  const attempt = facts?.attempt ?? 1;
+  const about = facts === undefined ? { ...UNKNOWN, taskId: `unreadable-${dead.sequence}` } : attemptOf(facts);
+  const { taskId, attempt } = about;
   return {
     type: 'migration.failed',
     version: 1,
@@ -33,15 +33,10 @@ export function deadLetterEvent(
     time: iso(origin.nowMs),
     aggregate: dead.aggregate,
     by: origin.by,
-    correlationId: facts?.planId ?? taskId,
+    correlationId: facts === undefined ? taskId : about.planId,
     causationId: null,
     data: {
-      taskId,
-      planId: facts?.planId ?? 'unknown',
-      serverId: facts?.step.serverId ?? 'unknown',
-      attempt,
-      from: facts?.step.from ?? 'unknown',
-      destination: facts?.destination ?? 'unknown',
+      ...about,
       errorType: 'DeadLetter',
       reason: reason('unreadable', `message ${dead.sequence} of the work queue is no task: ${dead.problem}`, {
         sequence: dead.sequence,
@@ -57,6 +52,17 @@ export function deadLetterEvent(
     },
   };
 }
+
+const UNKNOWN = { planId: 'unknown', serverId: 'unknown', attempt: 1, from: 'unknown', destination: 'unknown' };
+
+const attemptOf = ({ id: taskId, planId, step, attempt, destination }: TaskFacts) => ({
+  taskId,
+  planId,
+  serverId: step.serverId,
+  attempt,
+  from: step.from,
+  destination,
+});
 
 /** The `data.taskId` of any body; null when it has none. */
 function namedTask(body: string): string | null {

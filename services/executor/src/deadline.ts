@@ -77,8 +77,7 @@ export function deadlineMs(
   return Math.max(bySize, Math.min(Math.max(byHistory, byPace), options.hardTimeoutMs));
 }
 
-/** The limits that a migration can be past. */
-/** `abandoned`: not late, but idle while Nova does not call it over. */
+/** The limits that a migration can be past. `abandoned`: not late, but idle while Nova does not call it over. */
 export const OVERDUE = ['queue', 'deadline', 'no-progress', 'hard-timeout', 'abandoned'] as const;
 
 export type Overdue = {
@@ -90,13 +89,12 @@ export type Overdue = {
 
 /** Whether a migration has to be aborted by now. `since` is when it was first looked for, `usual` as for {@link deadlineMs}. */
 export function overdue(
-  run: { readonly watch: Watch | null; readonly since: number },
+  run: { readonly watch: Watch | null; readonly since: number; readonly usual?: Duration | null },
   size: { readonly ramMb: number; readonly diskGb: number },
   at: number,
   options: TaskOptions,
-  usual: Duration | null = null,
 ): Overdue | null {
-  const { watch } = run;
+  const { watch, usual = null } = run;
   if (watch === null) {
     const limitMs = options.queueTimeoutMs;
     if (at - run.since < limitMs) return null;

@@ -56,8 +56,10 @@ describe('the deadline', () => {
     it('is twice what nearly all of them needed, where that is more', () => {
       expect(deadlineMs(small, startWatch(0), options, usual(20 * MINUTE))).toBe(40 * MINUTE);
       const late = { watch: startWatch(0), since: 0 };
-      expect(overdue(late, small, 40 * MINUTE - 1, options, usual(20 * MINUTE))).toBeNull();
-      expect(overdue(late, small, 40 * MINUTE, options, usual(20 * MINUTE))).toMatchObject({ limitMs: 40 * MINUTE });
+      expect(overdue({ ...late, usual: usual(20 * MINUTE) }, small, 40 * MINUTE - 1, options)).toBeNull();
+      expect(overdue({ ...late, usual: usual(20 * MINUTE) }, small, 40 * MINUTE, options)).toMatchObject({
+        limitMs: 40 * MINUTE,
+      });
     });
 
     it('ends at the hard limit', () => {

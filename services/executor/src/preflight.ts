@@ -104,27 +104,24 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
     return { kind: 'there', host: server.host };
   if (server.host !== task.from) return no(cancelled('moved-by-others', elsewhere(server.host)));
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
-  const refused =
+  return (
     judgeServer(server, { states: ['active', 'paused'], stateCode: 'vm-status', exempt }, options) ??
     judgePower(server) ??
     judgeSource(task, facts) ??
     judgeEvacuation(task, facts, options) ??
-    judgeDestination(task, facts);
-  if (refused !== null) return refused;
+    judgeDestination(task, facts) ??
+    judgeMembership(task, facts.aggregates, options) ??
+    judgePin(task, server, facts) ??
+    judgeZone(task, server, facts, options)
+  );
+}
 
-  const membership = judgeMembership(task, facts.aggregates, options);
-  if (membership !== null) return membership;
-
-  const pinned = judgePin(task, server, facts);
-  if (pinned !== null) return pinned;
-  const zone = serviceOf(facts.services, task.destination)?.zone ?? null;
-  if (options.restrictToAz && server.availabilityZone !== zone)
-    return destinationRefused(
-      task,
-      'other-zone',
-      `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`,
-    );
-  return null;
+/** With `restrict_to_az`, a server stays in its availability zone. Call it as {@link judgePin}. */
+function judgeZone(task: Task, server: Server, { services }: Services, options: CheckOptions): Verdict | null {
+  const zone = serviceOf(services, task.destination)?.zone ?? null;
+  if (!options.restrictToAz || server.availabilityZone === zone) return null;
+  const text = `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`;
+  return destinationRefused(task, 'other-zone', text);
 }
 
 /** The destinations of a task up to the current one. */
@@ -382,7 +379,7 @@ export async function preflight(
   const repairs = task.phase === 'repair' && !task.parking && !options.awaited;
   const [groups, fits, cells, refusedBefore, forced, claims] = await Promise.all([
     readGroups(task, server, nova, signal),
-    hasRoom(task, server, resources, cloud, signal),
+    hasRoom(task.destination, { flavor: server.flavor, resources }, cloud, signal),
     planned === undefined ? null : readCells(server, task.destination, nova, signal),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
@@ -452,16 +449,15 @@ const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number
 const knowsForce = async (nova: Nova, signal: AbortSignal): Promise<boolean> =>
   !atLeast((await nova.versions({ signal })).max, '2.68');
 
+/** Whether Placement has room for a claim on a host, with the traits of its flavor. */
 export async function hasRoom(
-  task: Task,
-  server: Server,
-  resources: Readonly<Record<string, number>>,
+  host: string,
+  { flavor, resources }: Pick<Server, 'flavor'> & Pick<RoomFacts, 'resources'>,
   { placement, providerOf }: CheckedCloud,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const provider = await providerOf(task.destination, signal);
+  const provider = await providerOf(host, signal);
   if (provider === null) return false;
-  const { flavor } = server;
   const traits = (wanted: 'required' | 'forbidden') => (flavor === null ? [] : traitsOf(flavor, wanted));
   try {
     const found = await placement.allocationCandidates(

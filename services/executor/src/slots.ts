@@ -2,11 +2,10 @@ import { iso, type LogEvent, type UnreadableEvent } from '@kronos/contracts';
 import { taskReasons, type WaitReasonCode } from '@kronos/facts';
 import {
   type AggregateState,
-  type AllCaps,
-  type AttemptToStart,
   expectedDuration,
   hostBroken,
   mayStart,
+  type Places,
   type TaskFacts,
   taskStatus,
 } from '@kronos/projections';
@@ -23,18 +22,8 @@ export type Start =
   /** The log has this attempt started or ended: the holder of the task checks again. */
   | { readonly kind: 'overtaken' };
 
-/**
- * The start rule, and the host breaker.
- *
- * @param granted attempts that this process is about to start: they hold slots before the log has them
- */
-export function judgeStart(
-  state: AggregateState,
-  task: Task,
-  granted: readonly AttemptToStart[],
-  nowMs: number,
-  caps: AllCaps,
-): Start {
+/** The start rule, and the host breaker. */
+export function judgeStart(state: AggregateState, task: Task, nowMs: number, places: Places): Start {
   if (state.unreadable !== null)
     return wait(
       'unreadable-event',
@@ -43,11 +32,11 @@ export function judgeStart(
   // Unset limits mean that moves between cells are off: no start, and no waiting for a slot.
   const known = state.tasks.get(task.taskId);
   const waits = known?.attempt === task.attempt && known.slot === null && known.end === null;
-  if (waits && known.step.phase === 'cell' && caps.cells === undefined) {
+  if (waits && known.step.phase === 'cell' && places.caps.cells === undefined) {
     const text = 'moves between cells are off: [cells] aggregates of the executor is empty';
     return { kind: 'end', failure: cancelled('cells-off', text) };
   }
-  const verdict = mayStart(state, task, nowMs, caps, granted);
+  const verdict = mayStart(state, task, nowMs, places);
   switch (verdict.verdict) {
     case 'wait':
       return { kind: 'wait', code: verdict.reason.code, text: verdict.reason.text, untilMs: verdict.untilMs };

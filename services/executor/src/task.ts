@@ -154,7 +154,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       if (fact.kind === 'posted') return posted(state, stage.run, fact.answer, fact.at);
       break;
     case 'seeking':
-      if (fact.kind === 'looked') return sought(seeing(state), stage.run, fact.look, fact.word, fact.at);
+      if (fact.kind === 'looked') return sought(seeing(state), stage.run, fact);
       return unseen(state, fact, { ...stage, soon: false });
     case 'noting':
       // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
@@ -162,7 +162,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
         return to(state, { at: 'following', run: stage.run, soon: true });
       break;
     case 'following':
-      if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact.look, fact.word, fact.at);
+      if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact);
       return unseen(state, fact, { ...stage, soon: false });
     case 'stopping':
       if (fact.kind === 'appended' || fact.kind === 'conflict')

@@ -34,18 +34,18 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
   const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
   const nova = { ...novaFacts(run, fact.at), reason: account.story?.text ?? null };
+  const status = run.status ?? 'unknown';
   if (server.host === state.task.destination) {
     const warnings: Reason[] = [];
-    const status = run.status ?? 'unknown';
     if (status !== 'completed') warnings.push(endedOtherwise(status, account));
     if (!runs(server)) warnings.push(notUp(server, account));
     return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
   }
-  const seen = { status: run.status ?? 'unknown', destCompute: run.destCompute, serverInError: inError(server) };
+  const seen = { status, destCompute: run.destCompute, serverInError: inError(server) };
   const failure = failedMigration(seen, account, state.task);
   // A person who stops a task wants no further attempt.
   const wanted = run.stop?.cause === 'operator' ? { ...failure, fault: 'none' as const } : failure;
-  return fail(state, wanted, { started: true, nova }, fact.at, null);
+  return fail(state, wanted, fact.at, { started: true, nova });
 }
 
 export const completed = (host: string, warnings: Reason[], nova: NovaFacts): Ended => ({
@@ -60,15 +60,27 @@ export const completed = (host: string, warnings: Reason[], nova: NovaFacts): En
 export function fail(
   state: TaskState,
   failure: Failure,
-  facts: { readonly started: boolean; readonly nova: NovaFacts | null; readonly cell?: CellResult },
   at: Reading,
-  expected: number | null,
+  {
+    expected = null,
+    ...facts
+  }: {
+    readonly started: boolean;
+    readonly nova: NovaFacts | null;
+    readonly cell?: CellResult;
+    /** Sequence of the log after which the result may stand; null: after any. */
+    readonly expected?: number | null;
+  },
 ): TaskState {
   const { errorType, cause, hostAtFault } = failure;
   const next = nextAttempt(state, failure, at);
   const ended: Ended = { type: 'failed', errorType, reason: failure.reason, cause, hostAtFault, next, ...facts };
   return to(state, { at: 'ending', ended, expected });
 }
+
+/** Ends an attempt whose migration was asked for. */
+export const failAfter = (state: TaskState, run: Run, failure: Failure, at: Reading): TaskState =>
+  fail(state, failure, at, { started: true, nova: novaFacts(run, at) });
 
 /** The attempt that follows a failure; null when the failure is final. */
 function nextAttempt(
@@ -93,8 +105,7 @@ function nextDestination(task: Task): string | null {
 }
 
 export function gone(state: TaskState, run: Run, at: Reading): TaskState {
-  const failure = cancelled('server-gone', 'Nova does not know the server any more');
-  return fail(state, failure, { started: true, nova: novaFacts(run, at) }, at, null);
+  return failAfter(state, run, cancelled('server-gone', 'Nova does not know the server any more'), at);
 }
 
 export const movedByOthers = (host: string | null): Failure => cancelled('moved-by-others', elsewhere(host));

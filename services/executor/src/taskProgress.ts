@@ -5,7 +5,7 @@ import type { TaskOptions } from './options.ts';
 import {
   abortedByOthers,
   completed,
-  fail,
+  failAfter,
   gone,
   handOver,
   movedByOthers,
@@ -32,7 +32,7 @@ import {
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
   if (fact.kind === 'blind') {
-    const told = obeyed(state, stage.run, fact.word, null, fact.at);
+    const told = obeyed(state, stage.run, null, fact);
     return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
   }
   if (fact.kind === 'draining') return handOver(state);
@@ -61,24 +61,31 @@ function ours(
 }
 
 /** An event of the log that ends an attempt regardless of Nova; null: none. */
-function obeyed(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
+function obeyed(
+  state: TaskState,
+  run: Run,
+  server: Look['server'],
+  { word, at }: { readonly word: Word; readonly at: Reading },
+): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
   const { by, comment } = word.closeAsked;
   const seen =
     run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
   const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
-  const nova = novaFacts(run, at);
-  if (server !== null && server.host === state.task.destination) {
+  if (server !== null && server !== 'gone' && server.host === state.task.destination) {
     const warnings = [reason('closed', text), ...(runs(server) ? [] : [notUp(server)])];
-    return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
+    return to(state, { at: 'ending', ended: completed(server.host, warnings, novaFacts(run, at)), expected: null });
   }
-  return fail(state, cancelled('closed', text), { started: true, nova }, at, null);
+  return failAfter(state, run, cancelled('closed', text), at);
 }
 
-export function sought(state: TaskState, run: Run, look: Look, word: Word, at: Reading): TaskState {
+type Looked = Extract<Fact, { readonly kind: 'looked' }>;
+
+export function sought(state: TaskState, run: Run, fact: Looked): TaskState {
   const { task, options } = state;
-  const told = obeyed(state, run, word, look.server === 'gone' ? null : look.server, at);
+  const { look, word, at } = fact;
+  const told = obeyed(state, run, look.server, fact);
   if (told !== null) return told;
   const stop: Stop | null = run.stop ?? (word.stopAsked ? { cause: 'operator' } : null);
   const found = ours(look.migrations, run.newestMigrationId, task);
@@ -94,20 +101,19 @@ export function sought(state: TaskState, run: Run, look: Look, word: Word, at: R
   if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;
   // A restart of the source's compute frees the server, and the conductor begins the request all the same.
   if (look.accepted && at.mono - run.since < options.queueTimeoutMs) return stay;
-  const nova = novaFacts(run, at);
   if (server.host === task.destination) {
     const warning = reason(
       'no-migration-seen',
       'the server is on its destination; Nova shows no migration that took it there',
     );
-    return to(state, { at: 'ending', ended: completed(task.destination, [warning], nova), expected: null });
+    const ended = completed(task.destination, [warning], novaFacts(run, at));
+    return to(state, { at: 'ending', ended, expected: null });
   }
-  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
-  if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  if (server.host !== task.from) return failAfter(state, run, movedByOthers(server.host), at);
+  if (stop?.cause === 'operator') return failAfter(state, run, operatorStopped(), at);
   const waited = Math.round((at.mono - run.since) / 1000);
   const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
-  const failure = failureFor('no-migration', { errorType: 'NovaClientError', text });
-  return fail(state, failure, { started: true, nova }, at, null);
+  return failAfter(state, run, failureFor('no-migration', { errorType: 'NovaClientError', text }), at);
 }
 
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
@@ -115,40 +121,53 @@ const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'can
 /** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
 const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
 
-export function followed(state: TaskState, before: Run, look: Look, word: Word, at: Reading): TaskState {
+export function followed(state: TaskState, before: Run, fact: Looked): TaskState {
   const { task, options } = state;
+  const { look, word, at } = fact;
   const { server } = look;
   if (server === 'gone') return gone(state, before, at);
-  const told = obeyed(state, before, word, server, at);
+  const told = obeyed(state, before, server, fact);
   if (told !== null) return told;
   const row = look.migrations.find((m) => m.id === before.migrationId);
-  let run: Run =
-    row === undefined
-      ? { ...before, goneSince: before.goneSince ?? at.mono }
-      : { ...before, status: row.status, destCompute: row.destCompute, goneSince: null };
-  const status = run.status ?? '';
-  if (row !== undefined && FINAL.has(status)) return over(state, { ...run, overAt: run.overAt ?? at.mono }, look, at);
-  if (status.startsWith('running') && run.watch === null) run = { ...run, watch: startWatch(at.mono) };
-  if (run.watch !== null) run = { ...run, watch: watched(run.watch, look.progress, at.mono) };
-  const idle = server !== null && server.taskState === null && server.host !== null;
-  run = { ...run, idleSince: idle ? (run.idleSince ?? at.mono) : null };
-  if (server !== null && isAbandoned(run, at, options)) return abandoned(state, run, server, at);
-  if (run.stop === null)
-    run = {
-      ...run,
-      stop: word.stopAsked
-        ? { cause: 'operator' }
-        : (forsaken(run, at, options) ?? overdue(run, task, at.mono, options, word.usual ?? null)),
-    };
-  const { abort, stop, migrationId } = run;
-  const again =
-    abort === null ||
-    at.mono - abort.at >= options.abortAgainMs ||
-    (abort.answer !== 'accepted' && abort.status !== status);
-  const abortable = ABORTABLE.has(status) || forsaken(run, at, options) !== null;
-  if (stop !== null && migrationId !== null && row !== undefined && abortable && again)
+  const rowed = withRow(before, row, at);
+  if (row !== undefined && FINAL.has(row.status))
+    return over(state, { ...rowed, overAt: rowed.overAt ?? at.mono }, look, at);
+  const seen = withProgress(rowed, look, at);
+  if (server !== null && isAbandoned(seen, at, options)) return abandoned(state, seen, server, at);
+  const late = (): Stop | null =>
+    forsaken(seen, at, options) ?? overdue({ ...seen, usual: word.usual ?? null }, task, at.mono, options);
+  const stop = seen.stop ?? (word.stopAsked ? { cause: 'operator' } : late());
+  const run = { ...seen, stop };
+  const { migrationId } = run;
+  if (stop !== null && migrationId !== null && row !== undefined && mayAbort(run, at, options))
     return run.noted ? aborting(state, run, migrationId, at) : to(state, { at: 'stopping', run, migrationId, stop });
   return to(state, { at: 'following', run, soon: false });
+}
+
+const withRow = (run: Run, row: MigrationFacts | undefined, at: Reading): Run =>
+  row === undefined
+    ? { ...run, goneSince: run.goneSince ?? at.mono }
+    : { ...run, status: row.status, destCompute: row.destCompute, goneSince: null };
+
+/** The run with the counts of its bytes, and since when its server is idle. */
+function withProgress(run: Run, { server, progress }: Look, at: Reading): Run {
+  const started = run.status?.startsWith('running') === true ? startWatch(at.mono) : null;
+  const watch = run.watch ?? started;
+  const idle = server !== null && server !== 'gone' && server.taskState === null && server.host !== null;
+  return {
+    ...run,
+    watch: watch === null ? null : watched(watch, progress, at.mono),
+    idleSince: idle ? (run.idleSince ?? at.mono) : null,
+  };
+}
+
+/** Whether Nova lets the migration be aborted now, and was not asked a moment ago. */
+function mayAbort(run: Run, at: Reading, options: TaskOptions): boolean {
+  const { abort } = run;
+  const status = run.status ?? '';
+  if (!ABORTABLE.has(status) && forsaken(run, at, options) === null) return false;
+  if (abort === null || at.mono - abort.at >= options.abortAgainMs) return true;
+  return abort.answer !== 'accepted' && abort.status !== status;
 }
 
 /**
@@ -199,21 +218,24 @@ function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading)
   const why = reason('abandoned', `Nova has abandoned the migration: ${row}; the server is idle on ${server.host}`, {
     status: run.goneSince === null ? run.status : null,
   });
-  const nova = novaFacts(run, at);
   if (server.host === task.destination) {
     const warnings = runs(server) ? [why] : [why, notUp(server)];
-    return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
+    return to(state, {
+      at: 'ending',
+      ended: completed(task.destination, warnings, novaFacts(run, at)),
+      expected: null,
+    });
   }
-  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (server.host !== task.from) return failAfter(state, run, movedByOthers(server.host), at);
   // Nova refused the operator's abort: the row, not the operator, ended the task.
   if (run.stop?.cause === 'operator')
-    return fail(state, { ...cancelled('abandoned', why.text), reason: why }, { started: true, nova }, at, null);
+    return failAfter(state, run, { ...cancelled('abandoned', why.text), reason: why }, at);
   // No further attempt: who resets a server's state by hand makes it look idle, too.
   const failure: Failure = {
     ...failureFor('abandoned', { errorType: 'NovaClientError', text: why.text }),
     reason: why,
   };
-  return fail(state, failure, { started: true, nova }, at, null);
+  return failAfter(state, run, failure, at);
 }
 
 export const aborting = (state: TaskState, run: Run, migrationId: number, at: Reading): TaskState =>
@@ -226,31 +248,36 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   const again = to(state, { at: 'following', run, soon: server === null });
   if (server === null || server === 'gone') return again;
   const status = run.status ?? '';
-  const nova = novaFacts(run, at);
   const settled = at.mono - (run.overAt ?? at.mono) >= options.settleMs;
   if (server.host === task.destination) {
     if (status !== 'completed' || !runs(server)) return to(state, { at: 'explaining', run, server, tries: 0 });
-    return to(state, { at: 'ending', ended: completed(task.destination, [], nova), expected: null });
+    const ended = completed(task.destination, [], novaFacts(run, at));
+    return to(state, { at: 'ending', ended, expected: null });
   }
-  if (status === 'completed') {
-    const newer = look.migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
-    if (newer || (server.host !== task.from && server.host !== null)) {
-      const host = server.host ?? task.destination;
-      const text = `the migration completed, and the server has moved on to ${host} since`;
-      const ended = completed(host, [reason('moved-since', text)], nova);
-      return to(state, { at: 'ending', ended, expected: null });
-    }
-    if (!settled) return again;
-    const text = 'Nova calls the migration completed, and the server is still on its source';
-    const failure = failureFor('host-did-not-change', { errorType: 'MigrationFailed', text });
-    return fail(state, failure, { started: true, nova }, at, null);
-  }
+  if (status === 'completed') return movedOn(state, run, look, at) ?? (settled ? unmoved(state, run, at) : again);
   // Nova clears the task state when its roll-back is done.
   if (server.taskState !== null && !settled) return again;
-  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (server.host !== task.from) return failAfter(state, run, movedByOthers(server.host), at);
   // An abort is a cast: only a cancelled migration was ended by one.
-  if (status === 'cancelled') return fail(state, stopped(run.stop), { started: true, nova }, at, null);
+  if (status === 'cancelled') return failAfter(state, run, stopped(run.stop), at);
   return to(state, { at: 'explaining', run, server, tries: 0 });
+}
+
+/** A server that was moved again after its migration completed; null: it was not. */
+function movedOn(state: TaskState, run: Run, { server, migrations }: Look, at: Reading): TaskState | null {
+  const { task } = state;
+  if (server === null || server === 'gone') return null;
+  const newer = migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
+  if (!newer && (server.host === task.from || server.host === null)) return null;
+  const host = server.host ?? task.destination;
+  const warning = reason('moved-since', `the migration completed, and the server has moved on to ${host} since`);
+  const ended = completed(host, [warning], novaFacts(run, at));
+  return to(state, { at: 'ending', ended, expected: null });
+}
+
+function unmoved(state: TaskState, run: Run, at: Reading): TaskState {
+  const text = 'Nova calls the migration completed, and the server is still on its source';
+  return failAfter(state, run, failureFor('host-did-not-change', { errorType: 'MigrationFailed', text }), at);
 }
 
 /** The failure that a cancelled migration means. */

@@ -93,7 +93,7 @@ export function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact
       return to(state, { at: 'checking', grant: fact.grant });
     }
     case 'mustEnd':
-      return fail(state, fact.failure, { started: false, nova: null }, fact.at, fact.expected);
+      return fail(state, fact.failure, fact.at, { started: false, nova: null, expected: fact.expected });
     case 'overtaken':
       return to(state, { at: 'received' });
     case 'yielded':
@@ -145,7 +145,7 @@ export function checked(
         expected,
       });
     case 'no':
-      return fail(seeing(state), verdict.failure, { started: false, nova: null }, at, expected);
+      return fail(seeing(state), verdict.failure, at, { started: false, nova: null, expected });
     case 'unreachable':
       return later();
   }
@@ -166,12 +166,12 @@ export function posted(state: TaskState, run: Run, answer: PostAnswer, at: Readi
     case 'notSent': {
       const text = `the request was not sent: ${answer.text}`;
       const failure = failureFor('not-sent', { errorType: 'NovaClientError', text });
-      return fail(state, failure, { started: true, nova: null }, at, null);
+      return fail(state, failure, at, { started: true, nova: null });
     }
     case 'refused': {
       const failure = refusedPost(answer, task);
       if (failure === 'look') return to(state, { at: 'seeking', run: look, soon: true });
-      return fail(state, failure, { started: true, nova: null }, at, null);
+      return fail(state, failure, at, { started: true, nova: null });
     }
   }
 }

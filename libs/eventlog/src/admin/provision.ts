@@ -130,73 +130,93 @@ export async function provision(link: Link, options: ProvisionOptions): Promise<
   const { verdict, text } = judgeServer(link.version, options.replicas);
   if (verdict === 'refuse') throw new ServerTooOld(text);
   needPayload(link);
-  const created: string[] = [];
-  const unchanged: string[] = [];
-  const kept: string[] = [];
-  const changed: { what: string; fields: string[] }[] = [];
-  const note = (what: string, differences: Difference[]) => {
-    if (differences.length === 0) unchanged.push(what);
-    else changed.push({ what, fields: differences.map((d) => d.field) });
-  };
-  const { streams, consumers } = link.jsm;
-
-  for (const { what, config } of streamsWanted(options.limits, options.replicas)) {
-    const found = await get(link, what, () => streams.info(config.name));
-    if (found === null) {
-      const made = must(await get(link, what, () => streams.add(config)), what);
-      agree(what, config, made.config);
-      created.push(what);
-      continue;
-    }
-    const update = async (wanted: typeof config) => {
-      const made = must(await get(link, what, () => streams.update(wanted.name, wanted)), what);
-      agree(what, wanted, made.config);
-    };
-    const differences = compare(config, { ...found.config });
-    const fixed = differences.find(({ field }) => field === FIXED_FIELD);
-    const others = differences.filter((difference) => difference !== fixed);
-    try {
-      if (differences.length > 0) await update(config);
-      note(what, differences);
-    } catch (error) {
-      if (fixed === undefined || !(error instanceof ProvisionRefused)) throw error;
-      // A server that cannot change this field refuses all the others with it.
-      if (others.length > 0) await update({ ...config, [FIXED_FIELD]: found.config[FIXED_FIELD] });
-      note(what, others);
-      kept.push(render(what, fixed));
-    }
-  }
-
+  const report = new Report();
+  for (const wanted of streamsWanted(options.limits, options.replicas)) await provisionStream(link, wanted, report);
   const { aggregates, replicas, ackWaitSeconds, sinks = [] } = options;
   const durables: Durable[] = [
     ...aggregates.map((aggregate) => taskDurable(aggregate, replicas, ackWaitSeconds)),
     ...sinks.flatMap((sink) => sinkDurables(sink, replicas)),
   ];
-  for (const { stream, what, config } of durables) {
-    const found = await get(link, what, () => consumers.info(stream, config.durable_name));
-    const differences = found === null ? [] : compare(config, { ...found.config });
-    if (found !== null && differences.length > 0) {
-      const made = must(await get(link, what, () => consumers.update(stream, config.durable_name, config)), what);
-      agree(what, config, made.config);
-    }
-    if (found === null) {
-      const made = must(await get(link, what, () => consumers.add(stream, config)), what);
-      agree(what, config, made.config);
-      created.push(what);
-    } else note(what, differences);
-  }
+  for (const durable of durables) await provisionDurable(link, durable, report);
+  const { created, changed, unchanged, kept } = report;
+  return { created, changed, unchanged, kept, extra: await extraConsumers(link, durables) };
+}
 
+/** What came of each stream and consumer. */
+class Report {
+  readonly created: string[] = [];
+  readonly unchanged: string[] = [];
+  readonly kept: string[] = [];
+  readonly changed: { what: string; fields: string[] }[] = [];
+
+  noteChange(what: string, differences: readonly Difference[]): void {
+    if (differences.length === 0) this.unchanged.push(what);
+    else this.changed.push({ what, fields: differences.map((d) => d.field) });
+  }
+}
+
+async function provisionStream(
+  link: Link,
+  { what, config }: ReturnType<typeof streamsWanted>[number],
+  report: Report,
+): Promise<void> {
+  const { streams } = link.jsm;
+  const found = await get(link, what, () => streams.info(config.name));
+  if (found === null) {
+    const made = must(await get(link, what, () => streams.add(config)), what);
+    agree(what, config, made.config);
+    report.created.push(what);
+    return;
+  }
+  const update = async (wanted: typeof config) => {
+    const made = must(await get(link, what, () => streams.update(wanted.name, wanted)), what);
+    agree(what, wanted, made.config);
+  };
+  const differences = compare(config, { ...found.config });
+  const fixed = differences.find(({ field }) => field === FIXED_FIELD);
+  const others = differences.filter((difference) => difference !== fixed);
+  try {
+    if (differences.length > 0) await update(config);
+    report.noteChange(what, differences);
+  } catch (error) {
+    if (fixed === undefined || !(error instanceof ProvisionRefused)) throw error;
+    // A server that cannot change this field refuses all the others with it.
+    if (others.length > 0) await update({ ...config, [FIXED_FIELD]: found.config[FIXED_FIELD] });
+    report.noteChange(what, others);
+    report.kept.push(render(what, fixed));
+  }
+}
+
+async function provisionDurable(link: Link, { stream, what, config }: Durable, report: Report): Promise<void> {
+  const { consumers } = link.jsm;
+  const found = await get(link, what, () => consumers.info(stream, config.durable_name));
+  if (found === null) {
+    const made = must(await get(link, what, () => consumers.add(stream, config)), what);
+    agree(what, config, made.config);
+    report.created.push(what);
+    return;
+  }
+  const differences = compare(config, { ...found.config });
+  if (differences.length > 0) {
+    const made = must(await get(link, what, () => consumers.update(stream, config.durable_name, config)), what);
+    agree(what, config, made.config);
+  }
+  report.noteChange(what, differences);
+}
+
+/** The consumers of Kronos that no option asks for. */
+async function extraConsumers(link: Link, durables: readonly Durable[]): Promise<string[]> {
   const wanted = new Set(durables.map(({ what }) => what));
   const extra: string[] = [];
   for (const stream of [TASK_STREAM, ...NOTIFY_STREAMS]) {
-    const listed = await get(link, `consumers of ${stream}`, () => Array.fromAsync(consumers.list(stream)));
+    const listed = await get(link, `consumers of ${stream}`, () => Array.fromAsync(link.jsm.consumers.list(stream)));
     for (const { name } of must(listed, `stream ${stream}`)) {
       const what = consumerWhat(stream, name);
       // The other consumers of these streams are readers.
       if (!wanted.has(what) && (stream === TASK_STREAM || isSinkConsumer(name))) extra.push(what);
     }
   }
-  return { created, changed, unchanged, kept, extra };
+  return extra;
 }
 
 /** @throws NotProvisioned with every difference, PayloadTooSmall */

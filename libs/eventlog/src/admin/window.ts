@@ -1,5 +1,5 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, idOf, readPubAck } from '../log/append.ts';
+import { type Attempt, idOf, readPubAck, unsureAfter } from '../log/append.ts';
 import { streamInfo } from '../log/view.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from '../wire/errors.ts';
 import { type Link, troubleOf } from '../wire/link.ts';
@@ -122,23 +122,27 @@ export class Window {
     }
     for (const [index, message] of sent.entries()) {
       const result = results[index] ?? null;
-      if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`, result);
-      if (result?.kind === 'refused')
-        throw new AppendRefused(`the server refused ${message.id} on ${message.subject}: ${result.text}`);
-      if (result?.kind !== 'stored') {
-        left.push(message);
-        silent ||= result === null || (result.kind === 'retry' && result.unsure);
-      } else if (result.duplicate) this.duplicates++;
-      else {
-        this.appended++;
-        this.#last = result.sequence;
-      }
+      if (result !== null) checkTaken(message, result);
+      if (this.#isStored(result)) continue;
+      left.push(message);
+      silent ||= result === null || unsureAfter(false, result);
     }
     this.#waiting = [...left, ...this.#waiting.slice(sent.length)];
     this.#size = left.length === 0 ? Math.min(WINDOW, this.#size * 2) : SMALL_WINDOW;
     if (left.length > 0) this.#last = null;
     if (silent) this.#unsure = { from: last + 1, messages: left };
     await this.#sort();
+  }
+
+  /** Counts an answer; whether its message is stored. */
+  #isStored(result: Attempt | null): boolean {
+    if (result?.kind !== 'stored') return false;
+    if (result.duplicate) this.duplicates++;
+    else {
+      this.appended++;
+      this.#last = result.sequence;
+    }
+    return true;
   }
 
   /** Looks which of the messages without an answer are stored all the same. */
@@ -152,6 +156,12 @@ export class Window {
     this.appended += ours.size;
     this.#waiting = this.#waiting.filter((message) => !ours.has(message));
   }
+}
+
+/** @throws LogFull, AppendRefused when the server will not take the message */
+function checkTaken({ id, subject }: Encoded, result: Attempt): void {
+  if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`, result);
+  if (result.kind === 'refused') throw new AppendRefused(`the server refused ${id} on ${subject}: ${result.text}`);
 }
 
 /** Returns an error after which the next round may succeed. @throws any other error */

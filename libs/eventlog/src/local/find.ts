@@ -93,6 +93,11 @@ async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
   return await known(join(dir, 'nats-server'), 'go install');
 }
 
+const FETCHES: Readonly<Record<WantedVersion, readonly ((env: NodeJS.ProcessEnv) => Promise<FoundServer | null>)[]>> = {
+  any: [fromDebian, fromGo],
+  newest: [fromGo, fromNewerDebian],
+};
+
 const attempts = new Map<WantedVersion, Promise<FoundServer>>();
 
 /**
@@ -122,14 +127,8 @@ async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<Fou
     return atLeast(found.version, minimum);
   };
 
-  const named = env.KRONOS_NATS_SERVER;
-  if (named !== undefined && named !== '') {
-    const found = await known(named, 'KRONOS_NATS_SERVER');
-    if (found === null) throw new ServerNotFound(`KRONOS_NATS_SERVER is ${named}, which is no nats-server that runs`);
-    if (fits(found)) return found;
-    if (version === 'any')
-      throw new ServerNotFound(`KRONOS_NATS_SERVER is nats-server ${found.version}; ${OLDEST} is needed`);
-  }
+  const named = await namedServer(version, env);
+  if (named !== null && fits(named)) return named;
   const installed = onPath('nats-server', env, ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin']);
   const candidates = [...(installed === null ? [] : [installed]), ...cached(env)];
   for (const path of candidates) {
@@ -137,18 +136,33 @@ async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<Fou
     if (found !== null && fits(found)) return found;
   }
   const problems: string[] = [];
-  for (const fetch of version === 'any' ? [fromDebian, fromGo] : [fromGo, fromNewerDebian])
+  for (const fetch of FETCHES[version])
     try {
       const found = await fetch(env);
       if (found !== null && fits(found)) return found;
     } catch (error) {
       problems.push(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
     }
+  throw notFound(version, seen, problems);
+}
+
+/** The server that KRONOS_NATS_SERVER names; null: it names none. @throws ServerNotFound */
+async function namedServer(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+  const path = env.KRONOS_NATS_SERVER ?? '';
+  if (path === '') return null;
+  const found = await known(path, 'KRONOS_NATS_SERVER');
+  if (found === null) throw new ServerNotFound(`KRONOS_NATS_SERVER is ${path}, which is no nats-server that runs`);
+  if (version === 'any' && !atLeast(found.version, OLDEST))
+    throw new ServerNotFound(`KRONOS_NATS_SERVER is nats-server ${found.version}; ${OLDEST} is needed`);
+  return found;
+}
+
+function notFound(version: WantedVersion, seen: readonly string[], problems: readonly string[]): ServerNotFound {
   const what =
     version === 'any' ? `no nats-server of ${OLDEST} or newer` : `no current nats-server (${CURRENT} or newer)`;
   const had = seen.length === 0 ? '' : `; seen: ${[...new Set(seen)].join(', ')}`;
   const failed = problems.length === 0 ? '' : `; fetching failed: ${problems.join('; ')}`;
-  throw new ServerNotFound(`${what} could be found${had}${failed}: ${HINT}`);
+  return new ServerNotFound(`${what} could be found${had}${failed}: ${HINT}`);
 }
 
 /** The servers that tests run on: any, and a current one when it is another and can be had. */

@@ -106,16 +106,18 @@ export function encodeMessage(message: Message): { subject: string; body: Uint8A
   return { subject: subjectOfMessage(message), body, headers };
 }
 
-async function attempt(
-  link: Link,
-  subject: string,
-  body: Uint8Array,
-  headers: MsgHdrs,
-  ms: number,
-  mayLeave?: () => void,
-): Promise<Attempt> {
+/** What is sent with each attempt of an append. */
+type Sending = {
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly headers: MsgHdrs;
+  /** Called right before the bytes leave; when it throws, nothing is sent. */
+  readonly mayLeave?: (() => void) | undefined;
+};
+
+async function attempt(link: Link, { subject, body, ...rest }: Sending, ms: number): Promise<Attempt> {
   try {
-    return readPubAck((await link.request(subject, body, ms, headers, mayLeave)).string());
+    return readPubAck((await link.request(subject, body, ms, rest)).string());
   } catch (error) {
     if (error instanceof AppendWithdrawn) return { kind: 'withdrawn', text: error.message };
     if (error instanceof InvalidArgumentError || error instanceof RangeError)
@@ -152,6 +154,56 @@ export function endOf({
 export const unsureAfter = (unsure: boolean, result: Attempt): boolean =>
   unsure || (result.kind === 'retry' && result.unsure);
 
+const NOTHING: Found = { kind: 'nothing' };
+
+/** The message on a subject that follows the expected sequence. */
+async function storedAfter(
+  link: Link,
+  stream: string,
+  expected: number | undefined,
+  { subject, id }: { readonly subject: string; readonly id: string },
+): Promise<Found> {
+  if (expected === undefined) return NOTHING;
+  const next = await storedMessage(link, stream, { seq: expected + 1, next_by_subj: subject }).catch(() => null);
+  if (next === null) return NOTHING;
+  return next.id === id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };
+}
+
+/** @throws `notStored`, or AppendUnknown */
+function end(unsure: boolean, found: Found, notStored: Error): Appended {
+  if (endOf({ unsure, found: found.kind }) === 'unknown')
+    throw new AppendUnknown(
+      `${notStored.message}; an earlier attempt may be stored: it is safe to append the same message again`,
+      { cause: notStored },
+    );
+  if (found.kind !== 'this') throw notStored;
+  return { sequence: found.sequence, duplicate: true };
+}
+
+/** @throws AppendWithdrawn when the caller does not want the message any more */
+function checkVeto(veto: () => string | null, what: string): void {
+  const no = veto();
+  if (no !== null) throw new AppendWithdrawn(`${what} was withdrawn: ${no}`);
+}
+
+function sendingOf(message: Message, { expectedLastSequence: expected, veto }: AppendOptions): Sending {
+  const encoded = encodeMessage(message);
+  if (expected !== undefined) encoded.headers.set(EXPECTED, String(expected));
+  if (veto === undefined) return encoded;
+  return { ...encoded, mayLeave: () => checkVeto(veto, `${message.id} on ${encoded.subject}`) };
+}
+
+/** The error of an answer after which no further attempt is made. */
+function notStored(
+  result: Extract<Attempt, { readonly kind: 'full' | 'refused' | 'withdrawn' }>,
+  what: string,
+  subject: string,
+): Error {
+  if (result.kind === 'withdrawn') return new AppendWithdrawn(result.text);
+  if (result.kind === 'full') return new LogFull(`${subject}: ${result.text}`, result);
+  return new AppendRefused(`the server refused ${what}: ${result.text}`);
+}
+
 /**
  * Appends one message. An attempt without an answer is repeated as it was. If it was stored after all, the server either
  * knows the id (within its window of ids) and says duplicate, or says conflict: a single server of the 2.15 series looks at
@@ -159,70 +211,39 @@ export const unsureAfter = (unsure: boolean, result: Attempt): boolean =>
  * into: what was stored with this expectation is the first message of the subject after it.
  */
 export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
-  const { subject, body, headers } = encodeMessage(message);
-  const { expectedLastSequence: expected, veto } = options;
-  if (expected !== undefined) headers.set(EXPECTED, String(expected));
-  const mayLeave =
-    veto === undefined
-      ? undefined
-      : () => {
-          const no = veto();
-          if (no !== null) throw new AppendWithdrawn(`${message.id} on ${subject} was withdrawn: ${no}`);
-        };
+  const sending = sendingOf(message, options);
+  const { subject } = sending;
+  const { expectedLastSequence: expected } = options;
+  const what = `${message.id} on ${subject}`;
   const { clock } = link;
   const deadline = new Deadline(clock, options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
   /** Why the attempt before was not answered. */
   let trouble = '';
-
-  async function find(): Promise<Found> {
-    if (expected === undefined) return { kind: 'nothing' };
-    const query = { seq: expected + 1, next_by_subj: subject };
-    const next = await storedMessage(link, stream, query).catch(() => null);
-    if (next === null) return { kind: 'nothing' };
-    return next.id === message.id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };
-  }
-
-  /** @throws `notStored`, or AppendUnknown */
-  async function end(found: Found, notStored: Error): Promise<Appended> {
-    const how = endOf({ unsure, found: found.kind });
-    if (how === 'unknown')
-      throw new AppendUnknown(
-        `${notStored.message}; an earlier attempt may be stored: it is safe to append the same message again`,
-        { cause: notStored },
-      );
-    if (found.kind !== 'this') throw notStored;
-    return { sequence: found.sequence, duplicate: true };
-  }
+  const find = (): Promise<Found> => storedAfter(link, stream, expected, { subject, id: message.id });
 
   for (let tries = 0; ; tries++) {
     const left = deadline.leftMs;
     const ms = Math.min(link.requestTimeoutMs, Math.max(left, 100));
     const result: Attempt =
       left > 0 || tries === 0
-        ? await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms, mayLeave))
+        ? await deadline.attempt(ms, () => attempt(link, sending, ms))
         : { kind: 'retry', unsure: false, text: trouble };
     unsure = unsureAfter(unsure, result);
     switch (result.kind) {
       case 'stored':
         return { sequence: result.sequence, duplicate: result.duplicate };
-      case 'full':
-      case 'refused':
-      case 'withdrawn': {
-        const found: Found = unsure ? await find() : { kind: 'nothing' };
-        if (result.kind === 'withdrawn') return end(found, new AppendWithdrawn(result.text));
-        if (result.kind === 'full') return end(found, new LogFull(`${subject}: ${result.text}`, result));
-        return end(found, new AppendRefused(`the server refused ${message.id} on ${subject}: ${result.text}`));
-      }
       case 'conflict':
         // Without a number another append was in flight: perhaps this very message, by an earlier attempt.
         trouble = 'another append is in flight';
         if (result.actual === null && unsure && left > 0) break;
-        return end(await find(), new AppendConflict(subject, expected ?? 0, result.actual));
+        return end(unsure, await find(), new AppendConflict(subject, expected ?? 0, result.actual));
       case 'retry':
         trouble = result.text;
         if (deadline.leftMs > 0) break;
-        return end({ kind: 'nothing' }, new StreamUnavailable(`${message.id} on ${subject}: ${result.text}`));
+        return end(unsure, NOTHING, new StreamUnavailable(`${what}: ${result.text}`));
+      default:
+        return end(unsure, unsure ? await find() : NOTHING, notStored(result, what, subject));
     }
     await clock.sleep(Math.min(backoffMs(tries, 1000), Math.max(1, deadline.leftMs)));
   }
@@ -239,7 +260,7 @@ export async function publish(
   const deadline = new Deadline(clock, PATIENCE_MS);
   const ms = link.requestTimeoutMs;
   for (let tries = 0; ; tries++) {
-    const result = await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms));
+    const result = await deadline.attempt(ms, () => attempt(link, { subject, body, headers }, ms));
     if (result.kind === 'stored') return;
     if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`, result);
     if (result.kind !== 'retry')

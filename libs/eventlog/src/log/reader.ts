@@ -130,6 +130,8 @@ export class OrderedReader {
   /** When it last got something, or was level, ms of the monotonic clock; null once it was level. */
   #waitsSince: number | null;
   #trouble: string | null = 'not started';
+  /** The last message before a gap that was seen; -1: none. */
+  #gapAt = -1;
   readonly #done: Promise<void>;
 
   constructor(link: Link, options: ReaderOptions) {
@@ -201,86 +203,86 @@ export class OrderedReader {
   }
 
   async #run(): Promise<void> {
-    let gapAt = -1;
-    const pause = () => this.#link.clock.sleep(backoffMs(this.#failures++, 2_000));
     while (!this.#stopped) {
       try {
-        this.#serial++;
-        // One whose connection was lost could not be deleted then.
-        this.#forget();
-        if (this.#options.onCaughtUp !== undefined) this.#goal ??= await goalOf(this.#link, this.#options);
-        const config = this.#config();
-        this.#consumer = config.name;
-        const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, config));
-        this.#consumer = info.name;
-        const { created } = this.#options;
-        if (created !== undefined) {
-          // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
-          const now = await this.#link.ask(() => this.#link.streamInfo(this.#options.stream));
-          if (now.created !== created) {
-            this.#fail(new LogGap(`${this.#options.stream} was created again at ${now.created}: it is another log`));
-            return;
-          }
-        }
-        if (this.#stopped) {
-          this.#forget();
-          return;
-        }
-        // A later attempt must not skip what comes between this one and its first message.
-        if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
-        this.#trouble = null;
-        if (info.num_pending === 0) this.#level();
-        const session = new Session(this.#link, this.#options, info.name, this.#last, this.#hooks());
-        this.#session = session;
-        const ending = await session.ended;
-        this.#session = null;
-        this.#forget();
-        if (session.received > 0) {
-          this.#failures = 0;
-          if (this.#waitsSince !== null) this.#waitsSince = this.#link.clock.monotonic();
-        } else if (ending !== 'stopped') await pause();
-        const refused = session.refusal ?? (ending === 'lost' ? this.#link.refusedOn(session.nextSubject) : null);
-        if (refused !== null) {
-          this.#fail(this.#link.refusal(`read ${this.#options.stream}`, refused));
-          return;
-        }
-        if (ending === 'gap') {
-          if (gapAt === this.#last) {
-            this.#fail(
-              new LogGap(
-                `${this.#options.stream}: after sequence ${this.#last} comes ${session.gapTo}: messages are missing. Restore the stream from a backup or an archive.`,
-              ),
-            );
-            return;
-          }
-          gapAt = this.#last;
-        }
-        if (!this.#stopped) {
-          this.#trouble = 'the consumer is being created again';
-          this.#giveUp(null);
-        }
+        const consumer = await this.#create();
+        if (consumer !== null) await this.#read(consumer);
       } catch (error) {
-        if (this.#stopped) return;
-        const trouble = troubleOf(error);
-        if (trouble === 'closed') {
-          this.#fail(error instanceof Error ? error : new Error(String(error)));
-          return;
-        }
-        if (trouble === 'refused') {
-          this.#consumer = null;
-          this.#fail(this.#link.refusal(`read ${this.#options.stream}`, error));
-          return;
-        }
-        if (!(error instanceof JetStreamApiError) && trouble === 'other') {
-          this.#fail(error instanceof Error ? error : new Error(String(error)));
-          return;
-        }
-        this.#trouble = plainText(error);
-        if (this.#giveUp(error)) return;
-        if (this.#failures === 3)
-          this.#link.warn('reader_waits', `cannot read ${this.#options.stream}: ${plainText(error)}; trying on`);
-        await pause();
+        if (!this.#stopped) await this.#recover(error);
       }
+    }
+  }
+
+  #pause(): Promise<void> {
+    return this.#link.clock.sleep(backoffMs(this.#failures++, 2_000));
+  }
+
+  /** The name of a new consumer; null: the reader has ended. */
+  async #create(): Promise<string | null> {
+    const { stream, start, created, onCaughtUp } = this.#options;
+    this.#serial++;
+    // One whose connection was lost could not be deleted then.
+    this.#forget();
+    if (onCaughtUp !== undefined) this.#goal ??= await goalOf(this.#link, this.#options);
+    const config = this.#config();
+    this.#consumer = config.name;
+    const info = await this.#link.ask(() => this.#link.jsm.consumers.add(stream, config));
+    this.#consumer = info.name;
+    if (created !== undefined) {
+      // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
+      const now = await this.#link.ask(() => this.#link.streamInfo(stream));
+      if (now.created !== created)
+        this.#fail(new LogGap(`${stream} was created again at ${now.created}: it is another log`));
+    }
+    if (this.#stopped) {
+      this.#forget();
+      return null;
+    }
+    // A later attempt must not skip what comes between this one and its first message.
+    if (this.#last === 0 && start.at === 'new') this.#last = info.delivered.stream_seq;
+    this.#trouble = null;
+    if (info.num_pending === 0) this.#level();
+    return info.name;
+  }
+
+  /** Reads by one consumer until it ends. */
+  async #read(consumer: string): Promise<void> {
+    const { stream } = this.#options;
+    const session = new Session(this.#link, this.#options, { consumer, last: this.#last }, this.#hooks());
+    this.#session = session;
+    const ending = await session.ended;
+    this.#session = null;
+    this.#forget();
+    if (session.received > 0) {
+      this.#failures = 0;
+      if (this.#waitsSince !== null) this.#waitsSince = this.#link.clock.monotonic();
+    } else if (ending !== 'stopped') await this.#pause();
+    const refused = session.refusal ?? (ending === 'lost' ? this.#link.refusedOn(session.nextSubject) : null);
+    if (refused !== null) this.#fail(this.#link.refusal(`read ${stream}`, refused));
+    else if (ending === 'gap' && this.#gapAt === this.#last) {
+      const place = `${stream}: after sequence ${this.#last} comes ${session.gapTo}`;
+      this.#fail(new LogGap(`${place}: messages are missing. Restore the stream from a backup or an archive.`));
+    } else if (ending === 'gap') this.#gapAt = this.#last;
+    if (this.#stopped) return;
+    this.#trouble = 'the consumer is being created again';
+    this.#giveUp(null);
+  }
+
+  /** Ends the reader where trying again is of no use; else waits until it may help. */
+  async #recover(error: unknown): Promise<void> {
+    const { stream } = this.#options;
+    const trouble = troubleOf(error);
+    if (trouble === 'refused') {
+      this.#consumer = null;
+      this.#fail(this.#link.refusal(`read ${stream}`, error));
+    } else if (trouble === 'closed' || (trouble === 'other' && !(error instanceof JetStreamApiError))) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+    } else {
+      this.#trouble = plainText(error);
+      if (this.#giveUp(error)) return;
+      if (this.#failures === 3)
+        this.#link.warn('reader_waits', `cannot read ${stream}: ${plainText(error)}; trying on`);
+      await this.#pause();
     }
   }
 
@@ -356,7 +358,12 @@ class Session {
   #outstanding = 0;
   #heard: number;
 
-  constructor(link: Link, options: ReaderOptions, consumer: string, last: number, hooks: SessionHooks) {
+  constructor(
+    link: Link,
+    options: ReaderOptions,
+    { consumer, last }: { readonly consumer: string; readonly last: number },
+    hooks: SessionHooks,
+  ) {
     const { promise, resolve } = Promise.withResolvers<Ending>();
     this.ended = promise;
     this.#end = resolve;

@@ -217,8 +217,7 @@ export class Link {
   readonly #onDisconnect = new Set<() => void>();
 
   private constructor(
-    nc: NatsConnection,
-    jsm: JetStreamManager,
+    { nc, jsm }: { readonly nc: NatsConnection; readonly jsm: JetStreamManager },
     options: NatsOptions,
     hooks: EventLogHooks,
     wire: Wire,
@@ -256,7 +255,7 @@ export class Link {
     const nc = await firstConnection(options, client, wire);
     const timeout = patienceMs(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS);
     const jsm = await jetstreamManager(nc, { timeout, checkAPI: false });
-    const link = new Link(nc, jsm, options, hooks, wire);
+    const link = new Link({ nc, jsm }, options, hooks, wire);
     const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
     if (verdict === 'refuse') {
       await nc.close();
@@ -465,14 +464,13 @@ export class Link {
 
   /**
    * @param timeoutMs for the answer, at least 1
-   * @param mayLeave called right before the bytes leave; when it throws, nothing is sent
+   * @param options `mayLeave` is called right before the bytes leave; when it throws, nothing is sent
    */
   request(
     subject: string,
     body: Uint8Array | string,
     timeoutMs: number,
-    headers?: MsgHdrs,
-    mayLeave?: () => void,
+    { headers, mayLeave }: { readonly headers?: MsgHdrs; readonly mayLeave?: (() => void) | undefined } = {},
   ): Promise<Msg> {
     return this.ask(async () => {
       mayLeave?.();

@@ -33,8 +33,8 @@ export function judgeCell(
   const { cell } = task;
   if (cell === undefined) return no(cancelled('no-method', 'the task does not say how its server moves between cells'));
   const settled = server.vmState === 'active' || server.vmState === 'stopped';
-  if (server.host !== task.from && settled && reached(task).includes(server.host ?? ''))
-    return { kind: 'there', host: server.host ?? '' };
+  const host = server.host ?? '';
+  if (host !== task.from && settled && reached(task).includes(host)) return { kind: 'there', host };
   if (server.host !== task.from) return no(cancelled('moved-by-others', elsewhere(server.host)));
   return (
     judgeGuest(server, options) ??
@@ -133,7 +133,7 @@ export async function cellPreflight(
   const { resources } = task;
   const [groups, fits] = await Promise.all([
     readGroups(task, server, nova, signal),
-    hasRoom(task, { ...server, flavor }, resources, cloud, signal),
+    hasRoom(task.destination, { flavor, resources }, cloud, signal),
   ]);
   const verdict = judgeRoom(
     task,

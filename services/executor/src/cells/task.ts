@@ -83,34 +83,8 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
       break;
     case 'travelling':
     case 'verifying':
-    case 'concluding': {
-      if (fact.kind === 'draining') return handOver(state);
-      const told = 'word' in fact ? obeyed(state, run, fact.word, fact.at) : null;
-      if (told !== null) return told;
-      if (fact.kind === 'blind')
-        return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
-      if (fact.kind !== 'lookedCell') break;
-      return looked(seeing(state), stage, fact);
-    }
-    case 'recording':
-      // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
-      if (isWritten(fact) || fact.kind === 'lostTrack') return to(state, { at: 'travelling', run, soon: true });
-      break;
-    case 'arriving':
-      if (isWritten(fact)) {
-        const arrived = { host: stage.host, atMs: fact.at.wall };
-        return to(state, { at: 'verifying', run: { ...run, arrived }, soon: true });
-      }
-      if (fact.kind === 'lostTrack') return state;
-      break;
-    case 'reportingVerified':
-      if (isWritten(fact)) return to(state, { at: 'verifying', run: { ...run, verified: true }, soon: true });
-      if (fact.kind === 'lostTrack') return state;
-      break;
-    case 'settling':
-      if (isWritten(fact)) return to(state, { at: 'agreeing', run });
-      if (fact.kind === 'lostTrack') return state;
-      break;
+    case 'concluding':
+      return watched(state, stage, fact);
     case 'agreeing':
       if (fact.kind === 'log') return agreed(state, run, fact.log.attempt, fact.at);
       break;
@@ -120,11 +94,45 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
       break;
     case 'inquiring':
       return inquired(state, stage, fact);
+    default:
+      return written(state, stage, fact);
   }
   throw new UnexpectedFact(stage.at, fact.kind);
 }
 
-const isWritten = (fact: Fact): boolean => fact.kind === 'appended' || fact.kind === 'conflict';
+type Watching = Extract<CellStage, { readonly at: 'travelling' | 'verifying' | 'concluding' }>;
+type Writing = Extract<CellStage, { readonly at: 'recording' | 'arriving' | 'reportingVerified' | 'settling' }>;
+
+function watched(state: TaskState, stage: Watching, fact: Fact): TaskState {
+  const { run } = stage;
+  if (fact.kind === 'draining') return handOver(state);
+  const told = 'word' in fact ? obeyed(state, run, fact.word, fact.at) : null;
+  if (told !== null) return told;
+  if (fact.kind === 'blind')
+    return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
+  if (fact.kind !== 'lookedCell') throw new UnexpectedFact(stage.at, fact.kind);
+  return looked(seeing(state), stage, fact);
+}
+
+/** After an append of the stage's event. */
+function written(state: TaskState, stage: Writing, fact: Fact): TaskState {
+  const { run } = stage;
+  const isWritten = fact.kind === 'appended' || fact.kind === 'conflict';
+  if (!isWritten && fact.kind !== 'lostTrack') throw new UnexpectedFact(stage.at, fact.kind);
+  // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
+  if (stage.at === 'recording') return to(state, { at: 'travelling', run, soon: true });
+  if (!isWritten) return state;
+  switch (stage.at) {
+    case 'arriving': {
+      const arrived = { host: stage.host, atMs: fact.at.wall };
+      return to(state, { at: 'verifying', run: { ...run, arrived }, soon: true });
+    }
+    case 'reportingVerified':
+      return to(state, { at: 'verifying', run: { ...run, verified: true }, soon: true });
+    case 'settling':
+      return to(state, { at: 'agreeing', run });
+  }
+}
 
 /** Restarts the times that a look must see without a gap. */
 const unwatched = (run: CellRun): CellRun => ({ ...run, idleSince: null, goodSince: null });
@@ -141,14 +149,14 @@ function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading)
     case 'unknown':
       return to(state, { at: 'travelling', run: look, soon: true });
     case 'notSent':
-      return failed(state, run, infrastructure('not-sent', `the request was not sent: ${answer.text}`), at);
+      return failed(state, run, infrastructure('not-sent', `the request was not sent: ${answer.text}`), { at });
     case 'refused': {
       // By this very request, sent twice by a proxy, or by somebody else's: Nova's migrations tell.
       if (answer.status === 409 && /task_state resize_/i.test(answer.text))
         return to(state, { at: 'travelling', run: look, soon: true });
       const failure = refusedPost(answer, state.task);
       if (failure === 'look') return to(state, { at: 'travelling', run: look, soon: true });
-      return failed(state, run, ofMethod(run, policyOr(failure, answer.text)), at);
+      return failed(state, run, ofMethod(run, policyOr(failure, answer.text)), { at });
     }
   }
 }
@@ -175,12 +183,12 @@ function obeyed(state: TaskState, run: CellRun, word: Word, at: Reading): TaskSt
   const { by, comment } = word.closeAsked;
   const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
   const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${where}, and Nova still has it so`;
-  return failed(state, run, cancelled('closed', text), at);
+  return failed(state, run, cancelled('closed', text), { at });
 }
 
 function looked(
   state: TaskState,
-  stage: Extract<CellStage, { readonly at: 'travelling' | 'verifying' | 'concluding' }>,
+  stage: Watching,
   { look, word, at }: { readonly look: CellLook; readonly word: Word; readonly at: Reading },
 ): TaskState {
   const { task } = state;
@@ -194,17 +202,17 @@ function looked(
       return to(state, { at: 'recording', run: { ...run, uuid: row.uuid, migrationId: row.id } });
   }
   if (server === 'gone')
-    return failed(state, run, cancelled('server-gone', 'Nova does not know the server any more'), at);
+    return failed(state, run, cancelled('server-gone', 'Nova does not know the server any more'), { at });
   if (server === null) return to(state, { ...stage, run: unwatched(run), soon: false });
   switch (stage.at) {
     case 'travelling':
-      return travelled(state, run, rows, server, at);
+      return travelled(state, run, { rows, server, at });
     case 'verifying':
       return isWaiting(server, rows)
-        ? verified(state, run, look, server, word, at)
+        ? verified(state, run, { look, server, word, at })
         : to(state, { at: 'concluding', run: unwatched(run), soon: true });
     case 'concluding':
-      return concluded(state, run, rows, server, at);
+      return concluded(state, run, { rows, server, at });
   }
 }
 
@@ -231,56 +239,50 @@ const arrivedIn = ({ status, taskState }: CellServer): boolean => status === 'VE
 const BROKEN: ReadonlySet<string> = new Set(['error', 'failed']);
 const SETTLED: ReadonlySet<string> = new Set(['confirmed', 'reverted']);
 
+/** The server and the rows of its attempt, as Nova shows them. */
+type Seen = { readonly rows: readonly CellMigration[]; readonly server: CellServer; readonly at: Reading };
+
 /** On its way to VERIFY_RESIZE. */
-function travelled(
-  state: TaskState,
-  before: CellRun,
-  rows: readonly CellMigration[],
-  server: CellServer,
-  at: Reading,
-): TaskState {
+function travelled(state: TaskState, before: CellRun, { rows, server, at }: Seen): TaskState {
   const { task, options } = state;
   if (server.taskState !== null) return to(state, { at: 'travelling', run: unwatched(before), soon: false });
   const run = { ...before, idleSince: before.idleSince ?? at.mono };
   const stay = to(state, { at: 'travelling', run, soon: false });
-  if (run.uuid === null) {
-    // An empty list means nothing for as long as Nova may still be at work.
-    if (at.mono - run.since < options.takeoverMs) return stay;
-    if (arrivedIn(server)) return failed(state, run, movedByOthers(server.host), at);
-    if (inError(server)) return to(state, { at: 'inquiring', run, server, tries: 0 });
-    if (server.host !== task.from) return failed(state, run, movedByOthers(server.host), at);
-    const waited = Math.round((at.mono - run.since) / 1000);
-    const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
-    return failed(state, run, infrastructure('no-migration', text), at);
-  }
+  if (run.uuid === null) return unlisted(state, run, server, at) ?? stay;
   if (arrivedIn(server)) return to(state, { at: 'arriving', run, host: server.host ?? task.destination });
   const idleMs = at.mono - (run.idleSince ?? at.mono);
   if (rows.some(({ status }) => SETTLED.has(status)) && idleMs >= options.settleMs)
-    return conclude(state, run, server, NO_ACCOUNT, at);
+    return conclude(state, run, { server, at });
   if (rows.some(({ status }) => BROKEN.has(status)) || inError(server))
     return to(state, { at: 'inquiring', run, server, tries: 0 });
   // Nobody works on it any more: a compute that restarted, or a row that is lost.
   return idleMs >= options.rowGoneMs ? to(state, { at: 'inquiring', run, server, tries: 0 }) : stay;
 }
 
+/** A move for which Nova lists no migration; null: one may yet come. */
+function unlisted(state: TaskState, run: CellRun, server: CellServer, at: Reading): TaskState | null {
+  const { task, options } = state;
+  // An empty list means nothing for as long as Nova may still be at work.
+  if (at.mono - run.since < options.takeoverMs) return null;
+  if (arrivedIn(server)) return failed(state, run, movedByOthers(server.host), { at });
+  if (inError(server)) return to(state, { at: 'inquiring', run, server, tries: 0 });
+  if (server.host !== task.from) return failed(state, run, movedByOthers(server.host), { at });
+  const waited = Math.round((at.mono - run.since) / 1000);
+  const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
+  return failed(state, run, infrastructure('no-migration', text), { at });
+}
+
 /** In VERIFY_RESIZE, neither confirmed nor reverted. */
 function verified(
   state: TaskState,
   before: CellRun,
-  look: CellLook,
-  server: CellServer,
-  word: Word,
-  at: Reading,
+  { look, server, word, at }: Omit<Seen, 'rows'> & { readonly look: CellLook; readonly word: Word },
 ): TaskState {
   const { task, options } = state;
   const { verifySeconds = 0, confirm = 'manual' } = task.cell ?? {};
   const settle = (how: Settle): TaskState => to(state, { at: 'settling', run: before, settle: how });
-  if (word.settleAsked !== undefined) {
-    const { act, by } = word.settleAsked;
-    return settle({ act, cause: 'operator', reason: reason('operator', `${by} asked for it`) });
-  }
-  if (word.stopAsked)
-    return settle({ act: 'revert', cause: 'operator', reason: reason('operator', 'an operator stopped it') });
+  const ordered = orderedBy(word);
+  if (ordered !== null) return settle(ordered);
   if (before.verified) {
     const text = `its checks have passed for ${verifySeconds} s`;
     if (confirm === 'auto') return settle({ act: 'confirm', cause: 'verified', reason: reason('verified', text) });
@@ -301,6 +303,16 @@ function verified(
   const run = { ...before, checkedSince, goodSince };
   if (at.mono - goodSince < verifySeconds * 1000) return to(state, { at: 'verifying', run, soon: false });
   return to(state, { at: 'reportingVerified', run, host: server.host ?? task.destination });
+}
+
+/** How an operator wants the move to end; null: nobody has said. */
+function orderedBy({ settleAsked, stopAsked }: Word): Settle | null {
+  if (settleAsked !== undefined) {
+    const { act, by } = settleAsked;
+    return { act, cause: 'operator', reason: reason('operator', `${by} asked for it`) };
+  }
+  if (!stopAsked) return null;
+  return { act: 'revert', cause: 'operator', reason: reason('operator', 'an operator stopped it') };
 }
 
 const UNREAD = reason('target-unread', 'the hosts of the target aggregate could not be read');
@@ -353,13 +365,7 @@ function agreed(state: TaskState, run: CellRun, attempt: AttemptLog, at: Reading
 }
 
 /** On its way out of VERIFY_RESIZE. */
-function concluded(
-  state: TaskState,
-  before: CellRun,
-  rows: readonly CellMigration[],
-  server: CellServer,
-  at: Reading,
-): TaskState {
+function concluded(state: TaskState, before: CellRun, { rows, server, at }: Seen): TaskState {
   const { options } = state;
   const stay = (run: CellRun): TaskState => to(state, { at: 'concluding', run, soon: false });
   if (isWaiting(server, rows)) {
@@ -374,7 +380,7 @@ function concluded(
   // Nova sets the migration's status a moment before or after the server's; without a row, the server alone counts.
   const over = rows.length === 0 || rows.some(({ status }) => SETTLED.has(status) || BROKEN.has(status));
   if (!over && at.mono - (run.idleSince ?? at.mono) < options.settleMs) return stay(run);
-  return conclude(state, run, server, NO_ACCOUNT, at);
+  return conclude(state, run, { server, at });
 }
 
 function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fact): TaskState {
@@ -382,11 +388,15 @@ function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fa
   if (fact.kind === 'draining') return handOver(state);
   if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
-  return conclude(state, run, server, fact.kind === 'explained' ? fact.account : NO_ACCOUNT, fact.at);
+  return conclude(state, run, { server, at: fact.at, ...(fact.kind === 'explained' ? { account: fact.account } : {}) });
 }
 
 /** The end, by where the server is: on its source it failed or was reverted, elsewhere it is done. */
-function conclude(state: TaskState, run: CellRun, server: CellServer, account: Account, at: Reading): TaskState {
+function conclude(
+  state: TaskState,
+  run: CellRun,
+  { server, at, account = NO_ACCOUNT }: Omit<Seen, 'rows'> & { readonly account?: Account },
+): TaskState {
   const { task } = state;
   const wrong = damage(run, server, account);
   if (server.host !== task.from) {
@@ -402,7 +412,7 @@ function conclude(state: TaskState, run: CellRun, server: CellServer, account: A
   }
   const { arrived, settle, status } = run;
   const settledBy = settle?.act === 'revert' ? 'kronos' : arrived === null ? null : 'others';
-  return failed(state, run, failureOf(), at, { settledBy, account });
+  return failed(state, run, failureOf(), { at, settledBy, account });
 
   function failureOf(): Failure {
     if (wrong !== null) return damagedBy(wrong);
@@ -473,11 +483,14 @@ function failed(
   state: TaskState,
   run: CellRun,
   failure: Failure,
-  at: Reading,
-  { settledBy = null, account = NO_ACCOUNT }: { settledBy?: CellResult['settledBy']; account?: Account } = {},
+  {
+    at,
+    settledBy = null,
+    account = NO_ACCOUNT,
+  }: { readonly at: Reading; readonly settledBy?: CellResult['settledBy']; readonly account?: Account },
 ): TaskState {
-  const facts = { started: true, nova: novaFacts(run, account, at), cell: resultOf(run, settledBy, at) };
-  return fail(state, failure, facts, at, null);
+  const cell = resultOf(run, settledBy, at);
+  return fail(state, failure, at, { started: true, nova: novaFacts(run, account, at), cell });
 }
 
 function resultOf(run: CellRun, settledBy: CellResult['settledBy'], at: Reading): CellResult {
