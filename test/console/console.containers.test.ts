@@ -103,6 +103,20 @@ describe('the console shows', () => {
     expect(await page.title()).toBe(`${NAME} · Kronos`);
   });
 
+  it('other regions: what waits for a person there, or why that is not known, with a link to each console', async () => {
+    const here = await bed.start({ scope: ['gpu'], regions: [`west=${ledger.url}`, 'north=http://127.0.0.1:1'] });
+    await page.goto(here.url);
+    await region('Other regions').getByText('ECONNREFUSED').waitFor();
+    expect(await text('Other regions')).toMatch(
+      /west 2 aggregates · 12 hosts · 3 VMs .*3\.50× 2 moving north not known .*ECONNREFUSED/,
+    );
+    expect(await axe(page)).toEqual([]);
+    await region('Other regions').getByRole('link', { name: 'west' }).click();
+    await region('Aggregates').getByRole('link', { name: NAME }).waitFor();
+    expect(page.url()).toBe(`${ledger.url}/`);
+    await here.stop();
+  });
+
   it('an aggregate: its hosts as a heat map that can be filtered and ordered, the chart, moves and decisions', async () => {
     await open(view());
     expect(await text('State')).toContain('Moving · 3.50× · 2 moves in flight, 1 of them under way');

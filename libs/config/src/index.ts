@@ -1,6 +1,6 @@
 export { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
-export { headersOf, type Verify, verifyOf } from './kinds.ts';
+export { headersOf, type Region, regionsOf, type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';
 export type { Reader } from './option.ts';
 export type { Config, SinkOptions } from './options.ts';

@@ -112,6 +112,21 @@ export function parseInboxPrefix(raw: string): Parsed<string> {
       );
 }
 
+/** An installation of Kronos elsewhere, by the address of its console. */
+export type Region = { readonly name: string; readonly url: string };
+
+/** `NAME=URL`. */
+export function parseRegion(raw: string): Parsed<Region> {
+  const [, name = '', url = ''] = /^([^=]+)=(.*)$/.exec(raw) ?? [];
+  if (name.trim() === '') return bad(`${quoted(raw)} is no region`, 'Write it as NAME=URL.');
+  const parsed = parseUrl(url.trim(), ['http', 'https']);
+  return parsed.ok ? good({ name: name.trim(), url: parsed.value }) : parsed;
+}
+
+/** The regions of a list that was read by {@link parseRegion}. */
+export const regionsOf = (items: readonly string[]): Region[] =>
+  items.map(parseRegion).flatMap((parsed) => (parsed.ok ? [parsed.value] : []));
+
 export function parsePath(raw: string): Parsed<string> {
   return parseText(raw);
 }

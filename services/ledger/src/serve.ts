@@ -1,3 +1,4 @@
+import type { Regions } from '@kronos/connect';
 import { type AggregateState, aggregateState } from '@kronos/projections';
 import { addActing } from './acting/acting.ts';
 import type { Acting } from './acting/deps.ts';
@@ -12,8 +13,8 @@ import type { Folding } from './memory/fold.ts';
 import type { LedgerInput } from './memory/input.ts';
 import { type Notifier, startNotifier } from './notifications/notify.ts';
 
-/** `acting`: the acts of people who log in to the console; null: none. */
-export type ServedInput = LedgerInput & { readonly acting: Acting | null };
+/** `acting`: the acts of people who log in to the console; null: none. `regions`: other installations that the console shows. */
+export type ServedInput = LedgerInput & { readonly acting: Acting | null; readonly regions: Pick<Regions, 'read'> };
 
 /** What the ledger serves to people, which ends with the service. */
 export type Served = {
@@ -27,7 +28,7 @@ export type Served = {
 
 /** Adds the JSON interface, the console and its commands to the server, and starts the notifications. */
 export async function servePeople(input: ServedInput, folding: Folding): Promise<Served> {
-  const { log, options, by, logger, metrics, http, acting, clock } = input;
+  const { log, options, by, logger, metrics, http, acting, regions, clock } = input;
   const { view } = folding.folded;
   const { version } = by;
   const { scope, sinks } = options;
@@ -56,6 +57,7 @@ export async function servePeople(input: ServedInput, folding: Folding): Promise
     monotonic,
     after,
     status,
+    regions,
   });
   const changes = addChanges(http, history, () => view.at().sequence, clock);
   folding.publishTo(changes);

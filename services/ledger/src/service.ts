@@ -6,6 +6,7 @@ import {
   logDurability,
   type Outside,
   openIdentity,
+  openRegions,
   realOutside,
   reportService,
 } from '@kronos/connect';
@@ -75,6 +76,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
     const maxSkewMs = engine.maxClockSkew * 1000;
     const clockCheck = await checkClock({ log, by, clock, metrics, maxSkewMs, onProblem });
     const acting = own.acting ? await openActing({ config, log: logger, metrics, tracer }, connectLog) : null;
+    const regions = openRegions(config, clock);
     const started = await startLedger({
       log,
       options: {
@@ -97,6 +99,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       clock,
       ownClock: clockCheck,
       acting,
+      regions,
       onVerification: heartbeats.verify,
     });
     running = started;
@@ -107,6 +110,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
         await heartbeats.stop();
         await started.stop();
         await acting?.close();
+        await regions.close();
       },
     };
   },

@@ -1,5 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
+import { openRegions } from '@kronos/connect';
 import {
   type Actor,
   ALL,
@@ -93,7 +94,7 @@ export async function ledgerBed() {
       return (info.json() as { state: { consumer_count: number } }).state.consumer_count;
     },
     async start(
-      options: Partial<LedgerOptions> = {},
+      options: TestOptions = {},
       clock: () => number = Date.now,
       acting: Acting | null = null,
     ): Promise<TestLedger> {
@@ -164,13 +165,17 @@ async function decided(log: EventLog, snapshot: Snapshot): Promise<CycleDecided>
   return event;
 }
 
+/** `regions`: of [console]. */
+type TestOptions = Partial<LedgerOptions> & { readonly regions?: readonly string[] };
+
 /** A ledger on that log. Its connection is the ledger's own: it is closed with it. */
 export async function testLedger(
   log: EventLog,
-  options: Partial<LedgerOptions> = {},
+  options: TestOptions = {},
   clock: () => number = Date.now,
   acting: Acting | null = null,
 ): Promise<TestLedger> {
+  const { regions = [], ...own } = options;
   const lines: Record<string, unknown>[] = [];
   const telemetry = await startTelemetry({
     service: 'ledger',
@@ -189,6 +194,7 @@ export async function testLedger(
   });
   const { url } = await http.listen();
   const ending = new AbortController();
+  const others = openRegions({ console: { ...defaultConfig.console, regions } }, systemClock);
   const service = await startLedger({
     log,
     options: {
@@ -199,7 +205,7 @@ export async function testLedger(
       console: true,
       archive: null,
       sinks: new Map(),
-      ...options,
+      ...own,
     },
     by,
     logger,
@@ -211,6 +217,7 @@ export async function testLedger(
     clock: { ...systemClock, now: clock },
     ownClock: { problem: () => null, skewSeconds: () => 0 },
     acting,
+    regions: others,
   });
   return {
     url,
@@ -223,6 +230,7 @@ export async function testLedger(
     text: async (path) => (await fetch(`${url}${path}`)).text(),
     async stop() {
       await service.stop();
+      await others.close();
       await http.close();
       await telemetry.shutdown();
     },

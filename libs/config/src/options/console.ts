@@ -1,9 +1,11 @@
+import { parseRegion } from '../kinds.ts';
 import {
   bool,
   HTTP_URL,
   int,
   LEDGER,
   list,
+  listOf,
   optionalPath,
   optionalText,
   optionalUrl,
@@ -19,8 +21,15 @@ export const console = {
     by: LEDGER,
     help: 'People can log in to the console with their OpenStack credentials and give commands: approve plans, pause, drain and so on. Needs auth_url, project_name and a NATS user of its own.',
   }),
+  regions: listOf('a comma list of NAME=URL', parseRegion, {
+    by: LEDGER,
+    help: 'Installations of Kronos in other regions, by the addresses of their consoles, such as west=https://kronos.west.example.org. The view of all aggregates shows what needs a person there. The ledger must reach these addresses without a login.',
+  }),
   auth_url: optionalUrl(HTTP_URL, { by: LEDGER, help: 'Keystone, where people log in.' }),
-  cafile: optionalPath({ by: LEDGER, help: 'CA certificates (PEM) to verify Keystone with.' }),
+  cafile: optionalPath({
+    by: LEDGER,
+    help: 'CA certificates (PEM) to verify Keystone, and the consoles of regions, with.',
+  }),
   insecure: bool(false, { by: LEDGER, help: "Do not verify Keystone's certificate." }),
   user_domain_name: text('Default', { by: LEDGER, help: 'Domain of the people who name none when they log in.' }),
   project_name: optionalText({

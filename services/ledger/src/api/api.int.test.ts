@@ -51,6 +51,7 @@ describe('the OpenAPI document', () => {
     const examples: Readonly<Record<Operation, string>> = {
       about: '',
       alarms: '/alarms',
+      regions: '/regions',
       aggregates: '/aggregates',
       fleet: '/fleet',
       picture: `/aggregates/${encodeURIComponent(AGGREGATE)}/picture`,
@@ -413,4 +414,31 @@ it('the fleet has the hosts of each aggregate by value, the highest first', asyn
     skylines: [{ policy: 'cpu', threshold: 0.2, values: [0.4, 0.2] }, { policy: 'memory' }],
   });
   expect(idle).toMatchObject({ hosts: null, skylines: [], trend: [] });
+});
+
+it('other regions are what their own ledgers say, or why they do not', async () => {
+  const { ledger: west } = await recorded();
+  const regions = [`west=${west.url}`, 'north=http://127.0.0.1:1', `south=${west.url}/no-console`];
+  const here = await bed.start({ regions });
+  expect((await here.get('/api/v1/regions')).body).toEqual({
+    time: expect.any(String),
+    regions: [
+      {
+        name: 'west',
+        url: west.url,
+        seen: {
+          aggregates: 2,
+          hosts: 3,
+          vms: 3,
+          moves: 1,
+          alarms: expect.any(Number),
+          ratio: null,
+          standings: { moving: 1, unknown: 1 },
+        },
+        problem: null,
+      },
+      { name: 'north', url: 'http://127.0.0.1:1', seen: null, problem: expect.stringContaining('ECONNREFUSED') },
+      { name: 'south', url: `${west.url}/no-console`, seen: null, problem: 'it answers 404 to /api/v1/fleet' },
+    ],
+  });
 });

@@ -1,4 +1,5 @@
 import type { Clock } from '@kronos/clock';
+import type { Regions } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
 import type { Aside } from '../aside/aside.ts';
@@ -25,6 +26,8 @@ export type ApiInput = {
   readonly after: Clock['after'];
   /** The status of the installation. */
   readonly status: () => Promise<WatchedStatus>;
+  /** Other installations. */
+  readonly regions: Pick<Regions, 'read'>;
 };
 
 /** Runs an act, within a limit of concurrent ones. */

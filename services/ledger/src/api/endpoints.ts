@@ -27,6 +27,7 @@ const since = 'A log sequence, or a time in ISO-8601';
 export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   about: { path: '', summary: 'Version, log sequence and the list of paths' },
   alarms: { path: '/alarms', summary: 'What is wrong, as kronos status judges it, and the heartbeats of the services' },
+  regions: { path: '/regions', summary: 'The installations of [console] regions, as their ledgers answer' },
   aggregates: { path: '/aggregates', summary: 'One line per aggregate' },
   fleet: {
     path: '/fleet',

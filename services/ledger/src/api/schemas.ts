@@ -334,6 +334,27 @@ export const answers = {
       .array(z.looseObject({ service: actorSchema.shape.service, instance: z.string(), reportedAt: time }))
       .nullable(),
   }),
+  regions: z.strictObject({
+    time,
+    regions: z.array(
+      z.strictObject({
+        name: z.string(),
+        url: z.string().describe('Of its console'),
+        seen: z
+          .strictObject({
+            aggregates: z.int(),
+            hosts: z.int(),
+            vms: z.int(),
+            moves: z.int().describe('In flight'),
+            alarms: z.int(),
+            ratio: z.number().nullable().describe('The worst of its aggregates; null: none is known'),
+            standings: z.record(z.string(), z.int()).describe('What an aggregate does, and how many do'),
+          })
+          .nullable(),
+        problem: z.string().nullable().describe('Why nothing is seen'),
+      }),
+    ),
+  }),
   aggregates: z.strictObject({
     sequence,
     time,

@@ -9,7 +9,7 @@ export const overviewHandlers = ({
   input,
   lookups,
   runbook,
-}: ApiContext): Pick<Handlers, 'about' | 'alarms' | 'runbook'> => ({
+}: ApiContext): Pick<Handlers, 'about' | 'alarms' | 'regions' | 'runbook'> => ({
   about: () => ({
     service: 'kronos-ledger',
     version: input.version,
@@ -35,6 +35,8 @@ export const overviewHandlers = ({
         })) ?? null,
     };
   },
+
+  regions: async () => ({ time: lookups.now(), regions: await input.regions.read() }),
 
   runbook({ params: { section = '' } }) {
     const found = runbook(section);

@@ -1,4 +1,4 @@
-import { nowMs, read } from '../api.js';
+import { nowMs, read, readOrRefused } from '../api.js';
 import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
@@ -23,7 +23,8 @@ const CARDS = 4;
 
 const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 /** Whether a person has to act: a dry run without a plan needs nobody. */
-const needsPerson = ({ standing }) => ['unplannable', 'waitingForApproval', 'dryRun', 'paused'].includes(standing);
+const FOR_PEOPLE = ['unplannable', 'waitingForApproval', 'dryRun', 'paused'];
+const needsPerson = ({ standing }) => FOR_PEOPLE.includes(standing);
 const byNeed = (a, b) => NEED.indexOf(a.standing) - NEED.indexOf(b.standing) || (b.ratio ?? -1) - (a.ratio ?? -1);
 
 const gib = (ramMb) => (ramMb == null ? '' : ` · ${Math.round(ramMb / 1024)} GiB`);
@@ -153,6 +154,36 @@ function needs(aggregates, alarms) {
     ${alarms.length === 0 ? '' : html`<ul class="lines">${alarms.map(alarmLine)}</ul>`}</section>`;
 }
 
+/** What a region does, in words: what needs a person first. */
+function regionText({ seen, problem }) {
+  if (seen === null) return html`<span class="bad">${problem}</span>`;
+  const waiting = FOR_PEOPLE.flatMap((standing) => {
+    const n = seen.standings[standing] ?? 0;
+    return n === 0 ? [] : [`${n} ${standingOf(standing)[1]}`];
+  });
+  const alarms = seen.alarms === 0 ? [] : [count(seen.alarms, 'alarm')];
+  return [...alarms, ...waiting].join(' · ') || 'Nothing waits for a person';
+}
+
+const regionRow = ({ name, url, ...region }) => html`<tr>
+  <th scope="row"><a href=${url}>${name}</a>
+    <small>${region.seen === null ? 'not known' : `${count(region.seen.aggregates, 'aggregate')} · ${count(region.seen.hosts, 'host')} · ${count(region.seen.vms, 'VM')}`}</small></th>
+  <td data-label="State">${regionText(region)}</td>
+  <td class="number ratio ${region.seen?.ratio > 1 ? 'over' : ''}" data-label="Worst imbalance ÷ threshold">${ratioText(region.seen?.ratio ?? null)}</td>
+  <td class="number" data-label="Moving">${region.seen?.moves > 0 ? `${region.seen.moves} moving` : ''}</td>
+</tr>`;
+
+/** Installations elsewhere: each link leads to a console of its own. */
+const regionsTable = (regions) =>
+  regions.length === 0
+    ? ''
+    : section(
+        'Other regions',
+        html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the other regions"><table class="regions">
+          <thead><tr><th scope="col">Region</th><th scope="col">State</th><th scope="col" class="number">Worst imbalance ÷ threshold</th><th scope="col" class="number">Moving</th></tr></thead>
+          <tbody>${regions.map(regionRow)}</tbody></table></div>`,
+      );
+
 /** Every aggregate, sorted by what needs a person, and what moves now. */
 export const fleet = {
   title: () => 'Fleet',
@@ -170,7 +201,9 @@ export const fleet = {
     ]);
     return { aggregates: aggregates.toSorted(byNeed), alarms, tasks };
   },
-  show({ aggregates, alarms, tasks }) {
+  // A region that does not answer delays nothing else.
+  late: () => readOrRefused('/regions'),
+  show({ aggregates, alarms, tasks }, { late }) {
     const policies = [...new Set(aggregates.flatMap(({ skylines }) => skylines.map(({ policy }) => policy)))];
     return html`
       <div class="headline"><h1>${headline(
@@ -196,6 +229,7 @@ export const fleet = {
             )}</tbody></table></div>`
       }</section>
       <div><p class="dim">Each bar is a host. A flat skyline is a balanced aggregate.</p>${balanceLegend}</div>
+      ${regionsTable(late?.regions ?? [])}
       ${
         tasks.tasks.length === 0
           ? ''
