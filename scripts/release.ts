@@ -76,6 +76,8 @@ if (chart.version !== version || chart.appVersion !== version)
     `deploy/helm/kronos/Chart.yaml has version ${chart.version} and appVersion ${chart.appVersion}, package.json has ${version}: make them equal`,
   );
 const notes = notesOf(version);
+// Everybody may read what is in a package, whoever makes it.
+process.umask(0o022);
 mkdirSync(out, { recursive: true });
 
 /** What the images have of Debian. */
@@ -178,7 +180,8 @@ function archive(name: string, from: string, files: readonly string[], below?: s
     '--group=0',
     '--numeric-owner',
     '--mtime=2000-01-01 00:00Z',
-    '--mode=u+w,go+r-w',
+    // A directory or a program that only its owner may enter or run becomes one for everybody.
+    '--mode=u+rwX,go+rX-w',
   ];
   const prefix = below === undefined ? [] : ['--transform', `s,^,${below}/,S`];
   const tar = join(work, 'archive.tar');
