@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { attributes, metricSpecs, spans } from '@kronos/telemetry';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { ALERTS_ELSEWHERE } from './alertsElsewhere.ts';
 
 const deploy = new URL('../../deploy/', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, deploy), 'utf8');
@@ -46,6 +47,35 @@ describe('alerts', () => {
       expect(sections, `docs/runbook.md has no section ${alert}`).toContain(alert);
     }
     expect([...sections].filter((name) => !alerts.some(({ alert }) => alert === name))).toEqual([]);
+  });
+
+  /** The text of a section of the runbook, by the alert that it is for. */
+  const sectionsOf = (page: string) =>
+    new Map(
+      [...page.matchAll(/^### (Kronos\w+)\n([\s\S]*?)(?=^##)/gm)].map(([, name = '', text = '']) => [name, text]),
+    );
+  /** What a person can type or set: a command, an option or a variable in `code`. That kronos has the command: documentation.unit. */
+  const ACTS =
+    /`(kronos|openstack|nats|nova-manage|rabbitmqctl|systemctl|journalctl|kubectl|docker|curl|chronyc|df) [^`]+`/;
+
+  it('each has a section of the runbook that names a command to run', () => {
+    const without = (page: string) =>
+      alerts.map(({ alert }) => alert).filter((alert) => !ACTS.test(sectionsOf(page).get(alert) ?? ''));
+    const page = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
+    expect(without(page)).toEqual([]);
+    expect(without(page.replaceAll('`kronos ', '`'))).toContain('KronosPaused');
+  });
+
+  it('each is fired by a fault of faults.e2e, or a test elsewhere makes its fault', () => {
+    const root = new URL('../../', import.meta.url);
+    const faults = readFileSync(new URL('test/deploy/faults.e2e.test.ts', root), 'utf8');
+    const fired = [...faults.matchAll(/\bfires\(([^)]*)\)/g)].flatMap(([, names = '']) =>
+      [...names.matchAll(/'(\w+)'/g)].map(([, name = '']) => name),
+    );
+    const elsewhere = Object.keys(ALERTS_ELSEWHERE);
+    expect([...new Set(fired), ...elsewhere].toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
+    for (const [alert, [file, test]] of Object.entries(ALERTS_ELSEWHERE))
+      expect(readFileSync(new URL(file, root), 'utf8'), `${file} has no test of ${alert}`).toContain(test);
   });
 
   it('each has a test that it fires and one that it stays quiet', () => {

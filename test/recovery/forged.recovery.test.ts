@@ -1,25 +1,17 @@
-import { newestCheckpoint, readIdentity, writeCheckpoint } from '@kronos/checkpoints';
+import { newestCheckpoint } from '@kronos/checkpoints';
 import { type LogEvent, streamNames } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
-import { type AggregateFacts, anchorOf, createFolder, inForce, type LogState } from '@kronos/projections';
 import { expect, it, onTestFinished } from 'vitest';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
 import { as, login, users, WATCHER } from '../e2e/users.ts';
 import { ended, released, SHORT_SEARCH, watch } from '../e2e/world.ts';
+import { forgeCheckpoint } from './forge.ts';
 
 const AGGREGATE = 'general';
 const folding = ['planner', 'executor', 'ledger'] as const;
-
-/** The state without the pause and the quarantines of operators. */
-function forgetful(state: LogState): LogState {
-  const facts = state.aggregates.get(AGGREGATE);
-  if (facts === undefined) throw new Error('nothing was decided');
-  const forged: AggregateFacts = { ...facts, paused: null, operatorQuarantines: new Map() };
-  return { ...state, aggregates: new Map([...state.aggregates]).set(AGGREGATE, forged) };
-}
 
 it('services that start from a forged checkpoint find it out, obey the log, and stay not ready until a person has looked', async () => {
   const nats = await startNatsServer(users);
@@ -57,16 +49,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
   // Somebody with the ledger's credentials publishes a checkpoint of the end of the log without both.
   const ledger = await connectEventLog({ servers: [nats.url], ...login('ledger') });
   onTestFinished(() => ledger.close());
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of ledger.replay()) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  const forged = forgetful(folder.snapshot());
-  const mallory = { service: 'ledger', instance: 'mallory', version: '0.1.0' } as const;
-  const { id } = inForce(await readIdentity(ledger)) ?? { id: null };
-  await writeCheckpoint(ledger, forged, anchor, mallory, Date.now(), id);
+  const forged = await forgeCheckpoint(ledger, AGGREGATE);
   const read = await newestCheckpoint(ledger, () => undefined);
   expect([read?.sequence, read?.aggregates.get(AGGREGATE)?.paused]).toEqual([forged.sequence, null]);
 

@@ -95,7 +95,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
   },
   // A service is upgraded, or set back: one of its processes after the other, or one of them alone.
   release: {
-    perDay: 80,
+    perDay: 240,
     releases: true,
     act(stage, chance) {
       const service = chance.pick(serviceNames);
