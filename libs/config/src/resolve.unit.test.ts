@@ -444,6 +444,18 @@ describe('acting in the console', () => {
   });
 });
 
+describe('the regions of the console', () => {
+  const regions = (line: string) => told({ text: `${SCOPE}[console]\nregions = ${line}\n`, role: 'ledger' });
+
+  it.each([
+    ['west=https://kronos.west.example.org, south = http://10.0.0.1:9784', []],
+    ['https://kronos.west.example.org', [expect.stringContaining('is no region | Write it as NAME=URL')]],
+    ['west=kronos.west.example.org', [expect.stringContaining('[console] regions: is not a URL')]],
+  ])('%s', (line, problems) => {
+    expect(regions(line)).toEqual(problems);
+  });
+});
+
 describe('the cells of aggregates', () => {
   const told = (line: string) =>
     resolve({ text: `[engine]\naggregates = old, new, third floor\n[cells]\naggregates = ${line}\n`, role: 'cli' });

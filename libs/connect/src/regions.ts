@@ -44,6 +44,7 @@ const fleetSchema = z.object({
     }),
   ),
 });
+const refusalSchema = z.object({ error: z.string() });
 const alarmsSchema = z.object({ alarms: z.array(z.object({ severity: z.string() })) });
 
 /** @throws BadHttpOptions when the CA file cannot be read */
@@ -92,10 +93,19 @@ async function report(http: Http, region: Region): Promise<RegionReport> {
   }
 }
 
+/** What a ledger says of a request that it refuses; of others, such as a proxy that asks for a login, nothing. */
+function refusal(text: string): string {
+  try {
+    return `: ${refusalSchema.parse(JSON.parse(text)).error}`;
+  } catch {
+    return '';
+  }
+}
+
 /** @throws Error when there is no usable answer */
 async function ask<S extends z.ZodType>(http: Http, { name, url }: Region, route: string, schema: S) {
   const call = { service: `region ${name}`, method: 'GET', url: `${url}${route}`, route } as const;
   const { status, text } = await http.call(call);
-  if (status !== 200) throw new Error(`it answers ${status} to ${route}`);
+  if (status !== 200) throw new Error(`it answers ${status} to ${route}${refusal(text)}`);
   return parseAs(call, schema, text);
 }
