@@ -5,6 +5,7 @@ import { failure } from '../../testing/async.ts';
 import { pausedEvent, testLimits } from '../../testing/messages.ts';
 import { startProxy } from '../../testing/proxy.ts';
 import { onEachServer } from '../../testing/suite.ts';
+import { atLeast } from '../wire/capabilities.ts';
 import { compare, streamConfig } from '../wire/definitions.ts';
 import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from '../wire/errors.ts';
 
@@ -52,7 +53,7 @@ onEachServer('provisioning', { concurrent: false }, (bench) => {
     const log = await bench.connect(server);
     const report = await log.provision(wanted);
     const { config } = await jsm.streams.info(streamNames.log);
-    const old = bench.found.version.startsWith('2.9.');
+    const old = !atLeast(bench.found.version, '2.14.0');
     expect(config).toMatchObject({ max_bytes: testLimits.logMaxBytes, max_consumers: old ? -1 : older.maxConsumers });
     expect(report.changed).toEqual([
       { what: 'stream KRONOS_LOG', fields: old ? ['max_bytes'] : ['max_bytes', 'max_consumers'] },

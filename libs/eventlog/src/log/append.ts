@@ -206,9 +206,9 @@ function notStored(
 
 /**
  * Appends one message. An attempt without an answer is repeated as it was. If it was stored after all, the server either
- * knows the id (within its window of ids) and says duplicate, or says conflict: a single server of the 2.15 series looks at
- * the expected sequence before it looks at the id, older ones and clusters after it. So an end that is no success is looked
- * into: what was stored with this expectation is the first message of the subject after it.
+ * knows the id (within its window of ids) and says duplicate, or says conflict: from 2.12 on, a single server looks at the
+ * expected sequence first and then at the id; older ones and clusters look at the id first. So an end that is no success is
+ * looked into: what was stored with this expectation is the first message of the subject after it.
  */
 export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
   const sending = sendingOf(message, options);

@@ -132,7 +132,7 @@ export function compare(want: Fields, have: Fields, ignore: readonly string[] = 
 export const render = (what: string, { field, want, have }: Difference): string =>
   `${what}: ${field} is ${plain(have)}, and must be ${plain(want)}`;
 
-/** Servers before 2.10 cannot change this field of an existing stream. The account's own limit holds for such a stream. */
+/** Servers before 2.14 cannot change this field of an existing stream. The account's own limit holds for such a stream. */
 export const FIXED_FIELD = 'max_consumers';
 
 /** Sizes and ages belong to an installation: compared only by who knows its limits. */

@@ -14,6 +14,7 @@ import { onEachServer } from '../../testing/suite.ts';
 import { connectEventLog } from '../index.ts';
 import { freePorts } from '../local/ports.ts';
 import { startNatsServer } from '../local/server.ts';
+import { atLeast } from './capabilities.ts';
 import { NatsRefused, NatsUnreachable, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { Link } from './link.ts';
 import { natsWire } from './wire.ts';
@@ -234,7 +235,7 @@ onEachServer('the connection', { concurrent: true }, (bench) => {
 
   test('three replicas refuse an old server, before anything is done', async () => {
     const server = await bench.server();
-    const old = bench.found.version.startsWith('2.9.');
+    const old = !atLeast(bench.found.version, '2.11.0');
     const attempt = bench.connect(server, { replicas: 3 });
     if (old) expect(await failure(attempt)).toBeInstanceOf(ServerTooOld);
     else expect((await attempt).server.capabilities.replicas).toBe(true);
