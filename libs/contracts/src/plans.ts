@@ -5,7 +5,9 @@ import { capacityPlanId } from './names.ts';
 import { groupPolicySchema, hostCellSchema } from './snapshot.ts';
 import { count, some } from './words.ts';
 
-const phaseSchema = z.enum(['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack', 'cell', 'capacity']);
+/** The passes of a cycle, by the names of their moves. */
+export const cyclePhases = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack'] as const;
+const phaseSchema = z.enum([...cyclePhases, 'cell', 'capacity']);
 export type Phase = z.infer<typeof phaseSchema>;
 /** The passes of a plan, by the names of their moves. */
 export const phases = phaseSchema.options;

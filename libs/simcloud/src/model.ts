@@ -1,5 +1,7 @@
 /** The state of the simulated cloud. Times are milliseconds since 1970; sizes say their unit. */
 
+import type { FixedFacts } from './fixedFacts.ts';
+
 export interface Resources {
   readonly vcpus: number;
   readonly memoryMb: number;
@@ -119,7 +121,7 @@ export interface Server {
   metadata: Readonly<Record<string, string>>;
   tags: readonly string[];
   pinnedZone: string | null;
-  configDrive: boolean;
+  readonly fixed: FixedFacts;
   readonly ports: readonly Port[];
   /** Nova's opinion of where the server is. */
   host: string;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ScenarioError } from './errors.ts';
+import { fixedFactsSchema } from './fixedFacts.ts';
 import { NOVA_TIMING, type Timing } from './model.ts';
 
 const name = z.string().min(1);
@@ -97,7 +98,7 @@ export const serverSchema = z.strictObject({
   pinnedZone: name.nullable().default(null),
   status: z.enum(['ACTIVE', 'PAUSED', 'SHUTOFF', 'ERROR']).default('ACTIVE'),
   bootFromVolume: z.boolean().default(false),
-  configDrive: z.boolean().default(false),
+  ...fixedFactsSchema.shape,
   ports: z
     .array(
       z.strictObject({

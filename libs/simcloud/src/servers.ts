@@ -2,6 +2,7 @@
 import { recordAction } from './actions.ts';
 import { ActError, NovaRefusal, ScenarioError } from './errors.ts';
 import { setMembership } from './estate.ts';
+import { fixedFactsSchema } from './fixedFacts.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
@@ -40,7 +41,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     metadata: parsed.metadata,
     tags: parsed.tags,
     pinnedZone: parsed.pinnedZone,
-    configDrive: parsed.configDrive,
+    fixed: fixedFactsSchema.parse(parsed),
     ports: parsed.ports.map((port, i) => ({ id: `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`, ...port })),
     host: host.name,
     cpuTraits: host.traits.filter((trait) => trait.startsWith('HW_CPU_')),

@@ -1,4 +1,4 @@
-import type { Decision } from '@kronos/contracts';
+import { cyclePhases, type Decision } from '@kronos/contracts';
 import type { SnapshotReasonCode } from '@kronos/facts';
 import type { Predicted } from '@kronos/projections';
 import type { Instruments } from '@kronos/telemetry';
@@ -17,7 +17,6 @@ export type PlannerMeters = {
 };
 
 const AFTER = { soon: '1m', later: '10m' } as const;
-const phases = ['evacuate', 'repair', 'affinity', 'headroom', 'spread', 'pack'] as const;
 
 export function plannerMeters(metrics: Instruments): PlannerMeters {
   return {
@@ -27,7 +26,7 @@ export function plannerMeters(metrics: Instruments): PlannerMeters {
       for (const [reason, count] of Object.entries(decision.refusals))
         metrics.refusals.add(count, { aggregate, reason });
       if (decision.failover !== undefined) metrics.failoverLacking.set(decision.failover.lacking, { aggregate });
-      for (const phase of phases) {
+      for (const phase of cyclePhases) {
         metrics.stuck.set(decision.stuck.filter((s) => s.phase === phase).length, { aggregate, phase });
         const steps = decision.plan?.steps.filter((s) => s.phase === phase).length ?? 0;
         if (steps > 0) metrics.stepsPlanned.add(steps, { aggregate, phase });

@@ -133,7 +133,7 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
     const group = cloud.groupOf.get(server.uuid);
     view.scheduler_hints = group === undefined ? {} : { group: [group.uuid] };
   }
-  view.config_drive = server.configDrive ? 'True' : '';
+  view.config_drive = server.fixed.configDrive ? 'True' : '';
   view.key_name = null;
   view['OS-SRV-USG:launched_at'] = server.vmState === 'building' ? null : micros(server.launchedMs);
   view['OS-SRV-USG:terminated_at'] = null;

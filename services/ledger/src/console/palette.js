@@ -12,12 +12,8 @@ const SHOWN = 8;
 const REST_MS = 150;
 /** What could not be read is read again after this time, while the palette is open and its text is the same. */
 const AGAIN_MS = 1000;
-const views = [
-  ['Fleet', '#/'],
-  ['Plans', '#/plans'],
-  ['Moves', '#/moves'],
-  ['Held', '#/held'],
-];
+/** The views that the page offers above all others. */
+const views = [...document.querySelectorAll('nav a')].map((view) => [view.textContent, view.getAttribute('href')]);
 
 const form = document.getElementById('search');
 const field = form.querySelector('input');
