@@ -53,6 +53,113 @@ async function* lines(path: string, closed: boolean): AsyncGenerator<{ line: Buf
 
 const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
 
+/** Checks the lines of a file one after the other. Its events are given out when the seal behind them has been checked. */
+class Scan {
+  readonly #file: ArchiveFile;
+  readonly #check: (head: Head) => string | null;
+  readonly #hash = createHash('sha256');
+  #head: Head | null = null;
+  #last: number;
+  /** Of the line that was read last; 1 is the head. */
+  #number = 0;
+  #read = 0;
+  /** Bytes of whole lines. */
+  #hashed = 0;
+  /** Everything up to the last seal. */
+  #whole: Pick<FileEnd, 'last' | 'digest' | 'bytes'>;
+  #waiting: RawEvent[] = [];
+  #firstWaiting = 0;
+
+  constructor(file: ArchiveFile, check: (head: Head) => string | null) {
+    this.#file = file;
+    this.#check = check;
+    this.#last = file.first - 1;
+    this.#whole = this.#upToHere(0);
+  }
+
+  broken(problem: string, options?: ErrorOptions): ArchiveBroken {
+    return new ArchiveBroken(this.#file.name, problem, options);
+  }
+
+  /** Takes a whole line; the events that are checked with it. @throws ArchiveBroken */
+  take(line: Buffer): readonly RawEvent[] {
+    this.#read += line.length;
+    this.#hashed = this.#read;
+    this.#number++;
+    const text = line.toString('utf8');
+    if (this.#number === 1) {
+      this.#begin(text, line);
+      return [];
+    }
+    const parsed = parseLine(text);
+    if (typeof parsed === 'string') throw this.broken(`line ${this.#number} ${parsed}`);
+    return 'sealed' in parsed ? this.#seal(parsed, line) : this.#event(parsed, line);
+  }
+
+  /** Notes a last line without its end. @throws ArchiveBroken in a closed file */
+  tear(line: Buffer): void {
+    this.#read += line.length;
+    if (this.#file.closed) throw this.broken('ends in the middle of a line');
+  }
+
+  /** @throws ArchiveBroken when a closed file lacks its end */
+  end(): FileEnd {
+    if (this.#file.closed && this.#number === 0) throw this.broken('is empty');
+    if (this.#file.closed && this.#waiting.length > 0)
+      throw this.broken(`its end is missing: there is no seal behind line ${this.#number} (event ${this.#last})`);
+    if (this.#head?.kronosArchive === 1) this.#whole = this.#upToHere(this.#hashed);
+    return { head: this.#head, ...this.#whole, torn: this.#read - this.#whole.bytes };
+  }
+
+  #upToHere(bytes: number): Pick<FileEnd, 'last' | 'digest' | 'bytes'> {
+    return { last: this.#last, digest: digestOf(this.#hash), bytes };
+  }
+
+  #begin(text: string, line: Buffer): void {
+    this.#hash.update(line);
+    const head = parseHead(text);
+    if (typeof head === 'string') throw this.broken(head);
+    if (head.first !== this.#file.first) throw this.broken(`begins with event ${head.first} by its head`);
+    const problem = this.#check(head);
+    if (problem !== null) throw this.broken(problem);
+    this.#head = head;
+    this.#whole = this.#upToHere(this.#read);
+  }
+
+  #seal({ sealed, digest }: { readonly sealed: number; readonly digest: string }, line: Buffer): readonly RawEvent[] {
+    const number = this.#number;
+    if (sealed !== this.#last)
+      throw this.broken(`line ${number} seals event ${sealed}, and event ${this.#last} is above it: a line is missing`);
+    const checked = this.#waiting;
+    if (digest !== digestOf(this.#hash)) {
+      const [first] = checked;
+      const where =
+        first === undefined
+          ? ''
+          : ` (lines ${this.#firstWaiting} to ${number - 1}, events ${first.sequence} to ${this.#last})`;
+      throw this.broken(
+        `something above line ${number} was changed${where}: the digest of line ${number} does not fit`,
+      );
+    }
+    this.#hash.update(line);
+    this.#whole = this.#upToHere(this.#read);
+    this.#waiting = [];
+    return checked;
+  }
+
+  #event(event: RawEvent, line: Buffer): readonly RawEvent[] {
+    if (event.sequence !== this.#last + 1)
+      throw this.broken(`line ${this.#number} is event ${event.sequence}, and event ${this.#last + 1} was expected`);
+    this.#last = event.sequence;
+    this.#hash.update(line);
+    // Form 1 has no seals.
+    if (this.#head?.kronosArchive === 1) return [event];
+    if (this.#waiting.length === 0) this.#firstWaiting = this.#number;
+    this.#waiting.push(event);
+    return [];
+  }
+}
+
 /**
  * Reads one file, checking every line. Events are handed over when the seal behind them has been checked.
  *
@@ -65,77 +172,21 @@ export async function* readFile(
   file: ArchiveFile,
   check: (head: Head) => string | null = () => null,
 ): AsyncGenerator<RawEvent, FileEnd> {
-  const broken = (problem: string, options?: ErrorOptions) => new ArchiveBroken(file.name, problem, options);
-  const hash = createHash('sha256');
-  let head: Head | null = null;
-  let last = file.first - 1;
-  let number = 0;
-  let read = 0;
-  /** Bytes of whole lines. */
-  let hashed = 0;
-  /** Everything up to the last seal. */
-  let whole = { last, digest: digestOf(hash), bytes: 0 };
-  let waiting: RawEvent[] = [];
-  let firstWaiting = 0;
+  const scan = new Scan(file, check);
   const source = lines(join(dir, file.name), file.closed);
   for (;;) {
     let next: Awaited<ReturnType<typeof source.next>>;
     try {
       next = await source.next();
     } catch (cause) {
-      throw broken(`cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      throw scan.broken(`cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
     if (next.done === true) break;
     const { line, complete } = next.value;
-    read += line.length;
-    if (!complete) {
-      if (file.closed) throw broken('ends in the middle of a line');
-      break;
-    }
-    hashed = read;
-    number++;
-    const text = line.toString('utf8');
-    if (number === 1) {
-      hash.update(line);
-      const parsed = parseHead(text);
-      if (typeof parsed === 'string') throw broken(parsed);
-      if (parsed.first !== file.first) throw broken(`begins with event ${parsed.first} by its head`);
-      const problem = check(parsed);
-      if (problem !== null) throw broken(problem);
-      head = parsed;
-      whole = { last, digest: digestOf(hash), bytes: read };
-      continue;
-    }
-    const parsed = parseLine(text);
-    if (typeof parsed === 'string') throw broken(`line ${number} ${parsed}`);
-    if ('sealed' in parsed) {
-      if (parsed.sealed !== last)
-        throw broken(`line ${number} seals event ${parsed.sealed}, and event ${last} is above it: a line is missing`);
-      if (parsed.digest !== digestOf(hash))
-        throw broken(
-          `something above line ${number} was changed${waiting.length === 0 ? '' : ` (lines ${firstWaiting} to ${number - 1}, events ${waiting[0]?.sequence} to ${last})`}: the digest of line ${number} does not fit`,
-        );
-      hash.update(line);
-      whole = { last, digest: digestOf(hash), bytes: read };
-      yield* waiting;
-      waiting = [];
-      continue;
-    }
-    if (parsed.sequence !== last + 1)
-      throw broken(`line ${number} is event ${parsed.sequence}, and event ${last + 1} was expected`);
-    last = parsed.sequence;
-    hash.update(line);
-    if (head?.kronosArchive === 1) yield parsed;
-    else {
-      if (waiting.length === 0) firstWaiting = number;
-      waiting.push(parsed);
-    }
+    if (complete) yield* scan.take(line);
+    else scan.tear(line);
   }
-  if (file.closed && number === 0) throw broken('is empty');
-  if (file.closed && waiting.length > 0)
-    throw broken(`its end is missing: there is no seal behind line ${number} (event ${last})`);
-  if (head?.kronosArchive === 1) whole = { last, digest: digestOf(hash), bytes: hashed };
-  return { head, ...whole, torn: read - whole.bytes };
+  return scan.end();
 }
 
 export type ArchiveReport = {
@@ -167,20 +218,8 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
   let lastStoredAtMs: number | null = null;
   let installation: string | null = null;
   for (const [index, file] of files.entries()) {
-    if (file.first !== next)
-      throw new ArchiveBroken(
-        file.name,
-        index === 0
-          ? `it begins with event ${file.first}: the files before it, with the events 1 to ${file.first - 1}, are missing`
-          : `a file is missing before it: it begins with event ${file.first}, not ${next}`,
-      );
-    const check = (head: Head): string | null => {
-      if (head.previous !== previous)
-        return `the file before it has the digest ${previous ?? '(none)'}, and it names ${head.previous ?? '(none)'}: one of the two was changed`;
-      // The first file names the installation that its first event creates.
-      if (head.kronosArchive === 1 || index === 0 || head.installation === installation) return null;
-      return `it is of installation ${head.installation ?? '(none)'}, and the file before it of ${installation ?? '(none)'}`;
-    };
+    if (file.first !== next) throw new ArchiveBroken(file.name, missingBefore(file, index, next));
+    const check = (head: Head): string | null => wrongHead(head, index, { previous, installation });
     let named: string | null = null;
     const end: FileEnd = yield* counted(readFile(dir, file, check), (event) => {
       installation = installationOf(event) ?? installation;
@@ -189,14 +228,8 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
       lastStoredAtMs = event.storedAt;
     });
     const newest = index === files.length - 1;
-    if (index === 0 && end.head?.kronosArchive === 2 && end.last >= 1 && end.head.installation !== named)
-      throw new ArchiveBroken(
-        file.name,
-        `its head names the installation ${end.head.installation ?? '(none)'}, and its first event ${named ?? '(none)'}`,
-      );
-    if (end.torn > 0 && !newest) throw new ArchiveBroken(file.name, `its end is missing behind event ${end.last}`);
-    if (newest && file.closed && end.head?.kronosArchive === 2)
-      throw new ArchiveBroken(file.name, `the file after it, from event ${end.last + 1} on, is missing`);
+    const wrong = (index === 0 ? wrongInstallation(end, named) : null) ?? wrongEnd(end, file, { newest });
+    if (wrong !== null) throw new ArchiveBroken(file.name, wrong);
     previous = end.digest;
     next = end.last + 1;
     torn = end.torn;
@@ -210,6 +243,37 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
     installation,
     torn,
   };
+}
+
+const missingBefore = ({ first }: ArchiveFile, index: number, next: number): string =>
+  index === 0
+    ? `it begins with event ${first}: the files before it, with the events 1 to ${first - 1}, are missing`
+    : `a file is missing before it: it begins with event ${first}, not ${next}`;
+
+/** Why a file does not follow the one before it; null where it does. */
+function wrongHead(
+  head: Head,
+  index: number,
+  { previous, installation }: Pick<Head, 'previous' | 'installation'>,
+): string | null {
+  if (head.previous !== previous)
+    return `the file before it has the digest ${previous ?? '(none)'}, and it names ${head.previous ?? '(none)'}: one of the two was changed`;
+  // The first file names the installation that its first event creates.
+  if (head.kronosArchive === 1 || index === 0 || head.installation === installation) return null;
+  return `it is of installation ${head.installation ?? '(none)'}, and the file before it of ${installation ?? '(none)'}`;
+}
+
+/** Why the head of the first file does not fit its first event; null where it does. */
+function wrongInstallation({ head, last }: FileEnd, named: string | null): string | null {
+  if (head?.kronosArchive !== 2 || last < 1 || head.installation === named) return null;
+  return `its head names the installation ${head.installation ?? '(none)'}, and its first event ${named ?? '(none)'}`;
+}
+
+/** Why a file cannot end here; null where it can. */
+function wrongEnd(end: FileEnd, file: ArchiveFile, { newest }: { readonly newest: boolean }): string | null {
+  if (!newest) return end.torn > 0 ? `its end is missing behind event ${end.last}` : null;
+  if (!file.closed || end.head?.kronosArchive !== 2) return null;
+  return `the file after it, from event ${end.last + 1} on, is missing`;
 }
 
 async function* counted<T, R>(source: AsyncGenerator<T, R>, count: (value: T) => void): AsyncGenerator<T, R> {

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ArchiveGap, ArchiveTaken } from './errors.ts';
 import { eventLine, fileName, type Head, headLine, installationOf, type RawEvent, sealLine } from './format.ts';
-import { type ArchiveFile, archiveFiles, readFile } from './read.ts';
+import { type ArchiveFile, archiveFiles, type FileEnd, readFile } from './read.ts';
 
 export interface Archive {
   /** Sequence of the event to be written next. */
@@ -42,112 +42,136 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
   await mkdir(dir, { recursive: true });
   const files = await archiveFiles(dir);
   for (const { first, closed } of files) if (closed) await rm(join(dir, fileName(first)), { force: true });
+  const end = await endOf(dir, files);
+  for (const file of files.slice(0, -1)) if (!file.closed) await compress(dir, file.name);
+  return new Writer(dir, options.maxFileBytes, end);
+}
 
-  let next = 1;
-  let last: RawEvent | null = null;
+/** Where an archive ends. */
+type End = {
+  next: number;
+  last: RawEvent | null;
   /** Digest of the file before the one to be begun. */
-  let previous: string | null = null;
-  let installation: string | null = null;
-  let current: OpenFile | null = null;
+  previous: string | null;
+  installation: string | null;
+  current: OpenFile | null;
+};
 
-  /** Reads a file to its end, for its last event, its digest and the installation. */
-  async function readThrough(file: ArchiveFile) {
-    const events = readFile(dir, file);
-    let found: string | null = null;
-    for (;;) {
-      const { done, value } = await events.next();
-      if (done !== true) {
-        last = value;
-        found = installationOf(value) ?? found;
-        continue;
-      }
-      installation = found ?? value.head?.installation ?? installation;
-      return value;
-    }
-  }
-
-  // A file whose head was never written whole is of no use: the one before it goes on.
+/** The end of the files. A newest file whose head was never written whole is removed, and taken out of the list. */
+async function endOf(dir: string, files: ArchiveFile[]): Promise<End> {
+  const found: End = { next: 1, last: null, previous: null, installation: null, current: null };
   for (let newest = files.at(-1); newest !== undefined; newest = files.at(-1)) {
-    const end = await readThrough(newest);
+    const end = await readThrough(dir, newest, found);
     if (!newest.closed && end.bytes === 0) {
       await rm(join(dir, newest.name));
       files.pop();
       continue;
     }
-    next = end.last + 1;
-    if (newest.closed) previous = end.digest;
-    else current = await reopen(dir, newest, end);
+    found.next = end.last + 1;
+    if (newest.closed) found.previous = end.digest;
+    else found.current = await reopen(dir, newest, end);
     // Form 1 names no installation: an event anywhere in it may.
-    if (end.head?.kronosArchive === 1 && installation === null) {
-      const newestEvent: RawEvent | null = last;
-      for (const file of files.slice(0, -1)) await readThrough(file);
-      last = newestEvent ?? last;
+    if (end.head?.kronosArchive === 1 && found.installation === null) {
+      const { last } = found;
+      for (const file of files.slice(0, -1)) await readThrough(dir, file, found);
+      found.last = last ?? found.last;
     }
     const before = files.at(-2);
-    if (last === null && before !== undefined) await readThrough(before);
+    if (found.last === null && before !== undefined) await readThrough(dir, before, found);
     break;
   }
-  for (const file of files.slice(0, -1)) if (!file.closed) await compress(dir, file.name);
+  return found;
+}
+
+/** Reads a file to its end, for its last event, its digest and the installation. */
+async function readThrough(dir: string, file: ArchiveFile, found: End): Promise<FileEnd> {
+  const events = readFile(dir, file);
+  let named: string | null = null;
+  for (;;) {
+    const { done, value } = await events.next();
+    if (done === true) {
+      found.installation = named ?? value.head?.installation ?? found.installation;
+      return value;
+    }
+    found.last = value;
+    named = installationOf(value) ?? named;
+  }
+}
+
+class Writer implements Archive {
+  readonly #dir: string;
+  readonly #maxFileBytes: number;
+  readonly #end: End;
+
+  constructor(dir: string, maxFileBytes: number, end: End) {
+    this.#dir = dir;
+    this.#maxFileBytes = maxFileBytes;
+    this.#end = end;
+  }
+
+  get next(): number {
+    return this.#end.next;
+  }
+
+  get last(): RawEvent | null {
+    return this.#end.last;
+  }
+
+  get installation(): string | null {
+    return this.#end.installation;
+  }
+
+  async write(events: readonly RawEvent[]): Promise<void> {
+    const end = this.#end;
+    for (const [index, event] of events.entries())
+      if (event.sequence !== end.next + index) throw new ArchiveGap(end.next + index, event.sequence);
+    if (events.length === 0) return;
+    // The first file names the installation that its own first event creates.
+    const [first] = events;
+    if (end.next === 1 && first !== undefined) end.installation = installationOf(first);
+    const file = await this.#room();
+    const lines = Buffer.from(events.map(eventLine).join(''));
+    const seal = sealLine(end.next + events.length - 1, digestOf(file.hash.copy().update(lines)));
+    await put(file, Buffer.concat([lines, Buffer.from(seal)]));
+    end.next += events.length;
+    end.last = events.at(-1) ?? end.last;
+    for (const event of events) end.installation = installationOf(event) ?? end.installation;
+  }
+
+  async close(): Promise<void> {
+    await this.#end.current?.handle.close();
+    this.#end.current = null;
+  }
+
+  /** The file that the next events go into. A new one is begun before the full one is compressed: the newest is open. */
+  async #room(): Promise<OpenFile> {
+    const full = this.#end.current;
+    if (full !== null && full.form === 2 && full.bytes < this.#maxFileBytes) return full;
+    const file = await this.#begin(full === null ? this.#end.previous : digestOf(full.hash));
+    this.#end.current = file;
+    if (full !== null) {
+      await full.handle.close();
+      await compress(this.#dir, full.name);
+    }
+    return file;
+  }
 
   /** Begins the file of the next event. */
-  async function begin(after: string | null): Promise<OpenFile> {
+  async #begin(after: string | null): Promise<OpenFile> {
+    const { next, installation } = this.#end;
     const name = fileName(next);
-    const handle = await open(join(dir, name), 'wx');
+    const handle = await open(join(this.#dir, name), 'wx');
     const file: OpenFile = { handle, name, form: 2, hash: createHash('sha256'), bytes: 0 };
     try {
       await put(file, Buffer.from(headLine(next, after, installation)));
-      await syncDirectory(dir);
+      await syncDirectory(this.#dir);
     } catch (error) {
       await handle.close();
-      await rm(join(dir, name), { force: true });
+      await rm(join(this.#dir, name), { force: true });
       throw error;
     }
     return file;
   }
-
-  /** The file that the next events go into. A new one is begun before the full one is compressed: the newest is open. */
-  async function room(): Promise<OpenFile> {
-    const full = current;
-    if (full !== null && full.form === 2 && full.bytes < options.maxFileBytes) return full;
-    const file = await begin(full === null ? previous : digestOf(full.hash));
-    current = file;
-    if (full !== null) {
-      await full.handle.close();
-      await compress(dir, full.name);
-    }
-    return file;
-  }
-
-  return {
-    get next() {
-      return next;
-    },
-    get last() {
-      return last;
-    },
-    get installation() {
-      return installation;
-    },
-    async write(events) {
-      for (const [index, event] of events.entries())
-        if (event.sequence !== next + index) throw new ArchiveGap(next + index, event.sequence);
-      if (events.length === 0) return;
-      // The first file names the installation that its own first event creates.
-      const [first] = events;
-      if (next === 1 && first !== undefined) installation = installationOf(first);
-      const file = await room();
-      const lines = Buffer.from(events.map(eventLine).join(''));
-      const seal = sealLine(next + events.length - 1, digestOf(file.hash.copy().update(lines)));
-      await put(file, Buffer.concat([lines, Buffer.from(seal)]));
-      next += events.length;
-      last = events.at(-1) ?? last;
-      for (const event of events) installation = installationOf(event) ?? installation;
-    },
-    async close() {
-      await current?.handle.close();
-      current = null;
-    },
-  };
 }
 
 /** Goes on in a file that was left open. */

@@ -35,7 +35,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const read = readConf(input);
   const { config, sources, warnings, problems: found } = read;
   const problems = [...found];
-  const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
+  const policies = loadPolicies(config, input, sources, problems);
   const policiesOf = (aggregate: string): readonly Policy[] => policies.get(aggregate) ?? [];
   const hostCells = loadHostCells(config, input, sources, problems);
   const reported = found.some(({ option }) => option === '[prometheus] url' || option === 'OS_PROMETHEUS__URL');
@@ -76,13 +76,12 @@ function loadHostCells(
 /** By aggregate. A file that several aggregates use is read once, and is the same list for all of them. */
 function loadPolicies(
   config: Config,
-  role: Role,
+  input: LoadInput,
   sources: ReadonlyMap<string, Source>,
-  readFile: (path: string) => string,
   problems: Problem[],
 ): ReadonlyMap<string, readonly Policy[]> {
   const found = new Map<string, readonly Policy[]>();
-  if (role !== 'check' && !readsPolicies(role)) return found;
+  if (input.role !== 'check' && !readsPolicies(input.role)) return found;
   const read = new Map<string, readonly Policy[]>();
   for (const aggregate of inScope(config)) {
     const { balance, policiesFile: file } = aggregateConfig(config, aggregate).engine;
@@ -96,7 +95,7 @@ function loadPolicies(
   function readPolicies(file: string, aggregate: string): readonly Policy[] {
     let text: string;
     try {
-      text = readFile(file);
+      text = readerOf(input)(file);
     } catch (error) {
       const source = sources.get(aggregateKey(aggregate, 'policies_file')) ?? sources.get('engine.policies_file');
       problems.push(unreadable(file, source ?? null, error));

@@ -1,5 +1,15 @@
 import { allocationLabels, allocationQuery, INSTANCES, type Policy, policySchema, totalQuery } from '@kronos/contracts';
-import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, type YAMLMap } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
 import { z } from 'zod';
 import type { Problem } from './errors.ts';
 import { nearest } from './nearest.ts';
@@ -141,84 +151,95 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
     add(lineAt(error.pos[0]), null, `is not YAML: ${error.message}`, 'Correct the syntax at this line.');
   if (problems.length > 0) return { policies: [], problems };
 
-  const root = document.contents;
-  const shape = 'Write policies: with a list of policies below it; see kronos config sample --policies.';
-  if (root === null || !isMap(root)) {
-    add(lineAt(root?.range?.[0]) ?? 1, null, root === null ? 'is empty' : 'is not a mapping with policies', shape);
-    return { policies: [], problems };
-  }
-  for (const pair of root.items) {
-    const key = keyText(pair);
-    if (key === 'policies') continue;
-    add(
-      lineAt(keyOffset(pair)),
-      key,
-      'is not a field of the file',
-      nearest(key, ['policies']) ? 'Did you mean policies?' : shape,
-    );
-  }
-  const list = root.get('policies', true);
-  if (!isSeq(list)) {
-    if (problems.length === 0 || list !== undefined)
-      add(lineAt((isScalar(list) || isMap(list) ? list.range : root.range)?.[0]), 'policies', 'is not a list', shape);
-    return { policies: [], problems };
-  }
-
-  const policies: PolicyFile[] = [];
-  const places: Place[] = [];
+  const reading: Reading = { document, lineAt, add, policies: [], places: [] };
+  const list = listOf(document.contents, reading);
+  if (list === null) return { policies: [], problems };
   for (const [index, node] of list.items.entries()) {
-    if (!isMap(node)) {
+    if (isMap(node)) readPolicy(index, node, reading);
+    else {
       const offset = isScalar(node) || isSeq(node) ? node.range?.[0] : undefined;
       add(lineAt(offset ?? list.range?.[0]), `policies[${index}]`, 'is not a mapping', 'Write its fields, name first.');
-      continue;
-    }
-    const spelled = node.get('name');
-    const who = typeof spelled === 'string' ? `policies[${index}] ${JSON.stringify(spelled)}` : `policies[${index}]`;
-    const start = lineAt(node.range?.[0]);
-    const lineOf = (field: string): number | null => {
-      const pair = node.items.find((p) => keyText(p) === field);
-      return pair === undefined ? start : lineAt(keyOffset(pair));
-    };
-    let value: unknown;
-    try {
-      value = node.toJS(document);
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      add(start, who, `cannot be read: ${why}`, 'Correct the anchors and aliases (& and *).');
-      continue;
-    }
-    for (const { field, problem, remedy } of sourceProblems(value))
-      add(lineOf(field), `${who} ${field}`, problem, remedy);
-    const parsed = policyFileSchema.safeParse(withAllocation(value));
-    if (parsed.success) {
-      policies.push(parsed.data);
-      places.push({ who, lineOf });
-      continue;
-    }
-    for (const issue of parsed.error.issues) {
-      if (issue.code === 'unrecognized_keys') {
-        for (const key of issue.keys) add(lineOf(key), `${who} ${key}`, ...unknownField(key));
-        continue;
-      }
-      const field = String(issue.path[0] ?? '');
-      const missing = !node.has(field);
-      add(lineOf(field), `${who} ${field}`, missing ? 'is missing' : issueText(issue), fieldRemedy(field));
     }
   }
-  const whole = policies.length === list.items.length;
-  checkPolicies(policies, places, whole, lineAt(list.range?.[0]), add);
+  checkPolicies(reading);
+  if (reading.policies.length === list.items.length) checkWeights(reading.policies, lineAt(list.range?.[0]), add);
   return {
-    policies: problems.length > 0 ? [] : policies.map(toPolicy),
+    policies: problems.length > 0 ? [] : reading.policies.map(toPolicy),
     problems: problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
   };
+}
+
+type Add = (line: number | null, option: string | null, problem: string, remedy: string) => void;
+
+/** A file that is being read, and the policies that could be. */
+interface Reading {
+  readonly document: Document.Parsed;
+  readonly lineAt: (offset: number | undefined) => number | null;
+  readonly add: Add;
+  readonly policies: PolicyFile[];
+  readonly places: Place[];
+}
+
+const SHAPE = 'Write policies: with a list of policies below it; see kronos config sample --policies.';
+
+/** The list below `policies:`; null: there is none, which is a problem. */
+function listOf(root: Document.Parsed['contents'], { lineAt, add }: Reading): YAMLSeq | null {
+  if (root === null || !isMap(root)) {
+    add(lineAt(root?.range?.[0]) ?? 1, null, root === null ? 'is empty' : 'is not a mapping with policies', SHAPE);
+    return null;
+  }
+  const others = root.items.filter((pair) => keyText(pair) !== 'policies');
+  for (const pair of others) {
+    const key = keyText(pair);
+    const remedy = nearest(key, ['policies']) ? 'Did you mean policies?' : SHAPE;
+    add(lineAt(keyOffset(pair)), key, 'is not a field of the file', remedy);
+  }
+  const list = root.get('policies', true);
+  if (isSeq(list)) return list;
+  if (others.length === 0 || list !== undefined)
+    add(lineAt((isScalar(list) || isMap(list) ? list.range : root.range)?.[0]), 'policies', 'is not a list', SHAPE);
+  return null;
+}
+
+function readPolicy(index: number, node: YAMLMap, { document, lineAt, add, policies, places }: Reading): void {
+  const spelled = node.get('name');
+  const who = typeof spelled === 'string' ? `policies[${index}] ${JSON.stringify(spelled)}` : `policies[${index}]`;
+  const start = lineAt(node.range?.[0]);
+  const lineOf = (field: string): number | null => {
+    const pair = node.items.find((p) => keyText(p) === field);
+    return pair === undefined ? start : lineAt(keyOffset(pair));
+  };
+  let value: unknown;
+  try {
+    value = node.toJS(document);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    add(start, who, `cannot be read: ${why}`, 'Correct the anchors and aliases (& and *).');
+    return;
+  }
+  for (const { field, problem, remedy } of sourceProblems(value))
+    add(lineOf(field), `${who} ${field}`, problem, remedy);
+  const parsed = policyFileSchema.safeParse(withAllocation(value));
+  if (parsed.success) {
+    policies.push(parsed.data);
+    places.push({ who, lineOf });
+    return;
+  }
+  for (const issue of parsed.error.issues) {
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys) add(lineOf(key), `${who} ${key}`, ...unknownField(key));
+      continue;
+    }
+    const field = String(issue.path[0] ?? '');
+    const missing = !node.has(field);
+    add(lineOf(field), `${who} ${field}`, missing ? 'is missing' : issueText(issue), fieldRemedy(field));
+  }
 }
 
 interface Place {
   readonly who: string;
   readonly lineOf: (field: string) => number | null;
 }
-
-type Add = (line: number | null, option: string | null, problem: string, remedy: string) => void;
 
 /** Fields that only policies with queries have. */
 const OF_QUERIES = [
@@ -278,14 +299,8 @@ function withAllocation(value: unknown): unknown {
   };
 }
 
-/** The rules over whole policies and over the whole file; those that need every policy wait until each one can be read. */
-function checkPolicies(
-  policies: readonly PolicyFile[],
-  places: readonly Place[],
-  whole: boolean,
-  listLine: number | null,
-  add: Add,
-): void {
+/** The rules over whole policies. */
+function checkPolicies({ policies, places, add }: Reading): void {
   const at = (index: number, field: string): [number | null, string] => {
     const place = places[index];
     return [place?.lineOf(field) ?? null, `${place?.who ?? 'policies'} ${field}`];
@@ -316,7 +331,10 @@ function checkPolicies(
       for (const field of ['capacity_query', 'capacity_threshold'] as const)
         if (policy[field] === null) add(...at(index, field), 'is missing, and mode pack needs it', fieldRemedy(field));
   }
-  if (!whole) return;
+}
+
+/** The rules over the whole file, for when each policy can be read. */
+function checkWeights(policies: readonly PolicyFile[], listLine: number | null, add: Add): void {
   const enabled = policies.filter((p) => p.enabled);
   if (enabled.length === 0) {
     add(listLine, 'policies', 'no policy is enabled', 'Enable one, or set [engine] balance = false in kronos.conf.');

@@ -1,5 +1,5 @@
 import type { Problem } from './errors.ts';
-import { parseIni, shownName } from './ini.ts';
+import { type Ini, parseIni, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
 import type { Option } from './option.ts';
@@ -38,87 +38,15 @@ const keyOf = (section: string, option: string): string => `${section}.${option}
 
 /** From the text of the file and the environment to the configuration: checks everything and stops at nothing. */
 export function resolveConfig(input: ConfigInput): Resolved {
-  const given = new Map<string, Given>();
-  const read = { ...input, ini: parseIni(input.file, input.text) };
-  const { ini, env, warnings, problems } = withModernNames(read, input.renamed);
-  for (const { name, line } of ini.sections) {
-    if (sections.has(name) || aggregateOfSection(name) !== null || sinkOfSection(name) !== null) continue;
-    problems.push({
-      file: input.file,
-      line,
-      option: `[${shownName(name)}]`,
-      problem: 'is not a section of Kronos',
-      remedy: sectionRemedy(name),
-    });
-  }
-  for (const entry of ini.entries) {
-    const section = sections.get(entry.section);
-    if (section === undefined) continue;
-    const source: Source = {
-      file: input.file,
-      line: entry.line,
-      option: `[${entry.section}] ${shownName(entry.option)}`,
-    };
-    if (section.has(entry.option)) given.set(keyOf(entry.section, entry.option), { raw: entry.value, source });
-    else
-      problems.push({
-        ...source,
-        problem: 'is not an option of Kronos',
-        remedy: optionRemedy(entry.section, entry.option),
-      });
-  }
-  for (const [name, raw] of Object.entries(env)) {
-    if (raw === undefined) continue;
-    const match = /^OS_(.+?)__(.+)$/i.exec(name);
-    const section = match?.[1]?.toLowerCase();
-    const option = match?.[2]?.toLowerCase();
-    if (section === undefined || option === undefined) continue;
-    const source: Source = { file: ENVIRONMENT, line: null, option: name };
-    if (aggregateOfSection(section) !== null) {
-      const remedy = 'Write it into kronos.conf, below [aggregate:NAME].';
-      problems.push({ ...source, problem: 'names an aggregate, whose options are read from kronos.conf only', remedy });
-      continue;
-    }
-    if (sinkOfSection(section) !== null) {
-      const remedy = 'Write it into kronos.conf, below [notify:NAME]; url_file and its like keep secrets out of it.';
-      problems.push({ ...source, problem: 'names a sink, whose options are read from kronos.conf only', remedy });
-      continue;
-    }
-    const known = sections.get(section);
-    if (known === undefined) continue;
-    if (!known.has(option)) {
-      const near = nearest(option, known.keys());
-      const remedy =
-        near === null
-          ? `See kronos config sample for the options of [${section}].`
-          : `Did you mean ${environmentName(section, near)}?`;
-      problems.push({ ...source, problem: `is not an option of [${section}]`, remedy });
-    } else if (name !== environmentName(section, option)) {
-      problems.push({
-        ...source,
-        problem: 'is not written in capitals',
-        remedy: `Write ${environmentName(section, option)}.`,
-      });
-    } else given.set(keyOf(section, option), { raw, source });
-  }
-
-  const values = new Map<string, unknown>();
-  const broken = new Set<string>();
-  for (const [sectionName, section] of sections) {
-    for (const [name, option] of section) {
-      const key = keyOf(sectionName, name);
-      values.set(key, option.default);
-      const found = given.get(key);
-      if (found === undefined) continue;
-      const parsed = parseGiven(option, found.raw);
-      if (parsed.ok) values.set(key, parsed.value);
-      else {
-        broken.add(key);
-        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
-      }
-    }
-  }
-
+  const { ini, env, warnings, problems } = withModernNames(
+    { ...input, ini: parseIni(input.file, input.text) },
+    input.renamed,
+  );
+  const found: Found = { given: new Map(), problems };
+  readIni(ini, input.file, found);
+  readEnvironment(env, found);
+  const { given } = found;
+  const { values, broken } = parseValues(found);
   fillServiceName(values, input.role);
   problems.push(...readSecretFiles(values, given, input));
 
@@ -136,6 +64,88 @@ export function resolveConfig(input: ConfigInput): Resolved {
   const reads = (section: string, option: string): boolean => readsOption(input.role, section, option);
   problems.push(...checkRules({ file: input.file, config, role: input.role, sources, broken, reads }));
   return { config, sources, warnings, problems: inOrder(problems, input.file) };
+}
+
+/** What is given, and what is wrong with it so far. */
+type Found = { readonly given: Map<string, Given>; readonly problems: Problem[] };
+
+function readIni(ini: Ini, file: string, { given, problems }: Found): void {
+  for (const { name, line } of ini.sections) {
+    if (sections.has(name) || aggregateOfSection(name) !== null || sinkOfSection(name) !== null) continue;
+    problems.push({
+      file,
+      line,
+      option: `[${shownName(name)}]`,
+      problem: 'is not a section of Kronos',
+      remedy: sectionRemedy(name),
+    });
+  }
+  for (const { section: name, option, line, value } of ini.entries) {
+    const section = sections.get(name);
+    if (section === undefined) continue;
+    const source: Source = { file, line, option: `[${name}] ${shownName(option)}` };
+    if (section.has(option)) given.set(keyOf(name, option), { raw: value, source });
+    else problems.push({ ...source, problem: 'is not an option of Kronos', remedy: optionRemedy(name, option) });
+  }
+}
+
+/** Variables such as `OS_NATS__PASSWORD`. */
+function readEnvironment(env: ConfigInput['env'], { given, problems }: Found): void {
+  for (const [name, raw] of Object.entries(env)) {
+    const [, section, option] = /^OS_(.+?)__(.+)$/i.exec(name)?.map((part) => part.toLowerCase()) ?? [];
+    if (raw === undefined || section === undefined || option === undefined) continue;
+    const source: Source = { file: ENVIRONMENT, line: null, option: name };
+    const wrong = wrongVariable(name, section, option);
+    if (wrong !== null) problems.push({ ...source, ...wrong });
+    else if (sections.has(section)) given.set(keyOf(section, option), { raw, source });
+  }
+}
+
+/** Why a variable cannot set its option; null where it can, and for a section that is not of Kronos. */
+function wrongVariable(name: string, section: string, option: string): Pick<Problem, 'problem' | 'remedy'> | null {
+  if (aggregateOfSection(section) !== null)
+    return {
+      problem: 'names an aggregate, whose options are read from kronos.conf only',
+      remedy: 'Write it into kronos.conf, below [aggregate:NAME].',
+    };
+  if (sinkOfSection(section) !== null)
+    return {
+      problem: 'names a sink, whose options are read from kronos.conf only',
+      remedy: 'Write it into kronos.conf, below [notify:NAME]; url_file and its like keep secrets out of it.',
+    };
+  const known = sections.get(section);
+  if (known === undefined) return null;
+  if (!known.has(option)) {
+    const near = nearest(option, known.keys());
+    const remedy =
+      near === null
+        ? `See kronos config sample for the options of [${section}].`
+        : `Did you mean ${environmentName(section, near)}?`;
+    return { problem: `is not an option of [${section}]`, remedy };
+  }
+  const right = environmentName(section, option);
+  return name === right ? null : { problem: 'is not written in capitals', remedy: `Write ${right}.` };
+}
+
+/** The value of each option, and those whose given value is wrong. */
+function parseValues({ given, problems }: Found) {
+  const values = new Map<string, unknown>();
+  const broken = new Set<string>();
+  for (const [sectionName, section] of sections) {
+    for (const [name, option] of section) {
+      const key = keyOf(sectionName, name);
+      values.set(key, option.default);
+      const found = given.get(key);
+      if (found === undefined) continue;
+      const parsed = parseGiven(option, found.raw);
+      if (parsed.ok) values.set(key, parsed.value);
+      else {
+        broken.add(key);
+        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
+      }
+    }
+  }
+  return { values, broken };
 }
 
 const readsOption = (role: Role, section: string, option: string): boolean =>

@@ -42,9 +42,28 @@ export function readSinks(input: {
   readonly parse: (option: Option<unknown>, raw: string) => Parsed<unknown>;
   readonly readFile: (path: string) => string;
 }): Sinks {
-  const { file, ini, parse } = input;
+  const { file } = input;
   const problems: Problem[] = [];
-  const sources = new Map<string, Source>();
+  const { given, lines } = sectionsOf(input, problems);
+  const sources = readOptions(input, given, problems);
+  const sinks = new Map<string, SinkOptions>();
+  for (const [sink, options] of given) {
+    const { read, whole } = readSink(options, input, problems);
+    sinks.set(sink, Object.freeze(read));
+    const wrong = whole ? (missing(read, input.role) ?? unfit(read)) : null;
+    if (wrong === null) continue;
+    const { option, problem, remedy } = wrong;
+    const section = { file, line: lines.get(sink) ?? null, option: `[${PREFIX}${sink}] ${option}` };
+    problems.push({ ...(sources.get(sinkKey(sink, option)) ?? section), problem, remedy });
+  }
+  return { sinks, sources, problems };
+}
+
+type SinksInput = Parameters<typeof readSinks>[0];
+type GivenSinks = ReadonlyMap<string, Map<string, Given>>;
+
+/** The sinks that have a section, each with the line of its first one. */
+function sectionsOf({ file, ini }: SinksInput, problems: Problem[]) {
   const given = new Map<string, Map<string, Given>>();
   const lines = new Map<string, number>();
   for (const { name, line } of ini.sections) {
@@ -64,6 +83,12 @@ export function readSinks(input: {
       problem: `there are ${given.size} sections [${PREFIX}NAME]`,
       remedy: `Keep at most ${MOST_SINKS}.`,
     });
+  return { given, lines };
+}
+
+/** Puts what the file says of each sink into `given`; where each option was set. */
+function readOptions({ file, ini }: SinksInput, given: GivenSinks, problems: Problem[]): ReadonlyMap<string, Source> {
+  const sources = new Map<string, Source>();
   for (const entry of ini.entries) {
     const sink = sinkOfSection(entry.section);
     const options = sink === null ? undefined : given.get(sink);
@@ -75,39 +100,23 @@ export function readSinks(input: {
       sources.set(sinkKey(sink, entry.option), source);
     }
   }
-  const sinks = new Map<string, SinkOptions>();
-  for (const [sink, options] of given) {
-    const values: Record<string, unknown> = {};
-    let broken = false;
-    for (const [name, option] of table) {
-      values[camel(name)] = option.default;
-      const found = options.get(name);
-      if (found === undefined) continue;
-      const parsed = parse(option, found.raw);
-      if (parsed.ok) values[camel(name)] = parsed.value;
-      else {
-        broken = true;
-        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
-      }
-    }
-    const own = fillFromFiles(values, options, input);
-    problems.push(...own);
-    const read = values as unknown as SinkOptions;
-    sinks.set(sink, Object.freeze(read));
-    if (broken || own.length > 0) continue;
-    const wrong = missing(read, input.role) ?? unfit(read);
-    if (wrong !== null)
-      problems.push({
-        ...(sources.get(sinkKey(sink, wrong.option)) ?? {
-          file,
-          line: lines.get(sink) ?? null,
-          option: `[${PREFIX}${sink}] ${wrong.option}`,
-        }),
-        problem: wrong.problem,
-        remedy: wrong.remedy,
-      });
+  return sources;
+}
+
+/** The options of one sink; `whole`: each of them could be read. */
+function readSink(options: ReadonlyMap<string, Given>, input: SinksInput, problems: Problem[]) {
+  const values: Record<string, unknown> = {};
+  const before = problems.length;
+  for (const [name, option] of table) {
+    values[camel(name)] = option.default;
+    const found = options.get(name);
+    if (found === undefined) continue;
+    const parsed = input.parse(option, found.raw);
+    if (parsed.ok) values[camel(name)] = parsed.value;
+    else problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
   }
-  return { sinks, sources, problems };
+  problems.push(...fillFromFiles(values, options, input));
+  return { read: values as unknown as SinkOptions, whole: problems.length === before };
 }
 
 const badName = {
@@ -129,7 +138,7 @@ const sends = (role: Role): boolean => role === 'ledger' || role === 'check';
 function fillFromFiles(
   values: Record<string, unknown>,
   given: ReadonlyMap<string, Given>,
-  { role, readFile, parse }: Pick<Parameters<typeof readSinks>[0], 'role' | 'readFile' | 'parse'>,
+  { role, readFile, parse }: Pick<SinksInput, 'role' | 'readFile' | 'parse'>,
 ): Problem[] {
   const problems: Problem[] = [];
   for (const [name, { fills }] of table) {

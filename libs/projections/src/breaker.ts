@@ -28,7 +28,8 @@ export function brokenHosts(
 }
 
 /** An attempt failed, and the host was at fault. */
-export function hostFailed(draft: Draft, f: Facts, host: string, atMs: number): void {
+export function hostFailed(draft: Draft, f: Facts, host: string): void {
+  const { atMs } = draft;
   const times = append(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
   f.hostFailures = draft.put(f.hostFailures, host, times);
 }

@@ -27,7 +27,7 @@ export const openCellPlans = (
 export function expireCellPlans(draft: Draft, f: Facts, atMs: number): void {
   for (const plan of proposedCellPlans(f)) {
     const { open, expiresAtMs } = approvalOf(plan, atMs);
-    if (!open) refuse(draft, f, plan, 'expired', expiresAtMs);
+    if (!open) refuse(draft, f, plan, { how: 'expired', atMs: expiresAtMs });
   }
 }
 
@@ -36,16 +36,16 @@ type Moved = LogEventOf<
 >;
 
 /** Folds the progress of a move. Each fact counts the first time. */
-function cellMoved(draft: Draft, event: Moved, atMs: number): void {
+function cellMoved(draft: Draft, event: Moved): void {
   const { taskId: id, attempt } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(id);
   const cell = task?.slot?.cell;
   if (task === undefined || task.slot === null || cell === undefined || task.slot.attempt !== attempt) return;
-  const next = moved(cell, event, draft.sequence, atMs);
+  const next = moved(cell, event, draft);
   if (next !== cell) putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, cell: next } });
 }
 
-function moved(cell: CellSlot, event: Moved, sequence: number, atMs: number): CellSlot {
+function moved(cell: CellSlot, event: Moved, { sequence, atMs }: Draft): CellSlot {
   switch (event.type) {
     case 'migration.verifying':
       return cell.verifying === null ? { ...cell, verifying: { atMs, host: event.data.host } } : cell;
@@ -78,16 +78,12 @@ export function lateResizes(
 }
 
 /** A person wants a started move confirmed or reverted. The first command counts. */
-function settleAsked(
-  draft: Draft,
-  event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>,
-  atMs: number,
-): void {
+function settleAsked(draft: Draft, event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>): void {
   for (const aggregate of draft.addressed(event.aggregate)) {
     const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
     if (task?.slot?.cell === undefined || task.end !== null || task.settleAsked !== undefined) continue;
     const act = event.type === 'migration.confirmAsked' ? 'confirm' : 'revert';
-    putTask(draft, draft.facts(aggregate), { ...task, settleAsked: { ...asked(draft, event, atMs), act } });
+    putTask(draft, draft.facts(aggregate), { ...task, settleAsked: { ...asked(draft, event), act } });
   }
 }
 

@@ -64,7 +64,8 @@ function differing(a: EngineOptions, b: EngineOptions): (keyof EngineOptions)[] 
 }
 
 /** A planner wrote its options. */
-function configured(draft: Draft, event: LogEventOf<'planner.configured'>, atMs: number): void {
+function configured(draft: Draft, event: LogEventOf<'planner.configured'>): void {
+  const { atMs } = draft;
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { plannerVersion, optionsDigest, options, startedAfter } = event.data;

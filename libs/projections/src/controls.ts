@@ -5,7 +5,8 @@ import type { Effects } from './effects.ts';
 import { type Asked, RECENT_COMMANDS } from './state.ts';
 
 /** The part of a command that the fold keeps. */
-export function asked(draft: Draft, event: Control, atMs: number): Asked {
+export function asked(draft: Draft, event: Control): Asked {
+  const { atMs } = draft;
   const { commandId, comment } = event.data;
   return { sequence: draft.sequence, atMs, commandId, by: event.by.instance, comment };
 }
@@ -17,11 +18,11 @@ export function firstTime(draft: Draft, controls: Controls, id: string): boolean
   return true;
 }
 
-function paused(draft: Draft, event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>, atMs: number): void {
+function paused(draft: Draft, event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>): void {
   const c = draft.controls(event.aggregate);
   if (!firstTime(draft, c, event.id)) return;
   if (event.type === 'aggregate.resumed') c.paused = null;
-  else if (c.paused === null) c.paused = asked(draft, event, atMs);
+  else if (c.paused === null) c.paused = asked(draft, event);
 }
 
 export const controlEffects = {

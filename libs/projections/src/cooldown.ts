@@ -42,7 +42,8 @@ export const coolingDown = (
 ): number | null => instanceCooldown(state.vmReleases.get(serverId) ?? [], nowMs, options);
 
 /** A plan, or a part of one, is released. */
-export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[], atMs: number): void {
+export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[]): void {
+  const { atMs } = draft;
   for (const { serverId } of steps)
     f.vmReleases = draft.put(f.vmReleases, serverId, append(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
   // Moves between cells are outside the aggregate's cooldown.

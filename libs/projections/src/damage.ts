@@ -9,8 +9,8 @@ export function moveEnded(
   f: Facts,
   task: TaskFacts,
   event: LogEventOf<'migration.completed' | 'migration.failed'>,
-  atMs: number,
 ): void {
+  const { atMs } = draft;
   const { serverId, serverName, from } = task.step;
   if (moveEnd(event) !== 'damaged') {
     if (event.type === 'migration.completed') f.damaged = draft.remove(f.damaged, [serverId]);

@@ -16,9 +16,9 @@ import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
 
-function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
+function decided(draft: Draft, event: LogEventOf<'cycle.decided'>): void {
   const { aggregate, data: d } = event;
-  const snapshotMs = snapshotTimeMs(d.snapshotTime, storedAtMs);
+  const snapshotMs = snapshotTimeMs(d.snapshotTime, draft.storedAtMs);
   const before = draft.of(aggregate)?.decided ?? null;
   // Only a later snapshot is ever decided: anything else is a second event for the same act.
   if (before !== null && (snapshotMs <= before.snapshotMs || before.recent.includes(d.snapshotId))) return;
@@ -28,7 +28,7 @@ function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number,
     return;
   }
   const f = draft.facts(aggregate);
-  endWaiting(draft, f, snapshotMs, d.plan !== null, atMs);
+  endWaiting(draft, f, snapshotMs, d.plan !== null);
   expireCellPlans(draft, f, snapshotMs);
   if (d.absence !== undefined) absenceNoted(draft, f, d.absence, snapshotMs);
   if (before !== null && hour(snapshotMs) > hour(before.snapshotMs))
@@ -49,12 +49,16 @@ function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number,
   refusalsSeen(draft, f, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
   f.surprises = surprisesAfter(f, d);
-  const sustained: Record<string, number> = {};
-  for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
-  f.sustained = sustained;
-  if (d.plan !== null && (d.release === 'released' || d.release === 'proposed'))
-    begin(draft, f, d.plan, d.release, atMs);
+  f.sustained = sustainedOf(d);
+  if (d.plan !== null && (d.release === 'released' || d.release === 'proposed')) begin(draft, f, d.plan, d.release);
   loadsSeen(draft, f, d, snapshotMs);
+}
+
+/** The cycles in a row for which each policy was above its threshold; none where it is below. */
+function sustainedOf({ before }: LogEventOf<'cycle.decided'>['data']): Record<string, number> {
+  const sustained: Record<string, number> = {};
+  for (const p of before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
+  return sustained;
 }
 
 /**
@@ -104,12 +108,12 @@ function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string 
 }
 
 /** The plan that waited for approval has expired by this snapshot, or makes room for a newer plan. */
-function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean, atMs: number): void {
+function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean): void {
   const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
   if (waiting === undefined) return;
   const { open, expiresAtMs } = approvalOf(waiting, snapshotMs);
-  if (!open) refuse(draft, f, waiting, 'expired', expiresAtMs);
-  else if (planned) close(draft, f, waiting, 'superseded', atMs);
+  if (!open) refuse(draft, f, waiting, { how: 'expired', atMs: expiresAtMs });
+  else if (planned) close(draft, f, waiting, { outcome: 'superseded', endedAtMs: draft.atMs });
 }
 
 /** Begins a plan: released at once, or proposed. */
@@ -118,9 +122,8 @@ function begin(
   f: Facts,
   { id, steps, window, loads }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
   how: 'released' | 'proposed',
-  atMs: number,
 ): void {
-  const { sequence } = draft;
+  const { sequence, atMs } = draft;
   const proposed = steps.map(withoutWhy);
   const options = f.configured?.options;
   const plan = newPlan({
@@ -135,7 +138,7 @@ function begin(
   if (how === 'proposed') {
     f.waiting = plan.id;
     putPlan(draft, f, plan);
-  } else release(draft, f, plan, proposed, { sequence, atMs, approval: null });
+  } else release(draft, f, plan, { steps: proposed, approval: null });
 }
 
 /** Time for which a plan waits for approval: `approval_ttl`, and not past the closing of its window. */

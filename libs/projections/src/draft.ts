@@ -19,6 +19,10 @@ export type Controls = Writable<ControlFacts>;
 export class Draft {
   /** Stream sequence of the event that is folded. */
   sequence: number;
+  /** When it happened, ms since the epoch, see `eventTimeMs`. */
+  atMs = 0;
+  /** The server's timestamp of it, ms since the epoch. */
+  storedAtMs = 0;
   #all: AllFacts;
   #aggregates: ReadonlyMap<string, AggregateFacts>;
   #last: LogState;

@@ -14,22 +14,22 @@ import {
 } from './state.ts';
 
 /** A command of a person about a drain. One that changes nothing is without effect. */
-function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>, atMs: number): void {
+function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>): void {
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { host } = event.data;
   const drain = f.drains.get(host);
   if (event.type === 'host.undrainAsked') {
     if (drain === undefined || drain.undrainAsked !== null) return;
-    const next = { ...drain, undrainAsked: asked(draft, event, atMs) };
-    if (drain.disabled === null && drain.claim === null) finish(draft, f, next, 'withdrawn', null, atMs);
+    const next = { ...drain, undrainAsked: asked(draft, event) };
+    if (drain.disabled === null && drain.claim === null) finish(draft, f, next, { outcome: 'withdrawn' });
     else put(draft, f, next);
     return;
   }
   if (drain !== undefined || f.drains.size >= MAX_DRAINS) return;
   put(draft, f, {
     host,
-    asked: asked(draft, event, atMs),
+    asked: asked(draft, event),
     undrainAsked: null,
     claim: null,
     failure: null,
@@ -40,12 +40,12 @@ function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.un
 }
 
 /** Folds an act of an executor for a drain. Only events about the drain in force count. */
-function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
+function hostEvent(draft: Draft, event: HostEvent): void {
   const { drainId, host } = event.data;
   const drain = draft.of(event.aggregate)?.drains.get(host);
   if (drain === undefined || drain.asked.commandId !== drainId) return;
   const f = draft.facts(event.aggregate);
-  const { sequence } = draft;
+  const { sequence, atMs } = draft;
   switch (event.type) {
     case 'host.claimed': {
       const { act, attempt } = event.data;
@@ -55,7 +55,7 @@ function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
     case 'host.actFailed': {
       const { act, attempt, status, text } = event.data;
       const failed = { ...drain, claim: null, failure: { sequence, atMs, act, attempt, status, text } };
-      if (act === 'disable' && drain.undrainAsked !== null) finish(draft, f, failed, 'withdrawn', null, atMs);
+      if (act === 'disable' && drain.undrainAsked !== null) finish(draft, f, failed, { outcome: 'withdrawn' });
       else put(draft, f, failed);
       return;
     }
@@ -69,10 +69,10 @@ function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
       if (drain.drained === null) put(draft, f, { ...drain, drained: { sequence, atMs } });
       return;
     case 'host.enabled':
-      finish(draft, f, drain, event.data.byKronos ? 'enabled' : 'enabledByOthers', null, atMs);
+      finish(draft, f, drain, { outcome: event.data.byKronos ? 'enabled' : 'enabledByOthers' });
       return;
     case 'host.leftDisabled':
-      finish(draft, f, drain, 'leftDisabled', event.data.reason.text, atMs);
+      finish(draft, f, drain, { outcome: 'leftDisabled', text: event.data.reason.text });
       return;
     default:
       event satisfies never;
@@ -108,7 +108,8 @@ export function drainsSeen(
 }
 
 /** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
-export function departed(draft: Draft, f: Facts, host: string, atMs: number): void {
+export function departed(draft: Draft, f: Facts, host: string): void {
+  const { atMs } = draft;
   const drain = f.drains.get(host);
   if (drain === undefined || drain.progress === null || atMs <= drain.progress.atMs) return;
   const departures = append(drain.progress.departures, atMs, DEPARTURES_KEPT);
@@ -130,9 +131,7 @@ function finish(
   draft: Draft,
   f: Facts,
   drain: DrainFacts,
-  outcome: FinishedDrain['outcome'],
-  text: string | null,
-  atMs: number,
+  { outcome, text = null }: { readonly outcome: FinishedDrain['outcome']; readonly text?: string | null },
 ): void {
   f.drains = draft.remove(f.drains, [drain.host]);
   const finished: FinishedDrain = {
@@ -140,7 +139,7 @@ function finish(
     asked: drain.asked,
     undrainAsked: drain.undrainAsked,
     drainedAtMs: drain.drained?.atMs ?? null,
-    endedAtMs: atMs,
+    endedAtMs: draft.atMs,
     sequence: draft.sequence,
     outcome,
     text,

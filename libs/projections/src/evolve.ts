@@ -120,6 +120,8 @@ const effects: Effects = {
 };
 
 function one(draft: Draft, event: LogEvent, storedAt: number): void {
-  const effect = effects[event.type] as (draft: Draft, event: LogEvent, atMs: number, storedAtMs: number) => void;
-  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);
+  const effect = effects[event.type] as (draft: Draft, event: LogEvent) => void;
+  draft.atMs = eventTimeMs(event.time, storedAt);
+  draft.storedAtMs = storedAt;
+  effect(draft, event);
 }

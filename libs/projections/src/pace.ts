@@ -29,23 +29,36 @@ const pairKey = (from: string, destination: string): string => `${from}\t${desti
  * A live migration ended that shows how fast moves are: it completed without a warning, or it ran into its deadline, which makes it one of
  * the slowest. Without the latter, an earlier deadline would make moves look faster, and the next deadline earlier still.
  */
-export function moveTimed(draft: Draft, f: Facts, { slot }: TaskFacts, { type, data }: Result, atMs: number): void {
-  if (type === 'migration.skipped' || slot === null || slot.attempt !== data.attempt || slot.cell !== undefined) return;
-  const { nova } = data;
-  const timed =
-    type === 'migration.completed'
-      ? data.outcome === 'migrated' && data.warnings.length === 0
-      : data.errorType === 'MigrationTimeout' && nova !== null && nova.runningMs !== null;
-  if (!timed) return;
-  const pace = paceOfMove({ ms: atMs - slot.startedAtMs, gib: gibOfMove(slot) });
+export function moveTimed(draft: Draft, f: Facts, { slot }: TaskFacts, result: Result): void {
+  if (slot === null || slot.attempt !== result.data.attempt || slot.cell !== undefined || !showsPace(result)) return;
+  const pace = paceOfMove({ ms: draft.atMs - slot.startedAtMs, gib: gibOfMove(slot) });
   if (pace === null) return;
   f.paces = append(f.paces, pace, PACES_KEPT);
   const key = pairKey(slot.from, slot.destination);
   const ofPair = { sequence: draft.sequence, paces: append(f.pairPaces.get(key)?.paces, pace, PACES_OF_PAIR) };
   f.pairPaces = draft.putNewest(f.pairPaces, key, ofPair, PAIRS_KEPT);
+  const rate = copyRateOf(result.data.nova);
+  if (rate !== null) f.copyRates = append(f.copyRates, rate, PACES_KEPT);
+}
+
+type Ended = Exclude<Result, { readonly type: 'migration.skipped' }>;
+
+function showsPace(result: Result): result is Ended {
+  switch (result.type) {
+    case 'migration.completed':
+      return result.data.outcome === 'migrated' && result.data.warnings.length === 0;
+    case 'migration.failed':
+      return result.data.errorType === 'MigrationTimeout' && (result.data.nova?.runningMs ?? null) !== null;
+    case 'migration.skipped':
+      return false;
+  }
+}
+
+/** Bytes per second that a move copied; null: Nova did not count them. */
+function copyRateOf(nova: Ended['data']['nova']): number | null {
   const bytes = (nova?.memoryBytes ?? 0) + (nova?.diskBytes ?? 0);
   const runningMs = nova?.runningMs ?? 0;
-  if (bytes > 0 && runningMs > 0) f.copyRates = append(f.copyRates, Math.round((1000 * bytes) / runningMs), PACES_KEPT);
+  return bytes > 0 && runningMs > 0 ? Math.round((1000 * bytes) / runningMs) : null;
 }
 
 /** Paces of the latest moves of every aggregate. */

@@ -47,11 +47,18 @@ export function putPlan(draft: Draft, f: Facts, plan: PlanFacts): void {
 }
 
 /** Makes tasks of the given steps. The plan's other steps are dropped. */
-export function release(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[], by: PlanRelease): void {
-  tasksReleased(draft, f, plan, steps, by.atMs);
-  releaseBegan(draft, f, plan, steps, by.atMs);
+export function release(
+  draft: Draft,
+  f: Facts,
+  plan: PlanFacts,
+  { steps, approval }: { readonly steps: readonly StepFacts[]; readonly approval: PlanRelease['approval'] },
+): void {
+  const { sequence, atMs } = draft;
+  tasksReleased(draft, f, plan, steps);
+  releaseBegan(draft, f, plan, steps);
   if (f.waiting === plan.id) f.waiting = null;
-  putPlan(draft, f, { ...plan, state: 'released', release: by, proposed: [], tasks: steps.map((s) => s.taskId) });
+  const tasks = steps.map((s) => s.taskId);
+  putPlan(draft, f, { ...plan, state: 'released', release: { sequence, atMs, approval }, proposed: [], tasks });
 }
 
 /** Takes a plan and its tasks out of the state; people still see that it was there. */
@@ -59,8 +66,7 @@ export function close(
   draft: Draft,
   f: Facts,
   plan: PlanFacts,
-  outcome: FinishedPlan['outcome'],
-  endedAtMs: number,
+  { outcome, endedAtMs }: Pick<FinishedPlan, 'outcome' | 'endedAtMs'>,
 ): void {
   f.plans = draft.remove(f.plans, [plan.id]);
   f.tasks = draft.remove(f.tasks, plan.tasks);
@@ -82,51 +88,52 @@ export function close(
 }
 
 /** A plan ended without a release. */
-export function refuse(draft: Draft, f: Facts, plan: PlanFacts, how: 'rejected' | 'expired', atMs: number): void {
+export function refuse(
+  draft: Draft,
+  f: Facts,
+  plan: PlanFacts,
+  { how, atMs }: { readonly how: 'rejected' | 'expired'; readonly atMs: number },
+): void {
   // A plan between cells delays no other plan.
   if (plan.cells === undefined) f.lastRefusal = { planId: plan.id, atMs, how };
-  close(draft, f, plan, how, atMs);
+  close(draft, f, plan, { outcome: how, endedAtMs: atMs });
 }
 
 /** Notes a task that ended. Its plan counts it, and is over with its last one. */
-export function taskEnded(
-  draft: Draft,
-  f: Facts,
-  task: TaskFacts,
-  count: 'completed' | 'failed' | 'skipped',
-  atMs: number,
-): void {
+export function taskEnded(draft: Draft, f: Facts, task: TaskFacts, count: 'completed' | 'failed' | 'skipped'): void {
   putTask(draft, f, task);
   const plan = f.plans.get(task.planId);
   if (plan === undefined) return;
   const warned = plan.warned + (task.status === 'completed' && (task.end?.warnings.length ?? 0) > 0 ? 1 : 0);
   const next = { ...plan, [count]: plan[count] + 1, warned };
   putPlan(draft, f, next);
-  closeIfDone(draft, f, next, atMs);
+  closeIfDone(draft, f, next);
 }
 
-function closeIfDone(draft: Draft, f: Facts, plan: PlanFacts, atMs: number): void {
+function closeIfDone(draft: Draft, f: Facts, plan: PlanFacts): void {
   const done = plan.completed + plan.failed + plan.skipped >= plan.tasks.length;
-  if (done && plan.dispatched !== null) close(draft, f, plan, 'done', atMs);
+  if (done && plan.dispatched !== null) close(draft, f, plan, { outcome: 'done', endedAtMs: draft.atMs });
 }
 
-function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, atMs: number): void {
+function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>): void {
+  const { atMs } = draft;
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'released' || plan.dispatched !== null) return;
   const f = draft.facts(event.aggregate);
   const next = { ...plan, dispatched: { sequence: draft.sequence, atMs, tasks: event.data.tasks } };
   putPlan(draft, f, next);
-  closeIfDone(draft, f, next, atMs);
+  closeIfDone(draft, f, next);
 }
 
 /** The reason of a plan that waits is gone. No cooldown follows: nobody refused it. */
-function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>, atMs: number): void {
+function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>): void {
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'proposed') return;
-  close(draft, draft.facts(event.aggregate), plan, 'withdrawn', atMs);
+  close(draft, draft.facts(event.aggregate), plan, { outcome: 'withdrawn', endedAtMs: draft.atMs });
 }
 
-function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number): void {
+function approved(draft: Draft, event: LogEventOf<'plan.approved'>): void {
+  const { atMs } = draft;
   const { planId, steps: wanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
     const plan = draft.of(aggregate)?.plans.get(planId);
@@ -136,12 +143,12 @@ function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number
     if (draft.of(aggregate)?.configured?.options.dryRun !== false) continue;
     const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
     if (chosen.length === 0) continue;
-    const by = { sequence: draft.sequence, atMs, approval: asked(draft, event, atMs) };
-    release(draft, draft.facts(aggregate), plan, chosen, by);
+    release(draft, draft.facts(aggregate), plan, { steps: chosen, approval: asked(draft, event) });
   }
 }
 
-function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>, atMs: number): void {
+function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>): void {
+  const { atMs } = draft;
   const { planId, steps: unwanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
     const plan = draft.of(aggregate)?.plans.get(planId);
@@ -153,7 +160,7 @@ function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>, atMs: number
     const proposed = plan.proposed.filter((step) => !gone.includes(step));
     const numbers = [...plan.rejected, ...gone.map((s) => s.step)].sort((a, b) => a - b);
     const next = { ...plan, proposed, rejected: numbers };
-    if (proposed.length === 0) refuse(draft, f, next, 'rejected', atMs);
+    if (proposed.length === 0) refuse(draft, f, next, { how: 'rejected', atMs: draft.atMs });
     else putPlan(draft, f, next);
   }
 }

@@ -11,14 +11,14 @@ import { type LogState, MAX_CELL_PLANS } from './state.ts';
 type Proposed = LogEventOf<'plan.proposed'>;
 
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
-function proposed(draft: Draft, event: Proposed, atMs: number): void {
+function proposed(draft: Draft, event: Proposed): void {
   const f = draft.facts(event.aggregate);
   const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
   if (!firstTime(draft, f, messageId.proposed(planId))) return;
   const kind = kindOf(event);
   if (release !== 'proposed' || steps.length === 0 || kind === null) return;
-  if (!hasPlace(draft, f, kind, atMs)) return;
-  const { sequence } = draft;
+  if (!hasPlace(draft, f, kind)) return;
+  const { sequence, atMs } = draft;
   const asked = kind === 'cells' ? { cells: { to, commandId } } : { capacity: { commandId } };
   const proposed = steps.map(withoutWhy);
   if (kind === 'capacity') f.waiting = planId;
@@ -33,7 +33,8 @@ function proposed(draft: Draft, event: Proposed, atMs: number): void {
  * Whether one more plan of the kind may wait for an approval. Plans between cells wait beside others. One that makes room moves servers within
  * the aggregate, where one plan waits at a time.
  */
-function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity', atMs: number): boolean {
+function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity'): boolean {
+  const { atMs } = draft;
   if (kind === 'cells') {
     expireCellPlans(draft, f, atMs);
     return proposedCellPlans(f).length < MAX_CELL_PLANS;
@@ -41,7 +42,7 @@ function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity', atMs: numb
   const waiting = waitingPlan(f, atMs);
   if (waiting === null) return true;
   if (waiting.open) return false;
-  refuse(draft, f, waiting.plan, 'expired', waiting.expiresAtMs);
+  refuse(draft, f, waiting.plan, { how: 'expired', atMs: waiting.expiresAtMs });
   return true;
 }
 

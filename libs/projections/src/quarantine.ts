@@ -78,11 +78,10 @@ export function vmFailed(
   f: Facts,
   task: TaskFacts,
   failure: Pick<LogEventOf<'migration.failed'>['data'], 'serverId' | 'errorType' | 'reason' | 'cause'>,
-  atMs: number,
 ): void {
   const { serverId, errorType, reason, cause } = failure;
   if (!quarantines(errorType, cause)) return;
-  const { sequence } = draft;
+  const { sequence, atMs } = draft;
   const fact = { sequence, atMs, taskId: task.id, errorType, text: reason.text, absentSinceMs: null };
   f.vmFailures = draft.put(f.vmFailures, serverId, fact);
 }
@@ -103,11 +102,11 @@ export function absenceNoted(
   for (const serverId of back) set(serverId, null);
 }
 
-function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>, atMs: number): void {
+function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>): void {
   const c = draft.controls(event.aggregate);
   if (!firstTime(draft, c, event.id)) return;
   const { serverId, seconds } = event.data;
-  c.operatorQuarantines = draft.put(c.operatorQuarantines, serverId, { ...asked(draft, event, atMs), seconds });
+  c.operatorQuarantines = draft.put(c.operatorQuarantines, serverId, { ...asked(draft, event), seconds });
 }
 
 /** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */

@@ -11,10 +11,9 @@ export function refused(
   draft: Draft,
   f: Facts,
   { serverId, destination, cause, reason, nova }: LogEventOf<'migration.failed'>['data'],
-  atMs: number,
 ): void {
   if (cause === undefined || !consequencesOf(cause).remembered) return;
-  const { sequence } = draft;
+  const { sequence, atMs } = draft;
   const text = nova?.reason ?? reason.text;
   const fact = { sequence, atMs, serverId, host: destination, text, shape: null, mark: null };
   f.refusals = draft.putNewest(f.refusals, refusalKey(serverId, destination), fact, MAX_REFUSALS);

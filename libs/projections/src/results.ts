@@ -16,44 +16,45 @@ import { putTask } from './tasks.ts';
 
 type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
 
-function ended(draft: Draft, event: Result, atMs: number): void {
+function ended(draft: Draft, event: Result): void {
+  const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
   // Only an executor ends a started task, except that a planner ends one that an operator closed.
   if (event.by.service === 'planner' && task.slot !== null && task.closeAsked === null) return;
   const f = draft.facts(event.aggregate);
-  moveTimed(draft, f, task, event, atMs);
+  moveTimed(draft, f, task, event);
   if (event.type === 'migration.failed') {
-    failed(draft, f, task, event, atMs);
+    failed(draft, f, task, event);
     return;
   }
   const end: TaskEnd = { sequence: draft.sequence, atMs, host: null, warnings: [] };
   const { attempt, destination } = d;
   const over = { ...task, slot: null, attempt, destination, end };
   if (event.type === 'migration.skipped') {
-    taskEnded(draft, f, { ...over, status: 'skipped' }, 'skipped', atMs);
+    taskEnded(draft, f, { ...over, status: 'skipped' }, 'skipped');
     return;
   }
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
-  moveEnded(draft, f, task, event, atMs);
+  moveEnded(draft, f, task, event);
   arrived(draft, f, task.step.serverId, host);
   ownMoved(draft, f, task, { ...event.data, at: atMs });
-  if (host !== task.step.from) departed(draft, f, task.step.from, atMs);
+  if (host !== task.step.from) departed(draft, f, task.step.from);
   moveCounted(draft, f, task, { ...event.data, endedMs: atMs });
-  taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
+  taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed');
 }
 
-function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migration.failed'>, atMs: number): void {
-  const { sequence } = draft;
+function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migration.failed'>): void {
+  const { sequence, atMs } = draft;
   const { attempt, destination, errorType, reason, next, retryPending, hostAtFault, started } = event.data;
   const final = !retryPending || next === null;
   const lastFailure: AttemptFailure = { sequence, atMs, attempt, destination, errorType, reason, final };
-  moveEnded(draft, f, task, event, atMs);
+  moveEnded(draft, f, task, event);
   if (task.slot !== null || started) f.lastMoveEnd = { taskId: task.id, atMs };
-  if (hostAtFault !== null) hostFailed(draft, f, hostAtFault, atMs);
-  refused(draft, f, event.data, atMs);
+  if (hostAtFault !== null) hostFailed(draft, f, hostAtFault);
+  refused(draft, f, event.data);
   ownGivenUp(draft, f, task, event.data);
   if (!final) {
     putTask(draft, f, {
@@ -67,15 +68,9 @@ function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migr
     });
     return;
   }
-  vmFailed(draft, f, task, event.data, atMs);
+  vmFailed(draft, f, task, event.data);
   const end: TaskEnd = { sequence, atMs, host: null, warnings: [] };
-  taskEnded(
-    draft,
-    f,
-    { ...task, slot: null, attempt, destination, end, status: 'failed', lastFailure },
-    'failed',
-    atMs,
-  );
+  taskEnded(draft, f, { ...task, slot: null, attempt, destination, end, status: 'failed', lastFailure }, 'failed');
 }
 
 export const resultEffects = {

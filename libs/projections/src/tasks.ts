@@ -6,13 +6,8 @@ import type { Effects } from './effects.ts';
 import type { PlanFacts, Slot, StepFacts, TaskFacts } from './state.ts';
 
 /** Makes tasks of the steps of a plan that is released. From here on they count: slots, cooldowns, moves in flight. */
-export function tasksReleased(
-  draft: Draft,
-  f: Facts,
-  plan: PlanFacts,
-  steps: readonly StepFacts[],
-  atMs: number,
-): void {
+export function tasksReleased(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[]): void {
+  const { atMs } = draft;
   for (const step of steps)
     putTask(draft, f, {
       id: step.taskId,
@@ -37,7 +32,8 @@ export function putTask(draft: Draft, f: Facts, task: TaskFacts): void {
 
 const NOT_ARRIVED = { migrationUuid: null, verifying: null, verified: null, settle: null } as const;
 
-function started(draft: Draft, event: LogEventOf<'migration.started'>, atMs: number): void {
+function started(draft: Draft, event: LogEventOf<'migration.started'>): void {
+  const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.end !== null) return;
@@ -69,16 +65,17 @@ function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
   const { slot } = task;
-  const migrationId = slot.migrationId ?? d.migrationId;
-  const requestId = slot.requestId ?? d.requestId;
-  const uuid = slot.cell?.migrationUuid ?? d.migrationUuid ?? null;
-  if (migrationId === slot.migrationId && requestId === slot.requestId && uuid === (slot.cell?.migrationUuid ?? null))
-    return;
+  const known = { migrationId: slot.migrationId, requestId: slot.requestId, uuid: slot.cell?.migrationUuid ?? null };
+  const migrationId = known.migrationId ?? d.migrationId;
+  const requestId = known.requestId ?? d.requestId;
+  const uuid = known.uuid ?? d.migrationUuid ?? null;
+  if (migrationId === known.migrationId && requestId === known.requestId && uuid === known.uuid) return;
   const cell = slot.cell === undefined ? {} : { cell: { ...slot.cell, migrationUuid: uuid } };
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId, ...cell } });
 }
 
-function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>, atMs: number): void {
+function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>): void {
+  const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
@@ -87,7 +84,8 @@ function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>,
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
 }
 
-function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>, atMs: number): void {
+function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>): void {
+  const { atMs } = draft;
   const { taskId, attempt, tries } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== attempt) return;
@@ -103,13 +101,13 @@ const ASKED = {
 } as const;
 
 /** A person asked to end a task. The first command of each kind counts. */
-function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>, atMs: number): void {
+function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>): void {
   for (const aggregate of draft.addressed(event.aggregate)) {
     const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
     if (task === undefined || task.end !== null) continue;
     const field = ASKED[event.type];
     if (task[field] !== null) continue;
-    putTask(draft, draft.facts(aggregate), { ...task, [field]: asked(draft, event, atMs) });
+    putTask(draft, draft.facts(aggregate), { ...task, [field]: asked(draft, event) });
   }
 }
 

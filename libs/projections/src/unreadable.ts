@@ -17,14 +17,14 @@ export function unreadable(draft: Draft, fact: Omit<UnreadableFact, 'through' | 
 }
 
 /** Skips events that came before and cannot be read; what can be read is never skipped. */
-function skipped(draft: Draft, event: LogEventOf<'event.skipped'>, atMs: number): void {
+function skipped(draft: Draft, event: LogEventOf<'event.skipped'>): void {
   const c = draft.controls(event.aggregate);
   const events = c.unreadables.filter(
     (fact) => fact.sequence >= event.data.sequence && fact.through <= event.data.through,
   );
   if (events.length === 0) return;
   c.unreadables = c.unreadables.filter((fact) => !events.includes(fact));
-  c.skips = [...c.skips, { ...asked(draft, event, atMs), events }];
+  c.skips = [...c.skips, { ...asked(draft, event), events }];
 }
 
 export const skipEffects = {

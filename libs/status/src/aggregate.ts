@@ -160,54 +160,73 @@ function occupation(
   options: EngineOptions,
   moves: readonly MoveStatus[],
   nowMs: number,
-): Pick<AggregateStatus, 'doing' | 'waitsFor'> {
-  const paused = state.paused.here ?? state.paused.everywhere;
-  const resume = state.paused.here === null ? 'kronos resume --all' : `kronos resume -a ${state.aggregate}`;
+): Occupation {
   const migrating = moves.filter((move) => move.state === 'migrating').length;
-  if (paused !== null) {
-    const going =
-      migrating > 0 ? `; ${count(migrating, 'running migration')} ${migrating === 1 ? 'continues' : 'continue'}` : '';
-    const why = paused.comment === null ? '' : `: ${paused.comment}`;
-    return { doing: `paused by ${paused.by} since ${when(paused.atMs, nowMs)}${why}${going}`, waitsFor: resume };
-  }
-  if (state.unreadable !== null)
-    return {
-      doing: 'nothing is planned: the log holds an event that this version cannot read',
-      waitsFor: `event ${state.unreadable.sequence} (${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'}): ${state.unreadable.problem}. ${remedyOf(state.unreadable)}`,
-    };
-  const waiting = waitingPlan(state, nowMs);
-  const [between] = openCellPlans(state, nowMs);
-  const answer =
-    waiting?.open === true
-      ? {
-          doing: `a plan of ${count(waiting.plan.proposed.length, 'step')}${aboutOf(state, waiting.plan.proposed)} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
-          waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
-        }
-      : between !== undefined
-        ? {
-            doing: `a plan of ${count(between.plan.proposed.length, 'move')} to ${between.plan.cells?.to} waits for approval until ${when(between.expiresAtMs, nowMs)}`,
-            waitsFor: `kronos approve ${between.plan.id}, or kronos reject`,
-          }
-        : null;
+  const stopped = paused(state, migrating, nowMs) ?? unreadable(state);
+  if (stopped !== null) return stopped;
+  const answer = awaited(state, nowMs);
   if (moves.length > 0) {
     const over = [...state.plans.values()].reduce((sum, p) => sum + p.completed + p.failed + p.skipped, 0);
-    const rest = moves.length - migrating;
-    const doing = `moving: ${migrating} running, ${rest} waiting, ${over} ended`;
+    const doing = `moving: ${migrating} running, ${moves.length - migrating} waiting, ${over} ended`;
     if (answer !== null) return { doing: `${doing}; ${answer.doing}`, waitsFor: answer.waitsFor };
-    return {
-      doing,
-      waitsFor: migrating > 0 ? null : (moves.find((move) => move.note !== '')?.note ?? 'an executor to start them'),
-    };
+    const note = moves.find((move) => move.note !== '')?.note ?? 'an executor to start them';
+    return { doing, waitsFor: migrating > 0 ? null : note };
   }
   if (answer !== null) return answer;
   if (newest === null) return { doing: 'no snapshot yet', waitsFor: 'the first snapshot of the scorer' };
   const cooldown = aggregateCooldown(state, nowMs, options);
-  if (cooldown !== null) {
-    const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
-    return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
+  if (cooldown === null) return decidedLast(state);
+  const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
+  return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
+}
+
+type Occupation = Pick<AggregateStatus, 'doing' | 'waitsFor'>;
+type State = AggregateInput['state'];
+
+function paused({ aggregate, paused }: State, migrating: number, nowMs: number): Occupation | null {
+  const pause = paused.here ?? paused.everywhere;
+  if (pause === null) return null;
+  const going =
+    migrating > 0 ? `; ${count(migrating, 'running migration')} ${migrating === 1 ? 'continues' : 'continue'}` : '';
+  const why = pause.comment === null ? '' : `: ${pause.comment}`;
+  return {
+    doing: `paused by ${pause.by} since ${when(pause.atMs, nowMs)}${why}${going}`,
+    waitsFor: paused.here === null ? 'kronos resume --all' : `kronos resume -a ${aggregate}`,
+  };
+}
+
+function unreadable({ unreadable: event }: State): Occupation | null {
+  if (event === null) return null;
+  return {
+    doing: 'nothing is planned: the log holds an event that this version cannot read',
+    waitsFor: `event ${event.sequence} (${event.claimedType} version ${event.claimedVersion ?? '?'}): ${event.problem}. ${remedyOf(event)}`,
+  };
+}
+
+/** The plan that a person has to answer. */
+function awaited(state: State, nowMs: number): Occupation | null {
+  const waiting = waitingPlan(state, nowMs);
+  if (waiting?.open === true) {
+    const { plan, expiresAtMs } = waiting;
+    const what = `a plan of ${count(plan.proposed.length, 'step')}${aboutOf(state, plan.proposed)}`;
+    return asksFor(plan.id, what, when(expiresAtMs, nowMs));
   }
-  if (state.decided === null) return { doing: 'no decision yet', waitsFor: 'the first decision of the planner' };
-  const { outcome, release, reason } = state.decided;
+  const [between] = openCellPlans(state, nowMs);
+  if (between === undefined) return null;
+  const { plan, expiresAtMs } = between;
+  const what = `a plan of ${count(plan.proposed.length, 'move')} to ${plan.cells?.to}`;
+  return asksFor(plan.id, what, when(expiresAtMs, nowMs));
+}
+
+const asksFor = (planId: string, what: string, until: string): Occupation => ({
+  doing: `${what} waits for approval until ${until}`,
+  waitsFor: `kronos approve ${planId}, or kronos reject`,
+});
+
+/** What the last decision left. */
+function decidedLast({ decided }: State): Occupation {
+  if (decided === null) return { doing: 'no decision yet', waitsFor: 'the first decision of the planner' };
+  const { outcome, release, reason } = decided;
   if (outcome === 'planned' && release === 'dryRun')
     return { doing: `dry run: ${clause(reason.text)}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
   if (outcome === 'planned' && release === 'none')

@@ -15,10 +15,12 @@ import {
   lateResizes,
   notAfterMs,
   optionsOf,
+  type PlanFacts,
   type PredictionsOff,
   predictionsOff,
   remedyOf,
   skipText,
+  type TaskFacts,
   undispatched,
 } from '@kronos/projections';
 import { cellStage } from './cells.ts';
@@ -349,101 +351,112 @@ function predictions({ aggregate, state }: AggregateInput): Finding[] {
   });
 }
 
-function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
-  const found: Finding[] = [];
-  const options = optionsOf(state);
-  const executor = { service: 'executor', aggregate };
-  for (const plan of state.plans.values()) {
-    const lastMs = notAfterMs(plan);
-    if (lastMs !== null && nowMs > lastMs && plan.tasks.some((id) => state.tasks.get(id)?.end === null))
-      found.push({
-        code: 'plan-expired',
-        place: { ...executor, plan: plan.id },
-        about: aggregate,
-        text: `${plan.id} has expired, but not all of its moves have ended`,
-      });
-  }
+/** What moves and drains wait for, and what became of them. */
+function moves(input: AggregateInput, nowMs: number): Finding[] {
+  const { aggregate, state } = input;
   const open = inFlight(state);
-  for (const task of open) {
-    const { slot } = task;
-    const name = `${task.step.serverName} (${task.id})`;
-    const place = { ...executor, task: task.id, server: task.step.serverId };
-    const refused = slot?.abortRefused ?? null;
-    if (refused !== null)
-      found.push({
-        code: 'abort-refused',
-        place,
-        about: aggregate,
-        text: `Nova refused to abort ${name} at ${when(refused.atMs, nowMs)}: ${refused.text} (${refused.status})`,
-      });
-    const suspected = slot?.suspected ?? null;
-    // The first try alone proves nothing: other tasks may have crashed the executor before it.
-    if (suspected !== null && suspected.tries > 1)
-      found.push({
-        code: 'move-poisonous',
-        place,
-        about: aggregate,
-        text: `${name} crashed its executor in isolation: try ${suspected.tries} started at ${when(suspected.atMs, nowMs)}`,
-      });
-    const asked = task.abortAsked ?? task.cancelAsked;
-    if (slot !== null && asked !== null && nowMs - asked.atMs > ABORT_MS)
-      found.push({
-        code: 'abort-unanswered',
-        place,
-        about: aggregate,
-        text: `${name} still migrates ${span(nowMs - asked.atMs)} after the abort request`,
-      });
-    if (slot !== null && nowMs - slot.startedAtMs > LONG_RUNNING_MS)
-      found.push({
-        code: 'move-long',
-        place,
-        about: aggregate,
-        text: `${name} has been migrating since ${when(slot.startedAtMs, nowMs)}`,
-      });
-    if (slot?.forced === true)
-      found.push({ code: 'move-forced', place, about: aggregate, text: `${name} was forced past the scheduler` });
-  }
-  for (const { task, host, sinceMs } of lateResizes(state, nowMs))
-    found.push({
-      code: 'resize-late',
-      place: { ...executor, task: task.id, server: task.step.serverId },
-      about: aggregate,
-      text: `${task.step.serverName} (${task.id}) has been in VERIFY_RESIZE on ${host} since ${when(sinceMs, nowMs)}: it ${cellStage(task).text}`,
-      remedy: `Check the guest, then run \`kronos cells confirm ${task.id}\` or \`kronos cells revert ${task.id}\`.`,
-    });
-  for (const { serverId, serverName, taskId, from, destination, host, reasons } of state.damaged.values())
-    found.push({
-      code: 'server-in-error',
-      place: { aggregate, server: serverId, task: taskId },
-      about: aggregate,
-      text: `${serverName} is in ERROR on ${host ?? 'an unknown host'} after its move from ${from} to ${destination} (${taskId}): ${reasons[0]?.text ?? 'no reason is known'}`,
-    });
-  const paused = state.paused.here ?? state.paused.everywhere;
-  const idle = open.length > 0 && open.every((task) => task.slot === null && nowMs - task.notBeforeMs > UNSTARTED_MS);
-  if (idle && paused === null)
-    found.push({
-      code: 'task-unstarted',
-      place: executor,
-      about: aggregate,
-      text: `no move has started ${span(UNSTARTED_MS)} after it was due`,
-    });
-  for (const { host, asked, undrainAsked, disabled, claim, failure } of state.drains.values()) {
-    const act = disabled === null ? 'disabled' : 'enabled';
-    const sinceMs = disabled === null ? asked.atMs : (undrainAsked?.atMs ?? nowMs);
-    const blocked =
-      failure !== null
-        ? `its service cannot be ${act}${failure.status === null ? '' : ` (${failure.status})`}: ${failure.text}`
-        : claim === null && paused === null && nowMs - sinceMs > UNSTARTED_MS
-          ? `no executor has ${act} its service ${span(nowMs - sinceMs)} after the request`
-          : null;
-    if (blocked !== null) found.push({ code: 'drain-blocked', place: { aggregate, host }, about: host, text: blocked });
-  }
-  for (const { host, untilMs } of brokenHosts(state, nowMs, options))
-    found.push({
-      code: 'host-broken',
+  return [
+    ...expiredPlans(input, nowMs),
+    ...open.flatMap((task) => moveFindings(aggregate, task, nowMs)),
+    ...lateResizes(state, nowMs).map((late) => resizeFinding(aggregate, late, nowMs)),
+    ...damagedServers(input),
+    ...unstarted(input, open, nowMs),
+    ...blockedDrains(input, nowMs),
+    ...brokenHosts(state, nowMs, optionsOf(state)).map(({ host, untilMs }) => ({
+      code: 'host-broken' as const,
       place: { aggregate, host },
       about: host,
       text: `receives no VM until ${when(untilMs, nowMs)}: too many moves to it failed`,
-    });
+    })),
+  ];
+}
+
+const executorOf = (aggregate: string) => ({ service: 'executor', aggregate }) as const;
+
+function expiredPlans({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
+  const isExpired = (plan: PlanFacts): boolean => {
+    const lastMs = notAfterMs(plan);
+    return lastMs !== null && nowMs > lastMs && plan.tasks.some((id) => state.tasks.get(id)?.end === null);
+  };
+  return [...state.plans.values()].filter(isExpired).map((plan) => ({
+    code: 'plan-expired',
+    place: { ...executorOf(aggregate), plan: plan.id },
+    about: aggregate,
+    text: `${plan.id} has expired, but not all of its moves have ended`,
+  }));
+}
+
+/** What is wrong with a move that was released and has not ended. */
+function moveFindings(aggregate: string, task: TaskFacts, nowMs: number): Finding[] {
+  const { slot } = task;
+  if (slot === null) return [];
+  const name = `${task.step.serverName} (${task.id})`;
+  const place = { ...executorOf(aggregate), task: task.id, server: task.step.serverId };
+  const found: Finding[] = [];
+  const add = (code: Finding['code'], text: string) => found.push({ code, place, about: aggregate, text });
+  const { abortRefused: refused, suspected } = slot;
+  if (refused !== null)
+    add(
+      'abort-refused',
+      `Nova refused to abort ${name} at ${when(refused.atMs, nowMs)}: ${refused.text} (${refused.status})`,
+    );
+  // The first try alone proves nothing: other tasks may have crashed the executor before it.
+  if (suspected !== null && suspected.tries > 1)
+    add(
+      'move-poisonous',
+      `${name} crashed its executor in isolation: try ${suspected.tries} started at ${when(suspected.atMs, nowMs)}`,
+    );
+  const asked = task.abortAsked ?? task.cancelAsked;
+  if (asked !== null && nowMs - asked.atMs > ABORT_MS)
+    add('abort-unanswered', `${name} still migrates ${span(nowMs - asked.atMs)} after the abort request`);
+  if (nowMs - slot.startedAtMs > LONG_RUNNING_MS)
+    add('move-long', `${name} has been migrating since ${when(slot.startedAtMs, nowMs)}`);
+  if (slot.forced) add('move-forced', `${name} was forced past the scheduler`);
   return found;
+}
+
+const resizeFinding = (
+  aggregate: string,
+  { task, host, sinceMs }: ReturnType<typeof lateResizes>[number],
+  nowMs: number,
+): Finding => ({
+  code: 'resize-late',
+  place: { ...executorOf(aggregate), task: task.id, server: task.step.serverId },
+  about: aggregate,
+  text: `${task.step.serverName} (${task.id}) has been in VERIFY_RESIZE on ${host} since ${when(sinceMs, nowMs)}: it ${cellStage(task).text}`,
+  remedy: `Check the guest, then run \`kronos cells confirm ${task.id}\` or \`kronos cells revert ${task.id}\`.`,
+});
+
+const damagedServers = ({ aggregate, state }: AggregateInput): Finding[] =>
+  [...state.damaged.values()].map(({ serverId, serverName, taskId, from, destination, host, reasons }) => ({
+    code: 'server-in-error',
+    place: { aggregate, server: serverId, task: taskId },
+    about: aggregate,
+    text: `${serverName} is in ERROR on ${host ?? 'an unknown host'} after its move from ${from} to ${destination} (${taskId}): ${reasons[0]?.text ?? 'no reason is known'}`,
+  }));
+
+const pauseOf = ({ paused }: AggregateInput['state']) => paused.here ?? paused.everywhere;
+
+function unstarted({ aggregate, state }: AggregateInput, open: readonly TaskFacts[], nowMs: number): Finding[] {
+  const idle = open.length > 0 && open.every((task) => task.slot === null && nowMs - task.notBeforeMs > UNSTARTED_MS);
+  if (!idle || pauseOf(state) !== null) return [];
+  const text = `no move has started ${span(UNSTARTED_MS)} after it was due`;
+  return [{ code: 'task-unstarted', place: executorOf(aggregate), about: aggregate, text }];
+}
+
+/** Drains whose host cannot be disabled or enabled. */
+function blockedDrains({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
+  const paused = pauseOf(state);
+  return [...state.drains.values()].flatMap((drain): Finding[] => {
+    const { host, asked, undrainAsked, disabled, claim, failure } = drain;
+    const act = disabled === null ? 'disabled' : 'enabled';
+    const sinceMs = disabled === null ? asked.atMs : (undrainAsked?.atMs ?? nowMs);
+    const place = { code: 'drain-blocked', place: { aggregate, host }, about: host } as const;
+    if (failure !== null) {
+      const status = failure.status === null ? '' : ` (${failure.status})`;
+      return [{ ...place, text: `its service cannot be ${act}${status}: ${failure.text}` }];
+    }
+    if (claim !== null || paused !== null || nowMs - sinceMs <= UNSTARTED_MS) return [];
+    return [{ ...place, text: `no executor has ${act} its service ${span(nowMs - sinceMs)} after the request` }];
+  });
 }

@@ -1,4 +1,4 @@
-import { type AnswerCause, profileWords, sizesText } from '@kronos/contracts';
+import { type AnswerCause, profileWords, type Reason, sizesText } from '@kronos/contracts';
 import type { Place } from './causes.ts';
 import type { NewestSnapshot } from './facts.ts';
 import type { Finding } from './finding.ts';
@@ -145,12 +145,15 @@ const SKIP_REMEDIES: Readonly<Partial<Record<AnswerCause, string>>> = {
 
 const SKIP_TEXT = 'it is skipped';
 
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+const UNKNOWN_REASON: Partial<Reason> & Pick<Reason, 'text'> = { text: 'for an unknown reason' };
+
 function skipped(place: Place, about: string, { reason, hostCause }: PolicySummary): Finding {
-  const text = reason?.text ?? 'for an unknown reason';
-  const code = reason?.code;
+  const { text, code, detail } = reason ?? UNKNOWN_REASON;
   if (code === 'policy-no-destination') return { code, place, about, text };
   if (code === 'policy-unreachable') {
-    const refused = reason?.detail?.cause === 'unauthorized';
+    const refused = detail?.cause === 'unauthorized';
     return {
       code: refused ? 'prometheus-refused' : 'prometheus-unread',
       place: { ...place, service: 'scorer' },
@@ -166,11 +169,11 @@ function skipped(place: Place, about: string, { reason, hostCause }: PolicySumma
       text: `${SKIP_TEXT}: ${text}`,
       remedy: 'Make the query a share from 0 to 1: divide percentages by 100, and amounts by the size of the host.',
     };
-  const cause = hostCause ?? reason?.detail?.cause;
-  const remedy = typeof cause === 'string' ? SKIP_REMEDIES[cause as AnswerCause] : undefined;
+  const cause = textOf(hostCause ?? detail?.cause);
+  const remedy = cause === null ? undefined : SKIP_REMEDIES[cause as AnswerCause];
   return {
     code: 'policy-skipped',
-    place: { ...place, reason: typeof cause === 'string' ? cause : (code ?? 'unknown') },
+    place: { ...place, reason: cause ?? code ?? 'unknown' },
     about,
     text: `${SKIP_TEXT}: ${text}`,
     ...(remedy === undefined ? {} : { remedy }),
@@ -181,24 +184,7 @@ function skipped(place: Place, about: string, { reason, hostCause }: PolicySumma
 function servers(place: Place, about: string, one: PolicySummary, all: number): Finding[] {
   const { matchedServers: measured, vms } = one;
   if (measured === undefined || all === 0) return [];
-  const found: Finding[] = [];
-  const { outside = 0, duplicates = 0, lowest, highest } = vms?.unused ?? {};
-  const enough = (count: number): boolean => count > 0 && count >= UNUSED * (measured + count);
-  if (enough(outside))
-    found.push({
-      code: 'policy-server-values',
-      place: { ...place, reason: 'outside' },
-      about,
-      text: `the values of ${outside} of ${all} VMs are outside [0,1] (from ${lowest} to ${highest}) and count as missing`,
-    });
-  if (enough(duplicates))
-    found.push({
-      code: 'policy-server-values',
-      place: { ...place, reason: 'duplicates' },
-      about,
-      text: `${duplicates} of ${all} VMs have several series each, so none of them counts`,
-      remedy: 'Select one exporter in vm_profile_query, or aggregate it: sum by (LABEL) (...).',
-    });
+  const found = unused(place, about, one, all);
   if (found.length > 0) return found;
   if (vms?.cause === 'warning')
     found.push({
@@ -217,6 +203,30 @@ function servers(place: Place, about: string, one: PolicySummary, all: number): 
       place,
       about,
       text: `only ${measured} of ${all} VMs have a value; the others use vm_profile_fallback, and with \`skip\` they never move`,
+    });
+  return found;
+}
+
+/** Values of VMs that cannot be used: one exporter or unit is wrong where many are of one kind. */
+function unused(place: Place, about: string, one: PolicySummary, all: number): Finding[] {
+  const { matchedServers: measured = 0, vms } = one;
+  const found: Finding[] = [];
+  const { outside = 0, duplicates = 0, lowest, highest } = vms?.unused ?? {};
+  const enough = (count: number): boolean => count > 0 && count >= UNUSED * (measured + count);
+  if (enough(outside))
+    found.push({
+      code: 'policy-server-values',
+      place: { ...place, reason: 'outside' },
+      about,
+      text: `the values of ${outside} of ${all} VMs are outside [0,1] (from ${lowest} to ${highest}) and count as missing`,
+    });
+  if (enough(duplicates))
+    found.push({
+      code: 'policy-server-values',
+      place: { ...place, reason: 'duplicates' },
+      about,
+      text: `${duplicates} of ${all} VMs have several series each, so none of them counts`,
+      remedy: 'Select one exporter in vm_profile_query, or aggregate it: sum by (LABEL) (...).',
     });
   return found;
 }

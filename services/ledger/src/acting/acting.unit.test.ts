@@ -151,7 +151,7 @@ describe('what is confirmed', () => {
     expect(planId).toBe(world.command.planId);
     world.log.pass(5).quarantined('vm9');
     const later = { ...asking(world.log.nowMs), commandId: 'other', comment: null };
-    expect(confirmed(world.log.fold(), ['gpu'], world.command, later, digest)).toMatchObject({
+    expect(confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, later)).toMatchObject({
       type: 'plan.approved',
       data: { commandId: 'other', planId },
     });
@@ -161,9 +161,11 @@ describe('what is confirmed', () => {
     const world = proposed();
     const { digest } = read(world);
     const now = asking(world.log.nowMs);
-    expect(() => confirmed(world.log.fold(), ['gpu'], { ...world.command, steps: [1] }, now, digest)).toThrow(Changed);
+    expect(() =>
+      confirmed(world.log.fold(), ['gpu'], { command: { ...world.command, steps: [1] }, digest }, now),
+    ).toThrow(Changed);
     world.log.rejected(world.command.planId, [1]);
-    expect(() => confirmed(world.log.fold(), ['gpu'], world.command, now, digest)).toThrow(Changed);
+    expect(() => confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, now)).toThrow(Changed);
   });
 
   it('is a plan between cells as it was asked for: of the aggregate or of one host, and nothing moves before its approval', () => {
@@ -214,8 +216,8 @@ describe('what is confirmed', () => {
     expect(() => skip({ sequence: 3 })).toThrow('no unreadable event');
     log.unreadable();
     const now = asking(log.nowMs);
-    expect(() => confirmed(log.fold(), ['gpu'], command, now, read.digest)).toThrow(Changed);
-    expect(confirmed(log.fold(), ['gpu'], command, now, skip().digest).type).toBe('event.skipped');
+    expect(() => confirmed(log.fold(), ['gpu'], { command, digest: read.digest }, now)).toThrow(Changed);
+    expect(confirmed(log.fold(), ['gpu'], { command, digest: skip().digest }, now).type).toBe('event.skipped');
   });
 
   it('is refused when it is too late', () => {
@@ -223,7 +225,8 @@ describe('what is confirmed', () => {
     const { digest } = read(world);
     world.log.pass(1_000);
     expect(read(world).effect).toBe('refused');
-    const late = () => confirmed(world.log.fold(), ['gpu'], world.command, asking(world.log.nowMs), digest);
+    const late = () =>
+      confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, asking(world.log.nowMs));
     expect(late).toThrow('expired');
   });
 });

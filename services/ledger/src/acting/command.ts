@@ -40,7 +40,7 @@ export class Changed extends Error {}
  * @throws CommandRefused where it cannot mean anything
  */
 export function foreseen(state: LogState, scope: readonly string[], command: Command, asking: Asking): Foreseen {
-  const { event, about, details, planId } = made(state, scope, command, asking);
+  const { event, about, details, planId } = made({ state, scope, asking }, command);
   const { effect, text } = foresee(event, state);
   const { commandId: _, comment: __, ...data } = event.data;
   const { type, aggregate } = event;
@@ -51,9 +51,8 @@ export function foreseen(state: LogState, scope: readonly string[], command: Com
 export function confirmed(
   state: LogState,
   scope: readonly string[],
-  command: Command,
+  { command, digest: read }: { readonly command: Command; readonly digest: string },
   asking: Asking,
-  read: string,
 ): Control {
   const now = foreseen(state, scope, command, asking);
   if (now.digest !== read)
@@ -70,81 +69,89 @@ type Made = {
   readonly planId: string | null;
 };
 
-function made(state: LogState, scope: readonly string[], command: Command, asking: Asking): Made {
-  const plain = (event: Control, about: unknown = null): Made => ({ event, about, details: [], planId: null });
-  switch (command.command) {
-    case 'pause':
-    case 'resume': {
-      const aggregate = address(scope, command.aggregate);
-      const was = aggregate === ALL ? state.all.paused : aggregateState(state, aggregate).paused.here;
-      const type = command.command === 'pause' ? 'aggregate.paused' : 'aggregate.resumed';
-      return plain(control(type, aggregate, {}, asking), was?.commandId ?? null);
-    }
-    case 'evaluate':
-    case 'record': {
-      const aggregate = address(scope, command.aggregate);
-      return plain(control('evaluation.requested', aggregate, { purpose: command.command }, asking));
-    }
-    case 'approve':
-    case 'reject': {
-      const { steps } = command;
-      const { aggregate, planId } = choosePlan(state, scope, asking.nowMs, { planId: command.planId, steps });
-      const type = command.command === 'approve' ? 'plan.approved' : 'plan.rejected';
-      const plan = findPlan(state, aggregate, planId)?.plan ?? null;
-      const event = control(type, aggregate, { planId, steps }, asking);
-      return { event, about: planContent(plan), details: plan === null ? [] : stepLines(plan, steps), planId };
-    }
-    case 'cancel':
-    case 'abort':
-    case 'confirm':
-    case 'revert':
-    case 'close': {
-      const { taskId } = command;
-      const aggregate = aggregateOfTask(state, scope, taskId);
-      if (command.command === 'close') requireClosable(state, aggregate, taskId, command);
-      const type = ofTasks[command.command];
-      const task = findTask(state, aggregate, taskId);
-      const about =
-        task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
-      return plain(control(type, aggregate, { taskId }, asking), about);
-    }
-    case 'quarantine': {
-      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
-      const { serverId, seconds } = command;
-      return plain(control('instance.quarantined', aggregate, { serverId, seconds }, asking));
-    }
-    case 'release':
-      // A release reaches the quarantine wherever it was set.
-      return plain(control('instance.unquarantined', ALL, { serverId: command.serverId }, asking));
-    case 'drain': {
-      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
-      return plain(
-        control('host.drainAsked', aggregate, { host: command.host }, asking),
-        aggregateState(state, aggregate).drains.get(command.host)?.asked.commandId ?? null,
-      );
-    }
-    case 'cellsPlan': {
-      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
-      const { host, to, flavorMap, servers, project, limit } = command;
-      const from = [host ?? aggregate];
-      const event = control('cells.moveAsked', aggregate, { from, to, flavorMap, servers, project, limit }, asking);
-      return { event, about: null, details: cellsLines(command), planId: null };
-    }
-    case 'skip': {
-      const { sequence, through } = command;
-      const { aggregate, events } = eventsToSkip(state, command, command);
-      const event = control('event.skipped', aggregate, { sequence, through }, asking);
-      return { event, about: events, details: skipLines(events), planId: null };
-    }
-    case 'undrain': {
-      const aggregate = aggregateOfDrain(state, scope, command.host);
-      return plain(
-        control('host.undrainAsked', aggregate, { host: command.host }, asking),
-        aggregateState(state, aggregate).drains.get(command.host)?.asked.commandId ?? null,
-      );
-    }
-  }
+type Named<C extends Command['command']> = Extract<Command, { readonly command: C }>;
+type Context = { readonly state: LogState; readonly scope: readonly string[]; readonly asking: Asking };
+
+const plain = (event: Control, about: unknown = null): Made => ({ event, about, details: [], planId: null });
+
+/** Each command as an event. Those of one kind share their maker. */
+const makers: { readonly [C in Command['command']]: (context: Context, command: Named<C>) => Made } = {
+  pause: pausing,
+  resume: pausing,
+  evaluate: evaluating,
+  record: evaluating,
+  approve: answering,
+  reject: answering,
+  cancel: ending,
+  abort: ending,
+  confirm: ending,
+  revert: ending,
+  close: ending,
+  quarantine({ scope, asking }, { aggregate: name, serverId, seconds }) {
+    const [aggregate = ''] = knownAggregates(scope, [name]);
+    return plain(control('instance.quarantined', aggregate, { serverId, seconds }, asking));
+  },
+  // A release reaches the quarantine wherever it was set.
+  release: ({ asking }, { serverId }) => plain(control('instance.unquarantined', ALL, { serverId }, asking)),
+  drain({ state, scope, asking }, { aggregate: name, host }) {
+    const [aggregate = ''] = knownAggregates(scope, [name]);
+    return plain(control('host.drainAsked', aggregate, { host }, asking), drainOf(state, aggregate, host));
+  },
+  undrain({ state, scope, asking }, { host }) {
+    const aggregate = aggregateOfDrain(state, scope, host);
+    return plain(control('host.undrainAsked', aggregate, { host }, asking), drainOf(state, aggregate, host));
+  },
+  cellsPlan({ scope, asking }, command) {
+    const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
+    const { host, to, flavorMap, servers, project, limit } = command;
+    const from = [host ?? aggregate];
+    const event = control('cells.moveAsked', aggregate, { from, to, flavorMap, servers, project, limit }, asking);
+    return { event, about: null, details: cellsLines(command), planId: null };
+  },
+  skip({ state, asking }, command) {
+    const { sequence, through } = command;
+    const { aggregate, events } = eventsToSkip(state, command, command);
+    const event = control('event.skipped', aggregate, { sequence, through }, asking);
+    return { event, about: events, details: skipLines(events), planId: null };
+  },
+};
+
+function made(context: Context, command: Command): Made {
+  const make = makers[command.command] as (context: Context, command: Command) => Made;
+  return make(context, command);
 }
+
+function pausing({ state, scope, asking }: Context, command: Named<'pause' | 'resume'>): Made {
+  const aggregate = address(scope, command.aggregate);
+  const was = aggregate === ALL ? state.all.paused : aggregateState(state, aggregate).paused.here;
+  const type = command.command === 'pause' ? 'aggregate.paused' : 'aggregate.resumed';
+  return plain(control(type, aggregate, {}, asking), was?.commandId ?? null);
+}
+
+function evaluating({ scope, asking }: Context, { aggregate, command }: Named<'evaluate' | 'record'>): Made {
+  return plain(control('evaluation.requested', address(scope, aggregate), { purpose: command }, asking));
+}
+
+function answering({ state, scope, asking }: Context, command: Named<'approve' | 'reject'>): Made {
+  const { steps } = command;
+  const { aggregate, planId } = choosePlan(state, scope, asking.nowMs, { planId: command.planId, steps });
+  const type = command.command === 'approve' ? 'plan.approved' : 'plan.rejected';
+  const plan = findPlan(state, aggregate, planId)?.plan ?? null;
+  const event = control(type, aggregate, { planId, steps }, asking);
+  return { event, about: planContent(plan), details: plan === null ? [] : stepLines(plan, steps), planId };
+}
+
+function ending({ state, scope, asking }: Context, command: Named<keyof typeof ofTasks>): Made {
+  const { taskId } = command;
+  const aggregate = aggregateOfTask(state, scope, taskId);
+  if (command.command === 'close') requireClosable(state, aggregate, taskId, command);
+  const task = findTask(state, aggregate, taskId);
+  const about = task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
+  return plain(control(ofTasks[command.command], aggregate, { taskId }, asking), about);
+}
+
+const drainOf = (state: LogState, aggregate: string, host: string): string | null =>
+  aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
 
 const ofTasks = {
   cancel: 'migration.cancelled',

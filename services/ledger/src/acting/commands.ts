@@ -95,7 +95,7 @@ export function createCommands(
           onSkew: (problem) => logger.warn({ problem }, 'a command was given with a wrong clock'),
           onUnchanged: true,
         },
-        (state, who) => confirmed(state, input.scope, command, who, digest),
+        (state, who) => confirmed(state, input.scope, { command, digest }, who),
       );
       const { command: type, aggregate, sequence, commandId, effect } = told;
       logger.info({ person: session.person, type, aggregate, sequence, commandId, effect }, 'a person gave a command');

@@ -40,22 +40,31 @@ export function fleetLine({ state, decisions, seen, inScope, paces }: FleetInput
   };
 }
 
+type Summary = ReturnType<typeof aggregateSummary>;
+
+/** The plan that waits for approval, or that a dry run would have released. */
+const shownPlan = ({ waitingPlan, standing, lastDecision }: Summary): string | undefined =>
+  waitingPlan?.planId ?? (standing === 'dryRun' ? lastDecision?.snapshotId : undefined);
+
+const UNKNOWN_DECISION: Partial<FleetInput['decisions'][number]> = {};
+
 function planOf(
   { state, decisions, paces }: Pick<FleetInput, 'state' | 'decisions' | 'paces'>,
-  { waitingPlan, standing, lastDecision }: ReturnType<typeof aggregateSummary>,
+  summary: Summary,
 ): Line['plan'] {
-  const planId = waitingPlan?.planId ?? (standing === 'dryRun' ? lastDecision?.snapshotId : undefined);
+  const { waitingPlan, lastDecision } = summary;
+  const planId = shownPlan(summary);
   if (planId === undefined) return null;
-  const decision = decisions.findLast(({ snapshotId }) => snapshotId === planId);
-  const proposed = state.plans.get(planId)?.proposed;
-  const sequence = decision?.sequence ?? state.plans.get(planId)?.sequence ?? lastDecision?.sequence;
+  const decision = decisions.findLast(({ snapshotId }) => snapshotId === planId) ?? UNKNOWN_DECISION;
+  const plan = state.plans.get(planId);
+  const sequence = decision.sequence ?? plan?.sequence ?? lastDecision?.sequence;
   if (sequence === undefined) return null;
   return {
     planId,
     sequence,
-    moves: waitingPlan?.steps ?? decision?.steps ?? 0,
-    ratioAfter: rounded(decision?.ratioAfter ?? null),
-    ...copied(proposed, state, paces),
+    moves: waitingPlan?.steps ?? decision.steps ?? 0,
+    ratioAfter: rounded(decision.ratioAfter ?? null),
+    ...copied(plan?.proposed, state, paces),
   };
 }
 

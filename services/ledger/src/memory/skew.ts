@@ -15,7 +15,8 @@ export type SkewWatch = {
 };
 
 /** The facts about a writer: its skew, and a late event that proves nothing yet. */
-type Known = Skew & { readonly late: { readonly timeMs: number; readonly seconds: number } | null };
+type Known = Skew & { readonly late: Late | null };
+type Late = { readonly timeMs: number; readonly seconds: number };
 
 /**
  * Watches the clocks of those who write events. An event's own time counts everywhere, so a wrong clock means wrong
@@ -36,20 +37,20 @@ export function skewWatch(maxSeconds: number): SkewWatch {
       const writer = nameOf(event.by);
       const timeMs = Date.parse(event.time);
       const measured = (timeMs - storedAt) / 1000;
-      const known = latest.get(writer);
-      const before = known?.seconds ?? 0;
-      const wasWrong = Math.abs(before) > maxSeconds;
+      const known = latest.get(writer) ?? { seconds: 0, late: null };
+      const before = known.seconds;
       const late = measured < -maxSeconds ? { timeMs, seconds: measured } : null;
-      const asLate =
-        late !== null &&
-        known?.late != null &&
-        timeMs - known.late.timeMs >= maxSeconds * 1000 &&
-        Math.abs(measured - known.late.seconds) <= maxSeconds / 2;
-      const seconds = late === null || asLate || before < -maxSeconds ? measured : before;
+      const compared = late === null ? null : compareLate(late, known.late, maxSeconds);
+      const seconds = late === null || compared === 'slow' || before < -maxSeconds ? measured : before;
       // The first of several that are late at once stays the one to compare with.
-      const kept = late !== null && known?.late != null && !asLate && timeMs - known.late.timeMs < maxSeconds * 1000;
-      latest.set(writer, { writer, seconds, atMs: storedAt, late: kept ? (known?.late ?? late) : late });
-      return Math.abs(seconds) > maxSeconds && !wasWrong ? { writer, seconds, atMs: storedAt } : null;
+      latest.set(writer, {
+        writer,
+        seconds,
+        atMs: storedAt,
+        late: compared === 'together' ? (known.late ?? late) : late,
+      });
+      const isNew = Math.abs(seconds) > maxSeconds && Math.abs(before) <= maxSeconds;
+      return isNew ? { writer, seconds, atMs: storedAt } : null;
     },
     skewed(nowMs) {
       forget(nowMs);
@@ -63,6 +64,13 @@ export function skewWatch(maxSeconds: number): SkewWatch {
       return [...latest.values()].reduce((most, { seconds }) => Math.max(most, Math.abs(seconds)), 0);
     },
   };
+}
+
+/** `slow`: made at another time than the one before it and as late. `together`: made at about the same time. */
+function compareLate(late: Late, before: Late | null, maxSeconds: number): 'slow' | 'together' | 'other' {
+  if (before === null) return 'other';
+  if (late.timeMs - before.timeMs < maxSeconds * 1000) return 'together';
+  return Math.abs(late.seconds - before.seconds) <= maxSeconds / 2 ? 'slow' : 'other';
 }
 
 const nameOf = (by: Actor): string => `${by.service} ${by.instance}`;
