@@ -28,7 +28,7 @@ export function createProgram(shell: Shell): Command {
     .configureOutput({
       writeOut: (help) => terminal.out(prose(help)),
       writeErr: terminal.err,
-      outputError: (text, write) => write(text.replace(/^error: /, 'kronos: ')),
+      outputError: (text, write) => write(inWords(text)),
     })
     .configureHelp({ visibleCommands })
     .exitOverride();
@@ -57,6 +57,13 @@ export function createProgram(shell: Shell): Command {
   return program;
 }
 
+/** An error of the command line as the other errors are written. */
+const inWords = (text: string): string =>
+  text
+    .replace(/^error: /, 'kronos: ')
+    .replace(/command-argument value '(.*)' is invalid for argument '(.*)'\./, "'$1' is not possible for <$2>.")
+    .replace(/option '(.*)' argument '(.*)' is invalid\./, "'$2' is not possible for $1.");
+
 /** Commands of installations and of repairs, which `kronos --help` lists with `--all` only. */
 const SELDOM: ReadonlySet<string> = new Set(['log', 'archive', 'completion']);
 
@@ -76,6 +83,8 @@ function pointToHelp(command: Command, name: string): void {
     const path = `${name} ${sub.name()}`;
     sub.showHelpAfterError(`(${path} --help)`);
     if (!isService(sub.name())) sub.helpOption('-h, --help', 'Show this help');
+    if (new Help().visibleCommands(sub).some((one) => one.name() === 'help'))
+      sub.helpCommand('help [command]', 'Show the help of a command');
     pointToHelp(sub, path);
   }
 }

@@ -12,7 +12,7 @@ import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts'
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
 import { coloured, count, cut, figure, type Terminal, table } from './terminal.ts';
-import { absolute, expected, parseDuration, parseTime, relative, span, when } from './times.ts';
+import { absolute, expected, parseDuration, parseRange, parseTime, relative, span, when } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 
@@ -41,7 +41,14 @@ describe('times', () => {
     ['90s', now - 90_000],
     ['2h', now - 7_200_000],
     ['1.5d', now - 129_600_000],
+    ['-2h', now - 7_200_000],
+    ['2h ago', now - 7_200_000],
     ['9:30', Date.parse('2026-03-01T09:30:00Z')],
+    ['3am', Date.parse('2026-03-01T03:00:00Z')],
+    ['13:00', Date.parse('2026-02-28T13:00:00Z')],
+    ['today 13:00', Date.parse('2026-03-01T13:00:00Z')],
+    ['yesterday 14:00', Date.parse('2026-02-28T14:00:00Z')],
+    ['yesterday', now - 86_400_000],
     ['09:30:15Z', Date.parse('2026-03-01T09:30:15Z')],
     ['2026-02-01', Date.parse('2026-02-01T00:00:00Z')],
     ['2026-02-01T10:00', Date.parse('2026-02-01T10:00:00Z')],
@@ -49,9 +56,15 @@ describe('times', () => {
     ['2026-02-01T10:00+02:00', Date.parse('2026-02-01T08:00:00Z')],
   ])('%s is read', (text, ms) => expect(parseTime('--at', text, now)).toBe(ms));
 
-  it.each(['', 'yesterday', '25:00x', '2026-13-01', '-5m', '5w'])('%s is not', (text) =>
+  it.each(['', 'yesterday maybe', '25:00', '13pm', '12:60', '25:00x', '2026-13-01', '5w'])('%s is not', (text) =>
     expect(() => parseTime('--at', text, now)).toThrow(UsageError),
   );
+
+  it('of a range come in their order', () => {
+    expect(parseRange({ since: '2h' }, now)).toEqual({ sinceMs: now - 7_200_000, untilMs: null });
+    expect(parseRange({ since: 'all', until: '1h' }, now)).toEqual({ sinceMs: null, untilMs: now - 3_600_000 });
+    expect(() => parseRange({ since: '1h', until: '2h' }, now)).toThrow('--since is not before --until');
+  });
 
   it('durations have units, or are seconds', () => {
     expect(['600', '10m', '1h', '0.5s'].map((text) => parseDuration('--for', text))).toEqual([600, 600, 3600, 0.5]);

@@ -38,19 +38,42 @@ export function parseDuration(option: string, text: string): number {
   );
 }
 
+const DAY_MS = 86_400_000;
+
+/** A time of day as ms since midnight; null: the text is none. */
+function timeOfDay(text: string): number | null {
+  const [, hours, minutes, secondsText, half] = /^(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?\s*(am|pm|z)?$/.exec(text) ?? [];
+  const ofHalf = half === 'am' || half === 'pm';
+  if (hours === undefined || (minutes === undefined && !ofHalf)) return null;
+  const [h, m, s] = [Number(hours), Number(minutes ?? 0), Number(secondsText ?? 0)];
+  if (m > 59 || s > 59 || (ofHalf ? h < 1 || h > 12 : h > 23)) return null;
+  const hour = ofHalf ? (h % 12) + (half === 'pm' ? 12 : 0) : h;
+  return ((hour * 60 + m) * 60 + s) * SECOND;
+}
+
+/** `12:30`, `3am`: the last one that has been; `today 9:00`, `yesterday 14:00`, `yesterday`. Null: the text is none of these. */
+function dayTime(text: string, nowMs: number): number | null {
+  const [, day, rest = ''] = /^(today|yesterday)?(?:\s+at)?\s*(.*)$/.exec(text.toLowerCase()) ?? [];
+  const midnight = nowMs - (nowMs % DAY_MS) - (day === 'yesterday' ? DAY_MS : 0);
+  if (day === 'yesterday' && rest === '') return nowMs - DAY_MS;
+  const of = timeOfDay(rest);
+  if (of === null) return null;
+  return day === undefined && midnight + of > nowMs ? midnight + of - DAY_MS : midnight + of;
+}
+
 /**
- * A time as a person types it: how long ago (`10m`, `2h`), a time of this day (`12:30`), or ISO-8601. Without a zone it
- * is UTC. In milliseconds since the epoch.
+ * A time as a person types it, as the console reads it: how long ago (`10m`, `2h`), a time of day (`12:30`, `yesterday 14:00`), or ISO-8601.
+ * Without a zone it is UTC. In milliseconds since the epoch.
  *
  * @throws UsageError
  */
 export function parseTime(option: string, text: string, nowMs: number): number {
   if (text === 'now') return nowMs;
-  const ago = seconds(text);
+  const ago = seconds(text.replace(/^-\s*/, '').replace(/\s+ago$/, ''));
   if (ago !== null) return nowMs - ago * SECOND;
-  const clock = /^(\d{1,2})(:\d{2}(?::\d{2})?)Z?$/.exec(text);
-  const today = new Date(nowMs).toISOString().slice(0, 10);
-  const full = clock === null ? text.replace(' ', 'T') : `${today}T${(clock[1] ?? '').padStart(2, '0')}${clock[2]}`;
+  const ofDay = dayTime(text, nowMs);
+  if (ofDay !== null) return ofDay;
+  const full = text.replace(' ', 'T');
   if (/^\d{4}-\d{2}-\d{2}/.test(full)) {
     const zoned = !full.includes('T') || /(Z|[+-]\d{2}:?\d{2})$/.test(full);
     const ms = Date.parse(zoned ? full : `${full}Z`);
@@ -58,6 +81,22 @@ export function parseTime(option: string, text: string, nowMs: number): number {
   }
   throw new UsageError(
     `${option} takes a time, not ${JSON.stringify(text)}`,
-    'Write how long ago (90s, 10m, 2h, 1d), a time of today (12:30), or a date and time (2026-03-01T12:30Z); times are UTC.',
+    'Write how long ago (90s, 10m, 2h, 1d), a time of day (12:30, yesterday 14:00), or a date and time (2026-03-01T12:30Z); times are UTC.',
   );
+}
+
+/** The range of `--since` and `--until`; null: no such end. @throws UsageError */
+export function parseRange(
+  { since, until }: { readonly since?: string | undefined; readonly until?: string | undefined },
+  nowMs: number,
+): { readonly sinceMs: number | null; readonly untilMs: number | null } {
+  const at = (option: string, text: string | undefined): number | null =>
+    text === undefined || text === 'all' ? null : parseTime(option, text, nowMs);
+  const [sinceMs, untilMs] = [at('--since', since), at('--until', until)];
+  if (sinceMs !== null && untilMs !== null && sinceMs >= untilMs)
+    throw new UsageError(
+      '--since is not before --until',
+      `They are ${absolute(sinceMs, nowMs)} and ${absolute(untilMs, nowMs)}.`,
+    );
+  return { sinceMs, untilMs };
 }

@@ -180,7 +180,11 @@ describe('seeing', () => {
     expect(onHost.map(({ host }) => host)).toEqual([first?.host]);
     const named = JSON.parse((await world.kronos(`hosts --host ${first?.host} -o json`)).out) as Host[];
     expect(named).toEqual(onHost);
-    expect(JSON.parse((await world.kronos('hosts --vm nobody -o json')).out)).toEqual([]);
+    for (const list of ['hosts', 'vms'])
+      expect(await world.kronos(`${list} --vm nobody -o json`)).toMatchObject({
+        status: 2,
+        err: expect.stringContaining('no VM "nobody" in the newest snapshots'),
+      });
     const tasks = JSON.parse((await world.kronos('tasks --ended -o json')).out) as { serverName: string }[];
     const name = tasks[0]?.serverName ?? '';
     const its = JSON.parse((await world.kronos(`tasks --ended --vm ${name} -o json`)).out) as typeof tasks;

@@ -233,11 +233,14 @@ function drainOutcome(
   return done(`the drain of ${host} ends: Kronos enables its service, unless somebody changed it since`);
 }
 
-function hostOutcome({ data: { host } }: LogEventOf<'host.released'>, before: LogState): Outcome {
-  const was = [...before.aggregates.values()].some(
+/** Whether a release of the host changes anything. Pure. */
+export const hasFailures = ({ aggregates }: LogState, host: string): boolean =>
+  [...aggregates.values()].some(
     ({ hostFailures, refusals }) => hostFailures.has(host) || [...refusals.values()].some((one) => one.host === host),
   );
-  return was
+
+function hostOutcome({ data: { host } }: LogEventOf<'host.released'>, before: LogState): Outcome {
+  return hasFailures(before, host)
     ? done(`${host} is a destination again: its failures so far no longer count`)
     : unchanged(`no failures of ${host} are known: nothing changes`);
 }

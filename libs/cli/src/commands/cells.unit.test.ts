@@ -53,7 +53,7 @@ describe('a flavor map', () => {
 
   it('is refused where it is not YAML, or not there', () => {
     expect(() => readFlavorMap(file('a: b: c'))).toThrow('is not YAML');
-    expect(() => readFlavorMap(join(directory, 'none'))).toThrow('cannot be read (ENOENT)');
+    expect(() => readFlavorMap(join(directory, 'none'))).toThrow('cannot be read: there is no such file');
   });
 });
 

@@ -206,6 +206,9 @@ function plainScreen(terminal: Terminal): Screen {
     },
     event(before, after, event) {
       if (event.type === 'cycle.decided') {
+        // While nothing happens, each cycle decides the same.
+        if (after.moves.length === before.moves.length && after.lastDecision?.text === before.lastDecision?.text)
+          return;
         terminal.out(`decided: ${said(clause(event.data.reason.text), Date.parse(event.data.snapshotTime))}\n`);
         if (after.moves.length > before.moves.length)
           for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${moveText(move)}\n`);

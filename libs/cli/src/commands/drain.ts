@@ -127,13 +127,16 @@ function checkOptions(names: readonly string[], options: DrainOptions): Rolling 
   return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
 }
 
+/** A host as a drain would empty it, and the drain that was requested already. */
+type Preview = HostDrain & { readonly requested?: { readonly by: string; readonly atMs: number } };
+
 /** The preview of drains, from the newest snapshots. @throws UsageError for a host that none of them has */
 async function preview(
   shell: Shell,
   { log, scope }: Session,
   names: readonly string[],
   options: DrainOptions,
-): Promise<HostDrain[]> {
+): Promise<Preview[]> {
   const wanted =
     options.all === true
       ? chooseAggregates(scope, { names: options.aggregate, all: false }, 'drain --all')
@@ -157,6 +160,9 @@ async function preview(
         state: aggregateState(state, snapshot.aggregate),
         hosts,
         paces: pacesOfAll(state),
+      }).map((one) => {
+        const asked = aggregateState(state, one.aggregate).drains.get(one.host)?.asked;
+        return asked === undefined ? one : { ...one, requested: { by: asked.by, atMs: asked.atMs } };
       }),
     ),
   );
@@ -325,7 +331,7 @@ function howToContinue(
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Names the hosts that cannot be emptied, below the previews of several hosts. */
-function summary(terminal: Terminal, previews: readonly HostDrain[]): readonly string[] {
+function summary(terminal: Terminal, previews: readonly Preview[]): readonly string[] {
   if (previews.length < 2) return [];
   const hosts = count(previews.length, 'host');
   const stuck = previews.filter((one) => one.stuck.length > 0);
@@ -335,10 +341,19 @@ function summary(terminal: Terminal, previews: readonly HostDrain[]): readonly s
 }
 
 /** The preview of one host, for people. */
-function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
-  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy, holds } = one;
+function render(terminal: Terminal, one: Preview, nowMs: number): string {
+  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy, holds, requested } = one;
   const lines = [
     `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
+    ...(requested === undefined
+      ? []
+      : [
+          paint(
+            terminal,
+            'yellow',
+            `  It is being drained already, requested by ${requested.by} at ${when(requested.atMs, nowMs)}.`,
+          ),
+        ]),
     ...(disabled === null
       ? []
       : [

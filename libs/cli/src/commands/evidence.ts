@@ -8,8 +8,9 @@ import { answer } from '../output.ts';
 import { openRecording } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
-import { parseTime } from '../times.ts';
+import { parseRange } from '../times.ts';
 import { kronosVersion } from '../version.ts';
+import { whyUnreadable } from './inputs.ts';
 
 export type EvidenceOptions = ConfigOption &
   AggregateOption & {
@@ -75,10 +76,10 @@ async function partOf(
         return { range: { aggregates: [event.aggregate], sinceMs: snapshotMs }, only: [event.data.snapshotId] };
     throw new UsageError(`the log has no plan ${options.plan}`, 'kronos plans lists them.');
   }
-  const at = (name: 'since' | 'until', text: string): number => parseTime(`--${name}`, text, shell.now());
-  const since = { sinceMs: at('since', options.since ?? '') };
-  const until = options.until === undefined ? {} : { untilMs: at('until', options.until) };
-  return { range: { ...aggregates, ...since, ...until } };
+  const { sinceMs, untilMs } = parseRange(options, shell.now());
+  return {
+    range: { ...aggregates, ...(sinceMs === null ? {} : { sinceMs }), ...(untilMs === null ? {} : { untilMs }) },
+  };
 }
 
 export type EvidenceVerifyOptions = OutputOption & { readonly key?: string };
@@ -126,6 +127,6 @@ function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new EvidenceInvalid(file, 'cannot be read', undefined, { cause });
+    throw new EvidenceInvalid(file, `cannot be read: ${whyUnreadable(cause)}`, undefined, { cause });
   }
 }

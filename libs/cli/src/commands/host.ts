@@ -1,7 +1,10 @@
+import { didYouMean } from '@kronos/config/nearest';
 import { ALL } from '@kronos/contracts';
-import { control, type Told } from '@kronos/operator';
+import { control, hasFailures, type Told } from '@kronos/operator';
+import { newestSnapshots } from '@kronos/replay';
+import { UsageError } from '../errors.ts';
 import type { OperatorOptions } from '../grammar/shared.ts';
-import { withSession } from '../open.ts';
+import { currentState, type Session, withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
 import { give, tell } from './operator.ts';
 
@@ -9,9 +12,23 @@ import { give, tell } from './operator.ts';
 export async function hostRelease(shell: Shell, hosts: readonly string[], options: OperatorOptions): Promise<void> {
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];
+    await requireKnown(shell, session, hosts);
     // A release reaches the breaker wherever it is open: nobody has to know the aggregate.
     for (const host of hosts)
       told.push(await give(shell, session, options, (_, asking) => control('host.released', ALL, { host }, asking)));
     await tell(shell, options, told);
   });
+}
+
+/** A host that has left the cloud may have failures still. @throws UsageError */
+async function requireKnown(shell: Shell, { log, scope }: Session, hosts: readonly string[]): Promise<void> {
+  const known = (await newestSnapshots(log, scope)).flatMap((snapshot) => snapshot.hosts.map(({ name }) => name));
+  if (known.length === 0) return;
+  const state = await currentState(shell, log);
+  for (const host of hosts)
+    if (!known.includes(host) && !hasFailures(state, host))
+      throw new UsageError(
+        `no host ${JSON.stringify(host)} in the newest snapshots`,
+        `${didYouMean(host, known)}kronos hosts lists them.`,
+      );
 }

@@ -49,6 +49,20 @@ function requireHosts({ host }: VmsOptions, snapshots: readonly Snapshot[]): voi
       );
 }
 
+/** @throws CommandRefused for a VM that no snapshot has */
+function requireVm(options: VmsOptions, snapshots: readonly Snapshot[]): void {
+  const known = snapshots.flatMap(({ servers }) => servers);
+  if (options.vm === undefined || known.length === 0 || known.some((server) => isVm(options, server))) return;
+  const near = didYouMean(
+    options.vm,
+    known.map(({ name }) => name),
+  );
+  throw new CommandRefused(
+    `no VM ${JSON.stringify(options.vm)} in the newest snapshots`,
+    `${near}kronos vms lists them.`,
+  );
+}
+
 /** kronos aggregates. */
 export async function listAggregates(shell: Shell, options: ListOptions): Promise<void> {
   await withSession(shell, options, async (session) => {
@@ -107,6 +121,7 @@ export async function listHosts(shell: Shell, options: VmsOptions): Promise<void
   await withSession(shell, options, async ({ log, scope }) => {
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
     requireHosts(options, snapshots);
+    requireVm(options, snapshots);
     const rows = snapshots.flatMap((snapshot) => {
       const of = new Set(snapshot.servers.filter((server) => isVm(options, server)).map(({ host }) => host));
       return hostRows(snapshot).filter(
@@ -197,6 +212,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
   await withSession(shell, options, async ({ log, scope }) => {
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
     requireHosts(options, snapshots);
+    requireVm(options, snapshots);
     const state = await currentState(shell, log);
     const rows = snapshots
       .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))

@@ -71,7 +71,8 @@ type Located = { readonly serverId: string; readonly serverName: string | null }
 
 /** A uuid is released also where no snapshot has the server any more. @throws UsageError */
 async function locateToRelease(session: Session, vm: string): Promise<Located> {
-  if (!UUID.test(vm)) return await locate(session, vm, undefined);
+  if (!UUID.test(vm))
+    return await locate(session, vm, undefined, 'kronos quarantine list shows the VMs in quarantine.');
   const serverId = vm.toLowerCase();
   return { serverId, serverName: (await serverNames(session.log, session.scope)).get(serverId) ?? null };
 }
@@ -81,6 +82,7 @@ async function locate(
   { log, scope }: Session,
   vm: string,
   named: readonly string[] | undefined,
+  remedy = 'Give its uuid, and --aggregate NAME if several aggregates are in scope.',
 ): Promise<Located & { readonly aggregate: string }> {
   const among = filterAggregates(scope, named);
   const [only] = among;
@@ -94,7 +96,7 @@ async function locate(
   if (server === undefined)
     throw new UsageError(
       `no server ${JSON.stringify(vm)} in the newest snapshots`,
-      `${didYouMean(vm, [...(await serverNames(log, among)).values()])}Give its uuid, and --aggregate NAME if several aggregates are in scope.`,
+      `${didYouMean(vm, [...(await serverNames(log, among)).values()])}${remedy}`,
     );
   if (others.length > 0)
     throw new UsageError(

@@ -9,7 +9,7 @@ import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
-import { parseDuration, parseTime, span } from '../times.ts';
+import { parseDuration, parseRange, span } from '../times.ts';
 import { kronosVersion } from '../version.ts';
 import { give } from './operator.ts';
 
@@ -81,12 +81,7 @@ async function writeDirectory(
   ids: readonly string[] | null,
 ): Promise<void> {
   const { terminal } = shell;
-  const time = (name: 'since' | 'until') => {
-    const text = options[name];
-    return text === undefined || text === 'all' ? null : parseTime(`--${name}`, text, shell.now());
-  };
-  const sinceMs = time('since');
-  const untilMs = time('until');
+  const { sinceMs, untilMs } = parseRange(options, shell.now());
   const progress = progressBar(terminal, 'recording', shell.now);
   const recorded = await recordRange(liveHistory(log, config.nats.servers.join(', ')), directory, {
     range: {

@@ -30,7 +30,7 @@ import { progressBar } from '../progress.ts';
 import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
-import { absolute, parseTime, span } from '../times.ts';
+import { absolute, parseRange, span } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
 
 export type ReplayOptions = ConfigOption &
@@ -105,12 +105,7 @@ async function replay(
   history: History,
   { defaults, seeded, problems }: Source,
 ): Promise<void> {
-  const at = (name: 'since' | 'until') => {
-    const text = options[name];
-    return text === undefined || text === 'all' ? null : parseTime(`--${name}`, text, shell.now());
-  };
-  const sinceMs = at('since');
-  const untilMs = at('until');
+  const { sinceMs, untilMs } = parseRange(options, shell.now());
   const range: Range = {
     ...(sinceMs === null ? {} : { sinceMs }),
     ...(untilMs === null ? {} : { untilMs }),

@@ -20,7 +20,7 @@ import { reportPage } from '../report/page.ts';
 import { renderReport } from '../report/render.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { parseTime } from '../times.ts';
+import { parseRange } from '../times.ts';
 
 export type ReportCommandOptions = ConfigOption &
   OutputOption &
@@ -33,8 +33,7 @@ export async function report(
   options: ReportCommandOptions,
 ): Promise<void> {
   const nowMs = shell.now();
-  const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, nowMs);
-  const untilMs = options.until === undefined ? null : parseTime('--until', options.until, nowMs);
+  const { sinceMs, untilMs } = parseRange(options, nowMs);
   const within = (event: LogEvent, storedAtMs: number): boolean => {
     const atMs = eventTimeMs(event.time, storedAtMs);
     return (sinceMs === null || atMs >= sinceMs) && (untilMs === null || atMs <= untilMs);

@@ -73,6 +73,17 @@ export const wholeNumber =
     throw new UsageError(`${option} takes a whole number of at least ${least}, not ${JSON.stringify(text)}`);
   };
 
+/** A URL of HTTP. */
+export const httpUrl =
+  (option: string) =>
+  (text: string): string => {
+    if (/^https?:\/\/./.test(text)) return text;
+    throw new UsageError(
+      `${option} takes a URL, not ${JSON.stringify(text)}`,
+      'Write it as http://HOST:PORT or https://HOST:PORT.',
+    );
+  };
+
 /** Numbers of steps: `2`, `1,3`; repeatable. */
 export const stepNumbers = (value: string, previous: readonly number[] = []): number[] => [
   ...previous,

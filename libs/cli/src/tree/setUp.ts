@@ -5,7 +5,7 @@ import type { InitOptions } from '../commands/init.ts';
 import type { NotifyTestOptions } from '../commands/notify.ts';
 import type { ProvisionOptions } from '../commands/provision.ts';
 import { examples } from '../grammar/help.ts';
-import { type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
+import { httpUrl, type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
 import { kronosVersion } from '../version.ts';
@@ -23,7 +23,7 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
     .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
     .option('--region <name>', 'Region of the cloud (default: $OS_REGION_NAME, then the one in clouds.yaml)')
-    .option('--prometheus <url>', 'URL of Prometheus; without it, Kronos balances the cloud by allocations')
+    .option('--prometheus <url>', 'URL of Prometheus (default: balance by allocations)', httpUrl('--prometheus'))
     .option(
       '--prometheus-auth <kind>',
       'Set [prometheus] auth: static, or keystone (OpenStack Aetos; needs no --prometheus)',
@@ -82,7 +82,7 @@ export function setUpCommands(program: Command, shell: Shell): void {
         ['kronos provision', 'create what is missing, and give the log its installation id'],
         ['kronos provision --for-restore', 'before kronos archive restore, on an empty server'],
         ['kronos provision --new-log -m "the archive is lost too"', 'start with an empty log'],
-      )}\n\nExit status 1: refused, or checkpoints or snapshots come from another log or from events\nthat this log lacks: use --new-log or kronos archive restore.`,
+      )}\n\nExit status 1: refused, or checkpoints or snapshots come from another log or from events that this log lacks: use --new-log or kronos archive restore.`,
     )
     .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
 

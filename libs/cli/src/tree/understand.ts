@@ -147,7 +147,7 @@ export function understandCommands(program: Command, shell: Shell): void {
         ['kronos replay case', 'the same for a recorded directory'],
         ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'simulate without a cooldown'],
         ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood; 130 it was\ninterrupted: the output covers only the part that was done.`,
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be run again, or the recording was changed; 2 the command was not understood; 130 it was interrupted: the output covers only the part that was done.`,
     )
     .action(async (directory: string | undefined, options: ReplayOptions) =>
       (await import('../commands/replay.ts')).replayCommand(shell, directory, options),

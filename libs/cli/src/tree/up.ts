@@ -13,7 +13,7 @@ export function upCommand(program: Command, shell: Shell): void {
       `${examples([
         'kronos init --cloud prod && kronos up -c kronos.conf',
         'from a cloud to its first plan in dry run',
-      ])}\n\nFor a trial or a small cloud. It starts a nats-server at [nats] servers, creates the\nstreams, and restarts what ends. A second start continues where the first one ended.\nWith /etc/kronos/kronos.conf the data are in /var/lib/kronos.\nTo move to a NATS cluster later: docs/install.md.`,
+      ])}\n\nFor a trial or a small cloud. It starts a nats-server at [nats] servers, creates the streams, and restarts what ends. A second start continues where the first one ended.\nWith /etc/kronos/kronos.conf the data are in /var/lib/kronos.\nTo move to a NATS cluster later: docs/install.md.`,
     )
     .action(async (options: UpOptions) => {
       process.exitCode = await (await import('../commands/up.ts')).up(shell, options);
