@@ -85,20 +85,7 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
       expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(row.dest_compute);
     });
 
-    test('keeps a paused server paused', async () => {
-      const id = await wire.bootOne(a);
-      expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { pause: null })).status).toBe(202);
-      await wire.until('PAUSED', async () => (await wire.server(id)).status === 'PAUSED');
-      await wire.start(id, b);
-      const { row } = await wire.follow(id);
-      expect(row.status).toBe('completed');
-      const server = await wire.server(id);
-      expect([server.status, server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
-        'PAUSED',
-        'paused',
-        b,
-      ]);
-    });
+    withUserStates(() => ({ wire, a, b }));
 
     test('is not stopped by a lock when an admin asks', async () => {
       const id = await wire.bootOne(a);
@@ -185,5 +172,72 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
         await expectRefused(wire, { id: await prepare(() => wire.bootOne(a)), from: a, to: b, details });
       },
     );
+  });
+}
+
+/** Servers in states that users bring them to. */
+function withUserStates(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
+  /** Asks for an action, and waits until the server is in the state that it leads to. */
+  async function bring(id: string, action: object, status: string): Promise<void> {
+    const { wire } = given();
+    const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
+    expect([200, 202], answer.text).toContain(answer.status);
+    await wire.until(status, async () => {
+      const server = await wire.server(id);
+      return server.status === status && server['OS-EXT-STS:task_state'] === null;
+    });
+  }
+
+  test('is refused 409 for a rescued server, which stays on its host and moves once it is whole', async () => {
+    const { wire, a, b } = given();
+    const id = await wire.bootOne(a);
+    await bring(id, { rescue: {} }, 'RESCUE');
+    const answer = await wire.liveMigrate(id, b);
+    expect(answer.status).toBe(409);
+    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+      `Cannot 'os-migrateLive' instance ${id} while it is in vm_state rescued`,
+    );
+    const server = await wire.server(id);
+    expect([server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual(['rescued', a]);
+    await bring(id, { unrescue: null }, 'ACTIVE');
+    await wire.start(id, b);
+    expect((await wire.follow(id)).row.status).toBe('completed');
+  });
+
+  test('is refused 409 for a shelved server: it is on no host and holds nothing, until it is unshelved', async () => {
+    const { wire, a, b } = given();
+    const id = await wire.bootOne(a);
+    await bring(id, { shelve: null }, 'SHELVED_OFFLOADED');
+    const server = await wire.server(id);
+    expect([
+      server['OS-EXT-STS:vm_state'],
+      server['OS-EXT-SRV-ATTR:host'],
+      server['OS-EXT-SRV-ATTR:hypervisor_hostname'],
+    ]).toEqual(['shelved_offloaded', null, null]);
+    expect(await wire.allocations(id)).toEqual({});
+    const answer = await wire.liveMigrate(id, b);
+    expect(answer.status).toBe(409);
+    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+      `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
+    );
+    await bring(id, { unshelve: null }, 'ACTIVE');
+    const host = String((await wire.server(id))['OS-EXT-SRV-ATTR:host']);
+    expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(host)]);
+  });
+
+  test('keeps a paused server paused', async () => {
+    const { wire, a, b } = given();
+    const id = await wire.bootOne(a);
+    expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { pause: null })).status).toBe(202);
+    await wire.until('PAUSED', async () => (await wire.server(id)).status === 'PAUSED');
+    await wire.start(id, b);
+    const { row } = await wire.follow(id);
+    expect(row.status).toBe('completed');
+    const server = await wire.server(id);
+    expect([server.status, server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+      'PAUSED',
+      'paused',
+      b,
+    ]);
   });
 }

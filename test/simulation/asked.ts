@@ -16,6 +16,8 @@ export interface Asked {
   readonly vms: number;
   /** Of each service. */
   readonly replicas: number;
+  /** `[engine] evaluation_interval`, seconds; null: the seed draws it. */
+  readonly interval: number | null;
   /** How often faults come, relative to their usual rates; null: the seed draws it. */
   readonly trouble: number | null;
   /** `[inventory] mode`; null: the seed draws it. */
@@ -36,6 +38,7 @@ export const defaultAsked: Asked = {
   hosts: 10,
   vms: 60,
   replicas: 2,
+  interval: null,
   trouble: null,
   inventory: 'api',
   numa: 'none',

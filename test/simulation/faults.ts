@@ -230,6 +230,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
       const fault = chance.pick([
         { kind: 'refuse', times: chance.int(1, 4) },
         { kind: 'fail-inbound', times: chance.int(1, 4) },
+        { kind: 'hook', times: chance.int(1, 4) },
         { kind: 'slow-inbound', factor: chance.between(2, 10), times: chance.int(1, 4) },
       ] as const);
       stage.act({ act: 'faultHost', host: chance.pick(stage.hosts()), fault });
@@ -298,6 +299,23 @@ export const kinds: Readonly<Record<string, Kind>> = {
       ] as const);
       stage.act({ act: 'setServer', server, ...off });
       stage.after(seconds(chance, 30, 3600), () => stage.act({ act: 'setServer', server, ...on }));
+    },
+  },
+  // Some users never come back. What is shelved is on no host; Nova chooses another one when it is wanted again.
+  'person-rescues': {
+    perDay: 6,
+    act(stage, chance) {
+      const { id } = waitingServer(stage, chance);
+      stage.changeState(id, 'rescue');
+      if (chance.flip(0.8)) stage.after(seconds(chance, 60, 7200), () => stage.changeState(id, 'unrescue'));
+    },
+  },
+  'person-shelves': {
+    perDay: 6,
+    act(stage, chance) {
+      const { id } = waitingServer(stage, chance);
+      stage.changeState(id, 'shelve');
+      if (chance.flip(0.8)) stage.after(seconds(chance, 60, 7200), () => stage.changeState(id, 'unshelve'));
     },
   },
   'person-aborts': {

@@ -69,7 +69,11 @@ export class InventoryWitness {
       server.tags.some((tag) => this.#optOut.has(tag)) ||
       Object.entries(server.metadata).some(([key, value]) => this.#optOut.has(key) && value !== 'false');
     const gone = server.deletedMs !== null;
-    const now = { fromMs: atMs, host: gone ? null : server.host, state: stateOf(server, excluded) };
+    const now = {
+      fromMs: atMs,
+      host: gone || server.host === '' ? null : server.host,
+      state: stateOf(server, excluded),
+    };
     const last = was.at(-1);
     if (last?.host === now.host && last.state === now.state) return;
     was.push(now);

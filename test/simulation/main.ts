@@ -15,6 +15,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --hosts N         hosts (10)
   --vms N           VMs (60)
   --replicas N      replicas of each service (2)
+  --interval N      seconds between evaluations (drawn)
   --trouble X       how often faults come, relative to their usual rates (drawn)
   --inventory MODE  how servers are read: api, changes, notifications, or drawn: by the seed (api)
   --numa MODE       NUMA cells of hosts: none, known, unknown (to Kronos), or drawn: by the seed (none)
@@ -42,6 +43,7 @@ const options = {
   hosts: { type: 'string' },
   vms: { type: 'string' },
   replicas: { type: 'string' },
+  interval: { type: 'string' },
   trouble: { type: 'string' },
   inventory: { type: 'string' },
   numa: { type: 'string' },
@@ -78,7 +80,7 @@ if (values.help === true) {
 }
 
 function number(
-  name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas' | 'trouble' | 'jobs',
+  name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas' | 'interval' | 'trouble' | 'jobs',
   or: number,
 ): number {
   const text = values[name];
@@ -130,6 +132,7 @@ const asked: Asked = {
   hosts: number('hosts', defaultAsked.hosts),
   vms: number('vms', defaultAsked.vms),
   replicas: number('replicas', defaultAsked.replicas),
+  interval: values.interval === undefined ? null : number('interval', 1),
   trouble: values.trouble === undefined ? null : number('trouble', 1),
   inventory: modeOf('inventory', inventoryModes, defaultAsked.inventory),
   numa: modeOf('numa', numaModes, defaultAsked.numa),
@@ -143,8 +146,16 @@ const when = (ms: number): string => {
   const day = Math.floor(seconds / 86_400);
   return `day ${day} ${new Date(ms).toISOString().slice(11, 23)}`;
 };
-const reproduce = (one: Asked): string =>
-  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.numa === 'none' ? '' : ` --numa ${one.numa ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.beside === null ? '' : ` --beside ${one.beside}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
+/** The command that runs the same again. */
+function reproduce({ only, verbose: _, ...one }: Asked): string {
+  const always = new Set(['seed', 'days', 'aggregates', 'hosts', 'vms', 'replicas']);
+  const usual: Readonly<Record<string, unknown>> = { ...defaultAsked };
+  const options = Object.entries(one).flatMap(([name, value]) =>
+    always.has(name) || value !== usual[name] ? [`--${name} ${value ?? 'drawn'}`] : [],
+  );
+  if (only !== null) options.push(`--faults ${[...only].join(',') || 'none'}`);
+  return `npm run simulate -- ${options.join(' ')}`;
+}
 
 /** The same run with as few faults as still break the same rule. */
 async function shrink(report: Report): Promise<Asked> {

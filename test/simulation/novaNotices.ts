@@ -14,6 +14,9 @@ const look = ({ host, vmState, taskState, powerState, flavor }: Server): Look =>
   state: `${vmState} ${taskState} ${powerState} ${flavor.name}`,
 });
 
+/** Nova's name of no host is null. */
+const hostOf = ({ host }: Server): string | null => (host === '' ? null : host);
+
 export class NovaNotices {
   /** Hosts whose nova-compute sends only unversioned notifications. */
   readonly unversioned = new Set<string>();
@@ -41,6 +44,8 @@ export class NovaNotices {
     }
     this.#seen.set(server.uuid, now);
     if (before === undefined) this.#compute('instance.create.end', now.host, server);
+    else if (now.host === '') this.#compute('instance.shelve_offload.end', before.host, server);
+    else if (before.host === '') this.#compute('instance.unshelve.end', now.host, server);
     else if (before.host !== now.host) {
       this.#compute('instance.live_migration_post.end', before.host, server);
       this.#compute('instance.live_migration_post_dest.end', now.host, server);
@@ -59,14 +64,14 @@ export class NovaNotices {
   #compute(event: string, host: string, server: Server): void {
     if (!this.#alive(host)) return;
     if (this.unversioned.has(host))
-      this.#put(event, `compute.${host}`, { instance_id: server.uuid, host: server.host });
+      this.#put(event, `compute.${host}`, { instance_id: server.uuid, host: hostOf(server) });
     else this.#send(event, `nova-compute:${host}`, server);
   }
 
-  #send(event: string, publisher: string, { uuid, host }: Server): void {
+  #send(event: string, publisher: string, server: Server): void {
     this.#put(event, publisher, {
       'nova_object.name': 'InstanceActionPayload',
-      'nova_object.data': { uuid, host },
+      'nova_object.data': { uuid: server.uuid, host: hostOf(server) },
     });
   }
 

@@ -52,13 +52,13 @@ export interface Drawn {
 export function draw(asked: Asked): Drawn {
   const chance = new Chance(`options/${asked.seed}`);
   // A large cloud is looked at less often: most of what a run costs is looking.
-  const intervalSeconds = chance.pick(asked.vms > 200 ? [600, 900] : [60, 120, 180, 300]);
+  const interval = chance.pick(asked.vms > 200 ? [600, 900] : [60, 120, 180, 300]);
   const planTtlSeconds = chance.pick([900, 1800, 3600]);
   const trouble = chance.pick([0.3, 1, 1, 2, 3]);
   const lists = chance.fork('inventory');
   const inventory = asked.inventory ?? lists.pick(inventoryModes);
   return {
-    intervalSeconds,
+    intervalSeconds: asked.interval ?? interval,
     cooldownSeconds: chance.pick([120, 300, 600]),
     // Shorter than some moves take.
     instanceCooldownSeconds: chance.pick([120, 600, 1200, 1800]),

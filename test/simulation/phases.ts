@@ -11,7 +11,7 @@ import type { NatsNetwork } from './network.ts';
 import type { Drawn } from './options.ts';
 import type { Commands } from './people/commands.ts';
 import type { Custodian } from './people/custodian.ts';
-import { actIfPossible } from './simulatedCloud.ts';
+import { actIfPossible, asPerson } from './simulatedCloud.ts';
 import { allowWrites } from './stage/streams.ts';
 import type { Supervisor } from './supervisor.ts';
 import type { Moments } from './watch/moments.ts';
@@ -36,6 +36,17 @@ export interface Troubled {
   readonly witness: InventoryWitness | null;
 }
 
+/** Users take back what they did to servers. */
+function wake(sim: InProcessSim): void {
+  for (const { uuid: server, vmState, powerState } of sim.cloud.servers.values())
+    if (vmState === 'stopped' || vmState === 'paused' || (vmState === 'active' && powerState !== 1))
+      actIfPossible(sim, { act: 'setServer', server, vmState: 'active', powerState: 1 });
+    else if (vmState === 'rescued' || vmState === 'shelved_offloaded')
+      asPerson(sim, (nowMs, caller) =>
+        sim.cloud.beginStateAction(nowMs, caller, server, vmState === 'rescued' ? 'unrescue' : 'unshelve'),
+      );
+}
+
 /** Nothing is wrong any more. Processes that are down start again by themselves. */
 export function calm(troubled: Troubled): void {
   const { world, sim, scenario, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
@@ -53,9 +64,7 @@ export function calm(troubled: Troubled): void {
   sim.act({ act: 'setRoles', user: 'admin', roles: ROLES });
   for (const { name, hosts } of scenario.aggregates)
     actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: [...hosts] });
-  for (const { uuid: server, vmState, powerState } of sim.cloud.servers.values())
-    if (vmState === 'stopped' || vmState === 'paused' || (vmState === 'active' && powerState !== 1))
-      actIfPossible(sim, { act: 'setServer', server, vmState: 'active', powerState: 1 });
+  wake(sim);
   for (const [host, { disabledReason }] of sim.cloud.hosts) {
     actIfPossible(sim, { act: 'startHost', host });
     // What Kronos disabled is Kronos' to enable.

@@ -1,6 +1,13 @@
 /** The simulated cloud of a run: on the virtual clock, without sockets. */
 import { type Config, Secret } from '@kronos/config';
-import { type ActInput, type CallRecord, type InProcessSim, openSim, type Scenario } from '@kronos/simcloud';
+import {
+  type ActInput,
+  type CallRecord,
+  type InProcessSim,
+  NovaRefusal,
+  openSim,
+  type Scenario,
+} from '@kronos/simcloud';
 import type { World } from './world.ts';
 
 /** Of the proxy between Kronos and the cloud, which quotes it in the errors of connections. Nothing that is stored may hold it. */
@@ -64,5 +71,20 @@ export function actIfPossible(sim: InProcessSim, act: ActInput): Readonly<Record
     return sim.act(act);
   } catch {
     return null;
+  }
+}
+
+/** What a person asks of Nova; what Nova refuses is not done. */
+export function asPerson(
+  sim: InProcessSim,
+  act: (nowMs: number, caller: Parameters<InProcessSim['cloud']['coldMigrate']>[1]) => void,
+): void {
+  sim.settle();
+  const { cloud } = sim;
+  const { id, projectId } = cloud.admin;
+  try {
+    act(cloud.nowMs, { userId: id, projectId, requestId: `req-person-${cloud.nowMs}` });
+  } catch (error) {
+    if (!(error instanceof NovaRefusal)) throw error;
   }
 }

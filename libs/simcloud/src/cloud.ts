@@ -31,11 +31,13 @@ import { coldMigrate, conductResize, endResize, resize, resizeStep, survivor } f
 import type { AggregateInput, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
 import { bootServer, createServer, deleteServer, hardReboot, placeServer, setServer } from './servers.ts';
 import { clearSeries, faultSeries } from './settings.ts';
+import { beginStateAction, endStateAction, isStateAction } from './shelve.ts';
 import {
   type Caller,
   type CloudOptions,
   CloudState,
   type LiveMigrationRequest,
+  type StateAction,
   type Step,
   type StepKind,
 } from './state.ts';
@@ -106,6 +108,18 @@ export class Cloud extends CloudState {
     this.setPace(speed);
   }
 
+  /** A step that concerns the server alone. */
+  #performOf(server: Server, kind: 'build' | 'trip' | StateAction): void {
+    if (kind === 'build') {
+      if (server.vmState !== 'building') return;
+      Object.assign(server, { vmState: 'active', taskState: null, powerState: 1, launchedMs: this.nowMs });
+    } else if (kind === 'trip') {
+      server.vmState = 'error';
+      server.fault = { code: 500, message: 'Unexpected error after switch-over', createdMs: this.nowMs };
+    } else endStateAction(this, server, kind);
+    this.touch(server);
+  }
+
   #perform(step: Step): void {
     if (step.kind === 'conduct') {
       if (step.request !== undefined) conduct(this, step.server, step.request);
@@ -115,22 +129,9 @@ export class Cloud extends CloudState {
       if (step.request !== undefined) conductResize(this, step.server, step.request);
       return;
     }
-    if (step.kind === 'build') {
+    if (step.kind === 'build' || step.kind === 'trip' || isStateAction(step.kind)) {
       const server = this.servers.get(step.server);
-      if (server?.vmState !== 'building') return;
-      server.vmState = 'active';
-      server.taskState = null;
-      server.powerState = 1;
-      server.launchedMs = this.nowMs;
-      this.touch(server);
-      return;
-    }
-    if (step.kind === 'trip') {
-      const server = this.servers.get(step.server);
-      if (server === undefined) return;
-      server.vmState = 'error';
-      server.fault = { code: 500, message: 'Unexpected error after switch-over', createdMs: this.nowMs };
-      this.touch(server);
+      if (server !== undefined) this.#performOf(server, step.kind);
       return;
     }
     const migration = this.migrations[step.migration - 1];
@@ -291,6 +292,12 @@ export class Cloud extends CloudState {
   resize(nowMs: number, caller: Caller, uuid: string, flavorId: string): void {
     this.advance(nowMs);
     resize(this, caller, uuid, flavorId);
+  }
+
+  /** POST /servers/{id}/action rescue, unrescue, shelve, unshelve. Throws NovaRefusal as Nova would. */
+  beginStateAction(nowMs: number, caller: Caller, uuid: string, action: StateAction): void {
+    this.advance(nowMs);
+    beginStateAction(this, caller, uuid, action);
   }
 
   /** Starts a guest that is powered off or broken. Throws NovaRefusal as Nova would. */

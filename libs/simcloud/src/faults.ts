@@ -38,6 +38,8 @@ export const hostFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('refuse'), times }),
   /** Every live migration to it fails while copying. */
   z.strictObject({ kind: z.literal('fail-inbound'), times }),
+  /** The hook of its hypervisor refuses a guest that arrives: the migration fails before anything is copied. */
+  z.strictObject({ kind: z.literal('hook'), times }),
   /** Copying to it takes this many times as long. */
   z.strictObject({ kind: z.literal('slow-inbound'), factor: z.number().positive(), times }),
 ]);

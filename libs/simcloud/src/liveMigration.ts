@@ -321,10 +321,19 @@ function refusalOf(
   return null;
 }
 
+/** How a copying that breaks off ends; null: it does not. */
+function breakOf(
+  fault: { readonly kind: string } | undefined,
+  inbound: { readonly kind: string } | undefined,
+): 'error' | 'failed' | null {
+  if (fault?.kind === 'error') return 'error';
+  return fault?.kind === 'fail' || inbound?.kind === 'fail-inbound' || inbound?.kind === 'hook' ? 'failed' : null;
+}
+
 function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {
   const { timing } = s;
   const fault = serverFault(s, server.uuid, 'fail', 'error', 'hang', 'slow');
-  const inbound = hostFault(s, dest.name, 'fail-inbound', 'slow-inbound');
+  const inbound = hostFault(s, dest.name, 'fail-inbound', 'slow-inbound', 'hook');
   const copied = Math.max(timing.copyFloorMs, (server.flavor.memoryMb / timing.copyMbPerSecond) * 1000);
   let afterMs = fault?.kind === 'slow' ? (fault.seconds * 1000) / s.speed : s.wait(copied);
   if (inbound?.kind === 'slow-inbound') afterMs *= inbound.factor;
@@ -334,8 +343,9 @@ function copy(s: CloudState, migration: Migration, server: Server, dest: Host): 
     s.next.delete(migration.id);
     return;
   }
-  if (fault?.kind === 'fail' || fault?.kind === 'error' || inbound?.kind === 'fail-inbound') {
-    s.schedule('break', migration.id, afterMs / 2, fault?.kind === 'error' ? 'error' : 'failed');
+  const breaks = breakOf(fault, inbound);
+  if (breaks !== null) {
+    s.schedule('break', migration.id, inbound?.kind === 'hook' ? s.wait(timing.checkMs) : afterMs / 2, breaks);
     return;
   }
   s.schedule('switchover', migration.id, afterMs);

@@ -98,6 +98,9 @@ function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolea
   return there.length < (group.maxServerPerHost ?? 1);
 }
 
+/** Whether the group of a server that is on no host lets it be there. */
+export const groupTakes = (s: CloudState, server: Server, dest: Host): boolean => groupAllows(s, server, dest, false);
+
 /** The compute's own look at the group, which counts every move to or from it (nova/compute/manager.py). */
 export function groupViolated(s: CloudState, server: Server, dest: Host): string | null {
   const group = s.groupOf.get(server.uuid);

@@ -183,7 +183,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
 
 /** Whether the guest uses its CPUs. */
 export const isRunning = ({ vmState }: Pick<Server, 'vmState'>): boolean =>
-  vmState === 'active' || vmState === 'paused' || vmState === 'resized';
+  vmState === 'active' || vmState === 'paused' || vmState === 'rescued' || vmState === 'resized';
 
 export function setServer(
   s: CloudState,

@@ -36,7 +36,11 @@ export interface LiveMigrationRequest {
   readonly async: boolean;
 }
 
+/** Actions of users on the state of a server that Nova carries out after its answer. */
+export type StateAction = 'rescue' | 'unrescue' | 'shelve' | 'unshelve';
+
 export type StepKind =
+  | StateAction
   | 'conduct'
   | 'schedule'
   | 'check'
@@ -189,7 +193,13 @@ export class CloudState {
     return this.schedulerHeld;
   }
 
-  later(kind: 'build' | 'trip', server: string, afterMs: number): void {
+  /** The cell whose database has the server: that of the last host on which it was. */
+  cellOf({ host, placements }: Server): string {
+    const last = host === '' ? placements.findLast((each) => each.host !== null)?.host : host;
+    return this.host(last ?? host).cell;
+  }
+
+  later(kind: 'build' | 'trip' | StateAction, server: string, afterMs: number): void {
     this.agenda.push({ atMs: this.nowMs + afterMs, seq: ++this.seq, kind, migration: 0, server });
   }
 

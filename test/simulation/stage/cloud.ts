@@ -1,6 +1,6 @@
-import { type ActInput, type InProcessSim, NovaRefusal, type Scenario } from '@kronos/simcloud';
+import type { ActInput, InProcessSim, Scenario } from '@kronos/simcloud';
 import type { CloudRecord } from '../checker/checker.ts';
-import { actIfPossible } from '../simulatedCloud.ts';
+import { actIfPossible, asPerson } from '../simulatedCloud.ts';
 
 export interface CloudActs {
   /** Null: it cannot be done to the cloud now, and is not done. */
@@ -12,11 +12,14 @@ export interface CloudActs {
   /** A person migrates a server cold: Nova leaves it in VERIFY_RESIZE. */
   migrateCold(server: string): void;
   endResize(server: string, how: 'confirmResize' | 'revertResize'): void;
+  /** A user rescues or shelves a server, or takes that back. */
+  changeState(server: string, action: 'rescue' | 'unrescue' | 'shelve' | 'unshelve'): void;
   /** A host is in its aggregate, or not. */
   setMember(host: string, yes: boolean): void;
   hosts(): readonly string[];
   /** Hosts that a live migration leaves, or goes to, now. */
   movingHosts(): readonly string[];
+  /** Those that are on a host. */
   servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
   aggregateOf(host: string): string;
 }
@@ -25,17 +28,6 @@ const EXCLUDE = 'kronos:exclude';
 
 export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }: Scenario): CloudActs {
   const { cloud } = sim;
-  let requests = 0;
-  /** What Nova refuses is not done. */
-  function asPerson(act: (nowMs: number, caller: Parameters<typeof cloud.coldMigrate>[1]) => void): void {
-    sim.settle();
-    const { id, projectId } = cloud.admin;
-    try {
-      act(cloud.nowMs, { userId: id, projectId, requestId: `req-person-${++requests}` });
-    } catch (error) {
-      if (!(error instanceof NovaRefusal)) throw error;
-    }
-  }
   return {
     act: (act) => actIfPossible(sim, act),
     exclude(server, by, yes) {
@@ -50,12 +42,14 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
       actIfPossible(sim, { act: 'setServer', server, ...change });
     },
     stopMigration: (server) =>
-      asPerson((nowMs, caller) => {
+      asPerson(sim, (nowMs, caller) => {
         const running = cloud.migrationsByServer.get(server)?.findLast(({ status }) => status === 'running');
         if (running !== undefined) cloud.abort(nowMs, caller, server, String(running.id), { queuedToo: true });
       }),
-    migrateCold: (server) => asPerson((nowMs, caller) => cloud.coldMigrate(nowMs, caller, server, null)),
-    endResize: (server, how) => asPerson((nowMs, caller) => cloud.endResize(nowMs, caller, server, how)),
+    migrateCold: (server) => asPerson(sim, (nowMs, caller) => cloud.coldMigrate(nowMs, caller, server, null)),
+    endResize: (server, how) => asPerson(sim, (nowMs, caller) => cloud.endResize(nowMs, caller, server, how)),
+    changeState: (server, action) =>
+      asPerson(sim, (nowMs, caller) => cloud.beginStateAction(nowMs, caller, server, action)),
     setMember(host, yes) {
       const name = aggregates.find((each) => each.hosts.includes(host))?.name;
       if (name === undefined) return;
@@ -64,7 +58,8 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
     },
     hosts: () => [...cloud.hosts.keys()],
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
-    servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
+    servers: () =>
+      [...cloud.servers.values()].flatMap(({ uuid, name, host }) => (host === '' ? [] : [{ id: uuid, name, host }])),
     aggregateOf: (host) => aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0]?.name ?? '',
   };
 }

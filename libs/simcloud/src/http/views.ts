@@ -22,6 +22,9 @@ function hostId(projectId: string, host: string): string {
         .digest('hex');
 }
 
+/** The statuses of states that no task changes. */
+const PLAIN = { error: 'ERROR', building: 'BUILD', rescued: 'RESCUE', shelved_offloaded: 'SHELVED_OFFLOADED' } as const;
+
 /** nova/api/openstack/common.py _STATE_MAP, as far as the simulated states go. */
 export function statusOf(server: Server): string {
   if (server.deletedMs !== null) return 'DELETED';
@@ -37,12 +40,10 @@ export function statusOf(server: Server): string {
       return 'ACTIVE';
     case 'stopped':
       return resizing(server) ? 'RESIZE' : 'SHUTOFF';
-    case 'error':
-      return 'ERROR';
     case 'resized':
       return server.taskState === 'resize_reverting' ? 'REVERT_RESIZE' : 'VERIFY_RESIZE';
-    case 'building':
-      return 'BUILD';
+    default:
+      return PLAIN[server.vmState];
   }
 }
 

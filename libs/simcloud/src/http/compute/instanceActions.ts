@@ -20,7 +20,7 @@ export function instanceActionRoutes(cloud: Cloud): readonly Route[] {
         const action = cloud.actions.get(uuid)?.find((each) => each.requestId === requestId);
         if (action === undefined) throw new NovaRefusal(404, `Action ${requestId} not found`);
         const view = actionView(action, scope.minor);
-        view.events = eventViews(action, server.projectId, scope.minor, cloud.host(server.host).cell);
+        view.events = eventViews(action, server.projectId, scope.minor, cloud.cellOf(server));
         return reply(scope, 200, { instanceAction: view });
       },
     ),

@@ -1,7 +1,7 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { object, parseJson, python, type Reply, text } from '../exchange.ts';
-import { caller, empty, findServer, ID, LIES, type Route, route, type Scope, TRUTHS } from './nova.ts';
+import { caller, empty, findServer, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
 
 /** POST /servers/{id}/action: moves, their end, locks, power. */
 export function serverActionRoutes(cloud: Cloud): readonly Route[] {
@@ -59,37 +59,39 @@ function act(cloud: Cloud, scope: Scope, uuid: string): Reply {
       findServer(cloud, uuid);
       cloud.setServer(call.nowMs, uuid, { locked: false });
       return empty(scope, 202);
+    case 'rescue':
+    case 'unrescue':
+    case 'shelve':
+    case 'unshelve':
+      cloud.beginStateAction(call.nowMs, caller(scope), uuid, action);
+      return action === 'rescue' ? reply(scope, 200, { adminPass: 'unused' }) : empty(scope, 202);
     case 'os-stop':
-    case 'os-start': {
-      const server = findServer(cloud, uuid);
-      const [from, to] = action === 'os-stop' ? (['active', 'stopped'] as const) : (['stopped', 'active'] as const);
-      if (server.vmState !== from)
-        throw new NovaRefusal(
-          409,
-          `Cannot '${action.slice(3)}' instance ${uuid} while it is in vm_state ${server.vmState}`,
-        );
-      if (server.taskState !== null)
-        throw new NovaRefusal(
-          409,
-          `Cannot '${action.slice(3)}' instance ${uuid} while it is in task_state ${server.taskState}`,
-        );
-      cloud.setServer(call.nowMs, uuid, { vmState: to });
-      return empty(scope, 202);
-    }
+    case 'os-start':
     case 'pause':
-    case 'unpause': {
-      const server = findServer(cloud, uuid);
-      const from = action === 'pause' ? 'active' : 'paused';
-      if (server.vmState !== from)
-        throw new NovaRefusal(409, `Cannot '${action}' instance ${uuid} while it is in vm_state ${server.vmState}`);
-      if (server.taskState !== null)
-        throw new NovaRefusal(409, `Cannot '${action}' instance ${uuid} while it is in task_state ${server.taskState}`);
-      cloud.setServer(call.nowMs, uuid, { vmState: action === 'pause' ? 'paused' : 'active' });
+    case 'unpause':
+      setPower(cloud, call.nowMs, uuid, action);
       return empty(scope, 202);
-    }
     default:
       throw new NovaRefusal(400, `There is no such action: ${action}`);
   }
+}
+
+/** The state that each action needs, and the one that it leads to. */
+const POWER = {
+  'os-stop': ['active', 'stopped'],
+  'os-start': ['stopped', 'active'],
+  pause: ['active', 'paused'],
+  unpause: ['paused', 'active'],
+} as const;
+
+function setPower(cloud: Cloud, nowMs: number, uuid: string, action: keyof typeof POWER): void {
+  const { vmState, taskState } = findServer(cloud, uuid);
+  const [from, to] = POWER[action];
+  const refused = (what: string): NovaRefusal =>
+    new NovaRefusal(409, `Cannot '${action.replace('os-', '')}' instance ${uuid} while it is in ${what}`);
+  if (vmState !== from) throw refused(`vm_state ${vmState}`);
+  if (taskState !== null) throw refused(`task_state ${taskState}`);
+  cloud.setServer(nowMs, uuid, { vmState: to });
 }
 
 /** The body of os-migrateLive per microversion (nova/api/openstack/compute/schemas/migrate_server.py). */
