@@ -39,9 +39,8 @@ export class PortReader {
   readonly #readings = new WeakMap<Index, Promise<PortsSeen>>();
   /** When all ports were last read, by the clock's `monotonic`; null: never. */
   #shownAt: number | null = null;
-  /** Why they could not be read later than that. `absent`: the cloud has no network service; `hidden`: Neutron answers, and shows too few. */
-  #failure: { readonly at: number; readonly text: string; readonly absent: boolean; readonly hidden: boolean } | null =
-    null;
+  /** Why they could not be read later than that. `hidden`: Neutron answers, and shows too few. */
+  #failure: { readonly at: number; readonly text: string; readonly hidden: boolean } | null = null;
 
   constructor(deps: PortReaderDeps) {
     this.#deps = deps;
@@ -64,7 +63,6 @@ export class PortReader {
     const servers = [...placed.values()].map(({ server }) => server);
     if (this.#due()) await this.#listAll(servers, signal);
     const text = this.#failure?.text ?? '';
-    if (this.#failure?.absent === true) return { kinds: null, notes: [] };
     if (this.#shownAt === null || clock.monotonic() - this.#shownAt >= VALID_MS)
       return mode === 'read' || this.#shownAt !== null
         ? { kinds: new Map(), notes: [note('ports-unread', `the ports of VMs are not known, so no VM moves: ${text}`)] }
@@ -99,8 +97,7 @@ export class PortReader {
     const at = this.#deps.clock.monotonic();
     const text = read.ok ? hidden(servers, read.value) : read.text;
     if (!read.ok || text !== null) {
-      const absent = !read.ok && read.code === 'KRONOS_OPENSTACK_ENDPOINT_NOT_FOUND';
-      this.#failure = { at, text: text ?? '', absent, hidden: read.ok };
+      this.#failure = { at, text: text ?? '', hidden: read.ok };
       // This user may not see them any more, which is not an outage.
       if (read.ok) this.#shownAt = null;
       return;
