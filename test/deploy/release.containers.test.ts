@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { nightly } from '../nightly.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
@@ -125,21 +124,6 @@ describe('npm run release', () => {
     expect(bill.components).toContainEqual(expect.objectContaining({ name: 'zod' }));
     expect(bill.components.map(({ name }) => name)).not.toContain('vitest');
   });
-
-  it.runIf(nightly)(
-    'a clone elsewhere makes the same bytes of every file, the signature included, whatever its umask and zone',
-    () => {
-      const [again, clone] = [join(directory, 'again'), join(directory, 'another place')];
-      const script = `umask 077
-      git clone --quiet "$1" "$2"
-      cp --archive --link "$1/node_modules" "$2/node_modules"
-      export TZ=Pacific/Auckland LC_ALL=C.UTF-8
-      exec "$3" "$2/scripts/run.mjs" release "$4" --arch "$5" --no-images --sign "$6"`;
-      run('bash', ['-ec', script, 'bash', root, clone, process.execPath, again, arch, key], root);
-      for (const name of readdirSync(out))
-        expect(readFileSync(join(again, name)).equals(readFileSync(join(out, name))), name).toBe(true);
-    },
-  );
 
   it('refuses a directory that holds something', () => {
     expect(() => release(out)).toThrow(/is not empty/);

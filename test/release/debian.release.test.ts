@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { architecture, makeRelease, root } from './files.ts';
+import { architecture, releaseFiles, root } from './files.ts';
 import { boot, debianTree, type Machine, noMachines } from './machine.ts';
 import { transcript } from './transcript.ts';
 
@@ -39,7 +39,6 @@ describe.skipIf(none !== null)(
   'the Debian package on a system with systemd, by the commands of docs/install.md',
   () => {
     const directory = mkdtempSync(join(tmpdir(), 'kronos-debian-'));
-    const files = join(directory, 'release');
     let machine: Machine;
     const command = (start: string): string => {
       const found = commands.find((text) => text.startsWith(start));
@@ -55,10 +54,9 @@ describe.skipIf(none !== null)(
     };
 
     beforeAll(async () => {
-      makeRelease(files, architecture);
       const tree = await debianTree();
       machine = await boot(tree, join(directory, 'system'));
-      copyFileSync(join(files, name), join(machine.directory, 'root', name));
+      copyFileSync(join(releaseFiles(), name), join(machine.directory, 'root', name));
       const { path } = await findNatsServer('newest');
       copyFileSync(path, join(machine.directory, 'usr/local/bin/nats-server'));
     });

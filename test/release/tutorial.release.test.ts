@@ -9,7 +9,7 @@ import { demoCloud, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { tutorialCommands } from '../deploy/tutorial.ts';
-import { architecture, makeRelease, root } from './files.ts';
+import { releaseFiles, root } from './files.ts';
 import { transcript } from './transcript.ts';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
@@ -61,11 +61,8 @@ describe.each([
     const home = join(directory, 'home');
     said = transcript(home);
     mkdirSync(join(home, '.config/openstack'), { recursive: true });
-    if (way === 'npm') {
-      const files = join(directory, 'release');
-      makeRelease(files, architecture);
-      copyFileSync(join(files, `kronos-${version}.tgz`), join(home, `kronos-${version}.tgz`));
-    }
+    const packed = `kronos-${version}.tgz`;
+    if (way === 'npm') copyFileSync(join(releaseFiles(), packed), join(home, packed));
     sim = await startSim({ scenario: demoCloud(), speed: 10 });
     const auth = { auth_url: sim.urls.identity, username: 'admin', password: 'secret', project_name: 'admin' };
     const domains = { user_domain_id: 'default', project_domain_id: 'default' };

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { common } from '../common.ts';
 
@@ -5,6 +6,7 @@ import { common } from '../common.ts';
 export default defineConfig({
   test: {
     ...common,
+    globalSetup: [fileURLToPath(new URL('setup.ts', import.meta.url))],
     include: ['test/release/**/*.release.test.ts'],
     testTimeout: 600_000,
     hookTimeout: 1_200_000,
