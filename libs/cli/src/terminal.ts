@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { wrapped } from '@kronos/contracts/words';
 
 /** Where a command writes, and how wide and colourful it may be. */
 export interface Terminal {
@@ -118,17 +119,6 @@ const readableWidth = (columns: readonly Column[], rows: readonly (readonly Cell
     },
     GAP * (columns.length - 1),
   );
-
-/** A text in lines of limited length, broken between words. */
-export function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
 
 const BELOW_INDENT = 4;
 

@@ -1,2 +1,3 @@
 export * from './clock.ts';
 export * from './skew.ts';
+export * from './turns.ts';

@@ -1,3 +1,4 @@
+import { wrapped } from '@kronos/contracts/words';
 import { z } from 'zod';
 import { EVERYONE, type Option, type Reader } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
@@ -7,20 +8,7 @@ import { environmentName } from './source.ts';
 
 const WIDTH = 88;
 
-/** Breaks text into lines of at most `width` characters. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line];
-}
-
-const comment = (text: string): string[] => wrap(text, WIDTH - 2).map((line) => `# ${line}`);
+const comment = (text: string): string[] => wrapped(text, WIDTH - 2).map((line) => `# ${line}`);
 
 /** A default as it would be written in the file; empty where there is none. */
 export function defaultText(option: Option<unknown>): string {

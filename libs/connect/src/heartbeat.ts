@@ -11,7 +11,7 @@ import {
   type ServiceName,
   type ServiceReported,
 } from '@kronos/contracts';
-import type { Check, HttpServer, Logger } from '@kronos/telemetry';
+import { type Check, checkOf, type HttpServer, type Logger } from '@kronos/telemetry';
 import type { ServiceLog } from './instrumented.ts';
 
 export type ReportInput = {
@@ -71,13 +71,6 @@ const heartbeat = (by: ReportInput['by'], nowMs: number, data: ServiceReported['
   data,
 });
 
-/** Whether NATS takes what the service writes. */
-function appendsCheck(log: Pick<ServiceLog, 'refused'>): Check {
-  const parts = log.refused();
-  if (parts.length === 0) return { ok: true };
-  return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
-}
-
 /**
  * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every
  * `everyMs`, and when it stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
@@ -90,7 +83,7 @@ export function reportService(input: ReportInput): Heartbeats {
     aggregates: [...input.aggregates],
     options: shownOptions(config, by.service) as ServiceReported['data']['options'],
   };
-  http.check('appends', () => appendsCheck(log));
+  http.check('appends', () => checkOf(log.refused()));
 
   let verification: Parameters<Heartbeats['verify']>[0] | null = null;
   const checkpoint = (): Pick<ServiceReported['data'], 'checkpoint'> => {

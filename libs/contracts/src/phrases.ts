@@ -20,14 +20,6 @@ export function clause(text: string): string {
   return begin.replace(/\.$/, '');
 }
 
-/** A whole number of hours, minutes or seconds: `24 h`. */
-export const span = (seconds: number): string =>
-  seconds > 0 && seconds % 3600 === 0
-    ? `${seconds / 3600} h`
-    : seconds > 0 && seconds % 60 === 0
-      ? `${seconds / 60} min`
-      : `${seconds} s`;
-
 /** ` after 3.1 s`; nothing where the duration is not known. */
 export const took = (ms: number | null | undefined): string =>
   ms === null || ms === undefined ? '' : ` after ${(ms / 1000).toFixed(1)} s`;

@@ -5,6 +5,7 @@
  */
 export const sharedReasons = {
   'record-only': 'The snapshot was taken to be kept and is never planned.',
+  clock: 'The clock of this service differs too much from that of NATS.',
   paused: 'An operator paused the aggregate.',
   'unreadable-event': 'The log holds an event that this version does not understand.',
   'host-in-two-aggregates': 'A host is in more than one aggregate of the configured scope.',

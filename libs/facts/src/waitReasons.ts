@@ -4,7 +4,7 @@ import { sharedReasons as shared } from './sharedReasons.ts';
 /** What a released task waits for before its start, by code. The first that holds counts. */
 export const waitReasons = {
   'unreadable-event': shared['unreadable-event'],
-  clock: 'The clock of the executor differs too much from that of NATS.',
+  clock: shared.clock,
   paused: shared.paused,
   'not-due': 'The start is due later: a delay of its step, or the pause before another attempt.',
   dependency: 'A move that the task depends on has not completed.',
@@ -30,7 +30,7 @@ export const snapshotReasons = {
   'record-only': shared['record-only'],
   'already-decided': 'The snapshot was decided before, or a later one was.',
   'clock-skew': 'The clocks of the scorer and of the NATS server differ by more than max_clock_skew.',
-  'own-clock': 'The clock of the planner is wrong.',
+  clock: shared.clock,
   'too-old': 'The snapshot is older than two intervals.',
   'unreadable-snapshot': 'The message of the snapshot cannot be read.',
   'other-log': 'The snapshot, or the planner, belongs to another log.',

@@ -15,6 +15,16 @@ export type Check =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: string; readonly parts?: readonly FailingPart[] };
 
+/**
+ * A check that fails while there are failing parts.
+ *
+ * @param tell what the reason says of a part; default: its name and its text
+ */
+export const checkOf = (
+  parts: readonly FailingPart[],
+  tell: (part: FailingPart) => string = ({ part, text }) => `${part}: ${text}`,
+): Check => (parts.length === 0 ? { ok: true } : { ok: false, reason: parts.map(tell).join('; '), parts });
+
 /** A check that takes longer than this fails. */
 const CHECK_TIMEOUT_MS = 5000;
 

@@ -1,6 +1,6 @@
 export { commandLine, kronosVersion } from './commandLine.ts';
 export { StartAgain } from './errors.ts';
-export { beginEvents, type Check, HttpServer, send, sendBusy, sendJson, sendTagged } from './http.ts';
+export { beginEvents, type Check, checkOf, HttpServer, send, sendBusy, sendJson, sendTagged } from './http.ts';
 export { createLogger, type Logger, withCorrelation } from './log.ts';
 export { createMetrics, type Instruments, type Metrics } from './metrics.ts';
 export { attributes, metricSpecs, OPENSTACK_APIS, type SpanName, spans } from './names.ts';

@@ -1,6 +1,6 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
 import type { LogGuard } from '@kronos/checkpoints';
-import type { Cancel } from '@kronos/clock';
+import { type Cancel, Turns } from '@kronos/clock';
 import type { Actor, MigrationRequested, StoredEvent } from '@kronos/contracts';
 import {
   contextFrom,
@@ -80,29 +80,6 @@ function checkOptionsBy(
     moveUnknownTopology: options?.moveUnknownTopology ?? false,
     refusals: [...refusals.values()].filter(({ host, sequence }) => host === destination && sequence > planned),
   };
-}
-
-/** Orders what is delivered for the same attempt: another message for it, or one again after its delivery was lost. */
-class Attempts {
-  /** Task and attempt -> what this process does for it. */
-  readonly #held = new Map<string, Promise<void>>();
-
-  /** Does this after everything before it for the same attempt, whatever became of that. */
-  async inTurn<T>({ taskId, attempt }: Pick<Task, 'taskId' | 'attempt'>, act: () => Promise<T>): Promise<T> {
-    const key = `${taskId}/${attempt}`;
-    const before = this.#held.get(key) ?? Promise.resolve();
-    const work = before.then(act);
-    const settled = work.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#held.set(key, settled);
-    try {
-      return await work;
-    } finally {
-      if (this.#held.get(key) === settled) this.#held.delete(key);
-    }
-  }
 }
 
 /** The boards on which tasks wait for their start, one for each aggregate. */
@@ -196,7 +173,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { log, view, aggregates, cloud, options, by, clock, logger, tracer, meters } = deps;
   const reader = logReader(view);
   const boards = new StartBoards(deps, reader);
-  const attempts = new Attempts();
+  /** Another message for the same attempt, or one again after its delivery was lost, waits. */
+  const attempts = new Turns();
   const trials = new Trials();
   const checkOptions = (task: Task): CheckOptions => ({
     ...deps.check,
@@ -214,7 +192,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const board = boards.of(aggregate);
     if (board === undefined) return { kind: 'handOver' };
     const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };
-    return attempts.inTurn(task.data, () => runTraced(task, delivery, run));
+    return attempts.take(`${task.data.taskId}/${task.data.attempt}`, () => runTraced(task, delivery, run));
   }
 
   const { concurrency, ackWaitMs } = deps;

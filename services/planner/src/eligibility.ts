@@ -74,7 +74,7 @@ export function eligibility(
       `the scorer's clock and the NATS server's differ by ${skewSeconds.toFixed(1)} s, more than max_clock_skew allows`,
       true,
     );
-  if (own.problem !== null) return no('own-clock', own.problem, true);
+  if (own.problem !== null) return no('clock', own.problem, true);
   const ageSeconds = (own.nowMs - takenMs) / 1000;
   if (ageSeconds > 2 * intervalSeconds)
     return no('too-old', `${snapshotId} is ${Math.round(ageSeconds)} s old, more than two intervals`);

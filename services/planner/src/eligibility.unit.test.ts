@@ -59,7 +59,7 @@ describe('eligibility of a snapshot', () => {
     expect(eligibility(taken(), at, fresh, options, own(at, 'the clock is 2700.0 s behind'))).toMatchObject({
       ok: false,
       alarm: true,
-      reason: { code: 'own-clock', text: 'the clock is 2700.0 s behind' },
+      reason: { code: 'clock', text: 'the clock is 2700.0 s behind' },
     });
   });
 

@@ -361,7 +361,7 @@ describe('planners on a real nats-server', () => {
   ])(
     'a planner with a clock that is %s plans nothing, from its first snapshot on, and ends no task',
     async (_, byMs, how) => {
-      expected.add('own-clock');
+      expected.add('clock');
       await planner('right', { planTtlSeconds: 60 });
       await publish(1);
       await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
@@ -369,21 +369,21 @@ describe('planners on a real nats-server', () => {
       const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
       expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
       await publish(2);
-      await untilRefused(wrong.notDecided, 'own-clock');
+      await untilRefused(wrong.notDecided, 'clock');
       expect(await decisions()).toHaveLength(1);
       expect((await events()).filter((e) => e.type === 'migration.failed')).toEqual([]);
     },
   );
 
   it('a planner with a right clock plans, and one whose clock is set wrong stops at once', async () => {
-    expected.add('own-clock');
+    expected.add('clock');
     let byMs = 0;
     const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
     await publish(1);
     await untilFolded(() => state().decided?.cycle === 1);
     byMs = -600_000;
     await publish(2);
-    await untilRefused(notDecided, 'own-clock');
+    await untilRefused(notDecided, 'clock');
     byMs = 0;
     await publish(3);
     await untilFolded(() => state().decided?.cycle === 3);

@@ -3,10 +3,15 @@ import { healthCheck, joinLog, type Outside, realOutside, reportService } from '
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { decider, defaultSearchThreads } from '@kronos/cycle';
 import type { EventLog, LogView } from '@kronos/eventlog';
-import { type Instruments, type Logger, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import {
+  checkOf,
+  type Instruments,
+  type Logger,
+  type ServiceDefinition,
+  kronosVersion as version,
+} from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
 import { plannerMeters } from './meters.ts';
-import { inTime } from './timedDecider.ts';
 
 const noneOf = (problems: readonly string[]) => healthCheck({ ok: problems.length === 0, detail: problems.join('; ') });
 
@@ -86,7 +91,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       });
     });
     http.check('options', () => noneOf(planner.yielding()));
-    http.check('decisions', () => inTime(planner.slow()));
+    http.check('decisions', () => checkOf(planner.slow()));
     onScrape(() => measureLog({ log, view, metrics, logger }));
     return {
       done: folded.hold(planner.run()),

@@ -2,7 +2,6 @@
 import type { Clock } from '@kronos/clock';
 import { type FailingPart, INTERVAL_GRACE_MS, partCodes } from '@kronos/contracts';
 import type { Cycle, CycleInput, Decider } from '@kronos/cycle';
-import type { Check } from '@kronos/telemetry';
 
 export type TimedDecider = {
   /** Decides a cycle. `decideMs`: how long it took, without the wait for the decisions of other aggregates. */
@@ -20,12 +19,6 @@ export function slowText({ ms, intervalSeconds, ended }: Taking): string | null 
   const taken = ended ? `a decision took ${seconds} s` : `a decision has taken ${seconds} s so far`;
   return `${taken}, and one is due every ${intervalSeconds} s`;
 }
-
-/** The readiness check `decisions`. */
-export const inTime = (slow: readonly FailingPart[]): Check =>
-  slow.length === 0
-    ? { ok: true }
-    : { ok: false, reason: slow.map(({ part, text }) => `${part}: ${text}`).join('; '), parts: slow };
 
 /** Decides at most one cycle of an aggregate at a time. */
 export function timedDecider(decider: Pick<Decider, 'cycle'>, clock: Pick<Clock, 'monotonic'>): TimedDecider {

@@ -2,8 +2,9 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { type CycleInput, decideHere } from '@kronos/cycle';
 import { snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, initialLogState } from '@kronos/projections';
+import { checkOf } from '@kronos/telemetry';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { inTime, slowText, timedDecider } from './timedDecider.ts';
+import { slowText, timedDecider } from './timedDecider.ts';
 
 const INTERVAL_SECONDS = 60;
 
@@ -62,7 +63,7 @@ describe('a decider that notes how long decisions take', () => {
     turn.resolve();
     work.resolve();
     expect(await decided).toMatchObject({ decideMs: 0, decision: { outcome: 'quiet' } });
-    expect(inTime(timed.slow())).toEqual({ ok: true });
+    expect(checkOf(timed.slow())).toEqual({ ok: true });
   });
 
   it('names an aggregate while its decision takes too long, and until a later one takes less', async () => {
@@ -76,7 +77,7 @@ describe('a decider that notes how long decisions take', () => {
     expect((await first).decideMs).toBe(75_000);
     await timed.cycle(input('cpu'));
     const took = 'a decision took 75 s, and one is due every 60 s';
-    expect(inTime(timed.slow())).toEqual({
+    expect(checkOf(timed.slow())).toEqual({
       ok: false,
       reason: `gpu: ${took}`,
       parts: [{ code: 'decision-slow', part: 'gpu', text: took }],

@@ -1,6 +1,6 @@
 /** The messages of kronos.inventory: the newest one of each host, and how the next one is written. */
 import { createHash } from 'node:crypto';
-import type { Clock } from '@kronos/clock';
+import { type Clock, Turns } from '@kronos/clock';
 import { type Actor, type InventoryReported, iso, messageId, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog } from '@kronos/eventlog';
 import type { HostReport, StoredReport } from '@kronos/inventory';
@@ -104,24 +104,13 @@ export function hostReports(deps: {
     }
   }
 
-  /** By host: the writes of this process come one after the other. */
-  const writing = new Map<string, Promise<void>>();
-  function inTurn(host: string, act: () => Promise<void>): Promise<void> {
-    const before = writing.get(host) ?? Promise.resolve();
-    const one = before.catch(() => undefined).then(act);
-    const end = (): void => {
-      if (writing.get(host) === one) writing.delete(host);
-    };
-    writing.set(host, one);
-    one.then(end, end);
-    return one;
-  }
-
+  /** By host: the writes of this process. */
+  const writing = new Turns();
   const limit = createLimiter(HOSTS_AT_ONCE);
   return {
     newest,
     note,
-    write: (host, cause, acts, next) => limit(() => inTurn(host, () => write(host, cause, acts, next))),
+    write: (host, cause, acts, next) => limit(() => writing.take(host, () => write(host, cause, acts, next))),
     forget: () => newest.clear(),
   };
 }

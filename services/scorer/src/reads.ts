@@ -10,7 +10,7 @@ import {
   type Fetched,
   type ObserveOptions,
 } from '@kronos/observation';
-import type { Check } from '@kronos/telemetry';
+import { type Check, checkOf } from '@kronos/telemetry';
 
 /** A call that takes longer is reported, unless cycles are longer: then half of one. */
 const HANGING_MS = 15_000;
@@ -67,11 +67,6 @@ const hangingPart = (one: HangingCall, nowMs: number): FailingPart => ({
   text: one.call,
   since: iso(nowMs - one.ageMs),
 });
-
-/** Fails with these parts; passes without any. */
-function checkOf(parts: readonly FailingPart[], reason: (part: FailingPart) => string): Check {
-  return parts.length === 0 ? { ok: true } : { ok: false, reason: parts.map(reason).join('; '), parts };
-}
 
 /** The results of the last reads of the cloud. */
 export interface CloudReads {

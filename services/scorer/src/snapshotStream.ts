@@ -2,7 +2,7 @@
 import type { Clock } from '@kronos/clock';
 import { iso, type SnapshotTaken, subject, timeMs } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import type { Check, Logger } from '@kronos/telemetry';
+import { type Check, checkOf, type Logger } from '@kronos/telemetry';
 import { REQUEST_KEPT_MS } from './openRequests.ts';
 import type { Seen } from './seen.ts';
 
@@ -76,13 +76,12 @@ export class SnapshotStream {
       const at = Math.max(this.#startedMs, this.#newestMs.get(aggregate) ?? 0);
       return clock.now() - at > MISSED_INTERVALS * intervalMs;
     });
-    if (late.length === 0) return { ok: true };
     const parts = late.map((aggregate) => {
       const at = this.#newestMs.get(aggregate);
       const text = at === undefined ? 'no snapshot' : `no snapshot since ${iso(at)}`;
       return { code: 'snapshot-late', part: aggregate, text };
     });
-    return { ok: false, reason: parts.map(({ part, text }) => `${part}: ${text}`).join('; '), parts };
+    return checkOf(parts);
   }
 
   /** Whether this process's clock agrees with the server's. */

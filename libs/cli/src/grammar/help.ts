@@ -1,4 +1,4 @@
-import { wrapped } from '../terminal.ts';
+import { wrapped } from '@kronos/contracts/words';
 
 const WIDTH = 80;
 const INDENT = 2;
