@@ -2,7 +2,19 @@ import { nowMs, read, readOrRefused } from '../api.js';
 import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
-import { count, courseText, duration, expected, link, moves, ratioText, section, standingOf, when } from '../parts.js';
+import {
+  count,
+  courseText,
+  duration,
+  expected,
+  link,
+  moves,
+  ratioText,
+  section,
+  standingOf,
+  table,
+  when,
+} from '../parts.js';
 import { balanceLegend, skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
@@ -165,24 +177,22 @@ function regionText({ seen, problem }) {
   return [...alarms, ...waiting].join(' · ') || 'Nothing waits for a person';
 }
 
-const regionRow = ({ name, url, ...region }) => html`<tr>
-  <th scope="row"><a href=${url}>${name}</a>
-    <small>${region.seen === null ? 'not known' : `${count(region.seen.aggregates, 'aggregate')} · ${count(region.seen.hosts, 'host')} · ${count(region.seen.vms, 'VM')}`}</small></th>
-  <td data-label="State">${regionText(region)}</td>
-  <td class="number ratio ${region.seen?.ratio > 1 ? 'over' : ''}" data-label="Worst imbalance ÷ threshold">${ratioText(region.seen?.ratio ?? null)}</td>
-  <td class="number" data-label="Moving">${region.seen?.moves > 0 ? `${region.seen.moves} moving` : ''}</td>
-</tr>`;
+const sizeOf = ({ aggregates, hosts, vms }) =>
+  `${count(aggregates, 'aggregate')} · ${count(hosts, 'host')} · ${count(vms, 'VM')}`;
 
 /** Installations elsewhere: each link leads to a console of its own. */
 const regionsTable = (regions) =>
-  regions.length === 0
-    ? ''
-    : section(
-        'Other regions',
-        html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the other regions"><table class="regions">
-          <thead><tr><th scope="col">Region</th><th scope="col">State</th><th scope="col" class="number">Worst imbalance ÷ threshold</th><th scope="col" class="number">Moving</th></tr></thead>
-          <tbody>${regions.map(regionRow)}</tbody></table></div>`,
-      );
+  table(
+    'The other regions',
+    [
+      ['Region', ({ name, url }) => html`<a href=${url}>${name}</a>`],
+      ['Size', ({ seen }) => (seen === null ? 'not known' : sizeOf(seen))],
+      ['State', regionText],
+      ['Worst imbalance ÷ threshold', ({ seen }) => ratioText(seen?.ratio ?? null), 'number'],
+      ['Moving', ({ seen }) => (seen?.moves > 0 ? seen.moves : ''), 'number'],
+    ],
+    regions,
+  );
 
 /** Every aggregate, sorted by what needs a person, and what moves now. */
 export const fleet = {
@@ -229,7 +239,7 @@ export const fleet = {
             )}</tbody></table></div>`
       }</section>
       <div><p class="dim">Each bar is a host. A flat skyline is a balanced aggregate.</p>${balanceLegend}</div>
-      ${regionsTable(late?.regions ?? [])}
+      ${late?.regions?.length > 0 ? section('Other regions', regionsTable(late.regions)) : ''}
       ${
         tasks.tasks.length === 0
           ? ''
