@@ -219,9 +219,10 @@ function supervisorOf(
     releases,
     services: serviceNames,
     replicas,
-    onStart(service, process, configuration, release) {
+    onStart(service, process, configuration) {
       if (service === 'scorer') witness?.started(process, world.wall);
-      checker.log.configured(process, `${configuration} of ${release}`);
+      // Planners of two releases with the same options may both plan.
+      checker.log.configured(process, configuration);
     },
     onReplace() {
       checker.count('replaced');

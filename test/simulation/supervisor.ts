@@ -23,7 +23,7 @@ export interface Supervised {
   readonly services: readonly ServiceName[];
   readonly replicas: number;
   /** A process is about to start a service. */
-  readonly onStart?: (service: ServiceName, process: string, configuration: Configuration, release: Release) => void;
+  readonly onStart?: (service: ServiceName, process: string, configuration: Configuration) => void;
   /** A process is about to be replaced by one of the other release. */
   readonly onReplace?: () => void;
 }
@@ -150,7 +150,7 @@ export class Supervisor {
       site.onLine(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
       this.#down(replica, RESTART_MS);
     };
-    onStart?.(service, process.name, configuration, release);
+    onStart?.(service, process.name, configuration);
     const its = configuration === 'other' ? { ...site, config: otherwise(site.config) } : site;
     process.enter(() => {
       replica.running = startService(service, its, process, ended);

@@ -50,12 +50,19 @@ describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
   /** All services of the release, and at least one move under way. */
   async function installed(release: Release, seed: number) {
     const root = await checkOut(RELEASES[release]);
-    const opened = await openSite({ seed, speed: 2 });
+    const opened = await openSite({ seed, speed: 2, root });
     site = opened;
-    await opened.kronos(root, 'provision');
+    await opened.kronos(root, 'provisioner', 'provision');
     for (const service of SERVICES) await opened.replace(service, root);
     await opened.until('a move', (events) => ofType(events, 'migration.started').length > 0);
     return { root, site: opened };
+  }
+
+  /** The first steps of docs/runbook.md, Upgrades, while the old services run. */
+  async function upgradeLog(of: Site): Promise<void> {
+    await of.reload(here);
+    await of.kronos(here, 'provisioner', 'provision');
+    expect(await of.kronos(here, 'operator', 'config', 'check')).not.toContain('failed ');
   }
 
   const underWay = async (of: Site): Promise<number> =>
@@ -71,7 +78,7 @@ describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
       const { root, site } = await installed(release, seed);
       const chance = new Chance(String(seed));
       const busy: number[] = [await underWay(site)];
-      await site.kronos(here, 'provision');
+      await upgradeLog(site);
       for (const to of [here, root, here])
         for (const service of chance.shuffle(SERVICES)) {
           busy.push(await underWay(site));
@@ -104,12 +111,12 @@ describe.skipIf(!nightly)('an upgrade', { timeout: 900_000 }, () => {
 
   it('back to 0.1.0 with an event that it does not know: it plans nothing and names the event, and nothing is lost', async () => {
     const { root, site } = await installed('0.1.0', 4);
-    await site.kronos(here, 'provision');
+    await upgradeLog(site);
     for (const service of SERVICES) await site.replace(service, here);
     await site.until('the end of every move', settledAll);
     const [first] = await site.migrations();
     if (first === undefined) throw new Error('no migration');
-    await site.kronos(here, 'drain', first.source, '--yes');
+    await site.kronos(here, 'operator', 'drain', first.source, '--yes');
     await site.until('a move of the drain', (events) => released(events).length > ended(events).size);
     for (const service of [...SERVICES].reverse()) await site.start(service, root);
     const unreadable = (events: readonly LogEvent[]) =>

@@ -27,8 +27,8 @@ import { readIdentity } from './identity.ts';
 const MAX_INLINE_BYTES = 256 * 1024;
 const LEDGER: Family = 'ledger';
 
-/** A checkpoint that was not used, and why. */
-export type SkippedCheckpoint = { readonly sequence: number; readonly problem: string };
+/** A checkpoint that was not used, and why. `otherVersion`: another version of Kronos wrote it, as before an upgrade; nothing is wrong. */
+export type SkippedCheckpoint = { readonly sequence: number; readonly problem: string; readonly otherVersion: boolean };
 
 /**
  * The state of the newest checkpoint that can be trusted, or null: then the fold starts from the first event. Trusted is
@@ -46,7 +46,8 @@ export async function newestCheckpoint(
   const found = new Map<string, { readonly sequence: number; readonly messages: StateCheckpointed[] }>();
   for await (const delivered of log.tail({ families: [LEDGER], since: 'all', end: true })) {
     if (delivered.problem !== undefined) {
-      onSkipped({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
+      const problem = `${delivered.subject}: ${delivered.problem}`;
+      onSkipped({ sequence: delivered.sequence, problem, otherVersion: false });
       continue;
     }
     if (delivered.message.type !== 'state.checkpointed') continue;
@@ -60,9 +61,9 @@ export async function newestCheckpoint(
   const identity = await readIdentity(log);
   for (const { sequence, messages } of [...found.values()].sort((a, b) => b.sequence - a.sequence)) {
     const problem = ofAnotherLog(identity, sequence, messages);
-    const tried = problem === null ? await restore(log, messages) : problem;
-    if (typeof tried !== 'string') return tried;
-    onSkipped({ sequence, problem: tried });
+    const tried = problem === null ? await restore(log, messages) : { problem, otherVersion: false };
+    if (!('problem' in tried)) return tried;
+    onSkipped({ sequence, ...tried });
   }
   return null;
 }
@@ -80,26 +81,27 @@ function ofAnotherLog(identity: LogIdentity, sequence: number, messages: readonl
 async function restore(
   log: Pick<EventLog, 'objects' | 'replay'>,
   messages: readonly StateCheckpointed[],
-): Promise<LogState | string> {
+): Promise<LogState | Omit<SkippedCheckpoint, 'sequence'>> {
+  const wrong = (problem: string) => ({ problem, otherVersion: false });
   const parts = new Map<string, CheckpointPart>();
   for (const { aggregate, data } of messages) {
     let state: Json;
     try {
       state = data.body === null ? (data.state as Json) : await stateOf(log, data.body);
     } catch (error) {
-      if (error instanceof MissingObject || error instanceof BadObject) return `${aggregate}: ${error.message}`;
+      if (error instanceof MissingObject || error instanceof BadObject) return wrong(`${aggregate}: ${error.message}`);
       throw error;
     }
     if (digestOfState(canonicalJson(state)) !== data.digest)
-      return `${aggregate}: the state has not the digest that it names`;
+      return wrong(`${aggregate}: the state has not the digest that it names`);
     parts.set(aggregate, { aggregate, sequence: data.sequence, foldVersion: data.foldVersion, state });
   }
   const restored = fromParts([...parts.values()]);
-  if (!restored.ok) return restored.problem;
+  if (!restored.ok) return { problem: restored.problem, otherVersion: restored.otherVersion };
   const { sequence } = restored.state;
   for await (const stored of log.replay({ from: sequence, to: sequence }))
     if (anchorOf(stored) === restored.anchor) return restored.state;
-  return `it is of another log: there event ${sequence} was ${restored.anchor}`;
+  return wrong(`it is of another log: there event ${sequence} was ${restored.anchor}`);
 }
 
 async function stateOf(log: Pick<EventLog, 'objects'>, ref: Parameters<EventLog['objects']['get']>[0]): Promise<Json> {

@@ -53,7 +53,7 @@ export async function startingPoint(
     return await newestCheckpoint(log, onSkipped, upTo);
   } catch (error) {
     if (!(error instanceof EventLogError) || error instanceof Closed) throw error;
-    onSkipped({ sequence: 0, problem: `checkpoints cannot be read: ${error.message}` });
+    onSkipped({ sequence: 0, problem: `checkpoints cannot be read: ${error.message}`, otherVersion: false });
     return null;
   }
 }

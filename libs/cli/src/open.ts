@@ -43,10 +43,11 @@ export async function withSession<T>(
   }
 }
 
-/** Says on stderr which checkpoints a command skips. */
+/** Says on stderr which checkpoints a command skips because something is wrong with them. */
 export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onSkipped'>> => ({
-  onSkipped: ({ sequence, problem }) =>
-    shell.terminal.err(`kronos: skipped the checkpoint at event ${sequence}: ${problem}\n`),
+  onSkipped({ sequence, problem, otherVersion }) {
+    if (!otherVersion) shell.terminal.err(`kronos: skipped the checkpoint at event ${sequence}: ${problem}\n`);
+  },
 });
 
 /** The log folded up to its last event. */

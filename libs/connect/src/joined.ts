@@ -56,7 +56,8 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     logger,
     http,
     metrics,
-    onSkipped: (skipped) => logger.warn(skipped, 'a checkpoint is skipped'),
+    onSkipped: ({ otherVersion, ...skipped }) =>
+      logger[otherVersion ? 'info' : 'warn'](skipped, 'a checkpoint is skipped'),
   });
   const { view, verification } = folded;
   heartbeats.verify(verification);

@@ -64,8 +64,8 @@ export function toParts(state: LogState, anchor: string): CheckpointPart[] {
 
 export type Restored =
   | { readonly ok: true; readonly state: LogState; readonly anchor: string }
-  /** Why these parts are no state to start from. */
-  | { readonly ok: false; readonly problem: string };
+  /** Why these parts are no state to start from. `otherVersion`: another version of Kronos folded them, and nothing is wrong. */
+  | { readonly ok: false; readonly problem: string; readonly otherVersion: boolean };
 
 /** The state that these parts are, all of one sequence. Digests are the caller's to check first. */
 export function fromParts(parts: readonly CheckpointPart[]): Restored {
@@ -78,13 +78,13 @@ export function fromParts(parts: readonly CheckpointPart[]): Restored {
   let anchor = '';
   for (const part of parts) {
     if (part.foldVersion !== FOLD_VERSION)
-      return no(`${part.aggregate}: fold version ${part.foldVersion}, this one is ${FOLD_VERSION}`);
+      return ofAnother(`${part.aggregate}: fold version ${part.foldVersion}, this one is ${FOLD_VERSION}`);
     if (part.sequence !== one.sequence)
       return no(`${part.aggregate} is at sequence ${part.sequence}, ${one.aggregate} at ${one.sequence}`);
     const body = bodyOf(part.state);
     if (body === null) return no(`${part.aggregate}: the state has not the form of fold version ${FOLD_VERSION}`);
     if (canonicalJson(body.reads) !== canonicalJson(readableEvents))
-      return no(`${part.aggregate}: it was folded by a version of Kronos that reads other events`);
+      return ofAnother(`${part.aggregate}: it was folded by a version of Kronos that reads other events`);
     const text = canonicalJson([body.anchor, body.all]);
     if (common !== null && text !== common)
       return no(`${part.aggregate} and ${one.aggregate} disagree on what holds for all`);
@@ -110,7 +110,8 @@ export const canonicalState = (state: LogState): string =>
     aggregates: Object.fromEntries([...state.aggregates].map(([name, facts]) => [name, encode(facts)])),
   });
 
-const no = (problem: string): Restored => ({ ok: false, problem });
+const no = (problem: string): Restored => ({ ok: false, problem, otherVersion: false });
+const ofAnother = (problem: string): Restored => ({ ok: false, problem, otherVersion: true });
 
 /** A table becomes an object, a set an array in its order; everything else is JSON already. */
 function encode(facts: ControlFacts): Json {

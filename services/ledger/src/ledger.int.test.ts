@@ -127,7 +127,7 @@ describe('the ledger', () => {
 
 describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
   /** A log with two good checkpoints; the second one is then spoilt. */
-  async function spoil(change: (good: StateCheckpointed) => StateCheckpointed['data']): Promise<string[]> {
+  async function spoil(change: (good: StateCheckpointed) => StateCheckpointed['data'], counted = 1): Promise<string[]> {
     await bed.append(randomHistory({ seed: 5, cycles: 30, aggregates: ['gpu'] }));
     await (await bed.start()).stop();
     const sequence = await bed.log.lastSequence('KRONOS_LOG');
@@ -151,7 +151,8 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     expect(ledger.lines).toContainEqual(
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
     );
-    expect(await ledger.text('/metrics')).toContain('kronos_checkpoints_skipped_total 1');
+    const [, skipped = '0'] = /^kronos_checkpoints_skipped_total (\d+)/m.exec(await ledger.text('/metrics')) ?? [];
+    expect(Number(skipped)).toBe(counted);
     const warnings = ledger.lines.filter((line) => line.message === 'a checkpoint is skipped');
     return warnings.map((line) => String(line.problem));
   }
@@ -196,10 +197,9 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     expect(await spoilt).toEqual([expect.stringMatching(/log ends at/)]);
   });
 
-  it('one of another fold version', async () => {
-    expect(await spoil(({ data }) => ({ ...data, sequence: data.sequence + 1, foldVersion: 999 }))).toEqual([
-      expect.stringMatching(/fold version/),
-    ]);
+  it('one of another fold version, which is no fault: it is there after each upgrade', async () => {
+    const newer = ({ data }: StateCheckpointed) => ({ ...data, sequence: data.sequence + 1, foldVersion: 999 });
+    expect(await spoil(newer, 0)).toEqual([expect.stringMatching(/fold version/)]);
   });
 
   it('one of another log', async () => {

@@ -295,7 +295,7 @@ export class Link {
       cause.subject.startsWith(`${this.#inboxPrefix}.`);
     const remedy = ownInbox
       ? `it listens for answers under ${this.#inboxPrefix}: set [nats] inbox_prefix to what its NATS user may subscribe to, such as _INBOX_viewer for the user viewer`
-      : 'its NATS user lacks the permission';
+      : 'its NATS user lacks the permission; after an upgrade, give the NATS servers the users of this version: docs/runbook.md#upgrades';
     return new NatsRefused(`${this.name} may not ${act}: ${plainText(cause)}; ${remedy}`, { cause: reason });
   }
 

@@ -39,9 +39,9 @@ export async function foldLedger(input: LedgerInput, guard: LogGuard): Promise<F
     logger,
     http,
     metrics,
-    onSkipped({ sequence, problem }) {
-      metrics.checkpointsSkipped.add(1, {});
-      logger.warn({ sequence, problem }, 'a checkpoint is skipped');
+    onSkipped({ sequence, problem, otherVersion }) {
+      if (!otherVersion) metrics.checkpointsSkipped.add(1, {});
+      logger[otherVersion ? 'info' : 'warn']({ sequence, problem }, 'a checkpoint is skipped');
     },
     onStart(sequence) {
       from = sequence + 1;
