@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // The form of the code: how large it is, and which functions are longer, more branched or wider than the limits of
 // scripts/lint/form.json.
-//   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages and rooms
+//   node scripts/form.mjs            prints the figures as JSON: lines by package, functions over the limits, arrows between packages and rooms; shapes of
+//                                    the walk of the data and files for each kind of change, as CONTRIBUTING.md records them
 //   node scripts/form.mjs --check    fails for a function over a limit that scripts/lint/formExceptions.json does not list, for an
 //                                    exception that no function needs any more, for imports that point up or in a circle, and for
 //                                    imports of packages of the project that a package.json does not declare
@@ -191,6 +192,21 @@ function timeConversions() {
   return found;
 }
 
+/** The shapes of the walk of the data, and the files that each kind of change needs, as CONTRIBUTING.md has them. */
+function recordedFigures() {
+  const costs = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').split('## What a change costs')[1] ?? '';
+  const [table = '', out = '', back = ''] = costs.split(/^\| shape.*\n/m);
+  const shapesOf = (rows) => rows.match(/^\| `\w+` \| `/gm)?.length ?? 0;
+  const rows = [...table.matchAll(/^\| ([^|]+) \| (\d+) \|/gm)];
+  let kind = '';
+  const changes = {};
+  for (const [, name, files] of rows) {
+    if (!name.startsWith('...')) kind = name;
+    changes[name.startsWith('...') ? `${kind} ${name}` : name] = Number(files);
+  }
+  return { shapes: { out: shapesOf(out), back: shapesOf(back) }, changes };
+}
+
 function figures() {
   const over = {};
   for (const key of overLimits().keys()) {
@@ -204,7 +220,7 @@ function figures() {
   const rooms = Object.fromEntries(packages.map((directory) => [directory, roomsOf(directory)]));
   const times = timeConversions();
   const npmScripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts).length;
-  return { total, over, times, npmScripts, lines, arrows, rooms };
+  return { total, over, times, npmScripts, ...recordedFigures(), lines, arrows, rooms };
 }
 
 const [mode] = process.argv.slice(2);
