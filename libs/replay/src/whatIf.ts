@@ -76,11 +76,11 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
 }
 
 /**
- * Runs the snapshots of a range again with something otherwise. Each aggregate has a log of its own, which begins with what
- * was remembered at its first snapshot; every plan is released and its moves are done at once; they are laid over the
- * snapshots that follow. What people asked of the real one (pauses, quarantines) holds here too.
+ * Runs the snapshots of a range again with other options or policies. Each aggregate has a log of its own, which begins with the facts that
+ * were remembered at its first snapshot. Every plan is released and its moves are made at once; the snapshots that follow are changed
+ * accordingly. Commands of people (pauses, quarantines) apply here too.
  *
- * Cycles come in the order of the snapshots. Aggregates are decided side by side, the snapshots of one after each other.
+ * Cycles come in the order of the snapshots. Aggregates are decided concurrently, the snapshots of one aggregate one after the other.
  * Memory does not grow with the range.
  *
  * @throws PolicyNotRecorded, NothingRecorded

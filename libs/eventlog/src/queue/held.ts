@@ -15,13 +15,13 @@ const bodyOf = (settlement: Settlement): string => {
 };
 
 /**
- * One delivery, held against the server's ack clock.
+ * One delivery, and whether it still belongs to this worker.
  *
- * The server gives the message to another worker when it has heard nothing for the ack wait. An ack, nak, term or working
- * of the former holder would still count then, so nothing may be sent once that can have happened. Each heartbeat is a
- * `working` that the consumer's leader confirms; a confirmed one restarts the clock at the moment at which it was sent. The
- * first clock starts when the message was asked for, as it cannot have been delivered before. All by the monotonic clock,
- * looked at before each send: a process that was stopped finds out when it wakes up.
+ * The server redelivers a message to another worker when it has heard nothing for the ack wait. It would still accept an ack, nak, term or
+ * working of the former worker then, so this worker sends nothing once that can have happened. Each heartbeat is a `working` that the
+ * consumer's leader confirms. A confirmed heartbeat restarts the ack wait at the time at which it was sent. The first ack wait starts when the
+ * message was requested, because it cannot have been delivered earlier. The monotonic clock is read before each send, so a process that was
+ * stopped notices when it continues.
  */
 export class Held {
   readonly #link: Link;

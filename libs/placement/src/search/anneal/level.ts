@@ -74,8 +74,7 @@ const TRIES = 4;
 const ANY_IN_8 = 2;
 
 /**
- * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance. The stand-in becomes narrower, thus sharper,
- * with each stage. Returns the acceptable placement with the lowest combined imbalance of the run. It stops at a placement that reaches
+ * Simulated annealing on {@link Smooth}, a smooth approximation of the combined imbalance, which becomes closer with each stage. Returns the acceptable placement with the lowest combined imbalance of the run. It stops at a placement that reaches
  * every target and is the best so far.
  *
  * While the run is hot, the budget is a price instead of a limit: each VM away from home costs the price of a move. The price rises while

@@ -4,7 +4,7 @@ import type { Walk } from '../changes/walk.ts';
 import type { Field } from '../problem/field.ts';
 
 /**
- * A smooth stand-in for the combined imbalance. For each policy,
+ * A smooth approximation of the combined imbalance. For each policy,
  *
  *     width x (log sum exp((x - middle) / width) + log sum exp((middle - x) / width))
  *
