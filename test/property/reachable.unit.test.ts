@@ -32,32 +32,37 @@ function clusterOf(seed: number): ClusterFile {
   };
 }
 
+const planOf = (file: ClusterFile, maxMigrations: number) => planCluster(file, { maxMigrations, minGain: 0 });
+
 /** Cycles until one moves nothing. A budget below the smallest exchange is raised to what the decision asks for. */
 function cycles(file: ClusterFile, first: number) {
   let [now, budget] = [file, first];
   const left: number[] = [];
+  const imbalances: number[] = [];
   const moved = new Map<string, number>();
   for (let cycle = 0; cycle < 40; cycle++) {
-    const plan = planCluster(now, { maxMigrations: budget, minGain: 0, searchWorkLimit: 2_000_000 });
+    const plan = planOf(now, budget);
     if (plan.moves.length === 0) {
-      if (plan.course === null || plan.course.needed <= budget) return { left, moved, imbalance: plan.before.combined };
+      const ended = plan.course === null || plan.course.needed <= budget;
+      if (ended) return { left, imbalances, moved, imbalance: plan.before.combined };
       budget = plan.course.needed;
       continue;
     }
-    // Without a course, a plan only lowers the imbalance: what is left after it is not known.
-    const ends = plan.after.combined <= (file.targets?.[0] ?? 0) + 1e-9;
-    left.push(plan.course?.moves ?? (ends ? plan.moves.length : Number.POSITIVE_INFINITY));
+    left.push(plan.course?.moves ?? plan.moves.length);
+    imbalances.push(plan.after.combined);
     for (const { vm } of plan.moves) moved.set(vm, (moved.get(vm) ?? 0) + 1);
     now = applied(now, plan.moves);
   }
   throw new Error(`cycles without an end: ${left.join(', ')}`);
 }
 
+const falls = (values: readonly number[]): boolean => values.every((x, i) => i === 0 || x < (values[i - 1] ?? 0));
+
 describe('cycles with a small budget, beside an exact solver', () => {
-  /** In the last two, the cheapest moves have no order, and few others reach the target. */
-  const seeds = [...Array.from({ length: NIGHTLY ? 49 : 8 }, (_, i) => i + 1), 50, 55];
-  it('end at the targets where the solver reaches them, and nowhere else; each one shortens the course, and no VM moves twice', async () => {
-    const found = { reachable: 0, unreachable: 0, missed: 0 };
+  /** In 50, 55, 130 and 170, the cheapest moves have no order, and few others reach the target. In 2, no moves reach it. */
+  const seeds = NIGHTLY ? Array.from({ length: 200 }, (_, i) => i + 1) : [1, 2, 3, 130, 170];
+  it('end at the targets where the solver reaches them, else where one plan without a limit ends; each one shortens the course, and no VM moves twice', async () => {
+    const found = { reachable: 0, unreachable: 0 };
     for (const seed of seeds) {
       const file = clusterOf(seed);
       const costs = file.vms.map(({ memMb = 0 }) => OVERHEAD_GIB + memMb / 1024);
@@ -65,24 +70,20 @@ describe('cycles with a small budget, beside an exact solver', () => {
       if (lowest === 'unknown') continue;
       const run = cycles(file, 1 + (seed % 3));
       const ends = run.imbalance <= targetOf(seed) + 1e-9;
-      if (lowest === null) expect({ seed, ends }).toEqual({ seed, ends: false });
-      if (lowest === null) found.unreachable++;
+      expect({ seed, ends }).toEqual({ seed, ends: lowest !== null });
+      const twice = [...run.moved].filter(([, times]) => times > 1);
+      const { left, imbalances } = run;
+      expect({ seed, twice, left, isShorter: falls(left) }).toEqual({ seed, twice: [], left, isShorter: true });
+      if (ends) found.reachable++;
       else {
-        found.reachable++;
-        if (!ends || run.left.includes(Number.POSITIVE_INFINITY)) {
-          found.missed++;
-          continue;
-        }
-        for (const [i, moves] of run.left.entries())
-          if (i > 0)
-            expect({ seed, left: run.left, moves }).toMatchObject({
-              moves: expect.toSatisfy((n: number) => n < (run.left[i - 1] ?? 0)),
-            });
-        expect({ seed, twice: [...run.moved].filter(([, times]) => times > 1) }).toEqual({ seed, twice: [] });
+        found.unreachable++;
+        expect(imbalances.every((x, i) => x <= (imbalances[i - 1] ?? Number.POSITIVE_INFINITY) + 1e-9)).toBe(true);
+        const one = planOf(file, file.vms.length).after.combined;
+        expect({ seed, ratio: run.imbalance / one }).toMatchObject({
+          ratio: expect.toSatisfy((x: number) => x <= 1.05),
+        });
       }
     }
-    // Where room is tight, the search misses a course now and then.
-    expect(found.missed).toBeLessThanOrEqual(seeds.length / 20);
     expect(Math.min(found.reachable, found.unreachable)).toBeGreaterThan(seeds.length / 8);
   });
 });

@@ -129,7 +129,7 @@ export function exhaust(
       // The other policies cannot compensate for it.
       if (!reached && (known.reached || combined > known.combined + EPSILON)) return false;
     }
-    return reached || combined <= known.combined + EPSILON;
+    return reached || combined <= known.combined + (cost > known.cost + EPSILON ? -EPSILON : EPSILON);
   };
   const amounts = new Amounts(field);
   const visit = (i: number, left: number, cost: number): void => {

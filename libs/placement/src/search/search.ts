@@ -1,7 +1,7 @@
 import type { Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
-import { allWithin, imbalances } from '../cluster/measure.ts';
+import { allWithin, imbalances, valuesAfter } from '../cluster/measure.ts';
 import type { Draft } from '../draft/draft.ts';
 import { type Annealed, anneal, SAMPLES } from './anneal/anneal.ts';
 import { COURSES } from './anneal/level.ts';
@@ -14,7 +14,7 @@ import { guideShapes } from './guide/shapes.ts';
 import { type Band, bandsOf, furtherBands } from './problem/bands.ts';
 import { type Bound, bound } from './problem/bound.ts';
 import { fewestMoves } from './problem/fewest.ts';
-import { type Field, fieldOf, partFields } from './problem/field.ts';
+import { type Field, fieldOf, partFields, withoutRecent } from './problem/field.ts';
 import { blockedMoves, nobody, type Parked, park } from './problem/sequence.ts';
 import { compare, judge, type Solution } from './problem/solution.ts';
 import { unreachableThresholds } from './problem/unreachable.ts';
@@ -94,13 +94,15 @@ const FINISH_HEAT = 0.3;
 /** Seeds that are cautious (departures free no room) even when room is short: the result of their run always has an order. */
 const CAUTIOUS = { first: 2, every: 6 };
 /** Lengths of the runs in the rounds of the search for a course. */
-const COURSE_ROUNDS = [12_500, 100_000, 400_000];
+const COURSE_ROUNDS = [12_500, 100_000, 400_000] as const;
 /** A course that runs of this length do not find is not looked for any longer. */
 const COURSE_FOUND = 100_000;
 /** Proposals of a run that looks for the targets with fewer moves: one after the other, on the thread of the caller. */
 const LONGEST_FEWER = 200_000;
 /** Placements that are enumerated at most where runs find no course. */
 const MOST_ENUMERATED = 1_000_000;
+/** Ends of the rounds of the search for a course to the lowest imbalance, in evaluated candidates from its start. */
+const FURTHER = [50_000, 500_000, 2_000_000];
 /** Imbalances at which a course ends that reaches no target: the bound, and these parts of what is above it now. */
 const NEARER = [0.1, 0.3, 0.6];
 /** Shorter runs find nothing. */
@@ -186,8 +188,11 @@ class Search {
     const isHopeless = !mayReach && this.#isHopeless();
     // All plans of this cycle may be known: a course may have more moves.
     if (!this.#exhausted()) {
-      if (!isHopeless) this.#seek();
-    } else if (mayReach && !this.#best.reached) this.#seekCourse(COURSE_ROUNDS);
+      if (!isHopeless) this.#seek(mayReach);
+    } else if (!isHopeless && !this.#best.reached) {
+      if (mayReach) this.#seekCourse(COURSE_ROUNDS);
+      if (this.#course === null) this.#seekFurther(mayReach);
+    }
     if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
   }
 
@@ -218,9 +223,13 @@ class Search {
    * Looks for the cheapest moves of any number that reach every target, in rounds of runs of one length. A course that fits the budget is a
    * plan.
    */
-  #seekCourse(lengths: readonly number[]): void {
+  #seekCourse(lengths: readonly [number, ...number[]]): void {
     const whole = this.#whole;
     const bands = bandsOf(whole, whole.targets);
+    // The rest of a course that moves no VM again is hard to find among all VMs.
+    const rest = withoutRecent(whole);
+    if (rest !== null)
+      for (const { place } of this.#found(this.#bandRuns(rest, bands, lengths[0]))) this.#offerCourse(place);
     for (const steps of lengths) {
       for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(place);
       // Where long rounds find a course, short ones find one, too.
@@ -242,6 +251,46 @@ class Search {
       const { looked } = this.#exhaust(field, known, (place) => this.#offerCourse(place), left);
       left -= looked;
     }
+  }
+
+  /**
+   * Where runs in bands find no course: one to the lowest imbalance that moves of any number reach, or to the targets if that reaches them. It
+   * is lower than what the budget reaches, and the field of the course has it as its targets.
+   */
+  #seekFurther(mayReach: boolean): void {
+    const { targets, cluster, score, home } = this.#field;
+    const whole = this.#whole;
+    if (this.#cut || this.#best.reached || targets.includes(0) || wholeRunElsewhere(whole) > SHORT_CHEAPEN) return;
+    let lowest = this.#best;
+    const offer = (place: Int32Array): void => {
+      if (compare(judge(whole, place), lowest) >= 0) return;
+      const ordered = this.#ordered(whole, place);
+      if (ordered === null) return;
+      const solution = this.#pruned(whole, judge(whole, ordered.place, ordered.parked), this.#settings.minGain);
+      if (solution.acceptable && compare(solution, lowest) < 0) lowest = solution;
+    };
+    const enough = (): boolean => lowest.reached || lowest.combined <= this.#boundOfAll.combined + PROVEN;
+    const done = this.#work - this.#settings.spent;
+    this.#lowest(
+      mayReach,
+      FURTHER.map((end) => done + end),
+      { field: whole, enough, offer },
+    );
+    if (lowest.combined >= this.#best.combined - PROVEN) return;
+    if (!lowest.reached)
+      this.#whole = { ...whole, targets: imbalances(cluster, valuesAfter(cluster, score, home, lowest.place)) };
+    this.#offerCourse(lowest.place);
+    if (this.#course !== null) this.#cheapen(this.#leastMoves());
+    if (this.#course === null || lowest.reached || this.#mayBegin(this.#course)) return;
+    this.#course = null;
+    this.#whole = whole;
+  }
+
+  /** Does a course that reaches no target have more moves than the budget, and a part that fits it, unless no other plan does? */
+  #mayBegin(course: Solution): boolean {
+    const { budget } = this.#field;
+    if (course.moves <= budget) return false;
+    return this.#best.moves === 0 || partOf(this.#draft, this.#field, course).needed <= budget;
   }
 
   /**
@@ -361,10 +410,10 @@ class Search {
   }
 
   /** The targets if moves of any number were found that reach them; else guides, then the local search for the lowest imbalance. */
-  #seek(): void {
+  #seek(mayReach: boolean): void {
     const field = this.#field;
     const least = this.#leastMoves();
-    if (this.#mayEverReach()) this.#seekCourse(COURSE_ROUNDS);
+    if (mayReach) this.#seekCourse(COURSE_ROUNDS);
     if (this.#course !== null) {
       this.#seekTargets(least);
       return;
@@ -378,7 +427,9 @@ class Search {
     if (!this.#best.reached) this.#partByPart();
     const within: Within = { field, enough: () => this.#isBest(), offer: (place) => this.#offerOrdered(place) };
     if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS, within);
-    if (this.#exhaustedBetter(field.budget)) return;
+    const known = this.#exhaustedBetter(field.budget);
+    this.#seekFurther(mayReach);
+    if (known || this.#course !== null) return;
     if (!this.#best.reached) this.#lowest(reachable, furtherRounds(), within);
     if (!this.#best.reached) return;
     this.#offerCourse(this.#best.place);
@@ -404,7 +455,7 @@ class Search {
 
   /** No fewer moves reach the targets. */
   #leastMoves(): number {
-    const field = this.#field;
+    const field = this.#whole;
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
     return least;

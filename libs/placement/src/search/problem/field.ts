@@ -100,7 +100,7 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
  * of VMs. Empty when VMs can move in one part only.
  */
 export function partFields(field: Field): Field[] {
-  const { cluster, partOf, vmsOf, home, H, budget } = field;
+  const { cluster, partOf, vmsOf, home, budget } = field;
   const byPart = new Map<number, number[]>();
   for (const v of vmsOf) {
     const part = int(partOf, int(home, v));
@@ -114,11 +114,24 @@ export function partFields(field: Field): Field[] {
     const share = Math.floor((budget * vms.length) / vmsOf.length);
     if (share === 0 || counted.every((is) => is === 0)) return [];
     const own = { ...cluster, counted };
-    const start = new Int32Array(H + 1);
-    for (const v of vms) start[int(home, v) + 1] = int(start, int(home, v) + 1) + 1;
-    for (let h = 0; h < H; h++) start[h + 1] = int(start, h + 1) + int(start, h);
     const destinations = field.destinations.filter((h) => partOf[h] === part);
     const imbalance = imbalances(own, field.score);
-    return [{ ...field, cluster: own, start, vmsOf: Int32Array.from(vms), destinations, imbalance, budget: share }];
+    return [{ ...ofVms(field, vms), cluster: own, destinations, imbalance, budget: share }];
   });
+}
+
+/** The field in which the VMs stay that were moved lately. Null: none of them was. */
+export function withoutRecent(field: Field): Field | null {
+  const vms = field.vmsOf.filter((v) => int(field.cluster.recentMoves, v) === 0);
+  return vms.length < field.vmsOf.length ? ofVms(field, vms) : null;
+}
+
+/** The field in which only these of its VMs move. */
+function ofVms(field: Field, vms: ArrayLike<number>): Field {
+  const { home, H } = field;
+  const vmsOf = Int32Array.from(vms);
+  const start = new Int32Array(H + 1);
+  for (const v of vmsOf) start[int(home, v) + 1] = int(start, int(home, v) + 1) + 1;
+  for (let h = 0; h < H; h++) start[h + 1] = int(start, h + 1) + int(start, h);
+  return { ...field, start, vmsOf };
 }
