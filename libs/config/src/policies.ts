@@ -372,6 +372,10 @@ function unknownField(key: string): [string, string] {
 }
 
 function issueText(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'too_big' && issue.origin === 'number')
+    return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`;
+  if (issue.code === 'too_small' && issue.origin === 'number')
+    return `must be ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`;
   const text = issue.message.replace(/^Invalid (input|option|string): /, '');
   return `is wrong: ${text}`;
 }

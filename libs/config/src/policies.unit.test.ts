@@ -157,6 +157,12 @@ describe('policies.yaml', () => {
     ]);
   });
 
+  it('says between which numbers a field must be', () => {
+    const [high, low] = told(file({ ...cpu, threshold: 20, weight: 1, max_migrations_per_cycle: 0 }));
+    expect(high).toContain('threshold: must be at most 1');
+    expect(low).toContain('max_migrations_per_cycle: must be at least 1');
+  });
+
   it('refuses weights that do not sum to 1, and says the sum', () => {
     expect(told(file({ ...cpu, weight: 0.7 }, { ...cpu, name: 'mem', weight: 0.2 }))).toEqual([
       'policies.yaml:2 policies weight: the weights of the enabled policies sum to 0.9 (cpu 0.7, mem 0.2) | Make them sum to 1.',

@@ -57,7 +57,7 @@ export function linesOf(of: BacktestFigures): Line[] {
     },
     {
       label: 'Kronos would move',
-      text: `${count(moves.count, 'VM')} in ${count(moves.plans, 'plan')}: ${figure(moves.gib, 1)} GiB, ${moves.copyingMs === null ? 'copying time not known: there is no former live migration to learn the pace from' : `${span(moves.copyingMs)} of copying at the median pace of ${count(pace.moves, 'former live migration')}`}`,
+      text: `${count(moves.count, 'VM')} in ${count(moves.plans, 'plan')}: ${figure(moves.gib, 1)} GiB of memory and local disks, ${moves.copyingMs === null ? 'copying time not known: there is no former live migration to learn the pace from' : `${span(moves.copyingMs)} of copying at the median pace of ${count(pace.moves, 'former live migration')}`}`,
     },
     {
       label: 'Gain gone within an hour',
