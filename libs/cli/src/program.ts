@@ -30,7 +30,8 @@ export function createProgram(shell: Shell): Command {
       writeErr: terminal.err,
       outputError: (text, write) => write(inWords(text)),
     })
-    .configureHelp({ visibleCommands })
+    // One line a command: its options and arguments are in its own help.
+    .configureHelp({ visibleCommands, subcommandTerm: (sub) => sub.name() })
     .exitOverride();
   program.option('--all', 'With --help: list every command');
   program.hook('preAction', () => {
@@ -53,6 +54,7 @@ export function createProgram(shell: Shell): Command {
   program.helpCommand('help [command]', 'Show the help of a command');
   program.commandsGroup('Services:');
   serviceCommands(program);
+  for (const sub of program.commands) sub.summary(SHORT[sub.name()] ?? '');
   pointToHelp(program, 'kronos');
   return program;
 }
@@ -63,6 +65,28 @@ const inWords = (text: string): string =>
     .replace(/^error: /, 'kronos: ')
     .replace(/command-argument value '(.*)' is invalid for argument '(.*)'\./, "'$1' is not possible for <$2>.")
     .replace(/option '(.*)' argument '(.*)' is invalid\./, "'$2' is not possible for $1.");
+
+/** What a command does, in one line of `kronos --help`; its own help says all of it. */
+const SHORT: Readonly<Record<string, string>> = {
+  close: 'End a started task that nothing else can end',
+  evaluate: 'Take a snapshot and decide now',
+  drain: 'Empty hosts: disable the service, then move the VMs away',
+  undrain: 'End drains: enable the services again',
+  cells: 'Move servers between cells',
+  demo: 'Balance a simulated cloud with the four services',
+  tap: 'Follow snapshots, decisions, results and commands',
+  init: 'Inspect a cloud, write kronos.conf and policies.yaml',
+  provision: 'Create or update the streams and buckets in NATS',
+  fit: 'Count the VMs of a flavor that fit; plan room for more',
+  headroom: 'Count free slots; find hosts for the VMs of failed hosts',
+  advise: 'Recommend changes to Nova, policies and exporters',
+  backtest: 'Show what Kronos would have done; needs no service',
+  replay: 'Run recorded decisions again, and compare them',
+  record: 'Take a snapshot, or copy a time range into a directory',
+  evidence: 'Write a file that makes decisions again in any browser',
+  explain: 'Show why a VM moved, or why nothing moved',
+  up: 'Run NATS and the four services on this machine',
+};
 
 /** Commands of installations and of repairs, which `kronos --help` lists with `--all` only. */
 const SELDOM: ReadonlySet<string> = new Set(['log', 'archive', 'completion']);

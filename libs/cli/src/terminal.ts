@@ -73,7 +73,8 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 
 /**
  * A heading; `right` aligns numbers. Where the terminal is too narrow, cells are cut to their `short` length, then columns that are
- * `below` stand below their rows, then those that are `minor` are left out, the last one first, and then those that are `flex` are cut.
+ * `below` stand below their rows, then those that are `minor` are left out, the last one first, and then those that are `flex` are cut. What
+ * is `minor` and `below`, such as an id that a person copies, stands below its row where it would be left out.
  */
 export type Column = {
   readonly head: string;
@@ -122,9 +123,21 @@ const readableWidth = (columns: readonly Column[], rows: readonly (readonly Cell
 
 const BELOW_INDENT = 4;
 
-/** The table without the columns of sentences, and these below each row. */
-function withBelow(terminal: Terminal, { columns, rows }: Table): string {
-  const below = columns.flatMap(({ below: is }, i) => (is === true ? [i] : []));
+/** The columns that stand below their rows in a table that is too wide. */
+function belowIn(terminal: Terminal, { columns, rows }: Table): readonly number[] {
+  const chosen = (wanted: (column: Column) => boolean) => columns.flatMap((column, i) => (wanted(column) ? [i] : []));
+  // The ids, and what is never left out.
+  const beside = chosen(({ below, minor }) => (below === true) === (minor === true));
+  const fits =
+    readableWidth(
+      beside.flatMap((i) => columns[i] ?? []),
+      rows.map((row) => beside.map((i) => row[i] ?? '')),
+    ) <= terminal.columns;
+  return chosen(({ below, minor }) => below === true && (minor !== true || !fits));
+}
+
+/** The table without some columns, and these below each row. */
+function withBelow(terminal: Terminal, { columns, rows }: Table, below: readonly number[]): string {
   const beside = <T>(of: readonly T[]): T[] => of.filter((_, i) => !below.includes(i));
   const [head = '', ...lines] = table(
     terminal,
@@ -206,8 +219,9 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
   if (empty >= 0) return without(terminal, { columns, rows }, empty);
   const narrow = terminal.live && readableWidth(columns, rows) > terminal.columns;
   if (narrow && columns.some(({ short }) => short !== undefined)) return table(terminal, ...shortened(columns, rows));
-  if (narrow && columns.some(({ below }) => below === true)) return withBelow(terminal, { columns, rows });
-  const minor = columns.findLastIndex((column) => column.minor === true);
+  const below = narrow ? belowIn(terminal, { columns, rows }) : [];
+  if (below.length > 0) return withBelow(terminal, { columns, rows }, below);
+  const minor = columns.findLastIndex((column) => column.minor === true && column.below !== true);
   if (narrow && minor >= 0) return without(terminal, { columns, rows }, minor);
   const widths = widthsOf(terminal, columns, rows);
   const line = (cells: readonly Cell[]): string =>

@@ -130,6 +130,25 @@ describe('sentences of a table', () => {
     );
   });
 
+  it('stand below beside an id that a person copies, which is there at every width', () => {
+    const tasks = [
+      { head: 'task', minor: true, below: true },
+      { head: 'vm' },
+      { head: 'when', minor: true },
+      ...columns.slice(2),
+    ];
+    const row = [['general-29454480-s1', 'db-1', 'since 12:00:03Z', why]];
+    expect(table(terminal(60), tasks, row).split('\n').slice(0, 2)).toEqual([
+      'task                 vm    when',
+      'general-29454480-s1  db-1  since 12:00:03Z',
+    ]);
+    expect(table(terminal(24), tasks, row).split('\n').slice(0, 3)).toEqual([
+      'vm    when',
+      'db-1  since 12:00:03Z',
+      '    general-29454480-s1',
+    ]);
+  });
+
   it('are readable at half of their width otherwise: no column is left out for a long text', () => {
     const long = [{ head: 'aggregate' }, { head: 'doing', flex: true }, { head: 'hosts', minor: true }];
     const [, line = ''] = table(terminal(50), long, [['gpu', 'x'.repeat(200), '12']]).split('\n');

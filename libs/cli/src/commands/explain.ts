@@ -440,7 +440,7 @@ function planText(terminal: Terminal, explained: Explained): string {
   const possible =
     shareOfPossible === null
       ? ''
-      : `: ${Math.floor(shareOfPossible * 100)} % of what is possible with ${count(decision.plan.budget, 'move')}${lowerBound === null ? '' : ` (no plan can go below ${figure(lowerBound)})`}`;
+      : `, ${Math.floor(shareOfPossible * 100)} % of what any ${count(decision.plan.budget, 'move')} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
   const course = new Map(plan?.course.map((at) => [at.step, at.combined]));
   const times = stepTimes(explained);
   const measured = [...times.values()].every((time) => time.measured);

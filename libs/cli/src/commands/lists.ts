@@ -375,7 +375,7 @@ function tasksTable(
   return table(
     terminal,
     [
-      { head: 'task', minor: true },
+      { head: 'task', minor: true, below: true },
       { head: 'vm', flex: true },
       { head: 'uuid', wide: true },
       { head: 'from', flex: true, host: true },

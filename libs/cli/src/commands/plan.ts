@@ -181,7 +181,7 @@ const possible = ({
 }): string =>
   shareOfPossible === null
     ? ''
-    : `, ${Math.floor(shareOfPossible * 100)} % of what is possible${lowerBound === null ? '' : ` (bound ${figure(lowerBound)})`}`;
+    : `, ${Math.floor(shareOfPossible * 100)} % of what any plan could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
 
 /** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
 async function snapshotIn(file: string): Promise<unknown> {

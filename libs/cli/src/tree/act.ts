@@ -23,7 +23,7 @@ const addressed = (command: Command): Command =>
 /** Commands of people: each is an event on the log. */
 export function actCommands(program: Command, shell: Shell): void {
   const pauses = [
-    ['pause', 'Stop planning and starting moves; running migrations continue'],
+    ['pause', 'Stop planning and starting moves; those that run continue'],
     ['resume', 'End a pause'],
   ] as const;
   for (const [name, description] of pauses)
@@ -63,7 +63,7 @@ export function actCommands(program: Command, shell: Shell): void {
 
   const stops = [
     ['cancel', 'Cancel released moves; running migrations are aborted'],
-    ['abort', 'Abort running migrations; moves that have not started are cancelled'],
+    ['abort', 'Abort running migrations; cancel moves not yet started'],
   ] as const;
   for (const [name, description] of stops)
     operatorCommand(program.command(name))

@@ -79,7 +79,7 @@ function listCommands(program: Command, shell: Shell): void {
     .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
     .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
 
-  list('vms', 'List VMs, their hosts and the reasons why they may not move')
+  list('vms', 'List VMs, their hosts and why they may not move')
     .option('--host <name>', 'Only VMs of this host, or of several: a,b', names)
     .option('--vm <vm>', 'Only this VM: uuid or name')
     .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
