@@ -7,7 +7,7 @@ import {
   MAX_TIME_DIFFERENCE_MS,
   type StoredEvent,
 } from '@kronos/contracts';
-import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
+import { configuredEvent, decidedEvent, runCycle } from '@kronos/cycle';
 import { plannerVersion } from '@kronos/placement';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { createRecording, openSnapshot } from '@kronos/replay';
@@ -54,8 +54,8 @@ export async function writeRecording(input: WriteInput): Promise<void> {
   // Before the first snapshot, by more than any clock may differ.
   const beforeMs = parameters.sinceMs - 2 * MAX_TIME_DIFFERENCE_MS;
   for (const [aggregate, { options }] of Object.entries(parameters.aggregates)) {
-    const used = inDryRun(options);
-    await add(configuredEvent(aggregate, used, digest(used), plannerVersion, sequence, by, beforeMs));
+    const given = { aggregate, options: inDryRun(options), plannerVersion, basis: sequence, by };
+    await add(configuredEvent({ ...given, nowMs: beforeMs }));
   }
   const entries = decisions ? steps.entries() : [];
   for (const [i, entry] of entries.entries()) {

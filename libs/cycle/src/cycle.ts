@@ -1,14 +1,10 @@
-import { createHash } from 'node:crypto';
-import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
+import type { CycleDecided, Decision, EngineOptions, Snapshot } from '@kronos/contracts';
 import { type DecideInput, decide, memoryText } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence, newRefusals } from '@kronos/projections';
+import { digest } from './digest.ts';
 import { measuredLoads } from './loads.ts';
 import { decideInput } from './memory.ts';
-
-/** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
-export const digest = (value: unknown): string =>
-  `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex')}`;
 
 /** Everything that a decision is made of. The planner's version is the code's. */
 export type CycleInput = {

@@ -13,6 +13,7 @@ import {
   type Snapshot,
   type Step,
 } from '@kronos/contracts';
+import { digest } from './digest.ts';
 
 /** A larger event keeps the reasons of its steps in the details bucket. */
 export const MAX_EVENT_BYTES = 512 * 1024;
@@ -101,24 +102,31 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
   };
 }
 
+/** The options of a planner, and who writes them. */
+export type Configuration = {
+  readonly aggregate: string;
+  readonly options: EngineOptions;
+  readonly plannerVersion: string;
+  /** Sequence of the log after which they hold. */
+  readonly basis: number;
+  readonly by: Actor;
+  readonly nowMs: number;
+  readonly startedAfter?: number | undefined;
+};
+
 /** The event that puts the options on the log before the first decision that uses them. */
-export const configuredEvent = (
-  aggregate: string,
-  options: EngineOptions,
-  optionsDigest: string,
-  plannerVersion: string,
-  basis: number,
-  by: Actor,
-  nowMs: number,
-  startedAfter?: number,
-): PlannerConfigured => ({
-  type: 'planner.configured',
-  version: 1,
-  id: messageId.configured(aggregate, optionsDigest, basis),
-  time: iso(nowMs),
-  aggregate,
-  by,
-  correlationId: optionsDigest,
-  causationId: null,
-  data: { plannerVersion, optionsDigest, options, ...(startedAfter === undefined ? {} : { startedAfter }) },
-});
+export function configuredEvent(configuration: Configuration): PlannerConfigured {
+  const { aggregate, options, plannerVersion, basis, by, nowMs, startedAfter } = configuration;
+  const optionsDigest = digest(options);
+  return {
+    type: 'planner.configured',
+    version: 1,
+    id: messageId.configured(aggregate, optionsDigest, basis),
+    time: iso(nowMs),
+    aggregate,
+    by,
+    correlationId: optionsDigest,
+    causationId: null,
+    data: { plannerVersion, optionsDigest, options, ...(startedAfter === undefined ? {} : { startedAfter }) },
+  };
+}

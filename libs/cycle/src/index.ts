@@ -1,5 +1,6 @@
 export * from './cycle.ts';
 export { type Decider, decideHere, decider, defaultSearchThreads } from './decider.ts';
+export { digest } from './digest.ts';
 export * from './drains.ts';
 export * from './events.ts';
 export { hostValues } from './loads.ts';

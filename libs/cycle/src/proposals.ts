@@ -15,7 +15,7 @@ import {
 } from '@kronos/contracts';
 import { decideCapacity, decideCells, memoryText } from '@kronos/placement';
 import type { AggregateState } from '@kronos/projections';
-import { digest } from './cycle.ts';
+import { digest } from './digest.ts';
 import { decideInput } from './memory.ts';
 
 /** A person's request for a plan, with the snapshot that was taken for it. */

@@ -11,9 +11,11 @@ const unendedTasks = (state: AggregateState, plan: PlanFacts): TaskFacts[] =>
     return task === undefined || task.end !== null ? [] : [task];
   });
 
+type Sender = { readonly by: Actor; readonly nowMs: number };
+
 /** The messages that put a released plan's open tasks on the work queue, with the ids that any planner gives them. */
 export function requests(state: AggregateState, plan: PlanFacts, by: Actor, nowMs: number): MigrationRequested[] {
-  return requestsOf(state, plan, openTasks(state, plan), by, nowMs);
+  return requestsOf(state, plan, openTasks(state, plan), { by, nowMs });
 }
 
 /**
@@ -22,47 +24,37 @@ export function requests(state: AggregateState, plan: PlanFacts, by: Actor, nowM
  */
 export function lostRequests(state: AggregateState, by: Actor, nowMs: number): MigrationRequested[] {
   const plans = [...state.plans.values()].sort((a, b) => a.sequence - b.sequence);
-  return plans.flatMap((plan) => requestsOf(state, plan, unendedTasks(state, plan), by, nowMs));
+  return plans.flatMap((plan) => requestsOf(state, plan, unendedTasks(state, plan), { by, nowMs }));
 }
 
 function requestsOf(
-  state: AggregateState,
+  { aggregate }: AggregateState,
   plan: PlanFacts,
   tasks: readonly TaskFacts[],
-  by: Actor,
-  nowMs: number,
+  { by, nowMs }: Sender,
 ): MigrationRequested[] {
   const lastStartMs = notAfterMs(plan);
   if (lastStartMs === null) return [];
-  return tasks.map((task) => request(task, state.aggregate, plan, lastStartMs, by, nowMs));
-}
-
-function request(
-  task: TaskFacts,
-  aggregate: string,
-  plan: PlanFacts,
-  lastStartMs: number,
-  by: Actor,
-  nowMs: number,
-): MigrationRequested {
-  const { delaySeconds: _, ...step } = task.step;
-  const { startBefore } = step;
-  return {
-    type: 'migration.requested',
-    version: 1,
-    id: messageId.requested(task.id, task.attempt),
-    time: iso(nowMs),
-    aggregate,
-    by,
-    correlationId: plan.id,
-    causationId: causeOf(plan),
-    data: {
-      ...step,
-      planId: plan.id,
-      attempt: task.attempt,
-      destination: task.destination,
-      notBefore: iso(task.notBeforeMs),
-      notAfter: iso(startBefore === undefined ? lastStartMs : Math.min(lastStartMs, timeMs(startBefore))),
-    },
-  };
+  return tasks.map((task) => {
+    const { delaySeconds: _, ...step } = task.step;
+    const { startBefore } = step;
+    return {
+      type: 'migration.requested',
+      version: 1,
+      id: messageId.requested(task.id, task.attempt),
+      time: iso(nowMs),
+      aggregate,
+      by,
+      correlationId: plan.id,
+      causationId: causeOf(plan),
+      data: {
+        ...step,
+        planId: plan.id,
+        attempt: task.attempt,
+        destination: task.destination,
+        notBefore: iso(task.notBeforeMs),
+        notAfter: iso(startBefore === undefined ? lastStartMs : Math.min(lastStartMs, timeMs(startBefore))),
+      },
+    };
+  });
 }

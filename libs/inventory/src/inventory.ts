@@ -202,24 +202,18 @@ export class Inventory<S extends InventoryServer> {
     return heardMs !== undefined && this.#completeMs(host) >= heardMs;
   }
 
+  #isTrusted(host: string, cycleMs: number): boolean {
+    return this.trusted(host) || this.#completeMs(host) >= cycleMs;
+  }
+
   /** The reads that the list needs before its use in this cycle. */
   wanted({ mode, cycleMs, syncIntervalMs, hosts }: Asked): Wanted {
     const bulk = (reason: ResyncReason): Wanted => ({ ...nothing, bulk: reason });
     // After a long pause a list of what changed is no shorter than everything.
     if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
 
-    // A comparison shows differences that the changes since explain; those changes are read with it.
-    const comparedMs = Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER);
-    const due = cycleMs - comparedMs >= syncIntervalMs || comparedMs < Math.min(this.#doubtedMs, cycleMs);
-    const eachCycle = (mode === 'changes' || due) && this.#changesMs < cycleMs;
-    const tagged = (mode === 'changes' || due) && this.#optOut.size > 0 && this.#olderThan(this.#tagged, cycleMs);
-    if (eachCycle || due || tagged)
-      return {
-        ...nothing,
-        changesSinceMs: eachCycle || due ? this.#changesMs : null,
-        comparison: due,
-        tagged,
-      };
+    const due = this.#due({ mode, cycleMs, syncIntervalMs });
+    if (due !== null) return due;
 
     const servers = this.#unsure(cycleMs);
     // The servers that notifications named have most likely changed, and then one list has them all.
@@ -227,14 +221,25 @@ export class Inventory<S extends InventoryServer> {
       return { ...nothing, changesSinceMs: this.#changesMs };
 
     const whole = this.#differing();
-    if (mode === 'notifications')
-      for (const host of hosts)
-        if (!this.trusted(host) && this.#completeMs(host) < cycleMs) whole.set(host, 'untrusted');
+    for (const host of mode === 'notifications' ? hosts : [])
+      if (!this.#isTrusted(host, cycleMs)) whole.set(host, 'untrusted');
     if ((servers.size > this.#limits.servers || whole.size > this.#limits.hosts) && this.#bulkMs < cycleMs)
       return bulk('many');
     if (whole.size > 0) return { ...nothing, hosts: whole };
     for (const id of this.#optedOut()) servers.set(id, servers.get(id) ?? null);
     return servers.size > 0 ? { ...nothing, servers } : nothing;
+  }
+
+  /** The reads that each cycle needs, or whose time has come; null: none. */
+  #due({ mode, cycleMs, syncIntervalMs }: Omit<Asked, 'hosts'>): Wanted | null {
+    // A comparison shows differences that the changes since explain; those changes are read with it.
+    const comparedMs = Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER);
+    const due = cycleMs - comparedMs >= syncIntervalMs || comparedMs < Math.min(this.#doubtedMs, cycleMs);
+    const often = mode === 'changes' || due;
+    const eachCycle = often && this.#changesMs < cycleMs;
+    const tagged = often && this.#optOut.size > 0 && this.#olderThan(this.#tagged, cycleMs);
+    if (!eachCycle && !due && !tagged) return null;
+    return { ...nothing, changesSinceMs: eachCycle || due ? this.#changesMs : null, comparison: due, tagged };
   }
 
   /** Nova's own list, as far as it is known. Only good once nothing is wanted. */
@@ -303,23 +308,28 @@ export class Inventory<S extends InventoryServer> {
    */
   #unsure(cycleMs: number): Map<string, ResyncReason | null> {
     const unsure = new Map<string, ResyncReason | null>();
-    const tagged = this.#tagged;
-    const comparedMs = this.#compared?.beganMs ?? NEVER;
-    for (const [id, { server, beganMs }] of this.#records) {
-      const { host, status, tags } = server;
-      if (GONE.has(status)) continue;
-      if (host !== null && beganMs < (this.#hostMs.get(host) ?? NEVER)) unsure.set(id, 'left');
-      // One that is deleted before it has a host leaves no trace in a list of changes.
-      else if (host === null && status === 'BUILD' && beganMs < comparedMs) unsure.set(id, 'compared');
-      else if (tagged !== null && beganMs < tagged.beganMs) {
-        if (tags.some((tag) => this.#optOut.has(tag)) !== tagged.ids.has(id)) unsure.set(id, 'tagged');
-      }
+    for (const [id, record] of this.#records) {
+      const reason = this.#doubtOf(id, record);
+      if (reason !== null) unsure.set(id, reason);
     }
     // The lists of the host lack it, and the comparison has it: it is deleted softly, or came since.
     for (const ids of this.#compared?.hosts.values() ?? [])
       for (const id of ids) if (!this.#records.has(id) && !this.#deleted.has(id)) unsure.set(id, 'compared');
     for (const [id, receivedMs] of this.#notified) if (receivedMs <= cycleMs) unsure.set(id, null);
     return unsure;
+  }
+
+  /** Why a server cannot be used as it is known; null: it can. */
+  #doubtOf(id: string, { server, beganMs }: Known<S>): ResyncReason | null {
+    const { host, status, tags } = server;
+    if (GONE.has(status)) return null;
+    if (host !== null && beganMs < (this.#hostMs.get(host) ?? NEVER)) return 'left';
+    // One that is deleted before it has a host leaves no trace in a list of changes.
+    if (host === null && status === 'BUILD' && this.#olderThan({ beganMs }, this.#compared?.beganMs ?? NEVER))
+      return 'compared';
+    const tagged = this.#tagged;
+    if (tagged === null || beganMs >= tagged.beganMs) return null;
+    return tags.some((tag) => this.#optOut.has(tag)) === tagged.ids.has(id) ? null : 'tagged';
   }
 
   /** The servers that metadata opted out before the newest comparison: nothing else tells when the key is removed. */
@@ -337,6 +347,13 @@ export class Inventory<S extends InventoryServer> {
     return ids;
   }
 
+  /** Whether a server that a comparison saw on a host is not known there, and no later read explains it. */
+  #isMissed(id: string, host: string, comparedMs: number): boolean {
+    const known = this.#records.get(id);
+    if (known === undefined) return !this.#deleted.has(id);
+    return known.beganMs < comparedMs && known.server.host !== host;
+  }
+
   /** The hosts whose list is not the one that the newest comparison saw. */
   #differing(): Map<string, ResyncReason> {
     const differing = new Map<string, ResyncReason>();
@@ -346,9 +363,7 @@ export class Inventory<S extends InventoryServer> {
     for (const [host, ids] of compared.hosts) {
       if (!open(host)) continue;
       for (const id of ids) {
-        const known = this.#records.get(id);
-        const explained = known === undefined ? this.#deleted.has(id) : known.beganMs >= compared.beganMs;
-        if (!explained && known?.server.host !== host) differing.set(host, 'compared');
+        if (this.#isMissed(id, host, compared.beganMs)) differing.set(host, 'compared');
       }
     }
     for (const [id, { server, beganMs }] of this.#records) {

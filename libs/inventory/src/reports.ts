@@ -63,31 +63,42 @@ export function heardByHost(
   said: readonly Said[],
   lists: Iterable<readonly [string, StoredReport]>,
 ): Map<string, Heard[]> {
-  const listedOn = new Map<string, string[]>();
-  for (const { server } of said) if (server !== null) listedOn.set(server.id, []);
-  if (listedOn.size > 0)
-    for (const [host, { report }] of lists) for (const id of report.instances ?? []) listedOn.get(id)?.push(host);
+  const listedOn = hostsOfListed(said, lists);
   const heard = new Map<string, Heard[]>();
-  for (const { server, event, compute, publisherHost } of said) {
-    const hosts = new Set([server?.host ?? null, compute].filter((host) => host !== null));
-    for (const host of server === null ? [] : (listedOn.get(server.id) ?? [])) hosts.add(host);
+  for (const one of said) {
+    const { server, compute } = one;
+    const listed = server === null ? [] : (listedOn.get(server.id) ?? []);
+    const hosts = new Set([server?.host ?? null, compute, ...listed].filter((host) => host !== null));
     // A server that is on no host is recorded for the host that reported it.
-    if (hosts.size === 0) hosts.add(publisherHost);
+    if (hosts.size === 0) hosts.add(one.publisherHost);
     for (const host of hosts) {
-      const one: Heard = {
-        server: server?.id ?? null,
-        deleted: server?.deleted ?? false,
-        here: server?.host === host && !server.deleted,
-        own: compute === host,
-        event,
-      };
-      const list = heard.get(host);
-      if (list === undefined) heard.set(host, [one]);
-      else list.push(one);
+      const list = heard.get(host) ?? [];
+      list.push(heardOn(host, one));
+      heard.set(host, list);
     }
   }
   return heard;
 }
+
+/** The hosts whose lists have each server that is named. */
+function hostsOfListed(
+  said: readonly Said[],
+  lists: Iterable<readonly [string, StoredReport]>,
+): ReadonlyMap<string, readonly string[]> {
+  const listedOn = new Map<string, string[]>();
+  for (const { server } of said) if (server !== null) listedOn.set(server.id, []);
+  if (listedOn.size > 0)
+    for (const [host, { report }] of lists) for (const id of report.instances ?? []) listedOn.get(id)?.push(host);
+  return listedOn;
+}
+
+const heardOn = (host: string, { server, compute, event }: Said): Heard => ({
+  server: server?.id ?? null,
+  deleted: server?.deleted ?? false,
+  here: server?.host === host && !server.deleted,
+  own: compute === host,
+  event,
+});
 
 /** Older notices that a message repeats for readers that lag. */
 const REPEATED = 64;

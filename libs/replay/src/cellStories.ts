@@ -94,6 +94,11 @@ export function cellStoriesOf(
     .slice(0, TOLD);
 }
 
+const UNRELEASED: Readonly<Partial<Record<PlanProposed['data']['release'], CellStoryState>>> = {
+  dryRun: 'dryRun',
+  none: 'notReleased',
+};
+
 function storyOf(
   { sequence, timeMs, event, decision }: WholeProposal,
   events: readonly StoredEvent[],
@@ -120,24 +125,33 @@ function storyOf(
     reason: step === null ? (refused?.reason ?? null) : (step.why ?? null),
   };
   if (step === null) return { ...head, state: 'stays', events: [] };
-  if (event.data.release === 'dryRun') return { ...head, state: 'dryRun', events: [] };
-  if (event.data.release === 'none') return { ...head, state: 'notReleased', events: [] };
+  const unreleased = UNRELEASED[event.data.release];
+  if (unreleased !== undefined) return { ...head, state: unreleased, events: [] };
   const after = events.filter((stored) => stored.sequence > sequence);
   const own = after.filter(
     ({ event: one }) => one.type !== 'unreadable' && 'taskId' in one.data && one.data.taskId === step.taskId,
   );
   for (const stored of after) {
-    const { event: answer } = stored;
-    if (answer.type !== 'plan.approved' && answer.type !== 'plan.rejected') continue;
-    if (answer.data.planId !== planId || !approval(proposal, timeOf(stored)).open) continue;
-    const named = answer.data.steps === null || answer.data.steps.includes(step.step);
-    if (answer.type === 'plan.rejected') {
-      // Its other steps can still be approved.
-      if (named) return { ...head, state: 'rejected', events: [stored] };
-    } else if (named) return { ...head, state: movedState(step, own), events: [stored, ...own] };
-    else return { ...head, state: 'leftOut', events: [stored] };
+    const answer = answerTo(stored.event, planId, step.step);
+    if (answer === null || !approval(proposal, timeOf(stored)).open) continue;
+    if (answer === 'approved') return { ...head, state: movedState(step, own), events: [stored, ...own] };
+    return { ...head, state: answer, events: [stored] };
   }
   return { ...head, state: open ? 'waitsForApproval' : 'expired', events: [] };
+}
+
+/** What an event decides about a step of a plan; null: nothing. */
+function answerTo(
+  answer: StoredEvent['event'],
+  planId: string,
+  step: number,
+): Extract<CellStoryState, 'approved' | 'rejected' | 'leftOut'> | null {
+  if ((answer.type !== 'plan.approved' && answer.type !== 'plan.rejected') || answer.data.planId !== planId)
+    return null;
+  const named = answer.data.steps === null || answer.data.steps.includes(step);
+  if (answer.type === 'plan.approved') return named ? 'approved' : 'leftOut';
+  // Its other steps can still be approved.
+  return named ? 'rejected' : null;
 }
 
 function movedState(step: Step, own: readonly StoredEvent[]): CellStoryState {
@@ -163,11 +177,8 @@ export async function wholeProposal(
   }
 }
 
-/**
- * The stories of a VM in the 30 days up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of
- * one.
- */
-export async function findCellStories(history: History, is: Is, untilMs: number): Promise<CellStory[]> {
+/** The newest plans of the time before that name a VM, with their decisions, by their sequences. */
+async function plansWith(history: History, is: Is, untilMs: number): Promise<ReadonlyMap<number, ProposalDecision>> {
   const decisions = new Map<number, ProposalDecision>();
   for await (const { sequence, event } of history.proposals({ sinceMs: untilMs - TOLD_FOR_MS, untilMs })) {
     if (makesRoom(event)) continue;
@@ -177,6 +188,15 @@ export async function findCellStories(history: History, is: Is, untilMs: number)
     const [oldest] = decisions.keys();
     if (oldest !== undefined && decisions.size > TOLD) decisions.delete(oldest);
   }
+  return decisions;
+}
+
+/**
+ * The stories of a VM in the 30 days up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of
+ * one.
+ */
+export async function findCellStories(history: History, is: Is, untilMs: number): Promise<CellStory[]> {
+  const decisions = await plansWith(history, is, untilMs);
   const [from] = decisions.keys();
   if (from === undefined) return [];
   const plans: WholeProposal[] = [];

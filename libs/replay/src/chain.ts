@@ -106,16 +106,21 @@ export async function checkChain(
   }
   while (under.length > 0) await settle();
   onProgress(checked, 1);
-  // As many files as are named: none was added. Which ones were takes a list of all.
+  problems.push(...(await addedFiles(directory, path, files - missing)));
+  return { problems, ordered };
+}
+
+/** The files that the manifest does not name. With as many files as are named, none was added; which ones were takes a list of all. */
+async function addedFiles(directory: string, path: string, expected: number): Promise<string[]> {
   let there = 0;
   for await (const _ of filesOf(directory)) there += 1;
-  if (there !== files - missing) {
-    const named = new Set<string>();
-    for await (const { file } of manifestFiles(path, [])) named.add(file.file);
-    for await (const file of filesOf(directory))
-      if (!named.has(file)) problems.push(`${file}: was added: ${MANIFEST} does not name it`);
-  }
-  return { problems, ordered };
+  if (there === expected) return [];
+  const named = new Set<string>();
+  for await (const { file } of manifestFiles(path, [])) named.add(file.file);
+  const problems: string[] = [];
+  for await (const file of filesOf(directory))
+    if (!named.has(file)) problems.push(`${file}: was added: ${MANIFEST} does not name it`);
+  return problems;
 }
 
 /** The files of a recorded directory that the manifest must name. */
@@ -207,10 +212,27 @@ const linkSchema = z.object({
   previous: digestSchema.nullable(),
 });
 
+/** `sequence`: null where the line is no recorded event. */
+type LogLine = { readonly text: string; readonly sequence: number | null };
+
+/** Why an event does not follow the line above it; null where it does. */
+function brokenLink(
+  { sequence, after, previous }: z.infer<typeof linkSchema>,
+  above: LogLine | null,
+  number: number,
+): string | null {
+  const has = above === null ? 'nothing' : `event ${above.sequence ?? '?'}`;
+  const wants = after === null ? 'nothing' : `event ${after}`;
+  if (has !== wants)
+    return `${LOG}:${number}: event ${sequence} followed ${wants} when it was recorded, and here it follows ${has}`;
+  if (above === null || previous === digestOfText(above.text)) return null;
+  return `${LOG}:${number - 1}: event ${above.sequence ?? '?'} was changed`;
+}
+
 /** Where a log that is not the recorded one differs from it. */
 async function placesInLog(path: string, recorded: ManifestFile): Promise<string[]> {
   const problems: string[] = [];
-  let above: { readonly text: string; readonly sequence: number | null } | null = null;
+  let above: LogLine | null = null;
   let number = 0;
   let events = 0;
   for await (const text of linesOf(path)) {
@@ -224,14 +246,9 @@ async function placesInLog(path: string, recorded: ManifestFile): Promise<string
       above = { text, sequence: null };
       continue;
     }
-    const { sequence, after, previous } = link.data;
-    const has: string = above === null ? 'nothing' : `event ${above.sequence ?? '?'}`;
-    const wants = after === null ? 'nothing' : `event ${after}`;
-    if (has !== wants)
-      problems.push(`${at}: event ${sequence} followed ${wants} when it was recorded, and here it follows ${has}`);
-    else if (above !== null && previous !== digestOfText(above.text))
-      problems.push(`${LOG}:${number - 1}: event ${above.sequence ?? '?'} was changed`);
-    above = { text, sequence };
+    const problem = brokenLink(link.data, above, number);
+    if (problem !== null) problems.push(problem);
+    above = { text, sequence: link.data.sequence };
   }
   const last = above?.sequence ?? null;
   if (last !== recorded.last || events !== recorded.events)

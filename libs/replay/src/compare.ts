@@ -151,7 +151,7 @@ function compare(
     if (causes.length === 0 && stated !== undefined && canonicalJson(stated) !== canonicalJson(loads ?? null))
       causes.push('it states other loads of hosts');
   }
-  return compared(recorded, decision, causes, data, anonymized);
+  return compared(recorded, decision, causes, { version: data.plannerVersion, anonymized });
 }
 
 function compareProposal(
@@ -173,7 +173,7 @@ function compareProposal(
     const held = data.details === null ? recorded : withoutRefused(recorded);
     if (canonicalJson(held) !== canonicalJson(recordedProposal(data, null))) causes.push(DISAGREE);
   }
-  return compared(recorded, decision, causes, data, anonymized);
+  return compared(recorded, decision, causes, { version: data.plannerVersion, anonymized });
 }
 
 const otherRelease = (data: { readonly release: string }, now: string): string =>
@@ -201,14 +201,13 @@ function compared(
   recorded: Decision | ProposalDecision,
   decision: Decision | ProposalDecision,
   causes: readonly string[],
-  data: { readonly plannerVersion: string },
-  anonymized: boolean,
+  { version, anonymized }: { readonly version: string; readonly anonymized: boolean },
 ): Verdict {
   // Texts hold names inside sentences, which an anonymized recording tells otherwise.
   const a = anonymized ? withoutTexts(recorded) : recorded;
   const b = anonymized ? withoutTexts(decision) : decision;
   if (causes.length === 0 && canonicalJson(a) === canonicalJson(b)) return { verdict: 'identical' };
-  const verdict = data.plannerVersion === plannerVersion ? 'different' : 'otherVersion';
+  const verdict = version === plannerVersion ? 'different' : 'otherVersion';
   return { verdict, causes, differences: differences(a, b) };
 }
 

@@ -18,6 +18,7 @@ import {
   type PlanFacts,
   pacesOfAll,
   planTime,
+  type TaskFacts,
 } from '@kronos/projections';
 import type { Estimate } from '@kronos/rules';
 import { decisionIn, proposalIn, type Range } from './history.ts';
@@ -195,41 +196,17 @@ function hostsBefore({ data }: CycleDecided | PlanProposed): HostsBefore | null 
   return { policies, hosts };
 }
 
-function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Tracked, end: LogState): PlanRecord {
-  const { plan, before } =
-    event.type === 'cycle.decided' ? event.data : { plan: null, before: { combined: null, policies: [] } };
+function recordOf(tracked: Tracked, end: LogState): PlanRecord {
+  const { sequence, atMs, event, facts, finished } = tracked;
   const { data } = event;
-  const planned = event.type === 'cycle.decided' ? (plan?.steps ?? []) : event.data.steps;
-  const tasks = end.aggregates.get(event.aggregate)?.tasks;
+  const made = madeBy(event);
   const outcome =
     unreleased(data.release) ?? finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running');
-  const released = new Set(facts?.tasks);
-  const steps = planned.map((step): StepRecord => {
-    const event = last.get(step.taskId);
-    const text = noteOf(event);
-    const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note, endedAtMs: null });
-    const over = (state: StepState, note = ''): StepRecord => ({
-      ...as(state, note),
-      endedAtMs: endsMs.get(step.taskId) ?? null,
-    });
-    if (outcome === 'dryRun' || outcome === 'outsideWindow') return as(outcome);
-    if (facts?.rejected.includes(step.step)) return as('rejected');
-    if (!released.has(step.taskId))
-      return as(outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo');
-    const task = tasks?.get(step.taskId);
-    if (task !== undefined && task.end === null)
-      return as(task.slot !== null ? 'migrating' : task.status === 'retryPending' ? 'retrying' : 'waiting', text);
-    if (event?.type === 'migration.completed' || event?.type === 'migration.failed') {
-      const end = moveEnd(event);
-      if (end !== 'plain') return over(end, text);
-    }
-    if (event?.type === 'migration.completed') return over('completed', text);
-    if (event?.type === 'migration.skipped') return over('skipped', text);
-    return over(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
-  });
+  const tasks = end.aggregates.get(event.aggregate)?.tasks;
+  const steps = made.steps.map((step) => stepRecord(step, tracked, outcome, tasks?.get(step.taskId)));
   return {
-    id: event.type === 'plan.proposed' ? event.data.planId : (plan?.id ?? data.snapshotId),
-    kind: event.type !== 'plan.proposed' ? 'cycle' : makesRoom(event) ? 'capacity' : 'cells',
+    id: made.id,
+    kind: made.kind,
     aggregate: event.aggregate,
     sequence,
     decidedAtMs: atMs,
@@ -238,16 +215,77 @@ function recordOf({ sequence, atMs, event, facts, finished, last, endsMs }: Trac
     endedAtMs: finished?.endedAtMs ?? null,
     steps,
     time: timeOfRest(event, steps, end),
-    planner: plan?.planner ?? '',
+    planner: made.planner,
     plannerVersion: data.plannerVersion,
-    combinedBefore: before.combined,
-    combinedAfter: plan?.after.combined ?? null,
-    lowerBound: plan?.lowerBound ?? null,
-    shareOfPossible: plan?.shareOfPossible ?? null,
+    combinedBefore: made.combinedBefore,
+    combinedAfter: made.combinedAfter,
+    lowerBound: made.lowerBound,
+    shareOfPossible: made.shareOfPossible,
     course: courseOf(event),
     loads: loadsOf(event),
     hostsBefore: hostsBefore(event),
   };
+}
+
+type Made = Pick<
+  PlanRecord,
+  'id' | 'kind' | 'planner' | 'combinedBefore' | 'combinedAfter' | 'lowerBound' | 'shareOfPossible'
+> & { readonly steps: readonly Step[] };
+
+const UNMEASURED = { planner: '', combinedAfter: null, lowerBound: null, shareOfPossible: null } as const;
+
+/** The plan of an event. A plan that people asked for is measured by no policy. */
+function madeBy(event: CycleDecided | PlanProposed): Made {
+  if (event.type === 'plan.proposed') {
+    const { planId: id, steps } = event.data;
+    return { ...UNMEASURED, id, kind: makesRoom(event) ? 'capacity' : 'cells', steps, combinedBefore: null };
+  }
+  const { plan, before, snapshotId } = event.data;
+  const common = { kind: 'cycle', combinedBefore: before.combined } as const;
+  if (plan === null) return { ...UNMEASURED, ...common, id: snapshotId, steps: [] };
+  const { id, steps, planner, after, lowerBound, shareOfPossible } = plan;
+  return { ...common, id, steps, planner, combinedAfter: after.combined, lowerBound, shareOfPossible };
+}
+
+function stepRecord(
+  step: Step,
+  { facts, last, endsMs }: Tracked,
+  outcome: PlanRecord['outcome'],
+  task: TaskFacts | undefined,
+): StepRecord {
+  const event = last.get(step.taskId);
+  const text = noteOf(event);
+  const unstarted = neverStarted(step, facts, outcome);
+  if (unstarted !== null) return { ...step, state: unstarted, note: '', endedAtMs: null };
+  if (task !== undefined && task.end === null) {
+    const waits = task.status === 'retryPending' ? 'retrying' : 'waiting';
+    return { ...step, state: task.slot !== null ? 'migrating' : waits, note: text, endedAtMs: null };
+  }
+  return { ...step, state: endOf(event), note: text, endedAtMs: endsMs.get(step.taskId) ?? null };
+}
+
+/** The state of a step of which no task was made; null: one was. */
+function neverStarted(step: Step, facts: PlanFacts | null, outcome: PlanRecord['outcome']): StepState | null {
+  if (outcome === 'dryRun' || outcome === 'outsideWindow') return outcome;
+  if (facts?.rejected.includes(step.step)) return 'rejected';
+  if (facts?.tasks.includes(step.taskId)) return null;
+  return outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo';
+}
+
+/** How a task ended by its last event. */
+function endOf(event: LogEvent | undefined): StepState {
+  switch (event?.type) {
+    case 'migration.completed':
+    case 'migration.failed': {
+      const end = moveEnd(event);
+      if (end !== 'plain') return end;
+      return event.type === 'migration.completed' ? 'completed' : 'failed';
+    }
+    case 'migration.skipped':
+      return 'skipped';
+    default:
+      return 'waiting';
+  }
 }
 
 const REST: ReadonlySet<StepState> = new Set([

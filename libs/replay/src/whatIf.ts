@@ -36,6 +36,8 @@ export type WhatIfRunning = {
   readonly aside?: boolean;
   /** The decision on a snapshot where an earlier run of the same what-if made it; undefined: it is made. */
   readonly known?: (snapshotId: string) => Decision | undefined;
+  /** The extent of the range where it is known already. */
+  readonly extent?: Extent | undefined;
 };
 
 /** The range of a what-if, found before it begins. */
@@ -95,8 +97,8 @@ export async function* whatIf(
     onProgress = () => {},
     aside = false,
     known = () => undefined,
+    extent,
   }: Running & WhatIfRunning = {},
-  extent?: Extent,
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
   const { snapshots, sinceMs, untilMs, firsts, cyclesOnly } = extent ?? (await extentOf(history, range));
   const here = !aside && (snapshots <= FEW || threads <= 1);
@@ -117,7 +119,7 @@ export async function* whatIf(
         continue;
       }
       begun.add(aggregate);
-      yield { ...job, start: startOf(aggregate, timeMs, before, change, cyclesOnly) };
+      yield { ...job, start: startOf({ aggregate, startMs: timeMs, cyclesOnly }, before, change) };
     }
   }
 
@@ -166,18 +168,21 @@ async function hasDecisions(history: History, range: Range): Promise<boolean> {
   return false;
 }
 
-function startOf(aggregate: string, startMs: number, before: LogState, change: Change, cyclesOnly: boolean): RunStart {
+function startOf(
+  run: Pick<RunStart, 'aggregate' | 'startMs' | 'cyclesOnly'>,
+  before: LogState,
+  change: Change,
+): RunStart {
+  const { aggregate } = run;
   const recorded = aggregateState(before, aggregate).configured?.options ?? change.defaults;
   const own = before.aggregates.get(aggregate);
   return {
-    aggregate,
-    startMs,
+    ...run,
     before: { ...before, aggregates: new Map(own === undefined ? [] : [[aggregate, own]]) },
     // Whether people answer, and whether it was a dry run, is of the recording: here every plan is carried out.
     options: { ...(change.options?.(recorded) ?? recorded), dryRun: false, approval: 'auto' },
     policies: change.policies ?? null,
     cooldowns: change.cooldowns ?? null,
-    cyclesOnly,
   };
 }
 

@@ -17,7 +17,7 @@ import {
   timeMs,
   vmReadingOf,
 } from '@kronos/contracts';
-import { absenceOf, configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
+import { absenceOf, configuredEvent, decideCycle, decidedEvent, releaseOf } from '@kronos/cycle';
 import { allocationReadings, isCounted, plannerVersion, score } from '@kronos/placement';
 import {
   aggregateState,
@@ -121,15 +121,20 @@ export class WhatIfRun {
     const given = { nowMs: startMs, aggregates: [aggregate], options };
     this.#own = new OwnLog(cooldowns === null ? before : seed(before, cooldowns, given));
     this.#own.add(
-      configuredEvent(aggregate, options, digest(options), plannerVersion, this.#own.sequence, by, startMs),
+      configuredEvent({
+        aggregate,
+        options,
+        plannerVersion,
+        basis: this.#own.sequence,
+        by,
+        nowMs: startMs,
+      }),
     );
     const underWay = inFlight(aggregateState(before, aggregate));
     for (const task of underWay)
       this.#own.addMove(
         aggregate,
-        task.planId,
-        { ...task.step, taskId: task.id, to: task.destination },
-        task.attempt,
+        { ...task.step, taskId: task.id, to: task.destination, planId: task.planId, attempt: task.attempt },
         startMs,
       );
     const there = new Map(underWay.map((task) => [task.step.serverId, task.destination]));
@@ -178,7 +183,7 @@ export class WhatIfRun {
     const { before: found } = decision;
     // A plan that a closed window blocks is made again when the window opens.
     const plan = releaseOf(decision, options) === 'released' ? decision.plan : null;
-    if (plan !== null) carryOut(this.#own, this.#world, aggregate, plan, nowMs);
+    if (plan !== null) this.#carryOut(plan, nowMs);
     return {
       aggregate,
       snapshotId: id,
@@ -206,6 +211,20 @@ export class WhatIfRun {
       },
     };
   }
+
+  /** Every step of a plan, done at once and in its order. */
+  #carryOut({ id: planId, steps }: NonNullable<CycleDecided['data']['plan']>, nowMs: number): void {
+    const { aggregate } = this.#start;
+    for (const step of steps) {
+      this.#own.addMove(aggregate, { ...step, planId, attempt: 1 }, nowMs);
+      this.#world.move(step.serverId, step.to);
+    }
+    this.#own.add({
+      ...this.#own.envelope(aggregate, messageId.dispatched(planId), planId, nowMs),
+      type: 'plan.dispatched',
+      data: { planId, tasks: steps.length },
+    });
+  }
 }
 
 const counted = ({ hosts }: Snapshot): Set<string> => new Set(hosts.filter(isCounted).map(({ name }) => name));
@@ -224,25 +243,6 @@ function emptyHosts(snapshot: Snapshot): number {
   const names = counted(snapshot);
   for (const { host, alsoOn } of snapshot.servers) for (const name of [host, ...alsoOn]) names.delete(name);
   return names.size;
-}
-
-/** Every step of a plan, done at once and in its order. */
-function carryOut(
-  own: OwnLog,
-  world: World,
-  aggregate: string,
-  plan: NonNullable<CycleDecided['data']['plan']>,
-  nowMs: number,
-): void {
-  for (const step of plan.steps) {
-    own.addMove(aggregate, plan.id, step, 1, nowMs);
-    world.move(step.serverId, step.to);
-  }
-  own.add({
-    ...own.envelope(aggregate, messageId.dispatched(plan.id), plan.id, nowMs),
-    type: 'plan.dispatched',
-    data: { planId: plan.id, tasks: plan.steps.length },
-  });
 }
 
 /** With the readings of allocation policies, which any snapshot has the figures for. */
@@ -276,6 +276,8 @@ function withPolicies(recorded: Snapshot, policies: readonly Policy[] | null): S
 }
 
 type MoveStep = {
+  readonly planId: string;
+  readonly attempt: number;
   readonly taskId: string;
   readonly serverId: string;
   readonly from: string;
@@ -320,7 +322,8 @@ class OwnLog {
   }
 
   /** A move that was started and completed in the same moment. */
-  addMove(aggregate: string, planId: string, step: MoveStep, attempt: number, atMs: number): void {
+  addMove(aggregate: string, step: MoveStep, atMs: number): void {
+    const { planId, attempt } = step;
     const about = {
       taskId: step.taskId,
       planId,

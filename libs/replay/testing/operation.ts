@@ -246,10 +246,10 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   return folder.snapshot();
 
   function configure(site: Site): void {
-    const optionsDigest = digest(site.options);
+    const { aggregate, options, version: plannerVersion } = site;
     const { configured } = state(site);
-    if (configured?.optionsDigest === optionsDigest && configured.plannerVersion === site.version) return;
-    push(configuredEvent(site.aggregate, site.options, optionsDigest, site.version, folder.sequence, planner, nowMs));
+    if (configured?.optionsDigest === digest(options) && configured.plannerVersion === plannerVersion) return;
+    push(configuredEvent({ aggregate, options, plannerVersion, basis: folder.sequence, by: planner, nowMs }));
   }
 
   function observe(site: Site, cycle: number): Snapshot {

@@ -65,9 +65,17 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
 
   /** Puts the options on the log. */
   async function configure(aggregate: string, { sequence, expectedOn }: LogPosition<AggregateState>): Promise<void> {
-    const { options, optionsDigest } = own.of(aggregate);
+    const { options } = own.of(aggregate);
     await log.append(
-      configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock.now(), own.startedAfter),
+      configuredEvent({
+        aggregate,
+        options,
+        plannerVersion,
+        basis: sequence,
+        by,
+        nowMs: clock.now(),
+        startedAfter: own.startedAfter,
+      }),
       { expectedLastSequence: expectedOn(subject('plans', aggregate)) },
     );
     own.areInForce(aggregate);

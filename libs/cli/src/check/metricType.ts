@@ -20,14 +20,18 @@ export const metricsOf = (samples: readonly Sample[]): string[] => [
 export const typesNeeded = (samples: readonly Sample[]): string[] =>
   metricsOf(samples).flatMap((name) => (PARTS.test(name) ? [name, name.replace(PARTS, '')] : [name]));
 
+type Answered = { readonly samples: readonly Sample[]; readonly range: readonly RangeSeries[] };
+
+/** Types whose metrics are several series each. */
+const FAMILIES: ReadonlySet<string> = new Set(['histogram', 'gaugehistogram', 'summary']);
+
 /**
  * Null for a gauge, and where the type is not known. An exporter that declares no type is judged by the name and the values:
  * `_total` that grows is a counter, `_info` that is always 1 is an info metric.
  */
 export function wrongType(
   query: string,
-  samples: readonly Sample[],
-  range: readonly RangeSeries[],
+  { samples, range }: Answered,
   types: MetricTypes,
   wanted: 'share' | 'rate' = 'share',
 ): WrongType | null {
@@ -40,7 +44,7 @@ export function wrongType(
       };
     const whole = name.replace(PARTS, '');
     const family = type ?? types.get(whole);
-    if (family === 'histogram' || family === 'gaugehistogram' || family === 'summary')
+    if (family !== undefined && FAMILIES.has(family))
       return {
         text: `${name} is a series of the ${family} ${whole}, so its value is no ${wanted}`,
         remedy: `Select a gauge, or compute one value from the ${family}, such as rate(${whole}_sum[${RANGE}]).`,

@@ -7,7 +7,7 @@ const over = (...values: number[]) => [
   { labels: {}, samples: values.map((value, i) => ({ timeMs: i * 15_000, value })) },
 ];
 const judged = (name: string, type: string | null, range = over(0.5, 0.5), value = 0.5) =>
-  wrongType(name, of(name, value), range, new Map(type === null ? [] : [[name, type]]));
+  wrongType(name, { samples: of(name, value), range }, new Map(type === null ? [] : [[name, type]]));
 
 describe('the type of a metric', () => {
   it('is wrong for a counter that its exporter declares, whatever its name', () => {
@@ -18,7 +18,7 @@ describe('the type of a metric', () => {
   });
   it('is wrong for a part of a histogram or summary', () => {
     const types = new Map([['latency_seconds', 'histogram']]);
-    const found = wrongType('latency_seconds_bucket', of('latency_seconds_bucket'), [], types);
+    const found = wrongType('latency_seconds_bucket', { samples: of('latency_seconds_bucket'), range: [] }, types);
     expect(found?.text).toContain('a series of the histogram latency_seconds');
     expect(judged('load', 'summary')?.text).toContain('a series of the summary load');
   });
@@ -35,7 +35,7 @@ describe('the type of a metric', () => {
   it('does not matter where a function took the name', () => {
     const sum = samples([[{ host: 'a' }, 0.5]]);
     expect(metricsOf(sum)).toEqual([]);
-    expect(wrongType('sum by (host) (x_total)', sum, over(1, 2), new Map())).toBeNull();
+    expect(wrongType('sum by (host) (x_total)', { samples: sum, range: over(1, 2) }, new Map())).toBeNull();
   });
   it('is asked for a metric and for the histogram that it may be a part of', () => {
     expect(typesNeeded(of('latency_seconds_sum'))).toEqual(['latency_seconds_sum', 'latency_seconds']);

@@ -55,39 +55,39 @@ export function judgeAggregate(
     ),
     ...skipped.map(({ policy, reason }) => `policy ${policy.name} skipped: ${reason?.text ?? ''}`),
   ];
-  const end = (state: Finding['state'], code: string, remedy?: string): Finding[] => [
-    ...problems,
-    finding(state, code, title, lines.join('\n'), { remedy, detail }),
-    ...sums(snapshot, title),
-  ];
+  const { state, code, remedy } = verdictOf(observed, options, refused);
+  return [...problems, finding(state, code, title, lines.join('\n'), { remedy, detail }), ...sums(snapshot, title)];
+}
 
-  if (hosts === 0)
-    return end('failed', 'aggregate-empty', 'There is nothing to balance. Add hosts, or correct [engine] aggregates.');
-  if (hosts === 1) return end('failed', 'aggregate-one-host', 'A move needs a second host in the same aggregate.');
-  if (options.balance && judged.length > 0 && skipped.length === judged.length)
-    return end(
-      'failed',
-      'policies-skipped',
-      'No policy takes part, so nothing is ever balanced. Correct the policies above.',
-    );
-  if (destinations === 0)
-    return end(
-      'warning',
-      'no-destination',
-      'No host may be a destination now. Enable hosts, or wait until they are up.',
-    );
-  if (cluster.V === 0) return end('warning', 'no-vms', 'There is no VM to move now.');
-  if (movable === 0 && refused.has('vm-no-profile'))
-    return end(
-      'failed',
+type Verdict = Pick<Finding, 'state' | 'code'> & { readonly remedy?: string };
+
+/** Whether anything in the aggregate can move. */
+function verdictOf(
+  { cluster, vmGrounds, hostGrounds, judged }: ReturnType<typeof observe>,
+  { balance }: EngineOptions,
+  refused: ReadonlyMap<ReasonCode, number>,
+): Verdict {
+  const failed = (code: string, remedy: string): Verdict => ({ state: 'failed', code, remedy });
+  const warning = (code: string, remedy: string): Verdict => ({ state: 'warning', code, remedy });
+  if (cluster.H === 0)
+    return failed('aggregate-empty', 'There is nothing to balance. Add hosts, or correct [engine] aggregates.');
+  if (cluster.H === 1) return failed('aggregate-one-host', 'A move needs a second host in the same aggregate.');
+  if (balance && judged.length > 0 && judged.every(({ reason }) => reason !== null))
+    return failed('policies-skipped', 'No policy takes part, so nothing is ever balanced. Correct the policies above.');
+  if (cluster.H === hostGrounds.size)
+    return warning('no-destination', 'No host may be a destination now. Enable hosts, or wait until they are up.');
+  if (cluster.V === 0) return warning('no-vms', 'There is no VM to move now.');
+  const unseen = refused.get('vm-no-profile') ?? 0;
+  const stuck = cluster.V === vmGrounds.size;
+  if (stuck && unseen > 0)
+    return failed(
       'nothing-can-move',
       'No VM can ever move under these policies. Correct vm_profile_query and its labels, or set vm_profile_fallback: flavor_vcpu_ratio.',
     );
-  if (movable === 0) return end('warning', 'nothing-movable', 'No VM can move now. The reasons are above.');
-  const unseen = refused.get('vm-no-profile') ?? 0;
+  if (stuck) return warning('nothing-movable', 'No VM can move now. The reasons are above.');
   if (unseen > cluster.V / 2)
-    return end('warning', 'few-profiles', 'Most VMs have no sample. Check vm_profile_query and the exporter.');
-  return end('ok', 'aggregate');
+    return warning('few-profiles', 'Most VMs have no sample. Check vm_profile_query and the exporter.');
+  return { state: 'ok', code: 'aggregate' };
 }
 
 const HARDWARE_NOTES = new Set([

@@ -137,7 +137,7 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
     return end('failed', failure.code, failure.remedy);
   }
   const range = matched.answer.range ?? [];
-  const type = wrongType(query, samples, range, input.types);
+  const type = wrongType(query, { samples, range }, input.types);
   if (type !== null) {
     lines.push(type.text);
     return end('failed', 'host-type', type.remedy);
@@ -252,7 +252,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
     return end(failure.code === 'query-refused' ? 'failed' : bad, failure.code, failure.remedy);
   }
   const range = matched.answer.range ?? [];
-  const type = wrongType(query, samples, range, input.types, rule.wanted);
+  const type = wrongType(query, { samples, range }, input.types, rule.wanted);
   if (type !== null) {
     lines.push(type.text);
     return end('failed', 'vm-type', type.remedy);

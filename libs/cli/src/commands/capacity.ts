@@ -41,9 +41,11 @@ export async function fitCommand(shell: Shell, options: FitOptions): Promise<voi
       const aggregate = onlyAggregate(inputs);
       const limit = options.maxMigrations === undefined ? {} : { maxMoves: options.maxMigrations };
       const asked = { shape: shapeOf(options, known), count: options.count, ...limit };
-      await propose(shell, session, options, aggregate, waitMs, (asking) =>
-        control('capacity.asked', aggregate, asked, asking),
-      );
+      await propose(shell, session, options, {
+        aggregate,
+        waitMs,
+        ask: (asking) => control('capacity.asked', aggregate, asked, asking),
+      });
       return;
     }
     const found = inputs.map((input): Placed & Fit => {

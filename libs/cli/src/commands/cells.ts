@@ -36,21 +36,24 @@ export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promis
     const between = session.config.cells.aggregates.map(({ aggregate }) => aggregate);
     const aggregate = sourceOf(await newestSnapshots(session.log, session.scope), session.scope, options.from);
     requireCells(between, session.scope, aggregate, options.to);
-    await propose(shell, session, options, aggregate, waitMs, (asking) =>
-      control(
-        'cells.moveAsked',
-        aggregate,
-        {
-          from: [...options.from],
-          to: options.to,
-          flavorMap,
-          servers: options.server === undefined ? null : [...options.server],
-          project: options.project ?? null,
-          limit: options.limit ?? null,
-        },
-        asking,
-      ),
-    );
+    await propose(shell, session, options, {
+      aggregate,
+      waitMs,
+      ask: (asking) =>
+        control(
+          'cells.moveAsked',
+          aggregate,
+          {
+            from: [...options.from],
+            to: options.to,
+            flavorMap,
+            servers: options.server === undefined ? null : [...options.server],
+            project: options.project ?? null,
+            limit: options.limit ?? null,
+          },
+          asking,
+        ),
+    });
   });
 }
 

@@ -59,7 +59,7 @@ async function onStage(terminal: Terminal, options: DemoOptions, stop: AbortSign
         `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}${onPathOfCheckout()}\n                     kronos status\n`,
       );
     terminal.out('\n');
-    code = await watch(terminal, options, stage, prometheus, problems, stop);
+    code = await watch(terminal, options, stage, { prometheus, problems, stop });
     return code;
   } finally {
     await prometheus.close();
@@ -67,13 +67,18 @@ async function onStage(terminal: Terminal, options: DemoOptions, stop: AbortSign
   }
 }
 
+type Watched = {
+  readonly prometheus: Prometheus;
+  /** Why the demo failed; empty while it did not. */
+  readonly problems: readonly string[];
+  readonly stop: AbortSignal;
+};
+
 async function watch(
   terminal: Terminal,
   options: DemoOptions,
   stage: Stage,
-  prometheus: Prometheus,
-  problems: readonly string[],
-  stop: AbortSignal,
+  { prometheus, problems, stop }: Watched,
 ): Promise<number> {
   const started = performance.now();
   const elapsed = () => performance.now() - started;

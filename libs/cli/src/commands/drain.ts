@@ -64,7 +64,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
       const told = await askAll(shell, session, options, hosts);
       await tell(shell, options, told.list);
       if (options.watch === true)
-        await run(shell, session, options, told.hosts, { maxParallel: hosts.length, rolling });
+        await run(shell, session, options, { hosts: told.hosts, maxParallel: hosts.length, rolling });
       return;
     }
     const todo = hosts.map(({ host, aggregate }) => ({
@@ -74,7 +74,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
       hooked: false,
       undrainAsked: false,
     }));
-    await run(shell, session, options, todo, { maxParallel: options.maxParallel ?? 1, rolling });
+    await run(shell, session, options, { hosts: todo, maxParallel: options.maxParallel ?? 1, rolling });
   });
 }
 
@@ -94,7 +94,7 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
       hosts.push({ host, aggregate, drainId, hooked: true, undrainAsked: true });
     }
     await tell(shell, options, told);
-    if (options.watch === true) await run(shell, session, options, hosts, { maxParallel: hosts.length, rolling: null });
+    if (options.watch === true) await run(shell, session, options, { hosts, maxParallel: hosts.length, rolling: null });
   });
 }
 
@@ -202,13 +202,18 @@ async function askAll(
   return { list, hosts };
 }
 
+type DrainRun = {
+  readonly hosts: readonly RunHost[];
+  readonly maxParallel: number;
+  readonly rolling: Rolling | null;
+};
+
 /** Goes on until every host of the run is where it has to be, and shows how far each is. */
 async function run(
   shell: Shell,
   session: Session,
   options: AskOptions,
-  hosts: readonly RunHost[],
-  { maxParallel, rolling }: { readonly maxParallel: number; readonly rolling: Rolling | null },
+  { hosts, maxParallel, rolling }: DrainRun,
 ): Promise<void> {
   const interrupted = shell.interrupted();
   const now = [...hosts];

@@ -661,6 +661,37 @@ function failureLines({ snapshot }: Explained, failures: readonly HostFailure[],
     .join('');
 }
 
+/** The VMs of a host, the heaviest first, with why they do not move. */
+const vmTable = (
+  terminal: Terminal,
+  vms: NonNullable<ReturnType<NonNullable<Explained['explanation']>['host']>>['vms'],
+  names: ReadonlyMap<string, string>,
+): string =>
+  table(
+    terminal,
+    [
+      { head: 'vm', flex: true },
+      { head: 'weight', flex: true },
+      { head: '', flex: true },
+    ],
+    vms.map((vm): Cell[] => [
+      names.get(vm.serverId) ?? vm.serverId,
+      values(vm.weights),
+      vm.assumed !== null
+        ? { text: `on ${vm.assumed.observed}, ${assumedText(vm.assumed)}`, style: 'dim' }
+        : vm.refusal === null
+          ? ''
+          : { text: meaningOf(vm.refusal), style: 'dim' },
+    ]),
+  );
+
+const rankText = (rank: Readonly<Record<string, number>> | null, hosts: number): string =>
+  rank === null
+    ? ''
+    : `; place among ${hosts} hosts: ${Object.entries(rank)
+        .map(([policy, place]) => `${policy} ${place}`)
+        .join(', ')}`;
+
 function hostText(terminal: Terminal, explained: Explained, name: string): string {
   const { explanation, decision, snapshot } = explained;
   const damaged = damagedLines(terminal, explained, ({ from, destination }) => from === name || destination === name);
@@ -675,19 +706,12 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
     .join('');
   if (host === null) return `${damaged}${moves === '' ? 'The decision does not mention it.\n' : moves}`;
   const names = new Map(snapshot?.servers.map((server) => [server.id, server.name]));
-  const hosts = snapshot?.hosts.length ?? 0;
   const heaviest = host.vms.toSorted((a, b) => sum(b.weights) - sum(a.weights));
   return [
     host.refusal === null
       ? 'it may be a destination\n'
       : `it may not be a destination: ${clause(meaningOf(host.refusal.code))}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
-    `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${
-      host.rank === null
-        ? ''
-        : `; place among ${hosts} hosts: ${Object.entries(host.rank)
-            .map(([policy, place]) => `${policy} ${place}`)
-            .join(', ')}`
-    }\n`,
+    `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${rankText(host.rank, snapshot?.hosts.length ?? 0)}\n`,
     `free: ${Object.entries(host.free)
       .map(([resource, amount]) => `${resource} ${figure(amount, 1)}`)
       .join(', ')}\n`,
@@ -699,23 +723,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
     '\n',
     heaviest.length === 0
       ? 'It holds no VM, assuming that all released moves are done.\n'
-      : table(
-          terminal,
-          [
-            { head: 'vm', flex: true },
-            { head: 'weight', flex: true },
-            { head: '', flex: true },
-          ],
-          heaviest.map((vm): Cell[] => [
-            names.get(vm.serverId) ?? vm.serverId,
-            values(vm.weights),
-            vm.assumed !== null
-              ? { text: `on ${vm.assumed.observed}, ${assumedText(vm.assumed)}`, style: 'dim' }
-              : vm.refusal === null
-                ? ''
-                : { text: meaningOf(vm.refusal), style: 'dim' },
-          ]),
-        ),
+      : vmTable(terminal, heaviest, names),
   ].join('');
 }
 

@@ -22,14 +22,19 @@ import { reasonLine } from './plan.ts';
 /** A plan that a person asked for, between cells or to make room, or the answer that there is none. */
 type Asked = Pick<PlanProposed, 'aggregate' | 'data'>;
 
+type Request = {
+  readonly aggregate: string;
+  /** How long the planner's answer is waited for. */
+  readonly waitMs: number;
+  readonly ask: (asking: Asking) => Control;
+};
+
 /** Asks for a plan, waits for the planner's answer and prints it. Status 1 when there is no plan. */
 export async function propose(
   shell: Shell,
   session: Session,
   options: OperatorOptions,
-  aggregate: string,
-  waitMs: number,
-  ask: (asking: Asking) => Control,
+  { aggregate, waitMs, ask }: Request,
 ): Promise<void> {
   const since = (await session.log.lastSequence(streamNames.log)) + 1;
   const told = await give(shell, session, options, (_, asking) => ask(asking));

@@ -37,7 +37,8 @@ export async function record(shell: Shell, options: RecordOptions): Promise<void
       process.exitCode = 1;
       return;
     }
-    if (options.to !== undefined) await writeDirectory(shell, session, aggregates, options, options.to, ids);
+    if (options.to !== undefined)
+      await writeDirectory(shell, session, options, { aggregates, directory: options.to, ids });
     else await answer(shell, options, { snapshots: ids }, () => (ids ?? []).map((id) => `recorded ${id}\n`).join(''));
   });
 }
@@ -72,13 +73,18 @@ async function takeNow(
   return ids;
 }
 
+type Wanted = {
+  readonly aggregates: readonly string[];
+  readonly directory: string;
+  /** Only these snapshots; null: those of the range. */
+  readonly ids: readonly string[] | null;
+};
+
 async function writeDirectory(
   shell: Shell,
   { log, config }: Session,
-  aggregates: readonly string[],
   options: RecordOptions,
-  directory: string,
-  ids: readonly string[] | null,
+  { aggregates, directory, ids }: Wanted,
 ): Promise<void> {
   const { terminal } = shell;
   const { sinceMs, untilMs } = parseRange(options, shell.now());

@@ -99,18 +99,25 @@ type Source = {
   readonly problems: readonly string[];
 };
 
+/** What is run again. */
+type Recorded = { readonly history: History; readonly range: Range; readonly problems: readonly string[] };
+
+function rangeOf(shell: Shell, options: ReplayOptions): Range {
+  const { sinceMs, untilMs } = parseRange(options, shell.now());
+  return {
+    ...(sinceMs === null ? {} : { sinceMs }),
+    ...(untilMs === null ? {} : { untilMs }),
+    ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
+  };
+}
+
 async function replay(
   shell: Shell,
   options: ReplayOptions,
   history: History,
   { defaults, seeded, problems }: Source,
 ): Promise<void> {
-  const { sinceMs, untilMs } = parseRange(options, shell.now());
-  const range: Range = {
-    ...(sinceMs === null ? {} : { sinceMs }),
-    ...(untilMs === null ? {} : { untilMs }),
-    ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
-  };
+  const range = rangeOf(shell, options);
   const sets = [
     ...(options.set ?? []),
     ...(options.planner === undefined ? [] : [`engine.planner=${options.planner}`]),
@@ -123,7 +130,7 @@ async function replay(
     for (const name of ['chart', 'moves'] as const)
       if (options[name] !== undefined)
         throw new UsageError(`--${name} needs a what-if`, 'Add --set, --planner, --policies or --what-if.');
-    await runVerify(shell, options, history, await verifiedRange(options, history, range), problems);
+    await runVerify(shell, options, { history, range: await verifiedRange(options, history, range), problems });
     return;
   }
   if (options.strict === true)
@@ -140,7 +147,7 @@ async function replay(
     ...(policies === undefined ? {} : { policies }),
     ...(cooldowns === undefined ? {} : { cooldowns }),
   };
-  await runWhatIf(shell, options, history, range, { name, change: all }, problems);
+  await runWhatIf(shell, options, { history, range, problems }, { name, change: all });
 }
 
 const threadsOf = ({ threads }: ReplayOptions): { readonly threads?: number } =>
@@ -212,13 +219,7 @@ class Unread {
   };
 }
 
-async function runVerify(
-  shell: Shell,
-  options: ReplayOptions,
-  history: History,
-  range: Range,
-  problems: readonly string[],
-): Promise<void> {
+async function runVerify(shell: Shell, options: ReplayOptions, { history, range, problems }: Recorded): Promise<void> {
   const strict = options.strict === true;
   const stop = shell.interrupted();
   const progress = progressBar(shell.terminal, 'replaying', shell.now);
@@ -397,10 +398,8 @@ type NamedChange = {
 async function runWhatIf(
   shell: Shell,
   options: ReplayOptions,
-  history: History,
-  range: Range,
+  { history, range, problems }: Recorded,
   { name, change }: NamedChange,
-  problems: readonly string[],
 ): Promise<void> {
   const on = textShell(shell, options);
   const stop = shell.interrupted();
@@ -411,7 +410,7 @@ async function runWhatIf(
     const chart = options.chart === undefined ? null : new CycleChart(extent);
     const stream = await answerStream(shell, options, { mode: 'whatIf', simulated: true, change: name }, 'cycles');
     const running = { ...threadsOf(options), signal: stop, onProgress: progress.share };
-    for await (const cycle of whatIf(history, range, change, running, extent)) {
+    for await (const cycle of whatIf(history, range, change, { ...running, extent })) {
       // Nothing is printed before it is known that the change can be simulated.
       if (counted.cycles === 0 && stream === null) {
         progress.end();

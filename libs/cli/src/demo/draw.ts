@@ -22,7 +22,7 @@ export function draw(scene: Scene, terminal: Terminal, { title, most }: DrawOpti
   );
   return [
     title,
-    ...hosts.map((host) => hostLine(scene, terminal, host, policies, nameWidth, barWidth)),
+    ...hosts.map((host) => hostLine(scene, terminal, host, { policies, nameWidth, barWidth })),
     ...(most === undefined ? [''] : []),
     ...policies.map((policy) => imbalanceLine(scene, terminal, policy)),
     ...(most !== undefined
@@ -53,14 +53,9 @@ const worst = (scene: Scene, host: string): number =>
     ),
   );
 
-function hostLine(
-  scene: Scene,
-  terminal: Terminal,
-  host: string,
-  policies: readonly string[],
-  nameWidth: number,
-  barWidth: number,
-): string {
+type Layout = { readonly policies: readonly string[]; readonly nameWidth: number; readonly barWidth: number };
+
+function hostLine(scene: Scene, terminal: Terminal, host: string, { policies, nameWidth, barWidth }: Layout): string {
   const bars = policies.map((policy) => {
     const value = scene.load.get(policy)?.get(host);
     if (value === undefined) return `${policy} ${'?'.padEnd(barWidth)}     `;

@@ -40,19 +40,24 @@ const DEFAULT_THRESHOLD = 0.2;
 const LEAST_THRESHOLD = 0.1;
 const MOST_THRESHOLD = 0.4;
 
+/** What a host has of a resource: the sum of the series, or their number. */
+type Total = { readonly query: string; readonly add: 'sum' | 'count' };
+
+type Resource = {
+  readonly name: 'cpu' | 'memory';
+  readonly weight: number;
+  readonly imbalanceQuery: string;
+  /** What each VM uses; null: no exporter says it. */
+  readonly usage: string | null;
+  readonly total: Total;
+};
+
 /** CPU and memory, even out, weights 0.6 and 0.4. `imbalanceOf`: max - min now, null where it is not known. */
 export function proposePolicies(
   { host, vm }: Sources,
   imbalanceOf: (query: string) => number | null,
 ): readonly ProposedPolicy[] {
-  const policy = (
-    name: 'cpu' | 'memory',
-    weight: number,
-    imbalanceQuery: string,
-    usage: string | null,
-    total: string,
-    count: boolean,
-  ): ProposedPolicy => {
+  const policy = ({ name, weight, imbalanceQuery, usage, total }: Resource): ProposedPolicy => {
     const imbalance = imbalanceOf(imbalanceQuery);
     const named = vm === null || usage === null ? null : vm;
     return {
@@ -60,7 +65,7 @@ export function proposePolicies(
       weight,
       imbalanceQuery,
       hostLabel: host.label,
-      vmProfileQuery: named === null || usage === null ? NO_SERIES : share(usage, total, count, named, host.label),
+      vmProfileQuery: named === null || usage === null ? NO_SERIES : share(usage, total, named, host.label),
       vmProfileLabel: named?.label ?? 'uuid',
       vmProfileLabelType: named?.type ?? 'nova_instance_uuid',
       resourceClass: name === 'cpu' ? 'VCPU' : 'MEMORY_MB',
@@ -79,8 +84,20 @@ export function proposePolicies(
   };
   const memory = vm?.exporter.memory.find(({ metric }) => vm.names.has(metric))?.query ?? null;
   return [
-    policy('cpu', 0.6, host.exporter.cpu(host.label), vm?.exporter.cores ?? null, host.exporter.cores, true),
-    policy('memory', 0.4, host.exporter.memory(host.label), memory, host.exporter.memoryBytes, false),
+    policy({
+      name: 'cpu',
+      weight: 0.6,
+      imbalanceQuery: host.exporter.cpu(host.label),
+      usage: vm?.exporter.cores ?? null,
+      total: { query: host.exporter.cores, add: 'count' },
+    }),
+    policy({
+      name: 'memory',
+      weight: 0.4,
+      imbalanceQuery: host.exporter.memory(host.label),
+      usage: memory,
+      total: { query: host.exporter.memoryBytes, add: 'sum' },
+    }),
   ];
 }
 
@@ -95,15 +112,7 @@ export const bare = (query: string, label: string): string =>
  * The share of its host that a VM uses. The two exporters name one host alike except for the port, so both names are compared
  * without it.
  */
-function share(
-  usage: string,
-  total: string,
-  /** The total is the number of series, not their sum. */
-  count: boolean,
-  vm: NonNullable<Sources['vm']>,
-  hostLabel: string,
-): string {
-  const add = count ? 'count' : 'sum';
+function share(usage: string, { query: total, add }: Total, vm: NonNullable<Sources['vm']>, hostLabel: string): string {
   if (vm.hostLabel === null) {
     return `sum by (${vm.label}) (${usage}) / scalar(avg(${add} by (${hostLabel}) (${total})))`;
   }

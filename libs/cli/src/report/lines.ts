@@ -79,6 +79,14 @@ const courseLines = ({ course, untilMs }: AggregateFigures): Line[] =>
         },
       ];
 
+function movesText(
+  { completed, warned, failed: reasons, skipped, retries }: AggregateFigures['moves'],
+  failed: number,
+) {
+  const ends = `${completed} completed${inBrackets([warned > 0 && `${warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && counts(reasons)])}`;
+  return `${ends}${skipped > 0 ? `, ${skipped} checked only` : ''}, ${count(retries, 'retry', 'retries')}`;
+}
+
 export function linesOf(of: AggregateFigures): Line[] {
   const lines: Line[] = [];
   const say = (label: string, text: string): void => void lines.push({ label, text });
@@ -102,11 +110,7 @@ export function linesOf(of: AggregateFigures): Line[] {
       `${plans.released} released, ${plans.proposed} proposed for approval, ${plans.approved} of them approved`,
     );
   const failed = total(moves.failed);
-  if (moves.completed + failed + moves.skipped > 0)
-    say(
-      'Moves',
-      `${moves.completed} completed${inBrackets([moves.warned > 0 && `${moves.warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && counts(moves.failed)])}${moves.skipped > 0 ? `, ${moves.skipped} checked only` : ''}, ${count(moves.retries, 'retry', 'retries')}`,
-    );
+  if (moves.completed + failed + moves.skipped > 0) say('Moves', movesText(moves, failed));
   if (moves.damaged > 0) say('In ERROR afterwards', count(moves.damaged, 'VM'));
   if (copying.moves > 0)
     say(

@@ -1,11 +1,14 @@
 /** Which names snapshots and events hold, and what each of them names. */
 import {
   type CycleDecided,
+  type LogEvent,
   type LogEventOf,
   type Naming,
   namesOf,
+  type PlanProposed,
   queriesOf,
   type Snapshot,
+  type Step,
   type StoredEvent,
 } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
@@ -31,15 +34,7 @@ function learnServer(names: Names, server: Snapshot['servers'][number]): void {
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
   for (const policy of snapshot.policies) for (const { query } of queriesOf(policy)) names.learn('query', query);
-  for (const host of snapshot.hosts) {
-    names.learn('host', host.name);
-    names.learn('hypervisor', host.hypervisorHostname);
-    names.learn('uuid', host.hypervisorId);
-    names.learn('zone', host.availabilityZone);
-    names.learn('cell', host.cell);
-    for (const name of host.otherAggregates) names.learn('aggregate', name);
-    for (const name of [...(host.traits ?? []), ...Object.keys(host.inventory ?? {})]) names.learnCustom(name);
-  }
+  for (const host of snapshot.hosts) learnHost(names, host);
   for (const server of snapshot.servers) learnServer(names, server);
   for (const group of snapshot.serverGroups) {
     names.learn('group', group.id);
@@ -53,6 +48,20 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
     names.learn('host', migration.destHost);
   }
   learnEnded(names, snapshot);
+  learnReadings(names, snapshot);
+}
+
+function learnHost(names: Names, host: Snapshot['hosts'][number]): void {
+  names.learn('host', host.name);
+  names.learn('hypervisor', host.hypervisorHostname);
+  names.learn('uuid', host.hypervisorId);
+  names.learn('zone', host.availabilityZone);
+  names.learn('cell', host.cell);
+  for (const name of host.otherAggregates) names.learn('aggregate', name);
+  for (const name of [...(host.traits ?? []), ...Object.keys(host.inventory ?? {})]) names.learnCustom(name);
+}
+
+function learnReadings(names: Names, snapshot: Snapshot): void {
   for (const reading of snapshot.hostReadings) {
     names.learn('query', reading.query);
     for (const host of [...Object.keys(reading.values), ...reading.missing]) names.learn('host', host);
@@ -115,43 +124,52 @@ const KINDS: ReadonlySet<Naming> = new Set<Naming & Kind>([
   'uuid',
 ]);
 
+/** @param stays the servers that the plan could not move */
+function learnPlan(names: Names, steps: readonly Step[], stays: PlanProposed['data']['refused']): void {
+  for (const step of steps) {
+    names.learn('aggregate', step.cell?.target);
+    for (const flavor of [step.cell?.oldFlavor, step.cell?.newFlavor]) names.learn('flavor', flavor);
+    for (const cell of [step.cell?.fromCell, step.cell?.toCell]) names.learn('cell', cell);
+    names.learn('server', step.serverId);
+    names.learn('serverName', step.serverName);
+    for (const host of [step.from, step.to, ...step.alternates]) names.learn('host', host);
+    for (const group of step.groups) names.learn('group', group.id);
+    for (const name of Object.keys(step.resources)) names.learnCustom(name);
+  }
+  for (const stuck of stays) {
+    names.learn('server', stuck.serverId);
+    names.learn('serverName', stuck.serverName);
+    names.learn('host', stuck.host);
+  }
+}
+
 export function learnEvent(names: Names, event: StoredEvent['event']): void {
   names.learn('aggregate', event.aggregate);
   if (event.type === 'unreadable') return;
   names.learn(event.by.service === 'operator' ? 'person' : 'process', event.by.instance);
-  if (event.type === 'cells.moveAsked') {
-    learnCellsAsked(names, event);
-    return;
+  switch (event.type) {
+    case 'cells.moveAsked':
+      learnCellsAsked(names, event);
+      break;
+    case 'capacity.asked':
+      names.learn('flavor', event.data.shape.name);
+      for (const name of Object.keys(event.data.shape.resources)) names.learnCustom(name);
+      break;
+    case 'cycle.decided':
+      learnPlan(names, event.data.plan?.steps ?? [], event.data.stuck);
+      learnDecided(names, event.data);
+      break;
+    case 'plan.proposed':
+      names.learn('aggregate', event.data.to);
+      learnPlan(names, event.data.steps, event.data.refused);
+      break;
+    default:
+      learnFields(names, event);
   }
-  if (event.type === 'capacity.asked') {
-    names.learn('flavor', event.data.shape.name);
-    for (const name of Object.keys(event.data.shape.resources)) names.learnCustom(name);
-    return;
-  }
-  if (event.type === 'cycle.decided' || event.type === 'plan.proposed') {
-    const { steps, stays } =
-      event.type === 'cycle.decided'
-        ? { steps: event.data.plan?.steps ?? [], stays: event.data.stuck }
-        : { steps: event.data.steps, stays: event.data.refused };
-    if (event.type === 'plan.proposed') names.learn('aggregate', event.data.to);
-    for (const step of steps) {
-      names.learn('aggregate', step.cell?.target);
-      for (const flavor of [step.cell?.oldFlavor, step.cell?.newFlavor]) names.learn('flavor', flavor);
-      for (const cell of [step.cell?.fromCell, step.cell?.toCell]) names.learn('cell', cell);
-      names.learn('server', step.serverId);
-      names.learn('serverName', step.serverName);
-      for (const host of [step.from, step.to, ...step.alternates]) names.learn('host', host);
-      for (const group of step.groups) names.learn('group', group.id);
-      for (const name of Object.keys(step.resources)) names.learnCustom(name);
-    }
-    for (const stuck of stays) {
-      names.learn('server', stuck.serverId);
-      names.learn('serverName', stuck.serverName);
-      names.learn('host', stuck.host);
-    }
-    if (event.type === 'cycle.decided') learnDecided(names, event.data);
-    return;
-  }
+}
+
+/** The fields of an event that hold one name each. */
+function learnFields(names: Names, event: LogEvent): void {
   for (const [key, naming] of Object.entries(namesOf(event.type))) {
     const name = (event.data as Readonly<Record<string, unknown>>)[key];
     if (KINDS.has(naming) && typeof name === 'string') names.learn(naming as Kind, name);

@@ -60,7 +60,7 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   const simulated = { combined: [] as (number | null)[], moves: [] as number[] };
   const change = { defaults: defaultEngineOptions, options };
   try {
-    for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit }, extent)) {
+    for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit, extent })) {
       count.add(cycle);
       times.push(iso(cycle.timeMs));
       recorded.combined.push(rounded(cycle.recorded.combined));
