@@ -1,4 +1,5 @@
 import type { Config } from '@kronos/config';
+import type { ScenarioInput } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTS, openSite, POLICIES, type Site, type SiteOptions } from './site.ts';
 
@@ -28,6 +29,15 @@ const engine =
   });
 const emptying = engine({ evacuateDisabledHosts: true });
 const repairing = engine({ enforceHardAffinity: true });
+
+/** Each host holds as many vCPUs as it may: two VMs of two. */
+const withoutRoom = (input: ScenarioInput): ScenarioInput => ({
+  ...input,
+  hosts: input.hosts.map((host) => ({ ...host, cpuRatio: 0.25 })),
+});
+
+const IN_LOG = /^kronos\.(plans|results|controls|observations)\./;
+const FULL = { code: 503, err_code: 10077, description: 'maximum bytes exceeded' };
 
 /** Streams on disk: a full disk leaves those in memory alone. */
 const ON_DISK = /^(kronos\.(?!services)|\$O\.)/;
@@ -254,6 +264,94 @@ const table: readonly Row[] = [
     code: 'decision-warning',
     sees: /^anti-affinity group database: No legal move repairs the group: cmp1-a, cmp1-b cannot leave cmp1: the VM is locked$/,
     does: /openstack server unlock VM/,
+  },
+  {
+    fault: 'the event log is full',
+    strike: (site) => {
+      site.refuse = (subject) => (IN_LOG.test(subject) ? { error: FULL } : null);
+    },
+    afterMs: 5 * MINUTE,
+    code: 'log-full',
+    sees: /^the event log accepts no messages: .*maximum bytes exceeded/,
+    does: /Raise \[nats\] log_max_bytes/,
+  },
+  {
+    fault: 'the stream of snapshots is full',
+    strike: (site) => {
+      site.refuse = (subject) => (subject.startsWith('kronos.snapshots.') ? { error: FULL } : null);
+    },
+    afterMs: 5 * MINUTE,
+    code: 'stream-full',
+    sees: /^KRONOS_SNAPSHOTS accepts no messages: .*maximum bytes exceeded/,
+    does: /Raise the limit of this stream/,
+  },
+  {
+    fault: 'somebody renamed the aggregate',
+    strike: (site) => site.act({ act: 'setAggregate', aggregate: 'compute', name: 'renamed' }),
+    afterMs: 3 * MINUTE,
+    code: 'observation-problem',
+    sees: /^Nova has no aggregate "compute"; a renamed one must be renamed in \[engine\] aggregates too$/,
+    does: /Resolve the problem/,
+  },
+  {
+    fault: 'every host is disabled',
+    strike: (site) => site.act(...HOSTS.map((host) => ({ act: 'setHost' as const, host, disabled: true }))),
+    afterMs: 3 * MINUTE,
+    code: 'policy-no-destination',
+    sees: /^no host is up and enabled$/,
+    does: /Enable a host/,
+  },
+  {
+    fault: 'an operator forces a host down',
+    strike: (site) => site.act({ act: 'setHost', host: 'cmp2', forcedDown: true }),
+    afterMs: 3 * MINUTE,
+    code: 'host-down',
+    sees: /^nova-compute is forced down \(1 of 3 hosts of compute\)/,
+    does: /Repair the host/,
+  },
+  {
+    fault: 'no host has room for the VMs of one that fails',
+    options: { config: engine({ failoverHosts: 1 }), scenario: withoutRoom },
+    code: 'failover-room',
+    sees: /^no room for 3 of 3 failures of one host: without cmp1, 2 of 2 VMs would have no host \(cmp1-a, cmp1-b\)$/,
+    does: /Add a host or free room/,
+  },
+  {
+    fault: 'a VM on a disabled host is rescued',
+    options: { config: emptying },
+    strike: (site) => {
+      const { cloud } = site.sim;
+      const { id: userId, projectId } = cloud.admin;
+      const caller = { userId, projectId, requestId: 'req-rescue' };
+      cloud.beginStateAction(cloud.nowMs, caller, cloud.server('cmp1-a').uuid, 'rescue');
+      site.act({ act: 'setHost', host: 'cmp1', disabled: true });
+    },
+    afterMs: 3 * MINUTE,
+    code: 'server-stuck',
+    sees: /^cmp1-a cannot leave cmp1: the VM is neither ACTIVE nor PAUSED$/,
+    does: /openstack server unrescue VM/,
+  },
+  {
+    fault: 'Neutron fails, and VMs whose ports are not known have to stay',
+    options: { config: (config) => ({ ...config, nova: { ...config.nova, sriovPorts: 'read' } }) },
+    strike: (site) => site.act({ act: 'faultApi', fault: { api: 'network', effect: { kind: 'status', status: 503 } } }),
+    afterMs: 120 * MINUTE,
+    code: 'ports-unread',
+    sees: /^the ports of VMs are not known, so no VM moves: neutron answered 503/,
+    does: /sriov_ports = ignore/,
+  },
+  {
+    fault: 'a VM is in ERROR after its move',
+    options: { config: (config) => emptying(engine({ dryRun: false })(config)) },
+    strike: (site) =>
+      site.act(
+        { act: 'faultServer', server: 'cmp1-a', fault: { kind: 'error-after-switchover' } },
+        { act: 'setHost', host: 'cmp1', disabled: true },
+      ),
+    afterMs: 10 * MINUTE,
+    code: 'server-in-error',
+    sees: /^cmp1-a is in ERROR on cmp\d after its move from cmp1/,
+    does: /Check whether the guest runs/,
   },
   {
     fault: 'the clock of the scorer is wrong',

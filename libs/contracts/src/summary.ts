@@ -11,6 +11,7 @@ export function summaryOf(snapshot: Snapshot): Summary {
   const { id, purpose, cycle, intervalSeconds, observedFrom, problems, scores } = snapshot;
   const noted = (wanted: string) => snapshot.notes.find(({ code }) => code === wanted);
   const [abandoned, brokenGroups] = [noted('migration-abandoned'), noted('group-broken')];
+  const unreadPorts = noted('ports-unread');
   const byName = new Map(snapshot.policies.map((policy) => [policy.name, policy]));
   return {
     snapshotId: id,
@@ -36,6 +37,7 @@ export function summaryOf(snapshot: Snapshot): Summary {
     problems,
     ...(abandoned === undefined ? {} : { abandoned }),
     ...(brokenGroups === undefined ? {} : { brokenGroups }),
+    ...(unreadPorts === undefined ? {} : { unreadPorts }),
   };
 }
 

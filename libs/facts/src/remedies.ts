@@ -14,7 +14,10 @@ const byCode: Readonly<Record<string, string>> = {
     'Run `openstack server resize confirm VM` or `openstack server resize revert VM`, or ask its owner to.',
   'vm-quarantined':
     'Look at its failed move (`kronos tasks --ended --vm VM`), then run `kronos quarantine release VM`.',
-  'vm-status': 'Start it, or move it cold: `openstack server migrate VM`, then `openstack server resize confirm VM`.',
+  'vm-quarantined-by-operator':
+    'Ask whoever put it there (`kronos quarantine list`), then run `kronos quarantine release VM`.',
+  'vm-status':
+    'Start it (`openstack server unrescue VM` if it is rescued), or move it cold: `openstack server migrate VM`, then `openstack server resize confirm VM`.',
   'vm-power-state':
     'Start its guest with `openstack server reboot --hard VM`, or stop the VM and move it cold with `openstack server migrate VM`.',
   'vm-source-down': 'Start nova-compute on its host, or rebuild the VM elsewhere with `openstack server evacuate VM`.',

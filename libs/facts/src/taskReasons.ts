@@ -104,6 +104,7 @@ export const taskReasons = {
   closed: row('operator', 'none', 'An operator closed the task.'),
   cancelled: row('operator', 'none', 'An operator cancelled the task.'),
   'vm-quarantined': row('operator', 'none', shared['vm-quarantined']),
+  'vm-quarantined-by-operator': row('operator', 'none', shared['vm-quarantined-by-operator']),
   'window-closed': row('operator', 'none', 'The window of the move closed before it started.'),
   'reason-gone': row('operator', 'none', 'The reason for the move is gone.'),
   'no-longer-useful': row('kronos', 'destination', 'A move to the alternate would not lower the imbalance any more.'),

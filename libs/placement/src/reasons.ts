@@ -77,6 +77,7 @@ export const reasonMeanings = {
   'vm-in-flight': 'A released move of the VM has not ended.',
   'vm-cooling-down': 'The VM was released to be moved a short while ago.',
   'vm-quarantined': shared['vm-quarantined'],
+  'vm-quarantined-by-operator': shared['vm-quarantined-by-operator'],
   'vm-moved-by-others':
     'Others moved the VM after Kronos had moved it: only an evacuation moves it before foreign_wait has passed.',
   'vm-too-young': 'The VM is younger than min_instance_age, or of unknown age.',

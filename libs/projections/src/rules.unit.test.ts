@@ -371,7 +371,7 @@ describe('an attempt may start', () => {
   it('never when its VM was quarantined since', () => {
     const { log, ask } = begin();
     log.quarantined('vm1', 5);
-    expect(code(ask(1, 4))).toBe('end vm-quarantined');
+    expect(code(ask(1, 4))).toBe('end vm-quarantined-by-operator');
     expect(code(ask(1, 6))).toBe('start');
   });
 

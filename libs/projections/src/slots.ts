@@ -136,7 +136,9 @@ function neverStarts(state: AggregateState, task: TaskFacts, plan: PlanFacts, no
   const unmet = neverMet(state, task);
   if (unmet !== null) return unmet;
   const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
-  return quarantine === null ? null : end('vm-quarantined', `the VM is in quarantine: ${quarantine.text}`);
+  if (quarantine === null) return null;
+  const code = quarantine.cause === 'operator' ? 'vm-quarantined-by-operator' : 'vm-quarantined';
+  return end(code, `the VM is in quarantine: ${quarantine.text}`);
 }
 
 /** A step before it that will not complete any more; null: there is none. */

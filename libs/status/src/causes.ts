@@ -124,7 +124,14 @@ export const causes = {
     remedy: 'Raise the limit of this stream in [nats] and run `kronos provision`.',
     section: 'stream-full',
     apart: ['stream'],
-    explains: ['append-refused', 'stream-filling', 'plan-undispatched'],
+    explains: [
+      'append-refused',
+      'stream-filling',
+      'service-unready',
+      'snapshot-none',
+      'snapshot-late',
+      'plan-undispatched',
+    ],
   },
   'stream-filling': {
     severity: 'alarm',
@@ -185,7 +192,14 @@ export const causes = {
     remedy: 'Restore the named OpenStack API; `kronos config check` tries each call.',
     section: 'openstack-unread',
     apart: [],
-    explains: ['service-unready', 'observation-problem', 'host-unknown', 'policy-no-destination', ...work],
+    explains: [
+      'service-unready',
+      'observation-problem',
+      'ports-unread',
+      'host-unknown',
+      'policy-no-destination',
+      ...work,
+    ],
   },
   'openstack-refused': {
     severity: 'alarm',
@@ -197,6 +211,7 @@ export const causes = {
       'openstack-unread',
       'service-unready',
       'observation-problem',
+      'ports-unread',
       'host-unknown',
       'policy-no-destination',
       ...work,
@@ -293,7 +308,7 @@ export const causes = {
     remedy: 'Resolve the problem: the aggregate is not planned until then.',
     section: 'kronosobservationproblem',
     apart: ['aggregate', 'reason'],
-    explains: [],
+    explains: ['policy-no-destination'],
   },
   'cell-down': {
     severity: 'alarm',
@@ -301,6 +316,14 @@ export const causes = {
     section: 'cell-down',
     apart: ['aggregate'],
     explains: ['host-unknown', 'observation-problem', 'policy-no-destination', 'server-stuck'],
+  },
+  'ports-unread': {
+    severity: 'alarm',
+    remedy:
+      'Restore Neutron and give the user of [nova] the admin role there, or set [nova] sriov_ports = ignore where no VM has an SR-IOV port.',
+    section: 'ports-unread',
+    apart: ['aggregate'],
+    explains: [],
   },
   'computes-down': {
     severity: 'alarm',

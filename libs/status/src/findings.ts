@@ -207,14 +207,24 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
   return lastDecision === null ? found : [...found, ...impossible(aggregate, lastDecision)];
 }
 
+/** Obstacles that one sentence names. */
+const OBSTACLES = 3;
+
 /** VMs that cannot leave one host for one reason. */
 const alikeOf = (stuck: readonly Stuck[]): Stuck[][] => [
   ...Map.groupBy(stuck, ({ host, reason }) => JSON.stringify([host, reason.code])).values(),
 ];
 
+/** The obstacles of VMs differ where the reason is one: each is said with the VMs that it holds. */
 const stuckText = (alike: readonly Stuck[]): string => {
-  const names = some(alike.map(({ serverName }) => serverName));
-  return `${names} cannot leave ${alike[0]?.host ?? ''}: ${clause(alike[0]?.reason.text ?? '')}`;
+  const held = [...Map.groupBy(alike, ({ reason }) => reason.text)].map(
+    ([text, them]) =>
+      `${some(them.map(({ serverName }) => serverName))} cannot leave ${them[0]?.host ?? ''}: ${clause(text)}`,
+  );
+  const most = held.slice(0, OBSTACLES);
+  return held.length > most.length
+    ? `${most.join('; ')}; ${held.length - most.length} more obstacles`
+    : most.join('; ');
 };
 
 /** What the last decision could not do. */

@@ -314,6 +314,14 @@ describe('status', () => {
       /migration 7 of vm-1/,
     ],
     [
+      'ports-unread',
+      'the ports of VMs cannot be read',
+      wellFacts(undefined, {
+        newest: { unreadPorts: { code: 'ports-unread', text: 'the ports of vm-1 are not known, so they stay' } },
+      }),
+      /the ports of vm-1/,
+    ],
+    [
       'host-down',
       'a host is down',
       wellFacts(undefined, { newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] } }),
@@ -735,6 +743,22 @@ describe('one cause gives one alarm', () => {
       ['server-stuck', 'b cannot leave h1: no host takes it: h2 is full', expect.stringMatching(/^Make room, enable/)],
     ]);
     expect(found[0]?.places.map(({ server }) => server)).toEqual(['id-a', 'id-c']);
+  });
+  it('of VMs whose obstacles differ, each VM is named with its own', () => {
+    const stuckBy = (serverName: string, obstacle: string) => ({
+      ...{ serverId: `id-${serverName}`, serverName, host: 'h1', phase: 'evacuate' as const },
+      reason: { code: 'no-destination', text: `No host takes it: ${obstacle}.` },
+    });
+    const textOf = (...stuck: readonly ReturnType<typeof stuckBy>[]) =>
+      judge(wellFacts(undefined, { input: { lastDecision: { stuck, warnings: [] } } })).map(({ text }) => text);
+    expect(textOf(stuckBy('a', 'h2 is full'), stuckBy('b', 'h3 holds group web'), stuckBy('c', 'h2 is full'))).toEqual([
+      'a, c cannot leave h1: no host takes it: h2 is full; b cannot leave h1: no host takes it: h3 holds group web',
+    ]);
+    expect(textOf(...['v', 'w', 'x', 'y', 'z'].map((name) => stuckBy(name, `h-${name} is full`)))).toEqual([
+      expect.stringMatching(
+        /^v cannot leave h1: .*; x cannot leave h1: no host takes it: h-x is full; 2 more obstacles$/,
+      ),
+    ]);
   });
   it.each(['past-threshold', 'soft-rule-broken', 'budget-used', 'no-forecast', 'expected-to-pass'])(
     'a decision that knows what it does (%s) raises no alarm',

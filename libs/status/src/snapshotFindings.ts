@@ -26,6 +26,7 @@ export function snapshotFindings(aggregate: string, newest: NewestSnapshot): Fin
     ...hosts(aggregate, newest),
     ...noted('migration-abandoned', aggregate, newest.abandoned),
     ...noted('group-broken', aggregate, newest.brokenGroups),
+    ...noted('ports-unread', aggregate, newest.unreadPorts),
     ...newest.policies.flatMap((one) => policy(aggregate, newest, one)),
   ];
 }
@@ -82,7 +83,7 @@ function hosts(aggregate: string, newest: NewestSnapshot): Finding[] {
 }
 
 const noted = (
-  code: 'migration-abandoned' | 'group-broken',
+  code: 'migration-abandoned' | 'group-broken' | 'ports-unread',
   aggregate: string,
   note: NewestSnapshot['abandoned'],
 ): Finding[] => (note === undefined ? [] : [{ code, place: { aggregate }, about: aggregate, text: note.text }]);

@@ -58,6 +58,8 @@ export const snapshotTaken = defineMessage({
     abandoned: reasonSchema.optional(),
     /** Hard server groups whose members are placed against their rule, in a sentence. Absent: there are none, or not known. */
     brokenGroups: reasonSchema.optional(),
+    /** VMs that stay where they are because their ports are not known. */
+    unreadPorts: reasonSchema.optional(),
     body: objectRefSchema,
     /** The log when it was taken. Absent: written by Kronos 0.1. */
     log: logMarkSchema.optional(),

@@ -25,7 +25,7 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
   if (quarantined !== null) {
     const { cause, sinceMs, untilMs } = quarantined;
     return {
-      code: 'vm-quarantined',
+      code: cause === 'operator' ? 'vm-quarantined-by-operator' : 'vm-quarantined',
       detail: { cause, since: iso(sinceMs), ...(untilMs === null ? {} : { until: iso(untilMs) }) },
     };
   }
