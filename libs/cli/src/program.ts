@@ -120,6 +120,10 @@ const withoutSecrets = (terminal: Terminal): Terminal => ({
   err: (text) => terminal.err(scrub(text)),
 });
 
+/** `help explain vm` is `explain vm --help`: commander's own help command reads one word. */
+const asHelp = (args: readonly string[]): readonly string[] =>
+  args[0] === 'help' && args.length > 1 ? [...args.slice(1), '--help'] : args;
+
 /**
  * Runs a command line (without the program's name) and returns the exit status: 0 it worked, 1 it failed, 2 it was not
  * understood. Errors that are meant for people are printed as one message with the remedy; any other error is a defect and
@@ -130,7 +134,7 @@ export async function runProgram(args: readonly string[], given: Shell): Promise
   const { terminal } = shell;
   process.exitCode = undefined;
   try {
-    await createProgram(shell).parseAsync(args, { from: 'user' });
+    await createProgram(shell).parseAsync(asHelp(args), { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -24,6 +24,11 @@ describe('help', () => {
     await expect(out).toMatchFileSnapshot(`golden/help/${path.replaceAll(' ', '-') || 'kronos'}.golden.txt`);
   });
 
+  it('is that of a command of a group, too', async () => {
+    const { status, out } = await kronos(['help', 'explain', 'vm']);
+    expect({ status, out }).toEqual({ status: 0, out: (await kronos(['explain', 'vm', '--help'])).out });
+  });
+
   it('lists what is seldom needed with --all only', async () => {
     const seldom = [...services, 'log', 'archive', 'completion'];
     const listed = (text: string) => seldom.filter((name) => new RegExp(`^  ${name}\\b`, 'm').test(text));
