@@ -286,11 +286,15 @@ class Search {
     this.#whole = whole;
   }
 
-  /** Does a course that reaches no target have more moves than the budget, and a part that fits it, unless no other plan does? */
+  /**
+   * Does a course that reaches no target have more moves than the budget, and a part that fits it? Without such a part, the best plan within
+   * the budget is made in its place, unless it has no moves or moves a VM again.
+   */
   #mayBegin(course: Solution): boolean {
-    const { budget } = this.#field;
+    const { budget, home, cluster } = this.#field;
     if (course.moves <= budget) return false;
-    return this.#best.moves === 0 || partOf(this.#draft, this.#field, course).needed <= budget;
+    const movesAgain = this.#best.place.some((host, v) => host !== home[v] && int(cluster.recentMoves, v) > 0);
+    return this.#best.moves === 0 || movesAgain || partOf(this.#draft, this.#field, course).needed <= budget;
   }
 
   /**
