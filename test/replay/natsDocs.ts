@@ -5,10 +5,10 @@ import { type CliWorld, openCliWorld } from '../../libs/cli/test/world.ts';
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/nats.md'), 'utf8');
 
-/** The commands of docs/nats.md. */
-export const commands = [...document.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
-  block.trimEnd().split('\n'),
-);
+/** The commands of nats in docs/nats.md. */
+export const commands = [...document.matchAll(/^```sh\n(.*?)^```$/gms)]
+  .flatMap(([, block = '']) => block.trimEnd().split('\n'))
+  .filter((line) => line.startsWith('nats '));
 
 /** Splits a command line into words, as a shell does. */
 export const words = (line: string): string[] =>
