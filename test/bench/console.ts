@@ -4,11 +4,12 @@
  * grows while they are used. Prints JSON; exit status 1 where a limit is exceeded.
  *
  *   npm run bench:console -- [aggregates, default 200] [hosts of each, 25] [VMs of each, 500] [moves of each, 50]
- *     [--parts views,memory,browser,drag,whatIf] [--seconds 30, of dragging]
+ *     [--parts views,memory,browser,open,drag,whatIf] [--seconds 30, of dragging] [--minutes 10, of an open tab]
  *
  * CPU is that of the ledger's process with all its threads; its start ends when it has read the names for the search. Each
  * view is read for the first time once, in the order in which they are printed. The time bar is dragged at an aggregate of 250 hosts and
- * 5,000 VMs with 60 recorded moments; a what-if is asked at one of 100 hosts and 2,000 VMs. Parts that are left out, and those of the
+ * 5,000 VMs with 60 recorded moments; a what-if is asked at one of 100 hosts and 2,000 VMs. The open tab stays at
+ * the fleet and at an aggregate in turn, while a decision is stored every 10 s: heaps after a collection, in MB, twelve times. Parts that are left out, and those of the
  * browser where there is no Chromium, are null.
  */
 import { fork } from 'node:child_process';
@@ -23,14 +24,19 @@ import { launchChromium, NoChromium } from '../console/chromium.ts';
 import { askWhatIf, type Dragged, drag } from './console/browser.ts';
 import type { Asked, Said } from './console/ledger.ts';
 
-const PARTS = ['views', 'memory', 'browser', 'drag', 'whatIf'] as const;
+const PARTS = ['views', 'memory', 'browser', 'open', 'drag', 'whatIf'] as const;
 const given = parseArgs({
   allowPositionals: true,
-  options: { parts: { type: 'string', default: PARTS.join(',') }, seconds: { type: 'string', default: '30' } },
+  options: {
+    parts: { type: 'string', default: PARTS.join(',') },
+    seconds: { type: 'string', default: '30' },
+    minutes: { type: 'string', default: '10' },
+  },
 });
 const [aggregates = 200, hosts = 25, vms = 500, moves = 50] = given.positionals.map(Number);
 const parts: ReadonlySet<string> = new Set(given.values.parts.split(','));
 const seconds = Number(given.values.seconds);
+const minutes = Number(given.values.minutes);
 for (const part of parts) if (!PARTS.some((one) => one === part)) throw new Error(`there is no part ${part}`);
 
 /** Compressed size of one view with all its reads. */
@@ -49,6 +55,12 @@ const STEPS = 10;
 const TIMES = 5;
 /** Far beyond what a step takes: it ends only what hangs. */
 const PATIENCE_MS = 300_000;
+
+/** Samples of an open tab; the first third is the time in which caches fill. */
+const SAMPLES = 12;
+const DECISION_MS = 10_000;
+/** More decisions than any list of a view has. */
+const FULL = 400;
 
 /** The time bar is dragged over this many moments of this aggregate; each is a snapshot of its own. */
 const LARGE = { name: 'large', hosts: 250, vms: 5_000, moments: 60 };
@@ -187,7 +199,7 @@ async function memoryOfAnHour(): Promise<{ memoryMb: number; ledgerGrowthMb: num
   return { memoryMb: rounded(rssMb), ledgerGrowthMb: rounded(heapMb - before) };
 }
 const memory = parts.has('memory') ? await memoryOfAnHour() : null;
-const { browser, dragging, answers } = await inBrowser();
+const { browser, open, dragging, answers } = await inBrowser();
 
 await ledger.stop();
 await bed.close();
@@ -197,6 +209,7 @@ const within =
   ) &&
   (memory === null || memory.ledgerGrowthMb <= MOST_GROWTH_MB) &&
   (browser === null || (browser.firstViewMs <= MOST_FIRST_VIEW_MS && browser.tabGrowthMb <= MOST_GROWTH_MB)) &&
+  (open === null || Math.max(open.tabGrowthMb, open.ledgerGrowthMb) <= MOST_GROWTH_MB) &&
   (dragging === null ||
     [dragging.first, dragging.again].every((d) => d.perSecond >= LEAST_MOMENTS_PER_SECOND && d.failed === 0)) &&
   (answers === null || answers.medianMs <= MOST_ANSWER_MS);
@@ -211,7 +224,7 @@ const limits = {
 };
 const startCpuMs = rounded(ledger.startCpuMs);
 process.stdout.write(
-  `${JSON.stringify({ size, startCpuMs, views: figures, memory, browser, dragging, answers, limits, within }, null, 2)}\n`,
+  `${JSON.stringify({ size, startCpuMs, views: figures, memory, browser, open, dragging, answers, limits, within }, null, 2)}\n`,
 );
 process.exitCode = within ? 0 : 1;
 
@@ -265,14 +278,15 @@ type DragCost = Dragged & { readonly ledgerMsPerMoment: number };
 
 type InBrowser = {
   readonly browser: { readonly firstViewMs: number; readonly tabGrowthMb: number } | null;
+  readonly open: Awaited<ReturnType<typeof leftOpen>> | null;
   /** Over moments that the page has not read yet, and over those that it keeps. */
   readonly dragging: { readonly first: DragCost; readonly again: DragCost } | null;
   readonly answers: Awaited<ReturnType<typeof askWhatIf>> | null;
 };
 
 async function inBrowser(): Promise<InBrowser> {
-  const nothing = { browser: null, dragging: null, answers: null };
-  if (!['browser', 'drag', 'whatIf'].some((part) => parts.has(part))) return nothing;
+  const nothing = { browser: null, open: null, dragging: null, answers: null };
+  if (!['browser', 'open', 'drag', 'whatIf'].some((part) => parts.has(part))) return nothing;
   const chromium = await launchChromium().catch((error: unknown) => {
     if (error instanceof NoChromium) return null;
     throw error;
@@ -283,6 +297,7 @@ async function inBrowser(): Promise<InBrowser> {
     page.setDefaultTimeout(PATIENCE_MS);
     return {
       browser: parts.has('browser') ? await firstViewAndHeap(page) : null,
+      open: parts.has('open') ? await leftOpen(page) : null,
       dragging: parts.has('drag') ? await dragged(page) : null,
       answers: parts.has('whatIf') ? await answered(page) : null,
     };
@@ -308,6 +323,35 @@ async function firstViewAndHeap(page: Page): Promise<NonNullable<InBrowser['brow
   const before = await tabMb(page);
   await refreshes(page, READS_PER_HOUR);
   return { firstViewMs: rounded(Math.min(...firsts)), tabGrowthMb: rounded((await tabMb(page)) - before) };
+}
+
+/** The heaps of the tab and of the ledger while a tab stays open and decisions come. */
+async function leftOpen(page: Page) {
+  const log = testLog(name, Date.now() - FULL * 1000);
+  log.configured();
+  // Lists of the newest are full before the first sample: what fills them is no growth.
+  for (let i = 0; i < FULL; i++) log.pass(1).decided('none', [], { policies });
+  await bed.append(log.events.splice(0));
+  const heaps: { readonly tabMb: number; readonly ledgerMb: number }[] = [];
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    await page.goto(`${ledger.url}/#${sample % 2 === 0 ? '/' : own}`);
+    for (const end = Date.now() + (minutes * 60_000) / SAMPLES; Date.now() < end; ) {
+      log.pass(10).decided('none', [], { policies });
+      await bed.append(log.events.splice(0));
+      await new Promise((resolve) => setTimeout(resolve, DECISION_MS));
+    }
+    const { heapMb } = await ledger.usage('collected');
+    heaps.push({ tabMb: rounded(await tabMb(page)), ledgerMb: rounded(heapMb) });
+  }
+  // The same view at the end and when the caches were full.
+  const [first, last] = [heaps[SAMPLES / 3 + 1], heaps.at(-1)];
+  if (first === undefined || last === undefined) throw new Error('there are no samples');
+  return {
+    minutes,
+    heaps,
+    tabGrowthMb: rounded(last.tabMb - first.tabMb),
+    ledgerGrowthMb: rounded(last.ledgerMb - first.ledgerMb),
+  };
 }
 
 async function dragged(page: Page): Promise<NonNullable<InBrowser['dragging']>> {

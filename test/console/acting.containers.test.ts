@@ -7,7 +7,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { axe, browserOrNull, seen, watchedPage } from './page.ts';
+import { axe, browserOrNull, READ, seen, watchedPage } from './page.ts';
 
 const NAME = 'web <b>eu</b>/1';
 const HOST = 'host <img src=x onerror=alert(1)>';
@@ -66,7 +66,7 @@ const button = (name: string, within: Pick<Page, 'getByRole'> = page) =>
 async function open(hash = ''): Promise<void> {
   await page.goto('about:blank');
   await page.goto(`${ledger.url}/${hash}`);
-  await page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
+  await page.locator('#freshness', { hasText: READ }).waitFor();
 }
 
 async function logIn({ userName, password } = people.ada as { userName: string; password: string }): Promise<void> {
@@ -178,6 +178,7 @@ describe('a person', () => {
     expect(read).toMatch(/Digest sha256:[0-9a-f]{64}/);
     await dialog().getByLabel('Comment').fill(MARKUP);
     expect(await confirm('Approve')).toMatch(/approved: 2 tasks released Recorded as event \d+ by ada@Default/);
+    await region('Events').locator('summary').click();
     await region('Events').getByText('plan.approved').waitFor();
     expect(await seen(region('Events'))).toContain(MARKUP);
     expect(await button('Approve').count()).toBe(0);

@@ -4,7 +4,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { axe, browserOrNull, LIMIT_MS, palette, seen, watchedPage } from './page.ts';
+import { axe, browserOrNull, LIMIT_MS, palette, READ, seen, watchedPage } from './page.ts';
 
 const NAME = 'web <b>eu</b>/1';
 
@@ -66,12 +66,17 @@ async function open(hash = ''): Promise<void> {
   await page.goto(`${ledger.url}/${hash}`);
   await shown();
 }
-const shown = () => page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
+const shown = () => page.locator('#freshness', { hasText: READ }).waitFor();
 /** Waits for the parts that are read after the rest. */
 const complete = () => expect.poll(() => page.locator('[data-state=loading]').count(), { timeout: LIMIT_MS }).toBe(0);
 const view = (path = '') => `#/aggregates/${encodeURIComponent(NAME)}${path}`;
 const region = (name: string) => page.locator(`section[aria-label="${name}"]`);
 const text = (name: string) => seen(region(name));
+/** Opens a folded part, and returns what a person then sees of it. */
+async function unfolded(name: string): Promise<string> {
+  await region(name).locator('summary').click();
+  return await text(name);
+}
 
 describe('the console shows', () => {
   it('itself, though a file could not be fetched at first', async () => {
@@ -95,6 +100,7 @@ describe('the console shows', () => {
     expect(await text('Aggregates')).toMatch(
       /web <b>eu<\/b>\/1 12 hosts · 3 VMs Moving 2 in flight .*3\.50×.*idle not seen yet Nothing decided yet/,
     );
+    expect(await text('Aggregates')).toContain('host-1 0.70');
     const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 11 hosts above the band, / });
     expect((await bars.locator('path.warm').getAttribute('d'))?.match(/z/g)).toHaveLength(1);
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
@@ -154,7 +160,7 @@ describe('the console shows', () => {
     expect(await text('State')).toMatch(/As it was at \d{4}-/);
     for (const name of ['What happened', 'Next', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     await region('Around then').getByText('decides from now on').waitFor();
-    expect(await seen(page.locator('#age'))).toBe('· a past moment');
+    expect(await seen(page.locator('#freshness'))).toBe('A past moment');
     // Its hosts are shown at that moment too, with the VMs that they had.
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
@@ -239,17 +245,18 @@ describe('the console shows', () => {
 
   it('a plan: its steps with their reasons in figures, and the hosts before and after it', async () => {
     await open(`#/plans/${encodeURIComponent(planId)}`);
-    expect(await text('Summary')).toMatch(/0\.300 → 0\.100 No plan can be below 0\.050.*80 %/);
+    expect(await unfolded('Summary')).toMatch(/0\.300 → 0\.100 No plan of 10 moves can be below 0\.050.*80 %/);
     expect(await text('Steps')).toMatch(
-      /1 name-of-uuid-1 id host-1 host-4 spread 4\.0 GiB lowers the combined imbalance gain 0\.02/,
+      /1 name-of-uuid-1 id host-1 → host-4 4\.0 GiB about 4 min 3\.10× lowers the combined imbalance gain 0\.02/,
     );
     expect(await text('Steps')).toMatch(/step 1 waiting/);
     expect(await seen(page.locator('.figures'))).toContain('cpu 2.70× still above 1.00×');
     expect(await region('Hosts before and after').locator('g.ribbon').count()).toBe(2);
     await region('Hosts before and after').getByRole('button', { name: 'table' }).click();
     expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
-    expect(await text('Refused')).toContain('host-full 3');
-    expect(await text('Events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
+    expect(await text('Refused')).toBe('Not chosen: 3 candidates refused');
+    expect(await unfolded('Refused')).toContain('host-full 3');
+    expect(await unfolded('Events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
   });
 
   it('a plan that has ended: each step says how it ended, and its ribbon too', async () => {
@@ -530,6 +537,9 @@ describe('the console looks ahead', () => {
     await page.getByRole('button', { name: 'Options in force' }).click();
     await region('Plan').getByText('Nothing is changed.').waitFor();
     expect(await region('Plan').getByRole('img').count()).toBe(6);
+    // Each step says what it does to its host.
+    await open(`#/plans/${encodeURIComponent(data.plan?.id ?? '')}`);
+    expect(await text('Steps')).toMatch(/\d\.\d\d× lowers (cpu|memory) of host-1 from \d\.\d\d to \d\.\d\d/);
   });
 
   it('with other options, also while the ledger computes another answer', async () => {

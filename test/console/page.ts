@@ -5,6 +5,11 @@ import { launchChromium, NoChromium } from './chromium.ts';
 /** Far beyond what a step takes: it ends only what hangs. */
 export const LIMIT_MS = 120_000;
 
+/** The page shows what it read, of now or of a recorded moment. */
+export const READ = /^(Live|A past moment)$/;
+/** The same, or why it does not. */
+export const READ_OR_NOT = /^(Live|A past moment|Not shown)$/;
+
 /** Null where none can be had: without a network, or on a system without apt-get. Then the tests are skipped. */
 export const browserOrNull = (): Promise<Browser | null> =>
   launchChromium().catch((error: unknown) => {

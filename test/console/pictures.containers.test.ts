@@ -4,7 +4,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { browserOrNull, LIMIT_MS } from './page.ts';
+import { browserOrNull, LIMIT_MS, READ } from './page.ts';
 import { compare, type FixedContext, fixedContext, judge } from './pictures.ts';
 
 const NAME = 'general';
@@ -17,6 +17,8 @@ let browser: Browser | null;
 let bed: Awaited<ReturnType<typeof ledgerBed>>;
 let url: string;
 let planId: string;
+/** The plan that waits. */
+let waitingId: string;
 let first: string;
 /** The VM that moves. */
 let moving: string;
@@ -56,7 +58,7 @@ async function decided(log: ReturnType<typeof testLog>, snapshotId: string, obse
 }
 
 /** Another aggregate, of which the plan waits for a person. */
-async function waiting(log: ReturnType<typeof testLog>): Promise<void> {
+async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
   const snapshotId = cycleSnapshotId('gpu', Math.floor(log.nowMs / 60_000) + 2);
   log.configured({ approval: 'manual' });
   const found = (imbalance: number) => [
@@ -65,20 +67,24 @@ async function waiting(log: ReturnType<typeof testLog>): Promise<void> {
   const reason = { code: 'not-sustained', text: 'cpu is above its threshold for 1 of 2 cycles' };
   log.decided('none', [], { policies: found(0.61), reason });
   log.pass(5);
-  await decided(log, snapshotId, {
-    policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 2, minSustainedCycles: 2 } },
-    hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, {}])),
-    vms: Object.fromEntries([
-      ...[1, 2, 3, 4].map((n) => [
-        `uuid-train-${n}`,
-        { host: 'gpu-01', w: { cpu: 0.2 }, ramMb: 32_768, set: { name: `train-${n}` } },
+  const { plan } = (
+    await decided(log, snapshotId, {
+      policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 2, minSustainedCycles: 2 } },
+      hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, {}])),
+      vms: Object.fromEntries([
+        ...[1, 2, 3, 4].map((n) => [
+          `uuid-train-${n}`,
+          { host: 'gpu-01', w: { cpu: 0.2 }, ramMb: 32_768, set: { name: `train-${n}` } },
+        ]),
+        ...[2, 3, 4, 5, 6].map((n) => [
+          `uuid-job-${n}`,
+          { host: `gpu-0${n}`, w: { cpu: 0.2 + 0.03 * n }, set: { name: `job-${n}` } },
+        ]),
       ]),
-      ...[2, 3, 4, 5, 6].map((n) => [
-        `uuid-job-${n}`,
-        { host: `gpu-0${n}`, w: { cpu: 0.2 + 0.03 * n }, set: { name: `job-${n}` } },
-      ]),
-    ]),
-  });
+    })
+  ).data;
+  if (plan === null) throw new Error('nothing is planned');
+  return plan.id;
 }
 
 beforeAll(async () => {
@@ -122,7 +128,7 @@ beforeAll(async () => {
   log.pass(1).hostDisabled(drain.commandId, 'compute-07');
   log.quarantined('uuid-db-3', 86_400, 'grace');
   await bed.append(log.events.splice(0));
-  await waiting(testLog('gpu', storedMs - 20_000));
+  waitingId = await waiting(testLog('gpu', storedMs - 20_000));
   const scope = [NAME, 'gpu'];
   await bed.reported(scope);
   ({ url } = await bed.start({ scope }, () => nowMs));
@@ -142,7 +148,7 @@ afterAll(async () => {
 async function open(hash: string): Promise<void> {
   await page.goto('about:blank');
   await page.goto(`${url}/${shownAs(hash)}`);
-  await page.locator('#freshness', { hasText: /^Live$/ }).waitFor();
+  await page.locator('#freshness', { hasText: READ }).waitFor();
   const unfinished = page.locator('[data-state=loading], [data-state=short]');
   await expect.poll(() => unfinished.count(), { timeout: LIMIT_MS }).toBe(0);
 }
@@ -168,7 +174,9 @@ const views: Readonly<Record<string, () => string>> = {
   fleet: () => '',
   aggregate: () => view(),
   'aggregate-then': () => view(moment()),
+  'aggregate-waits': () => '#/aggregates/gpu',
   plan: () => `#/plans/${encodeURIComponent(planId)}`,
+  'plan-waits': () => `#/plans/${encodeURIComponent(waitingId)}`,
   host: () => view('/hosts/compute-02'),
   'host-then': () => view(`/hosts/compute-02${moment()}`),
   vm: () => view(`/vms/${moving}`),

@@ -3,7 +3,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { random, testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { browserOrNull, LIMIT_MS, watchedPage } from './page.ts';
+import { browserOrNull, LIMIT_MS, READ_OR_NOT, watchedPage } from './page.ts';
 
 /** Names that break what does not treat them as text. */
 const NAME = 'web <b>eu</b>/1';
@@ -177,18 +177,18 @@ describe('the console withstands', () => {
       // The address is the whole state of a view.
       if (n % 12 !== 11) continue;
       await page.keyboard.press('Escape');
-      await page.locator('#freshness', { hasText: /^(Live|Not shown)$/ }).waitFor();
+      await page.locator('#freshness', { hasText: READ_OR_NOT }).waitFor();
       // A page that has only the address shows the same; this one may still have an event before it.
       const fresh = await page.context().newPage();
       await fresh.goto(await page.evaluate<string>('location.href'));
-      await fresh.locator('#freshness', { hasText: /^(Live|Not shown)$/ }).waitFor({ timeout: LIMIT_MS });
+      await fresh.locator('#freshness', { hasText: READ_OR_NOT }).waitFor({ timeout: LIMIT_MS });
       const title = await fresh.title();
       await fresh.close();
       await expect
         .poll(async () => [done.slice(-8), await page.title()], { timeout: LIMIT_MS })
         .toEqual([done.slice(-8), title]);
       await page.reload();
-      await page.locator('#freshness', { hasText: /^(Live|Not shown)$/ }).waitFor();
+      await page.locator('#freshness', { hasText: READ_OR_NOT }).waitFor();
       expect([done.slice(-8), await page.title()]).toEqual([done.slice(-8), title]);
     }
   });

@@ -30,7 +30,16 @@ export {
   type Witness,
 } from './identity.ts';
 export { inFlight, taskStatus } from './inFlight.ts';
-export { copyRate, estimatedDuration, expectedDuration, movePaces, pace, pacesOfAll, planTime } from './pace.ts';
+export {
+  copyRate,
+  estimatedDuration,
+  expectedDuration,
+  movePaces,
+  pace,
+  pacesOfAll,
+  planTime,
+  stepTime,
+} from './pace.ts';
 export { wasProposed } from './proposals.ts';
 export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
 export { newRefusals } from './refusals.ts';

@@ -113,18 +113,16 @@ export const estimatedDuration = (
   all: readonly number[],
 ): Estimate => estimateOf(expectedDuration(state, move, all), move.gib);
 
+type PlannedMove = Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0];
+
+/** The duration of one move of a plan. `all` as for {@link pace}. */
+export const stepTime = (state: Paces, step: PlannedMove, all: readonly number[]): Estimate =>
+  estimatedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, all);
+
 /** The duration of a plan's moves: those off one host run one after the other. Null: it has none. `all` as for {@link pace}. */
-export function planTime(
-  state: Paces,
-  steps: readonly (Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0])[],
-  all: readonly number[],
-): Estimate | null {
+export function planTime(state: Paces, steps: readonly PlannedMove[], all: readonly number[]): Estimate | null {
   const byHost = Map.groupBy(steps, ({ from }) => from);
-  const times = [...byHost.values()].map((own) =>
-    inSequence(
-      own.map((step) => estimatedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, all)),
-    ),
-  );
+  const times = [...byHost.values()].map((own) => inSequence(own.map((step) => stepTime(state, step, all))));
   let longest: Estimate | null = null;
   for (const time of times) if (longest === null || time.expectedMs > longest.expectedMs) longest = time;
   return longest;

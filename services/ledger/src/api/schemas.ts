@@ -376,6 +376,7 @@ export const answers = {
               values: z
                 .array(z.number())
                 .describe('One per host with a value, the highest first; of many hosts, 60 quantiles'),
+              highest: z.string().nullable().describe('The host with the highest value; null: no host has one'),
             }),
           )
           .describe('The hosts by policy, at most a minute older than the newest snapshot'),
@@ -500,6 +501,7 @@ export const answers = {
   plans: z.strictObject({ plans: z.array(plan) }),
   plan: z.strictObject({
     time: z.strictObject(duration).nullable().describe('How long its moves take; null: its steps are not known'),
+    stepTimes: z.array(z.strictObject(duration)).describe('How long each step takes, in their order'),
     plan: plan.nullable(),
     tasks: z.array(task),
     decision: cycleDecided.schema.nullable(),

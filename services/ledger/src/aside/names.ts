@@ -4,7 +4,13 @@ import { isCounted } from '@kronos/placement';
 import { z } from 'zod';
 
 /** The hosts of one policy by value, the highest first: at most {@link MOST_BARS} quantiles of them. */
-export type Skyline = { readonly policy: string; readonly threshold: number; readonly values: readonly number[] };
+export type Skyline = {
+  readonly policy: string;
+  readonly threshold: number;
+  readonly values: readonly number[];
+  /** The host with the highest value; null: no host has one. */
+  readonly highest: string | null;
+};
 
 /** More bars are not told apart in a row of a table. */
 const MOST_BARS = 60;
@@ -45,20 +51,19 @@ export const namesOf = ({ time, hosts, servers, scores }: z.infer<typeof namedSc
   time,
   hosts: hosts.map(({ name }) => name),
   vms: servers.map(({ id, name, host }) => ({ id, name, host })),
-  skylines: scores.policies.map(({ policy, threshold, hosts: of }) => ({
-    policy,
-    threshold,
-    values: bars(
-      hosts.flatMap((host) => {
-        const raw = of[host.name]?.raw ?? null;
-        return raw === null || !isCounted(host) ? [] : [raw];
-      }),
-    ),
-  })),
+  skylines: scores.policies.map(({ policy, threshold, hosts: of }) => {
+    const known = hosts.flatMap((host) => {
+      const raw = of[host.name]?.raw ?? null;
+      return raw === null || !isCounted(host) ? [] : [{ name: host.name, raw }];
+    });
+    known.sort((a, b) => b.raw - a.raw || byText(a.name, b.name));
+    return { policy, threshold, values: bars(known.map(({ raw }) => raw)), highest: known[0]?.name ?? null };
+  }),
 });
 
-function bars(values: number[]): number[] {
-  const sorted = values.sort((a, b) => b - a).map((value) => Number(value.toPrecision(4)));
+/** `values`: the highest first. */
+function bars(values: readonly number[]): number[] {
+  const sorted = values.map((value) => Number(value.toPrecision(4)));
   if (sorted.length <= MOST_BARS) return sorted;
   return Array.from(
     { length: MOST_BARS },

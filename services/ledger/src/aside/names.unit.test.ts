@@ -61,7 +61,7 @@ describe('the names of a snapshot', () => {
       hosts: ['h1', 'h2'],
       vms: [{ id: 'u1', name: 'web-1', host: 'h1' }],
       // A disabled host is in no imbalance, and no bar stands for it.
-      skylines: [{ policy: 'cpu', threshold: 0.1, values: [0.25] }],
+      skylines: [{ policy: 'cpu', threshold: 0.1, values: [0.25], highest: 'h1' }],
     });
   });
   it.each([

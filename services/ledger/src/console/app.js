@@ -90,12 +90,16 @@ const LATE_MS = 4_000;
 /** Whether the ledger streams its events. */
 let streaming = true;
 
+/** Whether a recorded moment is looked at. */
+const isPast = () => shown.route?.query.has('snapshot') === true;
+const freshText = () => (isPast() ? 'A past moment' : 'Live');
+
 /** Shows how old the data is, always: an open page may outlive its ledger. */
 function drawFreshness() {
   const { data, error, readAt } = shown;
   const lateMs = reading === null ? 0 : Date.now() - reading.sinceMs;
   const stale = data !== null && (error !== null || lateMs > LATE_MS);
-  freshness.className = stale ? 'stale' : data !== null && !streaming ? 'slow' : data === null ? '' : 'live';
+  freshness.className = stale ? 'stale' : data === null ? '' : isPast() ? 'past' : streaming ? 'live' : 'slow';
   const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
   const text =
     stale && error !== null
@@ -108,7 +112,7 @@ function drawFreshness() {
             ? lateMs > LATE_MS
               ? 'The ledger has not answered yet'
               : 'Reading the ledger'
-            : 'Live';
+            : freshText();
   // An unchanged text is not announced again.
   if (freshness.textContent !== text) freshness.textContent = text;
   age.textContent = data === null || stale ? '' : ageText(readAt);
@@ -116,7 +120,7 @@ function drawFreshness() {
 
 /** The age of the newest decision that the view shows, or of its data. */
 function ageText(readAt) {
-  if (shown.route?.query.has('snapshot')) return '· a past moment';
+  if (isPast()) return '';
   const decided = shown.route?.page.decidedAt?.(shown.data) ?? null;
   const seconds = Math.max(
     0,

@@ -4,7 +4,7 @@
  */
 import { repeat } from './lib/directives/repeat.js';
 import { html, svg } from './lib/lit-html.js';
-import { figure, link, serviceText } from './parts.js';
+import { count, figure, link, serviceText } from './parts.js';
 import { counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
@@ -59,12 +59,12 @@ function movers({ hosts }, values, { steps, withPlan, share }) {
 
 /** How many VMs each host has, with the plan or without it. */
 function vmsOf(hosts, steps, withPlan) {
-  const count = new Map(hosts.map(({ name, vms }) => [name, vms]));
+  const numbers = new Map(hosts.map(({ name, vms }) => [name, vms]));
   for (const { from, to } of withPlan ? steps : []) {
-    count.set(from, (count.get(from) ?? 0) - 1);
-    count.set(to, (count.get(to) ?? 0) + 1);
+    numbers.set(from, (numbers.get(from) ?? 0) - 1);
+    numbers.set(to, (numbers.get(to) ?? 0) + 1);
   }
-  return count;
+  return numbers;
 }
 
 /** What the picture shows: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
@@ -78,7 +78,7 @@ export function layout(picture, policy, steps, withPlan) {
     vms === null
       ? movers(picture, values, { steps, withPlan, share })
       : residents(picture, policy, steps, withPlan).map((own, i) => stacked(own, values[i]));
-  const count = vmsOf(hosts, steps, withPlan);
+  const numbers = vmsOf(hosts, steps, withPlan);
   const before = hosts.map(({ values: own }) => own[policy]);
   // The order is that of now in both pictures: only blocks move.
   const order = hosts
@@ -92,7 +92,7 @@ export function layout(picture, policy, steps, withPlan) {
   const drawn = order.map((i) => ({
     ...hosts[i],
     value: values[i],
-    vms: count.get(hosts[i].name),
+    vms: numbers.get(hosts[i].name),
     side: counts(hosts[i]) ? sideOf(values[i], band) : 'closed-host',
     blocks: blocks[i],
   }));
@@ -162,7 +162,7 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
           step > 64
             ? svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
               <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${underName(host, draining, step)}</text>`
-            : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${host.vms} VMs`}</title></rect>`
+            : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${count(host.vms, 'VM')}`}</title></rect>`
         }`;
     })}
   </svg>`;
@@ -171,12 +171,13 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
 /** Its VMs, and why it takes none: no more than fits. */
 function underName(host, draining, width) {
   const why = draining.has(host.name) ? 'draining' : counts(host) ? null : closedBy(host.service);
-  if (why === null) return `${host.vms} VMs`;
-  return width > 104 ? `${host.vms} VMs · ${why}` : `${host.vms} · ${why}`;
+  if (why === null) return count(host.vms, 'VM');
+  return width > 104 ? `${count(host.vms, 'VM')} · ${why}` : `${host.vms} · ${why}`;
 }
 const closedBy = ({ forcedDown, state, status }) => (forcedDown ? 'forced down' : state === 'up' ? status : state);
 
-const shortened = (name, width) => {
+/** A name in so many pixels. */
+export const shortened = (name, width) => {
   const most = Math.max(5, Math.floor(width / 7));
   if (name.length <= most) return name;
   // Hosts differ at their ends.
@@ -216,7 +217,7 @@ export function rows(shown, { aggregate, width, snapshot, running }) {
     hosts,
     ({ name }) => name,
     (host) => html`<li><a href=${link.host(aggregate, host.name, snapshot)}>${host.name}</a>
-      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${figure(host.value)}, ${host.vms} VMs`}>
+      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${figure(host.value)}, ${count(host.vms, 'VM')}`}>
         ${band === null ? '' : svg`<rect class="band" x=${at(band.low)} width=${at(band.high) - at(Math.max(0, band.low))} y="0" height=${ROW}></rect>`}
         ${crowded ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>` : ''}
         ${host.blocks.map(
@@ -233,7 +234,7 @@ function sentence({ hosts, policy }) {
   const above = hosts.filter(({ side }) => side === 'warm').length;
   const below = hosts.filter(({ side }) => side === 'cold').length;
   const coming = hosts.reduce((sum, { ghosts = [] }) => sum + ghosts.length, 0);
-  return `${policy}: ${above} of ${hosts.length} hosts above the band, ${below} below${coming === 0 ? '' : `; ${coming} VMs would move`}. The table has the numbers.`;
+  return `${policy}: ${above} of ${hosts.length} hosts above the band, ${below} below${coming === 0 ? '' : `; ${count(coming, 'VM')} would move`}. The table has the numbers.`;
 }
 
 /** A choice between few: one of them is pressed. */

@@ -127,6 +127,10 @@ export const facts = (pairs) =>
 export const section = (title, body, kind) =>
   html`<section aria-label=${title} class=${kind ?? nothing}><h2>${title}</h2>${body}</section>`;
 
+/** A part that few people ask for: its heading says what is in it. */
+export const folded = (title, summary, body) =>
+  html`<section aria-label=${title} class="folded"><details><summary>${summary}</summary>${body}</details></section>`;
+
 /** A part that takes longer than the rest of its view. */
 export const pending = (text) => html`<p class="dim" data-state="loading">${text}</p>`;
 

@@ -2,6 +2,7 @@
  * A plan as one picture: the touched hosts before it on the left, after it on the right, and a ribbon for each move between them. The
  * same picture shows the progress: a ribbon is green when its move is done, and red when it failed.
  */
+import { shortened } from './blocks.js';
 import { html, svg } from './lib/lit-html.js';
 import { link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
@@ -18,6 +19,13 @@ const NARROW = 700;
 const LABEL = 11;
 /** On a narrow screen a name stands above its bar. */
 const NAME_ABOVE = 18;
+
+/** Where there is no room between the hosts: who comes, above the bar after the plan. */
+function coming(steps, name, width) {
+  const [first, ...others] = steps.filter(({ to }) => to === name);
+  if (first === undefined) return '';
+  return `+ ${shortened(first.serverName, width / 3)}${others.length === 0 ? '' : ` and ${others.length} more`}`;
+}
 
 /** @param steps those that are chosen; `statusOf` says how far each is */
 export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
@@ -70,7 +78,8 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     const y = row.get(name);
     const [b, a] = [before.get(name) ?? null, after.get(name) ?? null];
     return svg`
-      <a href=${link.host(aggregate, name)}><text class="name" x=${names === 0 ? 0 : 8} y=${names === 0 ? y - 5 : y + 20}>${name}</text></a>
+      <a href=${link.host(aggregate, name)}><text class="name" x=${names === 0 ? 0 : 8} y=${names === 0 ? y - 5 : y + 20}>${names === 0 ? shortened(name, width / 3) : name}</text></a>
+      ${names === 0 ? svg`<text class="ribbon-name" x=${width} y=${y - 5} text-anchor="end">${coming(steps, name, width)}</text>` : ''}
       <rect class=${sideOf(b, bandBefore)} x=${left - size(b)} y=${y} width=${size(b)} height=${BAR} rx="2"></rect>
       <text class="dim" x=${left - size(b) - 5} y=${y + 19} text-anchor="end">${b === null ? '?' : b.toFixed(2)}</text>
       <rect class=${sideOf(a, bandAfter)} x=${right} y=${y} width=${size(a)} height=${BAR} rx="2"></rect>

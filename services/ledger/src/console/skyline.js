@@ -81,7 +81,7 @@ export function sparkline(points, { width = 150, height = 30 } = {}) {
   </svg>`;
 }
 
-/** What the colours and the figures of balance mean. */
-export const balanceLegend = html`<p class="dim"><span class="whole"><span class="swatch warm"></span> above</span> and
+/** What the bars, the colours and the figures of balance mean. */
+export const balanceLegend = html`<p class="dim">A bar is a host with its value of the policy, from 0 (idle) to 1 (full). <span class="whole"><span class="swatch warm"></span> above</span> and
   <span class="whole"><span class="swatch cold"></span> below</span> the band that the threshold allows. 1.50× is an imbalance of 1.5 times its
   threshold; 1.00× or less is balanced.</p>`;

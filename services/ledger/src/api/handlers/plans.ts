@@ -1,15 +1,19 @@
 import { byText, type CycleDecided } from '@kronos/contracts';
 import { meaningOf } from '@kronos/placement';
-import { aggregateState, type LogState, pacesOfAll, planTime } from '@kronos/projections';
+import { aggregateState, type LogState, pacesOfAll, planTime, stepTime } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
 import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
 
-/** How long the moves of a plan take. */
-const timeOf = (state: LogState, { aggregate, data: { plan } }: CycleDecided) =>
-  plan === null ? null : planTime(aggregateState(state, aggregate), plan.steps, pacesOfAll(state));
+/** How long the moves of a plan take, together and each. */
+function timesOf(state: LogState, decision: CycleDecided | null) {
+  const plan = decision?.data.plan ?? null;
+  if (decision === null || plan === null) return { time: null, stepTimes: [] };
+  const [paces, all] = [aggregateState(state, decision.aggregate), pacesOfAll(state)];
+  return { time: planTime(paces, plan.steps, all), stepTimes: plan.steps.map((step) => stepTime(paces, step, all)) };
+}
 
 /** Plans, their tasks, and decisions. */
 export const plansHandlers = ({
@@ -28,7 +32,7 @@ export const plansHandlers = ({
     const decision = await lookups.decisionOf(id, query);
     if (found === null && decision === null) throw noPlan(id);
     return {
-      time: decision === null ? null : timeOf(input.state(), decision),
+      ...timesOf(input.state(), decision),
       plan: found?.page ?? null,
       tasks: found?.tasks ?? [],
       decision: decision === null ? null : await lookups.inFull(decision),

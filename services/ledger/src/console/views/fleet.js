@@ -15,7 +15,7 @@ import {
   table,
   when,
 } from '../parts.js';
-import { balanceLegend, skyline, sparkline } from '../skyline.js';
+import { balanceLegend, bandOf, sideOf, skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
 const NEED = [
@@ -113,13 +113,20 @@ function more(a) {
   return standing === 'outOfBalance' ? (lastDecision?.reason.text ?? '') : '';
 }
 
+/** The hottest host, where it is above the band. */
+function hottest(aggregate, { values, threshold, highest }) {
+  const [most] = values;
+  if (most === undefined || sideOf(most, bandOf(values, threshold)) !== 'warm') return '';
+  return html`<small><a href=${link.host(aggregate, highest)}>${highest}</a> ${most.toFixed(2)}</small>`;
+}
+
 const row = (a, policies) => html`<tr>
   <th scope="row"><a href=${link.aggregate(a.name)}>${a.name}</a>
     <small>${a.hosts === null ? 'not seen yet' : `${count(a.hosts, 'host')} · ${count(a.vms, 'VM')}`}</small></th>
   <td><span class="state ${standingOf(a.standing)[0]}">${standingOf(a.standing)[1]}</span><small>${more(a)}</small></td>
   ${policies.map((policy) => {
     const own = a.skylines.find((one) => one.policy === policy);
-    return html`<td class="picture" data-label=${policy}>${own === undefined ? '' : skyline(own)}</td>`;
+    return html`<td class="picture" data-label=${policy}>${own === undefined ? '' : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
   })}
   <td class="number ratio ${a.ratio !== null && a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</td>
   <td class="picture wide-only">${sparkline(a.trend)}</td>
@@ -238,7 +245,7 @@ export const fleet = {
               (a) => row(a, policies),
             )}</tbody></table></div>`
       }</section>
-      <div><p class="dim">Each bar is a host. A flat skyline is a balanced aggregate.</p>${balanceLegend}</div>
+      <div><p class="dim">A flat skyline is a balanced aggregate. Below it stands the highest host, where one is above the band.</p>${balanceLegend}</div>
       ${late?.regions?.length > 0 ? section('Other regions', regionsTable(late.regions)) : ''}
       ${
         tasks.tasks.length === 0

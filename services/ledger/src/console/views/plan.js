@@ -2,7 +2,7 @@ import { read, tryRead } from '../api.js';
 import { switches } from '../blocks.js';
 import { planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
-import { html } from '../lib/lit-html.js';
+import { html, svg } from '../lib/lit-html.js';
 import {
   ASSUMED_PACE,
   count,
@@ -12,6 +12,7 @@ import {
   facts,
   figure,
   figures,
+  folded,
   heat,
   heatWords,
   link,
@@ -23,7 +24,7 @@ import {
   table,
   when,
 } from '../parts.js';
-import { ratioAfter } from '../ratio.js';
+import { ratioAfter, valuesAfter } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
@@ -41,8 +42,42 @@ function withDependants(steps, left) {
   return out;
 }
 
-const steps = ({ aggregate, data }, page, { out, toggle }) =>
-  table(
+/** The ratio that is left after this step and all before it, as a bar beside that before the plan. */
+function leftAfter(picture, steps, before) {
+  const { ratio } = ratioAfter(picture, steps);
+  const most = Math.max(before.ratio ?? 0, ratio ?? 0, 1);
+  const x = (value) => (100 * value) / most;
+  return html`<svg class="left" width="100" height="10" viewBox="0 0 100 10" aria-hidden="true">
+      ${svg`<rect class="band" width=${x(1)} height="10"></rect><rect class="even" width=${x(ratio ?? 0)} height="10"></rect>`}</svg>
+    ${ratioText(ratio)}`;
+}
+
+/** What a move lowers: the policy of which it takes the most, in thresholds, off its source. */
+function lowered(picture, before, step) {
+  const parts = picture.policies.flatMap(({ policy, threshold }, i) => {
+    const weight = step.weights[policy]?.source ?? 0;
+    const value = valuesAfter(picture, before, i).get(step.from);
+    return value == null || threshold <= 0 ? [] : [{ policy, share: weight / threshold, value, weight }];
+  });
+  const [most] = parts.toSorted((a, b) => b.share - a.share);
+  return most === undefined || most.share <= 0
+    ? null
+    : `lowers ${most.policy} of ${step.from} from ${most.value.toFixed(2)} to ${(most.value - most.weight).toFixed(2)}`;
+}
+
+const why = (step, picture, before) => {
+  if (step.why === undefined) return html`<span class="dim">the details are no longer kept</span>`;
+  // The usual reason is the same for every step: what it does to its host is not.
+  const own = step.why.code === 'lowers-imbalance' && picture !== null ? lowered(picture, before, step) : null;
+  return html`${own ?? step.why.text} <span class="dim">${figures(step.why.detail)}</span>`;
+};
+
+/** `picture` null: the hosts of that moment are not known. `kept`: the steps that are chosen. */
+const steps = ({ aggregate, data }, page, { picture, kept, out, toggle }) => {
+  const upTo = (s) => kept.filter(({ step }) => step <= s.step);
+  const before = picture === null ? null : ratioAfter(picture, []);
+  const all = data.plan.steps;
+  return table(
     'Steps',
     [
       ...(toggle === null
@@ -54,25 +89,41 @@ const steps = ({ aggregate, data }, page, { out, toggle }) =>
                 html`<input type="checkbox" aria-label=${`Step ${s.step}: ${s.serverName}`} .checked=${!out.has(s.step)} @change=${() => toggle(s.step)}>`,
             ],
           ]),
-      ['Step', (s) => s.step, 'number'],
-      ['VM', (s) => named(s.serverName, s.serverId, link.vm(aggregate, s.serverId))],
-      ['From', (s) => html`<a href=${link.host(aggregate, s.from)}>${s.from}</a>`],
-      ['To', (s) => html`<a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`],
-      ['Phase', (s) => s.phase],
-      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
       [
-        'Why',
-        (s) =>
-          s.why === undefined
-            ? html`<span class="dim">the details are no longer kept</span>`
-            : html`${s.why.text} <span class="dim">${figures(s.why.detail)}</span>`,
+        'Move',
+        (s) => html`<strong>${s.step}</strong> ${named(s.serverName, s.serverId, link.vm(aggregate, s.serverId))}`,
       ],
-      ['After', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')],
-      ['Status', (s) => (out.has(s.step) ? 'left out' : statusOf(s.taskId, page.tasks, page.events))],
+      [
+        'From → to',
+        (s) =>
+          html`<a href=${link.host(aggregate, s.from)}>${s.from}</a> → <a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`,
+      ],
+      ...(all.every(({ phase }) => phase === 'spread') ? [] : [['Phase', (s) => s.phase]]),
+      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
+      ['Takes', (s) => expected(page.stepTimes[all.indexOf(s)]), 'number'],
+      ...(before?.ratio == null
+        ? []
+        : [['After this step', (s) => (out.has(s.step) ? '' : leftAfter(picture, upTo(s), before))]]),
+      [
+        'Why this one',
+        (s) =>
+          why(
+            s,
+            picture,
+            upTo(s).filter(({ step }) => step !== s.step),
+          ),
+      ],
+      ...(all.every(({ dependsOn }) => dependsOn.length === 0)
+        ? []
+        : [['Waits for', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')]]),
+      ...(toggle !== null && out.size === 0
+        ? []
+        : [['Status', (s) => (out.has(s.step) ? 'left out' : statusOf(s.taskId, page.tasks, page.events))]]),
     ],
-    data.plan.steps,
+    all,
     'No step.',
   );
+};
 
 /** The class of a ribbon: how far its move is. */
 const progressOf = (page) => (step) =>
@@ -120,6 +171,48 @@ const courseOf = (course) =>
     ? ''
     : html`<li><strong>${count(course.moves, 'move')} in ${count(course.cycles, 'cycle')}</strong>
         ${course.reaches ? 'until every policy is at its target' : 'to the best that was found'}</li>`;
+
+const refusals = (refused) =>
+  table(
+    'Refused',
+    [
+      ['Why', ({ text, code }) => html`${text} <code class="dim">${code}</code>`],
+      ['Candidates', ({ candidates }) => candidates, 'number'],
+    ],
+    refused,
+    '',
+  );
+
+/** How far a plan is, until when it waits and who approved it. */
+const progressFacts = (known) => [
+  ['Moves', `${known.completed} of ${known.steps} completed, ${known.failed} failed, ${known.skipped} skipped`],
+  ...(known.expiresAt == null ? [] : [['Expires', when(known.expiresAt)]]),
+  ...(known.approvedBy == null ? [] : [['Approved by', known.approvedBy]]),
+];
+
+/** How the planner came to it. */
+function summary(id, known, decision) {
+  const made = decision?.data.plan ?? null;
+  const aggregate = decision?.aggregate ?? known.aggregate;
+  return html`<p>${decision === null ? 'Its decision is no longer in memory.' : said(decision.data.reason.text)}</p>
+    ${facts([
+      ['Aggregate', html`<a href=${link.aggregate(aggregate)}>${aggregate}</a>`],
+      ['State', known?.state ?? decision?.data.release ?? 'unknown'],
+      ...(known === null ? [] : progressFacts(known)),
+      ...(made === null
+        ? []
+        : [
+            [
+              'Combined imbalance (weighted sum of the policies)',
+              `${figure(decision.data.before.combined)} → ${figure(made.after.combined)}`,
+            ],
+            [`No plan of ${count(made.budget, 'move')} can be below`, figure(made.lowerBound)],
+            ['Of what these moves could gain', share(made.shareOfPossible)],
+          ]),
+      ['Plan id', html`<code>${id}</code>`],
+    ])}
+    ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}`;
+}
 
 /** One plan: what it changes, its steps with their reasons, what was refused. */
 export const plan = {
@@ -218,56 +311,22 @@ export const plan = {
               : missing(hosts.refused)
         }`,
       )}
-      ${made === null ? '' : section('Steps', steps(decision, page, { out, toggle: waits ? toggle : null }))}
-      ${section(
-        'Summary',
-        html`<p>${decision === null ? 'Its decision is no longer in memory.' : said(decision.data.reason.text)}</p>
-        ${facts([
-          [
-            'Aggregate',
-            html`<a href=${link.aggregate(decision?.aggregate ?? known.aggregate)}>${decision?.aggregate ?? known.aggregate}</a>`,
-          ],
-          ['State', known?.state ?? decision?.data.release ?? 'unknown'],
-          ...(known === null
-            ? []
-            : [
-                [
-                  'Moves',
-                  `${known.completed} of ${known.steps} completed, ${known.failed} failed, ${known.skipped} skipped`,
-                ],
-              ]),
-          ...(known?.expiresAt == null ? [] : [['Expires', when(known.expiresAt)]]),
-          ...(known?.approvedBy == null ? [] : [['Approved by', known.approvedBy]]),
-          ...(made === null
-            ? []
-            : [
-                ['Combined imbalance', `${figure(decision.data.before.combined)} → ${figure(made.after.combined)}`],
-                ['No plan can be below', figure(made.lowerBound)],
-                ['Share of what is possible', share(made.shareOfPossible)],
-                ['Planner', `${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}, budget ${made.budget}`],
-              ]),
-          ['Plan id', html`<code>${id}</code>`],
-        ])}
-        ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}
-`,
-      )}
-      ${made === null ? '' : section('Dependencies', dependencies(made.steps))}
+      ${made === null ? '' : section('Steps', steps(decision, page, { picture: drawn ? picture : null, kept, out, toggle: waits ? toggle : null }))}
+      ${made === null || made.steps.every(({ dependsOn }) => dependsOn.length === 0) ? '' : section('Dependencies', dependencies(made.steps))}
       ${
-        decision === null
+        refused.length === 0
           ? ''
-          : section(
+          : folded(
               'Refused',
-              table(
-                'Refused',
-                [
-                  ['Why', ({ text, code }) => html`${text} <code class="dim">${code}</code>`],
-                  ['Candidates', ({ candidates }) => candidates, 'number'],
-                ],
-                refused,
-                'No candidate was refused.',
-              ),
+              `Not chosen: ${count(
+                refused.reduce((sum, { candidates }) => sum + candidates, 0),
+                'candidate',
+              )} refused`,
+              refusals(refused),
             )
       }
-      ${section('Events', eventsTable(events))}`;
+      ${folded('Summary', made === null ? 'State' : `Planner: ${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}`, summary(id, known, decision))}
+      ${folded('Events', `Log: ${count(events.length, 'event')}`, eventsTable(events))}
+      ${waits ? html`<p class="dim"><code>kronos approve ${id}</code></p>` : ''}`;
   },
 };
