@@ -93,9 +93,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     perDay: 12,
     act: (stage, chance) => stage.terminate(anyProcess(stage, chance), seconds(chance, 0.5, 60)),
   },
-  // A service is upgraded, or set back: one of its processes after the other, or one of them alone.
+  // A service is upgraded, or set back: one of its processes after the other, or one of them alone. Often while a move runs.
   release: {
-    perDay: 240,
+    perDay: 400,
     releases: true,
     act(stage, chance) {
       const service = chance.pick(serviceNames);
@@ -106,7 +106,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
         stage.replace(process, release, seconds(chance, 0.5, 60));
         stage.after(seconds(chance, 1, 120), () => next(others));
       };
-      next(chance.flip(0.5) ? all : all.slice(0, 1));
+      const begin = () => next(chance.flip(0.5) ? all : all.slice(0, 1));
+      if (chance.flip(0.5)) begin();
+      else stage.onNext('migration.started', () => stage.after(seconds(chance, 0.05, 20), begin));
     },
   },
   // Options that reach one planner before the other: of the two, the one that started last plans.
