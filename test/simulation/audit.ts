@@ -96,7 +96,7 @@ export async function audit(
     lastMs = stored.storedAt;
     folder.apply(stored);
     for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
-    if (stored.event.type !== 'unreadable') recollection.apply(stored.event);
+    if (stored.event.type !== 'unreadable') recollection.apply(stored.event, stored.storedAt);
     for (const decided of byBasis.get(stored.sequence) ?? []) {
       const taken = snapshots.get(decided.data.digests.snapshot);
       const snapshot = taken === undefined ? null : await snapshotOf(log, taken);

@@ -24,6 +24,8 @@ interface Facts {
 /** Failures after which a VM is left alone. */
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
 const AT_THE_VM = new Set(['server', 'unknown']);
+/** An event is believed to be at most so far from its stamp. */
+const STAMP_MS = 60_000;
 
 export class Recollection {
   readonly #aggregates = new Map<string, Facts>();
@@ -46,14 +48,14 @@ export class Recollection {
     return facts;
   }
 
-  /** Takes the events of the log in their order. */
-  apply(event: LogEvent): void {
+  /** Takes the events of the log in their order, with the times of the server's stamps: a writer's clock may be wrong. */
+  apply(event: LogEvent, storedAt: number): void {
     const all = event.aggregate === '_all_';
-    for (const facts of all ? this.#aggregates.values() : [this.#facts(event.aggregate)]) this.#one(facts, event);
+    const ms = Math.max(storedAt - STAMP_MS, Math.min(Date.parse(event.time), storedAt + STAMP_MS));
+    for (const facts of all ? this.#aggregates.values() : [this.#facts(event.aggregate)]) this.#one(facts, event, ms);
   }
 
-  #one(facts: Facts, event: LogEvent): void {
-    const ms = Date.parse(event.time);
+  #one(facts: Facts, event: LogEvent, ms: number): void {
     switch (event.type) {
       case 'planner.configured':
         facts.approvalTtlMs = event.data.options.approvalTtlSeconds * 1000;
