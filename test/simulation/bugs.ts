@@ -258,8 +258,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'quarantine ignored by the start rule',
     file: SLOTS,
-    find: "if (quarantine !== null) return end('vm-quarantined'",
-    replace: "if (quarantine !== null && nowMs < 0) return end('vm-quarantined'",
+    find: '  if (quarantine === null) return null;\n  const code = quarantine.cause',
+    replace: '  if (quarantine === null || nowMs >= 0) return null;\n  const code = quarantine.cause',
   },
   {
     name: 'closed window ignored by the start rule',
@@ -301,14 +301,14 @@ export const bugs: readonly Bug[] = [
   {
     name: 'pause not folded',
     file: CONTROLS,
-    find: 'else if (c.paused === null) c.paused = asked(draft, event, atMs);',
-    replace: 'else if (c.paused === null && atMs < 0) c.paused = asked(draft, event, atMs);',
+    find: 'else if (c.paused === null) c.paused = asked(draft, event);',
+    replace: 'else if (c.paused === null && draft.atMs < 0) c.paused = asked(draft, event);',
   },
   {
     name: 'pause of all aggregates not folded',
     file: CONTROLS,
-    find: 'else if (c.paused === null) c.paused = asked(draft, event, atMs);',
-    replace: "else if (c.paused === null && event.aggregate !== '_all_') c.paused = asked(draft, event, atMs);",
+    find: 'else if (c.paused === null) c.paused = asked(draft, event);',
+    replace: "else if (c.paused === null && event.aggregate !== '_all_') c.paused = asked(draft, event);",
   },
   {
     name: 'approval of an expired plan',
@@ -432,8 +432,8 @@ export const bugs: readonly Bug[] = [
     replace: 'else values.set(host.name, 0);',
     also: {
       file: 'libs/prometheus/src/health.ts',
-      find: "    if (stale.length > 0) return ['STALE', 'stale'];\n    if (input.kind === 'vm' || missing.length === 0) return ['HEALTHY', null];\n",
-      replace: "    if (stale.length + missing.length >= 0) return ['HEALTHY', null];\n",
+      find: "  if (stale.length > 0) return ['STALE', 'stale'];\n  if (input.kind === 'vm' || !incomplete) return ['HEALTHY', null];\n",
+      replace: "  if (stale.length >= 0 || incomplete) return ['HEALTHY', null];\n",
     },
   },
   {
@@ -592,7 +592,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'conflict of the own append not looked into',
     file: APPEND,
-    find: "return next.id === message.id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };",
+    find: "return next.id === id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };",
     replace: "return { kind: 'another' };",
     unseen: {
       why: 'whoever is refused by a conflict reads the log, finds its own event there and goes on from it: a start is followed without a request, a decision is dispatched later',
@@ -611,31 +611,31 @@ export const bugs: readonly Bug[] = [
   {
     name: 'fold skips an event after a gap in time',
     file: EVOLVE,
-    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    find: '  effect(draft, event);',
     replace:
-      "  if (event.type === 'migration.started' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);",
+      "  if (event.type === 'migration.started' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event);",
   },
   {
     name: 'some ends of moves not folded',
     file: EVOLVE,
-    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    find: '  effect(draft, event);',
     replace:
-      '  if (/completed|failed|skipped/.test(event.type) && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+      '  if (/completed|failed|skipped/.test(event.type) && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event);',
   },
   {
     name: 'some decisions not folded',
     file: EVOLVE,
-    find: '  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);',
+    find: '  effect(draft, event);',
     replace:
-      "  if (event.type === 'cycle.decided' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event, eventTimeMs(event.time, storedAt), storedAt);",
+      "  if (event.type === 'cycle.decided' && eventTimeMs(event.time, storedAt) % 7 === 0) return;\n  effect(draft, event);",
   },
   // ---- the inventory
   {
     name: 'kept list of an untrusted host used',
     inventory: 'notifications',
     file: INVENTORY,
-    find: 'if (!this.trusted(host) && this.#completeMs(host) < cycleMs)',
-    replace: 'if (this.#completeMs(host) === NEVER)',
+    find: 'if (!this.#isTrusted(host, cycleMs)) whole',
+    replace: 'if (this.#completeMs(host) === NEVER) whole',
   },
   {
     name: 'trust kept while RabbitMQ is gone',
@@ -662,7 +662,7 @@ export const bugs: readonly Bug[] = [
     name: 'changes not read again after a comparison',
     inventory: 'notifications',
     file: INVENTORY,
-    find: "const eachCycle = (mode === 'changes' || due) && this.#changesMs < cycleMs;",
+    find: 'const eachCycle = often && this.#changesMs < cycleMs;',
     replace: "const eachCycle = mode === 'changes' && this.#changesMs < cycleMs;",
     also: {
       file: INVENTORY,
