@@ -129,6 +129,20 @@ const ONE_MEANING = [
   'hostsOf',
   'isUp',
   'loadsOf',
+  'Verdict',
+  'Attempt',
+  'Failure',
+  'Asked',
+  'Answer',
+  'Look',
+  'Outcome',
+  'Refusal',
+  'PredictionsOff',
+  'Slots',
+  'Duration',
+  'Pace',
+  'Limits',
+  'Transport',
 ];
 
 /** Boolean parameters of exports, and words of {@link ONE_MEANING} that several files export, in the same form. */

@@ -8,7 +8,7 @@ import {
   type Wrap,
 } from '@kronos/eventlog';
 import { type Fate, type Path, SimulatedConnection, type SimulatedServer } from '@kronos/eventlog/simulated';
-import type { Attempt, Transport, Transported } from '@kronos/http';
+import type { HttpAttempt, Transport, Transported } from '@kronos/http';
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import { readOnce } from './readOnce.ts';
@@ -202,7 +202,7 @@ export class CloudNetwork {
   transport(process: Process): Transport {
     const chance = this.#chance.fork(process.name);
     const delay = (): number => 0.2 + chance.exponential(this.weather.delayMs);
-    return (attempt: Attempt) => {
+    return (attempt: HttpAttempt) => {
       const { promise, resolve, reject } = Promise.withResolvers<Transported>();
       const { signal, limits } = attempt;
       const beganMs = this.#world.wall;

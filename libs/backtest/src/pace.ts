@@ -1,10 +1,10 @@
 import type { Clock } from '@kronos/clock';
 
 /** Waits until the next request may be sent. Ends with the signal's reason when it aborts. */
-export type Pace = (signal: AbortSignal) => Promise<void>;
+export type Throttle = (signal: AbortSignal) => Promise<void>;
 
 /** At most this many requests per second, evenly. */
-export function paceOf(clock: Clock, perSecond: number): Pace {
+export function paceOf(clock: Clock, perSecond: number): Throttle {
   const gapMs = 1000 / perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return async (signal) => {

@@ -3,7 +3,7 @@ import type { Clock } from '@kronos/clock';
 import { CapacityReader, createLimiter, type ObserveOptions, topologyOf } from '@kronos/observation';
 import type { InstanceAction, Migration, Nova, Placement, Server } from '@kronos/openstack';
 import { changedSince, needsEvents } from './lives.ts';
-import type { Pace } from './pace.ts';
+import type { Throttle } from './pace.ts';
 import type { NovaHistory } from './past.ts';
 
 export type ReadNovaInput = {
@@ -24,7 +24,7 @@ export type ReadNovaInput = {
   readonly sinceMs: number;
   readonly scope: readonly string[];
   readonly options: ObserveOptions;
-  readonly pace: Pace;
+  readonly pace: Throttle;
   readonly signal: AbortSignal;
   readonly onProgress: (done: number, total: number) => void;
 };

@@ -3,7 +3,7 @@
 import type { Clock } from '@kronos/clock';
 import { byText } from '@kronos/contracts';
 import { BadQuery, type Prometheus, type RangeSeries, ServerError, Timeout } from '@kronos/prometheus';
-import type { Pace } from './pace.ts';
+import type { Throttle } from './pace.ts';
 
 /** Steps of one window: what is kept in one file. */
 export const WINDOW_POINTS = 72;
@@ -28,7 +28,7 @@ type Value = number | string | null;
 
 export type ReadWindowInput = {
   readonly prometheus: Pick<Prometheus, 'range'>;
-  readonly pace: Pace;
+  readonly pace: Throttle;
   readonly signal: AbortSignal;
   readonly clock: Pick<Clock, 'monotonic'>;
 };

@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import { cycleSnapshotId, iso, type Policy, type Reconstructed, type Snapshot } from '@kronos/contracts';
 import {
-  type Answer,
   assemble,
   type CloudLists,
   hostNamesOf,
   indexServers,
   type MatchedAnswers,
   matchAnswers,
+  type QueryAnswer,
   questionsOf,
   vmNamesOf,
 } from '@kronos/observation';
@@ -131,7 +131,7 @@ async function stepAnswer(
   return answerAt(await windows(query, number), at, { before, withBefore });
 }
 
-const answerOf = ({ samples, recent, lost, warnings }: StepAnswer, query: string, timeMs: number): Answer => ({
+const answerOf = ({ samples, recent, lost, warnings }: StepAnswer, query: string, timeMs: number): QueryAnswer => ({
   query,
   timeMs,
   instant: lost === null ? samples : null,
@@ -143,7 +143,7 @@ const answerOf = ({ samples, recent, lost, warnings }: StepAnswer, query: string
 
 const matched = (
   { aggregates, stalenessMs }: Parameters,
-  answers: readonly Answer[],
+  answers: readonly QueryAnswer[],
   lists: CloudLists,
 ): MatchedAnswers =>
   matchAnswers({

@@ -1,6 +1,6 @@
 /** What `kronos config check` reports for one aggregate with three hosts and two VMs, from given answers of Prometheus. */
 import { defaultEngineOptions, type EngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
-import { type Answer, assemble, hostNamesOf, matchAnswers, vmNamesOf } from '@kronos/observation';
+import { assemble, hostNamesOf, matchAnswers, type QueryAnswer, vmNamesOf } from '@kronos/observation';
 import { answer, cloud, indexOf, options, policy } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
 import { judgeAggregate } from '../src/check/movable.ts';
@@ -13,13 +13,13 @@ const units = { minUnit: 1, maxUnit: 64, stepSize: 1 };
 
 type Given = {
   readonly policies?: readonly Policy[];
-  readonly answers?: readonly Answer[];
+  readonly answers?: readonly QueryAnswer[];
   readonly more?: Parameters<typeof cloud>[0];
   /** By metric, as Prometheus' metadata has them. */
   readonly types?: Readonly<Record<string, string>>;
 };
 
-export const hostAnswer = (label: string, values: readonly number[], query = 'host_cpu'): Answer =>
+export const hostAnswer = (label: string, values: readonly number[], query = 'host_cpu'): QueryAnswer =>
   answer(
     query,
     values.map((value, i) => [{ [label]: HOSTS[i] ?? '', job: 'node' }, value]),

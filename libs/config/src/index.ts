@@ -14,4 +14,4 @@ export { aggregateConfig, scopeOf } from './scope.ts';
 export { learnSecret, Secret } from './secret.ts';
 export { shownOptions, shownOverrides } from './shown.ts';
 export { sinkOrigin } from './sinks.ts';
-export { type Broker, parseTransportUrl, type Transport } from './transportUrl.ts';
+export { type Broker, type BrokerTransport, parseTransportUrl } from './transportUrl.ts';

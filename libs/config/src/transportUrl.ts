@@ -7,7 +7,7 @@ export interface Broker {
   readonly password: string;
 }
 
-export interface Transport {
+export interface BrokerTransport {
   /** At least one; they are tried in turn. */
   readonly brokers: readonly Broker[];
   readonly virtualHost: string;
@@ -16,7 +16,7 @@ export interface Transport {
 }
 
 export type ParsedTransport =
-  | { readonly ok: true; readonly transport: Transport }
+  | { readonly ok: true; readonly transport: BrokerTransport }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };
 
 const FORM = 'rabbit://USER:PASSWORD@HOST:PORT[,USER:PASSWORD@HOST:PORT]/VHOST';

@@ -30,14 +30,14 @@ export const markOf = (
   return hashOf(canonicalJson([here, host.hypervisorVersion, host.traits === null ? null : [...host.traits].sort()]));
 };
 
-export interface Refusal {
+export interface RememberedRefusal {
   readonly atMs: number;
   /** Of the destination when a decision first saw the refusal; null: none has. */
   readonly mark: string | null;
 }
 
 /** Whether a refusal still counts. */
-export const refusalHolds = ({ atMs, mark }: Refusal, markNow: string, nowMs: number): boolean =>
+export const refusalHolds = ({ atMs, mark }: RememberedRefusal, markNow: string, nowMs: number): boolean =>
   nowMs < atMs + REFUSAL_KEPT_MS && (mark === null || mark === markNow);
 
 /** cyrb53: 53 bits of a text, by bryc (public domain). The pure core has no digests. */

@@ -96,7 +96,7 @@ export interface HttpOptions {
 }
 
 /** One attempt as it is handed to the connection. */
-export interface Attempt {
+export interface HttpAttempt {
   readonly url: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -114,7 +114,7 @@ export interface Transported {
   readonly body: { text(): Promise<string> };
 }
 /** Sends one attempt. Rejects with an error of undici or Node, or with the signal's reason. */
-export type Transport = (attempt: Attempt) => Promise<Transported>;
+export type Transport = (attempt: HttpAttempt) => Promise<Transported>;
 
 export interface HttpCall {
   readonly service: string;

@@ -64,7 +64,7 @@ export interface Wanted {
   readonly servers: ReadonlyMap<string, ResyncReason | null>;
 }
 
-export interface Asked {
+export interface AskedRead {
   readonly mode: KeptMode;
   /** When the cycle began: what must be read each cycle is read after this. */
   readonly cycleMs: number;
@@ -207,7 +207,7 @@ export class Inventory<S extends InventoryServer> {
   }
 
   /** The reads that the list needs before its use in this cycle. */
-  wanted({ mode, cycleMs, syncIntervalMs, hosts }: Asked): Wanted {
+  wanted({ mode, cycleMs, syncIntervalMs, hosts }: AskedRead): Wanted {
     const bulk = (reason: ResyncReason): Wanted => ({ ...nothing, bulk: reason });
     // After a long pause a list of what changed is no shorter than everything.
     if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
@@ -231,7 +231,7 @@ export class Inventory<S extends InventoryServer> {
   }
 
   /** The reads that each cycle needs, or whose time has come; null: none. */
-  #due({ mode, cycleMs, syncIntervalMs }: Omit<Asked, 'hosts'>): Wanted | null {
+  #due({ mode, cycleMs, syncIntervalMs }: Omit<AskedRead, 'hosts'>): Wanted | null {
     // A comparison shows differences that the changes since explain; those changes are read with it.
     const comparedMs = Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER);
     const due = cycleMs - comparedMs >= syncIntervalMs || comparedMs < Math.min(this.#doubtedMs, cycleMs);
@@ -262,7 +262,7 @@ export class Inventory<S extends InventoryServer> {
   }
 
   /** The source of a host's list in the cycle that began at this time. */
-  sourceOf(host: string, { mode, cycleMs }: Pick<Asked, 'mode' | 'cycleMs'>): HostSource {
+  sourceOf(host: string, { mode, cycleMs }: Pick<AskedRead, 'mode' | 'cycleMs'>): HostSource {
     const completeMs = this.#completeMs(host);
     const checkedMs = Math.max(completeMs, this.#compared?.beganMs ?? NEVER);
     return { from: completeMs >= cycleMs ? 'api' : mode, checkedMs };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Asked, Inventory, type InventoryServer, isNothing, type KeptMode } from './inventory.ts';
+import { type AskedRead, Inventory, type InventoryServer, isNothing, type KeptMode } from './inventory.ts';
 
 const OUT = 'kronos:exclude';
 const at = (beganMs: number, endedMs = beganMs): { beganMs: number; endedMs: number } => ({ beganMs, endedMs });
@@ -12,7 +12,7 @@ const vm = (id: string, host: string | null, change: Partial<InventoryServer> = 
   metadata: {},
   ...change,
 });
-const asked = (mode: KeptMode, cycleMs: number): Asked => ({
+const asked = (mode: KeptMode, cycleMs: number): AskedRead => ({
   mode,
   cycleMs,
   syncIntervalMs: 300,

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '@kronos/clock';
-import type { Broker, Transport } from '@kronos/config';
+import type { Broker, BrokerTransport } from '@kronos/config';
 import { DAY_MS } from '@kronos/contracts';
 
 /** A message of RabbitMQ. */
@@ -36,7 +36,7 @@ export interface BrokerConnection {
 export type ConnectBroker = (options: ConsumeOptions, broker: Broker) => Promise<BrokerConnection>;
 
 export interface ConsumeOptions {
-  readonly transport: Transport;
+  readonly transport: BrokerTransport;
   /** Paths; read again at each connection. */
   readonly tls: { readonly caFile: string | null; readonly certFile: string | null; readonly keyFile: string | null };
   /** Nova's `control_exchange`: a topic exchange that only Nova declares. */

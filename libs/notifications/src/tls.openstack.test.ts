@@ -1,6 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import type { Transport } from '@kronos/config';
+import type { BrokerTransport } from '@kronos/config';
 import { connect } from 'amqplib';
 import { expect, onTestFinished, test } from 'vitest';
 import { bedRoot, bedUrls } from '../../../test/openstack/urls.ts';
@@ -16,7 +16,7 @@ function taking(queue: string, options: { readonly host?: string; readonly tls: 
   const stored: string[] = [];
   const states: { readonly connected: boolean; readonly detail: string }[] = [];
   const { host = '127.0.0.1' } = options;
-  const transport: Transport = {
+  const transport: BrokerTransport = {
     brokers: [{ host, port: bedUrls.rabbitTlsPort, username: 'guest', password: 'guest' }],
     virtualHost: '/',
     tls: true,

@@ -3,10 +3,10 @@ import type { Alarm } from '@kronos/status';
 import { alarmKey, unreadableCauses } from '@kronos/status';
 
 /** The alarms that a look at the installation found, by key; null: it could not be looked at. */
-export type Look = ReadonlyMap<string, Alarm> | null;
+export type AlarmsSeen = ReadonlyMap<string, Alarm> | null;
 
 /** The alarms that need a person. @param alarms as `kronos status` judges them */
-export function lookOf(alarms: readonly Alarm[]): Look {
+export function lookOf(alarms: readonly Alarm[]): AlarmsSeen {
   // While NATS cannot be read, the state of other alarms is unknown: none of them may count as over.
   if (alarms.some(({ code }) => unreadableCauses.has(code))) return null;
   return new Map(alarms.filter(({ severity }) => severity === 'alarm').map((one) => [alarmKey(one), one]));
@@ -29,7 +29,7 @@ export type Transition = {
  */
 export function transitions(
   recorded: ReadonlyMap<string, Recorded>,
-  looks: { readonly before: Look; readonly now: Look },
+  looks: { readonly before: AlarmsSeen; readonly now: AlarmsSeen },
   about: { readonly by: Actor; readonly nowMs: number },
 ): Transition[] {
   const { before, now } = looks;

@@ -2,7 +2,7 @@ import type { AlarmRaised, AlarmResolved, LogEventOf } from '@kronos/contracts';
 import type { Alarm } from '@kronos/status';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { current, type Look, lookOf, type Recorded, transitions } from './alarms.ts';
+import { type AlarmsSeen, current, lookOf, type Recorded, transitions } from './alarms.ts';
 import { wants } from './match.ts';
 import { noticeOf } from './notice.ts';
 import { ALERT_MS, postOf, signature } from './request.ts';
@@ -246,7 +246,7 @@ describe('the alarms', () => {
       places: [place],
       explains: explains.map((one) => ({ code: one, about: 'a', text: 't' })),
     }) as unknown as Alarm;
-  const look = (...alarms: Alarm[]): Look => lookOf(alarms);
+  const look = (...alarms: Alarm[]): AlarmsSeen => lookOf(alarms);
   const about = { by, nowMs: NOW };
   const state = (...all: (AlarmRaised | AlarmResolved)[]): Map<string, Recorded> =>
     new Map(all.map((message, i) => [message.data.key, { message, sequence: i + 1 }]));

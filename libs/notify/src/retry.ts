@@ -1,5 +1,5 @@
 /** The outcome of one attempt to send. `retryAfterMs`: the delay that the receiver asked for. */
-export type Attempt =
+export type DeliveryAttempt =
   | {
       readonly kind: 'answered';
       readonly status: number;
@@ -8,7 +8,7 @@ export type Attempt =
     }
   | { readonly kind: 'failed'; readonly reason: string };
 
-export type Verdict =
+export type DeliveryVerdict =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'later'; readonly delayMs: number; readonly reason: string }
   /** The receiver refuses this notice: every further attempt would fail, too. */
@@ -29,7 +29,7 @@ const TRIES = 6;
  *
  * @param deliveries how often it was tried; 1 after the first time
  */
-export function judgeAttempt(attempt: Attempt, deliveries: number): Verdict {
+export function judgeAttempt(attempt: DeliveryAttempt, deliveries: number): DeliveryVerdict {
   const backoffMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(deliveries - 1, 20));
   if (attempt.kind === 'failed') return { kind: 'later', delayMs: backoffMs, reason: attempt.reason };
   const { status, retryAfterMs = 0 } = attempt;
@@ -54,7 +54,7 @@ function wordsOf(body = ''): string {
 }
 
 /** What a person does about an attempt that was not delivered. `sink` is the section `[notify:NAME]`. */
-export function remedyFor(attempt: Attempt, sink: { readonly name: string; readonly format: string }): string {
+export function remedyFor(attempt: DeliveryAttempt, sink: { readonly name: string; readonly format: string }): string {
   const section = `[notify:${sink.name}]`;
   if (attempt.kind === 'failed')
     return `Check url and ca_cert of ${section}, and that this machine and the machine of the ledger reach the receiver.`;

@@ -3,10 +3,10 @@ import { type SinkOptions, sinkOrigin } from '@kronos/config';
 import { createHttp, type Http, parseRetryAfter } from '@kronos/http';
 import type { Notice } from './notice.ts';
 import { alerts, type Post, postOf, signature } from './request.ts';
-import type { Attempt } from './retry.ts';
+import type { DeliveryAttempt } from './retry.ts';
 
 /** The outcome of one attempt, with the answer of the receiver. */
-type Sent = Attempt & { readonly body?: string };
+type Sent = DeliveryAttempt & { readonly body?: string };
 
 /** Sends to one sink. */
 export interface Sender {

@@ -18,7 +18,7 @@ import {
 import { type AssembleInput, assemble } from './assemble.ts';
 import type { Capacity, CloudLists } from './cloud.ts';
 import { hostNamesOf, vmNamesOf } from './names.ts';
-import { type Answer, matchAnswers } from './readings.ts';
+import { matchAnswers, type QueryAnswer } from './readings.ts';
 
 const hosts = ['a', 'b', 'c'];
 const units = { minUnit: 1, maxUnit: 64, stepSize: 1 };
@@ -34,7 +34,7 @@ const capacity: Capacity = {
 };
 const unknownCapacity: Capacity = { providers: new Map(), failures: new Map(), failure: null };
 
-const answersOf = (values: readonly number[]): Answer[] => [
+const answersOf = (values: readonly number[]): QueryAnswer[] => [
   answer(
     'host_cpu',
     hosts.map((host, i) => [{ host }, values[i] ?? 0]),
@@ -44,7 +44,7 @@ const answersOf = (values: readonly number[]): Answer[] => [
 
 const given = (
   lists: CloudLists,
-  more: Partial<AssembleInput> & { readonly given?: readonly Answer[] } = {},
+  more: Partial<AssembleInput> & { readonly given?: readonly QueryAnswer[] } = {},
 ): AssembleInput => {
   const index = indexOf(lists);
   const policies = more.policies ?? [policy('cpu')];

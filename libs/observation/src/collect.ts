@@ -11,7 +11,7 @@ import {
   type Server,
 } from '@kronos/openstack';
 import type { Capacity, CloudLists, Fate, Fetched, ProviderCapacity } from './cloud.ts';
-import { inventoryOf, type Limits, limitsHold } from './inventoryOf.ts';
+import { inventoryOf, limitsHold, type ProviderLimits } from './inventoryOf.ts';
 import { createLimiter } from './limit.ts';
 import type { ServerSource } from './serverSource.ts';
 import type { Topology } from './topology.ts';
@@ -112,7 +112,7 @@ export class CapacityReader {
   readonly #placement: Placement;
   readonly #limit: <T>(job: () => Promise<T>) => Promise<T>;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #limits = new Map<string, { readonly limits: Limits; readonly readAt: number }>();
+  readonly #limits = new Map<string, { readonly limits: ProviderLimits; readonly readAt: number }>();
 
   constructor(placement: Placement, concurrency: number, clock: Pick<Clock, 'monotonic'>) {
     this.#placement = placement;
@@ -191,7 +191,7 @@ export class CapacityReader {
     return { inventory, traits: traits.ok ? [...traits.value].sort() : null };
   }
 
-  async #readLimits(id: string, signal: AbortSignal): Promise<Limits> {
+  async #readLimits(id: string, signal: AbortSignal): Promise<ProviderLimits> {
     const limits = await this.#limit(() => this.#placement.getInventories(id, { signal }));
     this.#limits.set(id, { limits, readAt: this.#clock.monotonic() });
     return limits;

@@ -9,8 +9,8 @@ export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts'
 export { createLimiter } from './limit.ts';
 export { hostNamesOf, vmNamesOf } from './names.ts';
 export { PortReader } from './ports.ts';
-export { type Duration, type Observation, type Piece, readCloud } from './readCloud.ts';
-export { type Answer, type MatchedAnswers, matchAnswers, questionsOf } from './readings.ts';
+export { type Observation, type Piece, type ReadDuration, readCloud } from './readCloud.ts';
+export { type MatchedAnswers, matchAnswers, type QueryAnswer, questionsOf } from './readings.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { cellOf, topologyOf } from './topology.ts';

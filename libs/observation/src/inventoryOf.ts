@@ -3,12 +3,12 @@ import type { Inventory as ProviderInventory } from '@kronos/openstack';
 import type { ProviderCapacity } from './cloud.ts';
 
 /** A provider's own inventories, by resource class. */
-export type Limits = Readonly<Record<string, ProviderInventory>>;
+export type ProviderLimits = Readonly<Record<string, ProviderInventory>>;
 
 type Amounts = Readonly<Record<string, { readonly capacity: number; readonly used: number }>>;
 
 /** Capacity and use of each class with the limits of one allocation, null where none are known. */
-export function inventoryOf(limits: Limits, amounts: Amounts): ProviderCapacity['inventory'] {
+export function inventoryOf(limits: ProviderLimits, amounts: Amounts): ProviderCapacity['inventory'] {
   return Object.fromEntries(
     Object.entries(amounts).map(([name, { capacity, used }]) => {
       const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
@@ -28,7 +28,7 @@ export function inventoryOf(limits: Limits, amounts: Amounts): ProviderCapacity[
 }
 
 /** Whether limits that were read earlier are of the inventory that these amounts show: the same classes and capacities. */
-export function limitsHold(limits: Limits, summary: { readonly resources: Amounts }): boolean {
+export function limitsHold(limits: ProviderLimits, summary: { readonly resources: Amounts }): boolean {
   const names = Object.keys(summary.resources);
   return (
     names.length === Object.keys(limits).length &&

@@ -3,7 +3,7 @@ import { type Clock, limit as timeLimit } from '@kronos/clock';
 import { BadQuery, isPlainSelector, type Prometheus, stalenessRange, Unauthorized } from '@kronos/prometheus';
 import { codeOf } from './collect.ts';
 import { createLimiter } from './limit.ts';
-import type { Answer, Question } from './readings.ts';
+import type { QueryAnswer, Question } from './readings.ts';
 
 export interface QueryInput {
   readonly prometheus: Prometheus;
@@ -15,7 +15,7 @@ export interface QueryInput {
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   /** Runs around each question, for spans and metrics. */
-  readonly around: (question: Question, ask: () => Promise<Answer>) => Promise<Answer>;
+  readonly around: (question: Question, ask: () => Promise<QueryAnswer>) => Promise<QueryAnswer>;
 }
 
 /**
@@ -23,7 +23,7 @@ export interface QueryInput {
  *
  * @throws the signal's reason when it aborts; nothing else.
  */
-export async function askAll(input: QueryInput): Promise<Answer[]> {
+export async function askAll(input: QueryInput): Promise<QueryAnswer[]> {
   const limit = createLimiter(input.concurrency);
   const late = timeLimit(input.clock, input.deadlineMs);
   const deadline = late.signal;
@@ -37,7 +37,7 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
     return reachable;
   };
 
-  const ask = async ({ query }: Question): Promise<Answer> => {
+  const ask = async ({ query }: Question): Promise<QueryAnswer> => {
     const timeMs = input.clock.now();
     const plain = isPlainSelector(query);
     const { prometheus } = input;
@@ -66,7 +66,7 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
     };
   };
 
-  const failureOf = async (error: unknown): Promise<NonNullable<Answer['failure']>> => {
+  const failureOf = async (error: unknown): Promise<NonNullable<QueryAnswer['failure']>> => {
     if (error instanceof BadQuery) return { kind: 'refused', code: error.code, text: error.message };
     if (deadline.aborted) {
       const text = `Prometheus did not answer within ${input.deadlineMs / 1000} s`;

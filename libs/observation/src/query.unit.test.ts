@@ -2,7 +2,7 @@ import { systemClock } from '@kronos/clock';
 import type { Prometheus } from '@kronos/prometheus';
 import { describe, expect, it } from 'vitest';
 import { askAll } from './query.ts';
-import type { Answer } from './readings.ts';
+import type { QueryAnswer } from './readings.ts';
 
 /** The answer to `load`; Prometheus adds a warning to the kinds of query that the test names. */
 async function ask(
@@ -31,7 +31,7 @@ async function ask(
     concurrency: 2,
     deadlineMs: 30_000,
     signal: new AbortController().signal,
-    around: (_, run): Promise<Answer> => run(),
+    around: (_, run): Promise<QueryAnswer> => run(),
   });
   return answer?.warnings;
 }

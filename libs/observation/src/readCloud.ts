@@ -9,7 +9,7 @@ import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { collectFates, collectLists, fetched, type Part } from './collect.ts';
 import { hostNamesOf, vmNamesOf } from './names.ts';
 import { askAll } from './query.ts';
-import { type Answer, type MatchedAnswers, matchAnswers, type Question, questionsOf } from './readings.ts';
+import { type MatchedAnswers, matchAnswers, type QueryAnswer, type Question, questionsOf } from './readings.ts';
 import { everyServer, type ServerSource } from './serverSource.ts';
 import { indexServers, type ServerIndex } from './servers.ts';
 
@@ -24,7 +24,7 @@ export interface Piece {
 }
 
 /** The duration of one list of Nova, or of one query of Prometheus. */
-export type Duration =
+export type ReadDuration =
   | { readonly of: 'list'; readonly part: Part; readonly ok: boolean; readonly milliseconds: number }
   | { readonly of: 'query'; readonly use: QueryUse; readonly milliseconds: number };
 
@@ -39,10 +39,10 @@ export interface Observation {
   readonly listings: ReadonlyMap<string, ServerListing>;
   readonly answers: MatchedAnswers;
   /** The answers before they were matched, by query. */
-  readonly asked: readonly Answer[];
+  readonly asked: readonly QueryAnswer[];
   readonly fates: ReadonlyMap<string, Fate>;
   readonly pieces: readonly Piece[];
-  readonly durations: readonly Duration[];
+  readonly durations: readonly ReadDuration[];
 }
 
 export interface ObserveInput {
@@ -99,7 +99,7 @@ async function movesVtpm(nova: Nova, signal: AbortSignal): Promise<boolean | und
 export async function readCloud(input: ObserveInput): Promise<Observation> {
   const { nova, clock, signal } = input;
   const pieces: Piece[] = [];
-  const durations: Duration[] = [];
+  const durations: ReadDuration[] = [];
   const fromMs = clock.now();
 
   const collect = async (): Promise<CloudRead> => {
@@ -125,7 +125,7 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
     return { lists, vtpmMoves: await movesVtpm(nova, signal), index, listings: listingsOf(lists, source), fates };
   };
 
-  const around = async (question: Question, ask: () => Promise<Answer>): Promise<Answer> => {
+  const around = async (question: Question, ask: () => Promise<QueryAnswer>): Promise<QueryAnswer> => {
     const from = clock.now();
     const answer = await ask();
     const toMs = clock.now();

@@ -37,7 +37,7 @@ export interface Question {
 }
 
 /** The answer to one query, or why there is none. */
-export interface Answer {
+export interface QueryAnswer {
   readonly query: string;
   /** The time it was asked for, ms since the epoch. */
   readonly timeMs: number;
@@ -72,7 +72,7 @@ export function questionsOf(policies: readonly Policy[]): Question[] {
 
 /** The series of one answer by what they are about, for the whole cloud. */
 interface Matched {
-  readonly answer: Answer;
+  readonly answer: QueryAnswer;
   readonly byLabel: ReadonlyMap<string, string>;
   readonly instant: ReadonlyMap<string, readonly Sample[]>;
   readonly range: ReadonlyMap<string, readonly RangeSeries[]>;
@@ -100,7 +100,7 @@ export interface MatchedAnswers {
  */
 export function matchAnswers(input: {
   readonly policies: readonly Policy[];
-  readonly answers: readonly Answer[];
+  readonly answers: readonly QueryAnswer[];
   readonly stalenessMs: number;
   readonly hosts: readonly HostNames[];
   readonly vms: readonly VmNames[];
@@ -153,7 +153,7 @@ interface Labelled {
 }
 
 function match(
-  answer: Answer,
+  answer: QueryAnswer,
   label: string,
   find: (labels: Iterable<string>) => {
     readonly byLabel: ReadonlyMap<string, string>;
@@ -381,7 +381,7 @@ function verdictOf(kind: 'host' | 'vm', label: string, matched: Matched, judged:
   return { health: judged.health, text, ...(cause === null ? {} : { cause }) };
 }
 
-function failureOf({ kind, code, text }: NonNullable<Answer['failure']>): Verdict {
+function failureOf({ kind, code, text }: NonNullable<QueryAnswer['failure']>): Verdict {
   if (kind === 'refused') return { health: 'ERROR', text, cause: 'refused' };
   const cause = code === 'KRONOS_PROMETHEUS_UNAUTHORIZED' ? 'unauthorized' : 'unreachable';
   return { health: 'UNREACHABLE', text, cause };

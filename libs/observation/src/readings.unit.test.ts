@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { answer, at, policy, samples } from '../testing/given.ts';
-import { type Answer, matchAnswers, questionsOf, readingsFor } from './readings.ts';
+import { matchAnswers, type QueryAnswer, questionsOf, readingsFor } from './readings.ts';
 
 const stalenessMs = 300_000;
 const cloudHosts = ['a', 'b', 'c', 'x'].map((host) => ({
@@ -30,7 +30,12 @@ const healthyHosts = answer('host_cpu', [
   [{ host: 'c' }, 0.9],
 ]);
 
-const read = (answers: readonly Answer[], more: Parameters<typeof policy>[1] = {}, hosts = allUp, servers = running) =>
+const read = (
+  answers: readonly QueryAnswer[],
+  more: Parameters<typeof policy>[1] = {},
+  hosts = allUp,
+  servers = running,
+) =>
   readingsFor(
     matchAnswers({
       policies: [policy('cpu', more)],
@@ -42,12 +47,12 @@ const read = (answers: readonly Answer[], more: Parameters<typeof policy>[1] = {
     hosts,
     servers,
   );
-const hostReading = (given: Answer, more: Parameters<typeof policy>[1] = {}, hosts = allUp) => {
+const hostReading = (given: QueryAnswer, more: Parameters<typeof policy>[1] = {}, hosts = allUp) => {
   const [reading] = read([given, healthyVms], more, hosts).hostReadings;
   if (reading === undefined) throw new Error('no reading');
   return reading;
 };
-const vmReading = (given: Answer, more: Parameters<typeof policy>[1] = {}) => {
+const vmReading = (given: QueryAnswer, more: Parameters<typeof policy>[1] = {}) => {
   const { vmReadings, notes } = read([healthyHosts, given], more);
   const [reading] = vmReadings;
   if (reading === undefined) throw new Error('no reading');

@@ -3,7 +3,7 @@ import type { Policy } from '@kronos/contracts';
 import type { Aggregate, ComputeService, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
 import type { RangeSeries, Sample } from '@kronos/prometheus';
 import type { CloudLists, ObserveOptions } from '../src/cloud.ts';
-import type { Answer } from '../src/readings.ts';
+import type { QueryAnswer } from '../src/readings.ts';
 import { indexServers, type ServerIndex } from '../src/servers.ts';
 
 export const options: ObserveOptions = {
@@ -141,7 +141,7 @@ const ranges = (values: readonly Value[]): RangeSeries[] =>
   values.map(([labels, value]) => ({ labels, samples: [{ timeMs: at - 60_000, value }] }));
 
 /** An answer whose series were all there within the staleness threshold too. */
-export const answer = (query: string, values: readonly Value[], more: Partial<Answer> = {}): Answer => ({
+export const answer = (query: string, values: readonly Value[], more: Partial<QueryAnswer> = {}): QueryAnswer => ({
   query,
   timeMs: at,
   instant: samples(values),

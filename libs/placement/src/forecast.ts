@@ -141,7 +141,7 @@ function extremes({ H, P, counted, score }: Cluster, p: number): number[] {
 export type Ahead = { readonly score: Float64Array; readonly place: Int32Array };
 
 /** The verdict of the former days on a plan. */
-export type Verdict = {
+export type ForecastVerdict = {
   readonly days: number;
   /** Days on which the imbalance would have passed by itself within the horizon. */
   readonly passes: number;
@@ -169,7 +169,7 @@ export function verdictOf(
   base: Ahead,
   planned: Ahead,
   { effectSeconds, cooldownSeconds }: { readonly effectSeconds: number; readonly cooldownSeconds: number },
-): Verdict {
+): ForecastVerdict {
   const { stepSeconds, steps, days } = past;
   const above = ({ score, place }: Ahead, change: Float64Array): boolean => {
     const then = valuesThen(cluster, score, place, change);
@@ -239,7 +239,7 @@ export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[]
 }
 
 /** The reason that the plan waits, and the end of the wait; null: it does not wait. `now` and `limitMs` (the latest end of the wait) are in ms since the epoch. */
-export function againstPlan(verdict: Verdict, now: number, limitMs: number, moves: number): Reason | null {
+export function againstPlan(verdict: ForecastVerdict, now: number, limitMs: number, moves: number): Reason | null {
   const { days, passes, useless, passesAfterSeconds } = verdict;
   if (useless < AGREEING * days) return null;
   // By then the imbalance has ended on all of these days, or the plan would have helped: there is no reason to wait longer.

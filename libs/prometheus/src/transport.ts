@@ -65,7 +65,7 @@ interface Answered {
 
 type Parameters = Readonly<Record<string, string>>;
 
-export interface Transport {
+export interface QueryTransport {
   get(path: string, signal: AbortSignal | undefined, parameters?: Parameters): Promise<Answered>;
   /** As a form by POST, since queries may be long; by GET where POST is not allowed (a read-only proxy). */
   ask(path: string, form: Parameters, signal: AbortSignal | undefined): Promise<Answered>;
@@ -75,7 +75,7 @@ export interface Transport {
 }
 
 /** @throws BadPrometheusOptions */
-export function createTransport(options: PrometheusOptions): Transport {
+export function createTransport(options: PrometheusOptions): QueryTransport {
   const { keystone, headers: own = {}, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (options.url === undefined && keystone === undefined)
     throw new BadPrometheusOptions('url', 'is missing; give the URL of Prometheus, or let Keystone find it');
@@ -128,7 +128,8 @@ export function createTransport(options: PrometheusOptions): Transport {
     }
   }
 
-  const get: Transport['get'] = (path, signal, parameters = {}) => send('GET', path, { query: parameters, signal });
+  const get: QueryTransport['get'] = (path, signal, parameters = {}) =>
+    send('GET', path, { query: parameters, signal });
 
   return {
     get,

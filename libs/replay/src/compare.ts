@@ -26,7 +26,7 @@ import { RecordingInvalid } from './errors.ts';
 import { type LoadedSnapshot, openSnapshot, type StoredBody } from './history.ts';
 
 /** The result of running a recorded decision again. */
-export type Verdict =
+export type ReplayVerdict =
   | { readonly verdict: 'identical' }
   /** Another decision, or one with other inputs than it names, by the same planner version. */
   | { readonly verdict: 'different'; readonly causes: readonly string[]; readonly differences: readonly Difference[] }
@@ -40,7 +40,7 @@ export type Verdict =
   | { readonly verdict: 'notReplayed'; readonly reason: string };
 
 /** One recorded decision and its verdict. */
-export type VerifiedCycle = Verdict & {
+export type VerifiedCycle = ReplayVerdict & {
   readonly aggregate: string;
   readonly snapshotId: string;
   readonly snapshotTimeMs: number;
@@ -90,7 +90,7 @@ export function verifyProposal(order: ProposalOrder, stateOf: (aggregate: string
 function judged(
   { sequence, event: { aggregate, data }, snapshotMs, stored }: VerifyOrder | ProposalOrder,
   steps: number,
-  run: (stored: Stored) => Verdict,
+  run: (stored: Stored) => ReplayVerdict,
 ): VerifiedCycle {
   const about = {
     aggregate,
@@ -127,14 +127,14 @@ export function recordedProposal(data: PlanProposed['data'], details: Uint8Array
   return proposalDecisionSchema.parse(details === null ? data : JSON.parse(new TextDecoder().decode(details)));
 }
 
-const NO_OPTIONS: Verdict = { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
+const NO_OPTIONS: ReplayVerdict = { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
 
 function compare(
   { anonymized, event: { data } }: VerifyOrder,
   recorded: Decision,
   { snapshot, hasDigest }: LoadedSnapshot,
   state: AggregateState,
-): Verdict {
+): ReplayVerdict {
   const options = state.configured?.options;
   if (options === undefined) return NO_OPTIONS;
   const { decision, digests, absence, loads } = runCycle({ snapshot, state, options });
@@ -159,7 +159,7 @@ function compareProposal(
   recorded: ProposalDecision,
   { snapshot, hasDigest }: LoadedSnapshot,
   stateOf: (aggregate: string) => AggregateState,
-): Verdict {
+): ReplayVerdict {
   const request = planRequest(snapshot);
   if (request === null) return { verdict: 'notReplayed', reason: 'its snapshot does not say what was asked for' };
   const options = stateOf(aggregate).configured?.options;
@@ -202,7 +202,7 @@ function compared(
   decision: Decision | ProposalDecision,
   causes: readonly string[],
   { version, anonymized }: { readonly version: string; readonly anonymized: boolean },
-): Verdict {
+): ReplayVerdict {
   // Texts hold names inside sentences, which an anonymized recording tells otherwise.
   const a = anonymized ? withoutTexts(recorded) : recorded;
   const b = anonymized ? withoutTexts(decision) : decision;

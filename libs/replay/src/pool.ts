@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { orderThread } from '@kronos/cycle';
-import { type Failure, unpacked } from './failure.ts';
+import { type SentError, unpacked } from './failure.ts';
 import { createWorker, type Order } from './worker.ts';
 
 /** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */
@@ -64,7 +64,7 @@ function remote(): PoolWorker {
   const thread = orderThread<Order, unknown>({
     start: () => new Worker(new URL('./thread.ts', import.meta.url)),
     name: 'a thread of the replay',
-    unpack: (failed) => unpacked(failed as Failure),
+    unpack: (failed) => unpacked(failed as SentError),
     // Later orders build on what it knew: no other thread can take its place.
     onEnd: (error) => {
       gone ??= error;
@@ -82,7 +82,7 @@ function remote(): PoolWorker {
 }
 
 /** Limits of {@link inOrder}. */
-export type Limits = {
+export type PoolLimits = {
   /** Jobs that run at once. */
   readonly busy: () => number;
   /** Jobs that are taken before the outcome of the first of them was. */
@@ -95,7 +95,7 @@ export type Limits = {
 export async function* inOrder<J, R>(
   jobs: AsyncGenerator<J, void, undefined>,
   run: (job: J) => Promise<R>,
-  { busy, ahead, signal }: Limits,
+  { busy, ahead, signal }: PoolLimits,
 ): AsyncGenerator<R, void, undefined> {
   const line: { readonly outcome: Promise<R>; ended: boolean }[] = [];
   let running = 0;

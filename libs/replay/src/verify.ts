@@ -1,6 +1,6 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
-import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder, verifyProposal } from './compare.ts';
+import { isUnusable, type ReplayVerdict, type VerifiedCycle, type VerifyOrder, verifyProposal } from './compare.ts';
 import {
   decisionIn,
   detailsOf,
@@ -210,7 +210,7 @@ async function storedOf(
   }
 }
 
-export type VerifyTotals = Readonly<Record<Verdict['verdict'], number>> & {
+export type VerifyTotals = Readonly<Record<ReplayVerdict['verdict'], number>> & {
   readonly decisions: number;
   /** Share of the decisions that were run again and are identical; 1 when there is none. */
   readonly identicalShare: number;
@@ -222,7 +222,7 @@ export type VerifyTotals = Readonly<Record<Verdict['verdict'], number>> & {
 export class VerifyCount {
   readonly #counts = { identical: 0, different: 0, otherVersion: 0, notReplayed: 0 };
 
-  add({ verdict }: Pick<Verdict, 'verdict'>): void {
+  add({ verdict }: Pick<ReplayVerdict, 'verdict'>): void {
     this.#counts[verdict] += 1;
   }
 
@@ -235,7 +235,10 @@ export class VerifyCount {
   }
 }
 
-export function verifyTotals(cycles: Iterable<Verdict>, options: { readonly strict?: boolean } = {}): VerifyTotals {
+export function verifyTotals(
+  cycles: Iterable<ReplayVerdict>,
+  options: { readonly strict?: boolean } = {},
+): VerifyTotals {
   const count = new VerifyCount();
   for (const cycle of cycles) count.add(cycle);
   return count.totals(options);

@@ -3,7 +3,7 @@ import type { Overlay } from './overlay.ts';
 import { OwnMigrations } from './ownMigrations.ts';
 
 /** One try of Kronos to move a VM, as the recorded log has it. */
-export type Attempt = {
+export type MoveAttempt = {
   readonly serverId: string;
   readonly from: string;
   readonly destination: string;
@@ -18,7 +18,7 @@ export type Attempt = {
  */
 export class World {
   /** By server, in the order of the log: those that had not ended before the last snapshot. */
-  readonly #attempts = new Map<string, Attempt[]>();
+  readonly #attempts = new Map<string, MoveAttempt[]>();
   readonly #start: ReadonlyMap<string, string>;
   readonly #here = new Map<string, string>();
   readonly #recorded = new Map<string, string>();

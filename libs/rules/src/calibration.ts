@@ -21,7 +21,7 @@ export const CALIBRATION_CAUSES: Readonly<Record<CalibrationCause, string>> = {
 };
 
 /** Predictions that are off; `hosts`: the measured part of the predicted change where it is off, the largest difference first. */
-export type PredictionsOff = {
+export type JudgedPredictions = {
   readonly cause: CalibrationCause;
   readonly hosts: readonly { readonly host: string; readonly gains: boolean; readonly part: number }[];
   /** Median difference of a value, and the comparisons that are judged. */
@@ -65,7 +65,7 @@ const isOff = (sums: Sums, variance: number): boolean => {
  * Predictions are off where a host gains or loses surely another part than was predicted, or where the median difference is larger than the
  * policy's threshold.
  */
-export function judgePredictions(all: readonly Comparison[], threshold: number): PredictionsOff | null {
+export function judgePredictions(all: readonly Comparison[], threshold: number): JudgedPredictions | null {
   const judged = all.filter(({ change }) => Math.abs(change) >= SMALLEST);
   if (judged.length < LEAST) return null;
   const sums = new Map<string, { readonly host: string; readonly gains: boolean; readonly of: Sums }>();
@@ -95,7 +95,7 @@ export function judgePredictions(all: readonly Comparison[], threshold: number):
 }
 
 /** Whether what hosts gain is off, and what they lose is as predicted: a loss is measured where the VM ran, and no size counts in it. */
-function sizesAreOff(judged: readonly Comparison[], hosts: PredictionsOff['hosts']): boolean {
+function sizesAreOff(judged: readonly Comparison[], hosts: JudgedPredictions['hosts']): boolean {
   const [worst] = hosts;
   if (worst === undefined || hosts.some(({ gains }) => !gains)) return false;
   const names = new Set(hosts.map(({ host }) => host));

@@ -46,7 +46,7 @@ export const hostFaultSchema = z.discriminatedUnion('kind', [
 export type HostFaultSetting = z.infer<typeof hostFaultSchema>;
 
 export const apis = ['identity', 'compute', 'placement', 'network', 'prometheus'] as const;
-export type Api = (typeof apis)[number];
+export type ApiName = (typeof apis)[number];
 const api = z.enum([...apis, '*']);
 
 /**

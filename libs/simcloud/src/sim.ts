@@ -4,7 +4,7 @@ import { type Act, type ActInput, actSchema } from './acts.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { Cloud } from './cloud.ts';
 import { ActError } from './errors.ts';
-import { type ActiveApiFault, type Api, apis } from './faults.ts';
+import { type ActiveApiFault, type ApiName, apis } from './faults.ts';
 import { Compute } from './http/compute/routes.ts';
 import type { Call, Reply } from './http/exchange.ts';
 import { json, parseJson } from './http/exchange.ts';
@@ -47,7 +47,7 @@ export interface SimUrls {
 export interface CallRecord {
   readonly seq: number;
   readonly atMs: number;
-  readonly api: Api;
+  readonly api: ApiName;
   readonly method: string;
   /** Path and query. */
   readonly path: string;
@@ -95,7 +95,7 @@ export interface Sim {
 
 const LOOPBACK = '127.0.0.1';
 
-const PREFIXES: Readonly<Record<Api, string>> = {
+const PREFIXES: Readonly<Record<ApiName, string>> = {
   identity: '/identity',
   compute: '/compute',
   placement: '/placement',
@@ -113,14 +113,14 @@ export interface Arrived {
 }
 
 /** The outcome of a call: a reply, a connection that is cut (in the middle of a reply), or nothing at all. */
-export interface Outcome {
+export interface ActOutcome {
   reply(reply: Reply): void;
   cut(middle?: Reply): void;
 }
 
 /** A simulated cloud without sockets: calls are handed to it as they are. */
 export interface InProcessSim extends Sim {
-  dispatch(call: Arrived, outcome: Outcome): void;
+  dispatch(call: Arrived, outcome: ActOutcome): void;
 }
 
 /** A simulated cloud in this process; its URLs lead nowhere. Throws ScenarioError. */
@@ -150,7 +150,7 @@ class SimServer implements InProcessSim {
   readonly #requestIds: Random;
   readonly #calls: CallRecord[] = [];
   readonly #counts = new Map<string, number>();
-  readonly #paused = new Map<Api, (() => void)[]>();
+  readonly #paused = new Map<ApiName, (() => void)[]>();
   #faults: ActiveApiFault[] = [];
   #seq = 0;
   #faultId = 0;
@@ -405,7 +405,7 @@ class SimServer implements InProcessSim {
     });
   }
 
-  dispatch(request: Arrived, outcome: Outcome): void {
+  dispatch(request: Arrived, outcome: ActOutcome): void {
     const { method, body } = request;
     const url =
       this.#origin !== '' && request.url.startsWith(this.#origin)
@@ -451,9 +451,9 @@ class SimServer implements InProcessSim {
 
   #serve(
     request: Arrived,
-    outcome: Outcome,
+    outcome: ActOutcome,
     record: CallRecord,
-    given: { api: Api; method: string; path: string; rawQuery: string; body: string; requestId: string },
+    given: { api: ApiName; method: string; path: string; rawQuery: string; body: string; requestId: string },
   ): void {
     const { api } = given;
     const { latencyMs, fault } = this.#faultFor(api, given.method, record.path);
@@ -547,7 +547,7 @@ class SimServer implements InProcessSim {
     this.#timers.add(cancel);
   }
 
-  #faultFor(api: Api, method: string, path: string): { latencyMs: number; fault: ActiveApiFault | undefined } {
+  #faultFor(api: ApiName, method: string, path: string): { latencyMs: number; fault: ActiveApiFault | undefined } {
     let latencyMs = 0;
     let hit: ActiveApiFault | undefined;
     for (const fault of this.#faults) {
@@ -652,7 +652,7 @@ class SimServer implements InProcessSim {
   }
 }
 
-function named(api: Api | '*'): readonly Api[] {
+function named(api: ApiName | '*'): readonly ApiName[] {
   return api === '*' ? apis : [api];
 }
 
@@ -675,7 +675,7 @@ function afterWithTimer(ms: number, act: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-const overHttp = (response: ServerResponse): Outcome => ({
+const overHttp = (response: ServerResponse): ActOutcome => ({
   reply: (reply) => send(response, reply),
   cut(reply) {
     if (reply === undefined) {

@@ -33,7 +33,7 @@ type Source = Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
 /** A snapshot's stamp may be earlier than its time by the difference of two clocks. */
 const CLOCKS_MS = 60_000;
 
-export type Look = {
+export type StatusReads = {
   readonly log: Source;
   /** The log, folded just now. */
   readonly state: LogState;
@@ -47,7 +47,7 @@ export type Look = {
 };
 
 /** Collects the facts of one look at the event log. @throws the errors of the event log */
-export async function collectFacts(look: Look): Promise<Facts> {
+export async function collectFacts(look: StatusReads): Promise<Facts> {
   const { log, maxClockSkewMs, clock } = look;
   const [aggregates, streams, services] = await Promise.all([
     inputs(look),
@@ -83,7 +83,7 @@ function natsFacts(error: unknown): NatsFacts | null {
 /** Aggregates that are read at the same time: each takes a consumer for a moment, and a stream has a limited number. */
 const AT_ONCE = 8;
 
-async function inputs(look: Look): Promise<AggregateInput[]> {
+async function inputs(look: StatusReads): Promise<AggregateInput[]> {
   const { log, scope, state } = look;
   const newest = new Map<string, Newest>();
   for await (const one of log.tail({ families: ['snapshots'], aggregates: scope, since: 'last', end: true }))
@@ -103,7 +103,11 @@ async function inputs(look: Look): Promise<AggregateInput[]> {
 
 type Newest = { readonly message: SnapshotTaken; readonly storedAt: number };
 
-async function inputOf({ log, decision }: Look, state: AggregateState, newest: Newest | null): Promise<AggregateInput> {
+async function inputOf(
+  { log, decision }: StatusReads,
+  state: AggregateState,
+  newest: Newest | null,
+): Promise<AggregateInput> {
   const { aggregate, decided } = state;
   const [undecidedSinceMs, lastDecision] = await Promise.all([
     newest === null ? null : undecidedSince(log, state, newest),

@@ -5,7 +5,7 @@ import type { LogPosition } from '@kronos/eventlog';
 import type { WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
-import type { Failure } from './failure.ts';
+import type { JudgedFailure } from './failure.ts';
 import { hostsInEvent, judgeStart, type Start } from './slots.ts';
 import type { Grant, Task } from './taskStages.ts';
 
@@ -26,7 +26,7 @@ export interface BoardDeps {
 /** The ends of a wait. */
 export type Leave =
   | { readonly kind: 'mayStart'; readonly grant: Grant }
-  | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
+  | { readonly kind: 'mustEnd'; readonly failure: JudgedFailure; readonly expected: number }
   | { readonly kind: 'overtaken' }
   | { readonly kind: 'requeued' }
   | { readonly kind: 'draining' };

@@ -19,7 +19,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { AttemptNames, CellStart, Ended, Next, Refusal, Settle, Stop, Task } from './taskStages.ts';
+import type { AbortRefusal, AttemptNames, CellStart, Ended, Next, Settle, Stop, Task } from './taskStages.ts';
 
 /** The author of an event, and the task on whose behalf it writes. */
 export interface Origin {
@@ -147,7 +147,7 @@ export const abortRequestedEvent = (task: Task, origin: Origin, stop: Stop): Mig
 export const abortRefusedEvent = (
   task: Task,
   origin: Origin,
-  { migrationId, refusal }: { readonly migrationId: number; readonly refusal: Refusal },
+  { migrationId, refusal }: { readonly migrationId: number; readonly refusal: AbortRefusal },
 ): MigrationAbortRefused => ({
   type: 'migration.abortRefused',
   ...envelope(task, origin),

@@ -1,7 +1,7 @@
 import { type ErrorType, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
 import { causeOfText, consequencesOf, type Fault, type Party, type TaskReasonCode, taskReasons } from '@kronos/facts';
 
-export interface Failure {
+export interface JudgedFailure {
   readonly errorType: ErrorType;
   readonly reason: Reason;
   /** The party at fault. */
@@ -24,13 +24,16 @@ interface FailureFacts {
 }
 
 /** A failure for one reason: who is at fault and what can follow stands in the table of reasons. */
-export function failureFor(code: TaskReasonCode, { errorType, text, detail, destination }: FailureFacts): Failure {
+export function failureFor(
+  code: TaskReasonCode,
+  { errorType, text, detail, destination }: FailureFacts,
+): JudgedFailure {
   const { party, fault } = taskReasons[code];
   const hostAtFault = consequencesOf(party).chargesHost ? (destination ?? null) : null;
   return { errorType, reason: reason(code, text, detail), cause: party, fault, hostAtFault };
 }
 
-export const cancelled = (code: TaskReasonCode, text: string): Failure => ({
+export const cancelled = (code: TaskReasonCode, text: string): JudgedFailure => ({
   ...failureFor(code, { errorType: 'Cancelled', text }),
   fault: 'none',
 });
@@ -91,7 +94,10 @@ interface Move {
  * A definite answer to the POST other than 202. `look`: the server is migrating, perhaps by this very request, sent twice by
  * a proxy; Nova's migrations tell.
  */
-export function refusedPost(answer: { readonly status: number; readonly text: string }, move: Move): Failure | 'look' {
+export function refusedPost(
+  answer: { readonly status: number; readonly text: string },
+  move: Move,
+): JudgedFailure | 'look' {
   const { status, text } = answer;
   if (status === 409 && /task_state migrating/i.test(text)) return 'look';
   if (status === 404) return cancelled('server-gone', 'Nova does not know the server any more');
@@ -128,11 +134,11 @@ export function failedMigration(
   seen: { readonly status: string; readonly destCompute: string | null; readonly serverInError: boolean },
   account: Account,
   move: Move,
-): Failure {
+): JudgedFailure {
   const { story } = account;
   const text = story?.text ?? 'Nova gives no reason';
   const where = story?.event == null ? '' : ` (${story.event}${story.host === null ? '' : ` on ${story.host}`})`;
-  const failure = (code: TaskReasonCode, errorType: ErrorType, more = ''): Failure =>
+  const failure = (code: TaskReasonCode, errorType: ErrorType, more = ''): JudgedFailure =>
     failureFor(code, {
       errorType,
       text: `the migration ended ${seen.status}: ${text}${where}${more}`,

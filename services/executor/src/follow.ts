@@ -4,7 +4,7 @@ import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, t
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
 import { NEWEST, serverOrGone } from './preflight.ts';
-import type { Look, ServerFacts } from './taskStages.ts';
+import type { NovaLook, ServerFacts } from './taskStages.ts';
 
 /**
  * One look: the server's newest live migrations, byte counts while its migration runs, and the server itself. It is read also
@@ -16,7 +16,7 @@ export async function look(
   serverId: string,
   migrationId: number | null,
   signal: AbortSignal,
-): Promise<Look> {
+): Promise<NovaLook> {
   const list = () => nova.listMigrations({ serverId, type: 'live-migration', limit: NEWEST }, { signal });
   const migrations = await list();
   const row = migrations.find((m) => m.id === migrationId);

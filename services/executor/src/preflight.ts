@@ -28,9 +28,9 @@ import {
   type ServerGroup,
 } from '@kronos/openstack';
 import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
-import { cancelled, elsewhere, type Failure, failureFor } from './failure.ts';
+import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
 import { cellsRefusal, readCells } from './preflightCells.ts';
-import type { Task, Verdict } from './taskStages.ts';
+import type { PreflightVerdict, Task } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
 export interface CheckOptions {
@@ -96,7 +96,7 @@ export interface RoomFacts {
 }
 
 /** First half: the server, the services, the aggregate. Null: nothing stands against it so far. */
-export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions): Verdict | null {
+export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions): PreflightVerdict | null {
   const { server } = facts;
   if (server === 'gone') return no(cancelled('server-gone', 'Nova does not know the server'));
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
@@ -117,7 +117,7 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
 }
 
 /** With `restrict_to_az`, a server stays in its availability zone. Call it as {@link judgePin}. */
-function judgeZone(task: Task, server: Server, { services }: Services, options: CheckOptions): Verdict | null {
+function judgeZone(task: Task, server: Server, { services }: Services, options: CheckOptions): PreflightVerdict | null {
   const zone = serviceOf(services, task.destination)?.zone ?? null;
   if (!options.restrictToAz || server.availabilityZone === zone) return null;
   const text = `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`;
@@ -143,7 +143,7 @@ export function judgeServer(
     readonly exempt: boolean;
   },
   options: CheckOptions,
-): Verdict | null {
+): PreflightVerdict | null {
   const optOut = optedOutBy(server, options.optOut);
   if (optOut !== null) return no(cancelled('vm-opted-out', `the server is opted out by ${optOut}`));
   const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
@@ -163,7 +163,7 @@ export function judgeServer(
 }
 
 /** Nova's conductor live-migrates only guests that run or are paused, whatever the server's vm_state. */
-function judgePower({ powerState }: Server): Verdict | null {
+function judgePower({ powerState }: Server): PreflightVerdict | null {
   if (powerState === null || livePowerState(powerState)) return null;
   const text = `the power state is ${powerStateName(powerState)}: Nova live-migrates only guests that run or are paused`;
   return refuse('PreFlightError', 'vm-power-state', text);
@@ -172,7 +172,7 @@ function judgePower({ powerState }: Server): Verdict | null {
 type Services = Pick<HostFacts, 'services'>;
 
 /** A move between cells leaves a source that was disabled as well: its phase is no evacuation. */
-export function judgeSource(task: Task, { services }: Services): Verdict | null {
+export function judgeSource(task: Task, { services }: Services): PreflightVerdict | null {
   const source = serviceOf(services, task.from);
   if (source === null || !isUp(source))
     return refuse('NovaClientError', 'vm-source-down', `nova-compute on ${task.from} is not up`);
@@ -186,13 +186,13 @@ function judgeEvacuation(
   task: Task,
   { services }: Services,
   { awaited }: Pick<CheckOptions, 'awaited'>,
-): Verdict | null {
+): PreflightVerdict | null {
   const source = serviceOf(services, task.from);
   if (task.phase !== 'evacuate' || awaited || source === null || !evacuationIsOver(source)) return null;
   return no(cancelled('reason-gone', `nova-compute on ${task.from} is enabled again: its servers stay`));
 }
 
-export function judgeDestination(task: Task, { services }: Services): Verdict | null {
+export function judgeDestination(task: Task, { services }: Services): PreflightVerdict | null {
   const destination = serviceOf(services, task.destination);
   if (destination === null)
     return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
@@ -203,7 +203,7 @@ export function judgeDestination(task: Task, { services }: Services): Verdict | 
 }
 
 /** Call it after {@link judgeDestination}: a destination without a service has no zone. */
-export function judgePin(task: Task, server: Server, { services }: Services): Verdict | null {
+export function judgePin(task: Task, server: Server, { services }: Services): PreflightVerdict | null {
   const zone = serviceOf(services, task.destination)?.zone ?? null;
   const pinned = server.pinnedAvailabilityZone ?? null;
   if (pinned === null || pinned === zone) return null;
@@ -211,7 +211,7 @@ export function judgePin(task: Task, server: Server, { services }: Services): Ve
   return destinationRefused(task, 'pinned-zone', text);
 }
 
-function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {
+function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): PreflightVerdict | null {
   const { aggregate, from, destination } = task;
   const holding = (host: string) => aggregates.filter((a) => a.hosts.includes(host)).map((a) => a.name);
   const ofDestination = holding(destination);
@@ -243,7 +243,7 @@ export function judgeRoom(
   hosts: HostFacts,
   room: RoomFacts,
   options: Pick<CheckOptions, 'softRules' | 'awaited'>,
-): Verdict {
+): PreflightVerdict {
   if (repairsNothing(task, room.groups, options.awaited))
     return no(cancelled('reason-gone', 'the server groups of the server hold their rules again'));
   const inAggregate = new Set(hosts.aggregates.find((a) => a.name === task.aggregate)?.hosts ?? []);
@@ -284,7 +284,7 @@ function groupRefused(
   { name: named, policy }: GroupFacts['group'],
   verdict: ReturnType<typeof groupVerdict>,
   there: number,
-): Verdict | null {
+): PreflightVerdict | null {
   const name = `server group ${named}`;
   switch (verdict) {
     case 'allowed':
@@ -327,7 +327,7 @@ export function judgeRepair(
   { pinnedAvailabilityZone: pin }: Pick<Server, 'pinnedAvailabilityZone'>,
   { services }: Services,
   claims: Claims | null,
-): Verdict | null {
+): PreflightVerdict | null {
   const zone = serviceOf(services, from)?.zone ?? null;
   if (claims === null || !repairIsOver({ pin, zone }, claims)) return null;
   const text = `the server is where it is pinned to, and ${from} has no more claimed than its capacity`;
@@ -337,9 +337,9 @@ export function judgeRepair(
 export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>
   migrations.reduce((newest, { id }) => Math.max(newest, id), 0);
 
-export const no = (failure: Failure): Verdict => ({ kind: 'no', failure });
+export const no = (failure: JudgedFailure): PreflightVerdict => ({ kind: 'no', failure });
 
-export const refuse = (errorType: ErrorType, code: TaskReasonCode, text: string): Verdict =>
+export const refuse = (errorType: ErrorType, code: TaskReasonCode, text: string): PreflightVerdict =>
   no(failureFor(code, { errorType, text }));
 
 export const destinationRefused = (
@@ -347,7 +347,7 @@ export const destinationRefused = (
   code: TaskReasonCode,
   text: string,
   detail?: Reason['detail'],
-): Verdict =>
+): PreflightVerdict =>
   no(failureFor(code, { errorType: 'PreFlightError', text, destination, ...(detail === undefined ? {} : { detail }) }));
 
 /** @throws the errors of the client */
@@ -367,7 +367,7 @@ export async function preflight(
   cloud: CheckedCloud,
   options: CheckOptions,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<PreflightVerdict> {
   const { nova } = cloud;
   const hosts = await readHosts(task, nova, signal);
   const { server } = hosts;

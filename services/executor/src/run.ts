@@ -48,7 +48,7 @@ import type { TaskOptions } from './options.ts';
 import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts';
 import { attemptLog, wordOn } from './slots.ts';
 import { decide, evolve, initialState } from './task.ts';
-import type { Command, Fact, PostAnswer, Task, TaskLog, TaskState, Verdict, Word } from './taskStages.ts';
+import type { Command, Fact, PostAnswer, PreflightVerdict, Task, TaskLog, TaskState, Word } from './taskStages.ts';
 import { type Leave, type Trials, triesOf } from './trials.ts';
 
 /** The part of the log's fold that a task needs. */
@@ -384,7 +384,7 @@ class Shell {
     }
   }
 
-  async #check(span: Span): Promise<Verdict> {
+  async #check(span: Span): Promise<PreflightVerdict> {
     const { cloud, checkOptions, logger } = this.#deps;
     try {
       const judge = this.#task.phase === 'cell' ? cellPreflight : preflight;

@@ -11,14 +11,14 @@ import {
 } from '@kronos/projections';
 import { gibOfMove } from '@kronos/rules';
 import { uselessness } from './alternates.ts';
-import { cancelled, type Failure, failureFor } from './failure.ts';
+import { cancelled, failureFor, type JudgedFailure } from './failure.ts';
 import type { AttemptLog, Task, Word } from './taskStages.ts';
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
 export type Start =
   | { readonly kind: 'start' }
   | { readonly kind: 'wait'; readonly code: WaitReasonCode; readonly text: string; readonly untilMs: number | null }
-  | { readonly kind: 'end'; readonly failure: Failure }
+  | { readonly kind: 'end'; readonly failure: JudgedFailure }
   /** The log has this attempt started or ended: the holder of the task checks again. */
   | { readonly kind: 'overtaken' };
 
@@ -66,7 +66,7 @@ function judgeDestination(
   known: TaskFacts | undefined,
   nowMs: number,
 ): Start {
-  const end = (failure: Failure): Start => ({ kind: 'end', failure });
+  const end = (failure: JudgedFailure): Start => ({ kind: 'end', failure });
   const useless = known === undefined ? null : uselessness(state, known);
   if (useless !== null) return end(failureFor('no-longer-useful', { errorType: 'Cancelled', text: useless }));
   const options = state.configured?.options;

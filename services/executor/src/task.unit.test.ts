@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
-import type { Account, Failure } from './failure.ts';
+import type { Account, JudgedFailure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { decide, evolve, initialState } from './task.ts';
 import {
   type Ended,
   type Fact,
-  type Look,
   type MigrationFacts,
+  type NovaLook,
   type ServerFacts,
   type Task,
   type TaskLog,
@@ -81,7 +81,7 @@ const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: '
 const waiting = logSays({ kind: 'waiting' });
 const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
 const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, tookMs: 100 };
-const refusedBy = (failure: Partial<Failure>): Body => ({
+const refusedBy = (failure: Partial<JudgedFailure>): Body => ({
   kind: 'checked',
   tookMs: 100,
   verdict: {
@@ -119,7 +119,7 @@ const silence: Word = { stopAsked: false, closeAsked: null, ended: false };
 const blind: Body = { kind: 'blind', text: 'down', word: silence };
 const seen = (
   migrations: readonly MigrationFacts[],
-  server: Look['server'] = null,
+  server: NovaLook['server'] = null,
   {
     remaining,
     accepted = false,
@@ -276,7 +276,7 @@ describe('what the log says first', () => {
   });
 
   it('ends without a start what must not start', () => {
-    const failure: Failure = {
+    const failure: JudgedFailure = {
       errorType: 'Cancelled',
       reason: { code: 'expired', text: 'too late' },
       cause: 'kronos',

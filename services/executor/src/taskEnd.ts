@@ -1,12 +1,20 @@
 /** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
 import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR, timeMs } from '@kronos/contracts';
 import type { ReleaseReasonCode } from '@kronos/facts';
-import { type Account, cancelled, elsewhere, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
 import {
+  type Account,
+  cancelled,
+  elsewhere,
+  failedMigration,
+  type JudgedFailure,
+  NO_ACCOUNT,
+  reason,
+} from './failure.ts';
+import {
+  type AttemptOutcome,
   type Ended,
   type Fact,
   type Next,
-  type Outcome,
   type Reading,
   type Run,
   type ServerFacts,
@@ -21,7 +29,7 @@ export const finish = (
   state: TaskState,
   code: ReleaseReasonCode,
   text: string,
-  outcome: Outcome = { kind: 'done' },
+  outcome: AttemptOutcome = { kind: 'done' },
 ): TaskState => to(state, { at: 'finished', outcome, why: { code, text } });
 
 export const handOver = (state: TaskState): TaskState =>
@@ -59,7 +67,7 @@ export const completed = (host: string, warnings: Reason[], nova: NovaFacts): En
 /** Ends the attempt; a further one follows where it can help and may still be made. */
 export function fail(
   state: TaskState,
-  failure: Failure,
+  failure: JudgedFailure,
   at: Reading,
   {
     expected = null,
@@ -79,13 +87,13 @@ export function fail(
 }
 
 /** Ends an attempt whose migration was asked for. */
-export const failAfter = (state: TaskState, run: Run, failure: Failure, at: Reading): TaskState =>
+export const failAfter = (state: TaskState, run: Run, failure: JudgedFailure, at: Reading): TaskState =>
   fail(state, failure, at, { started: true, nova: novaFacts(run, at) });
 
 /** The attempt that follows a failure; null when the failure is final. */
 function nextAttempt(
   { task, options }: Pick<TaskState, 'task' | 'options'>,
-  failure: Failure,
+  failure: JudgedFailure,
   at: Reading,
 ): Next | null {
   const { attempt } = task;
@@ -108,12 +116,12 @@ export function gone(state: TaskState, run: Run, at: Reading): TaskState {
   return failAfter(state, run, cancelled('server-gone', 'Nova does not know the server any more'), at);
 }
 
-export const movedByOthers = (host: string | null): Failure => cancelled('moved-by-others', elsewhere(host));
+export const movedByOthers = (host: string | null): JudgedFailure => cancelled('moved-by-others', elsewhere(host));
 
-export const abortedByOthers = (): Failure =>
+export const abortedByOthers = (): JudgedFailure =>
   cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');
 
-export const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
+export const operatorStopped = (): JudgedFailure => cancelled('operator', 'an operator stopped it');
 
 export const runs = (server: ServerFacts): boolean =>
   server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');

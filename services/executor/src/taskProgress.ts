@@ -1,6 +1,6 @@
 /** From the POST to the end that Nova shows: the rules of the stages seeking and following. */
 import { type Overdue, overdue, startWatch, watched } from './deadline.ts';
-import { cancelled, type Failure, failureFor, reason } from './failure.ts';
+import { cancelled, failureFor, type JudgedFailure, reason } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import {
   abortedByOthers,
@@ -16,8 +16,8 @@ import {
 } from './taskEnd.ts';
 import {
   type Fact,
-  type Look,
   type MigrationFacts,
+  type NovaLook,
   type Reading,
   type Run,
   type ServerFacts,
@@ -64,7 +64,7 @@ function ours(
 function obeyed(
   state: TaskState,
   run: Run,
-  server: Look['server'],
+  server: NovaLook['server'],
   { word, at }: { readonly word: Word; readonly at: Reading },
 ): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
@@ -150,7 +150,7 @@ const withRow = (run: Run, row: MigrationFacts | undefined, at: Reading): Run =>
     : { ...run, status: row.status, destCompute: row.destCompute, goneSince: null };
 
 /** The run with the counts of its bytes, and since when its server is idle. */
-function withProgress(run: Run, { server, progress }: Look, at: Reading): Run {
+function withProgress(run: Run, { server, progress }: NovaLook, at: Reading): Run {
   const started = run.status?.startsWith('running') === true ? startWatch(at.mono) : null;
   const watch = run.watch ?? started;
   const idle = server !== null && server !== 'gone' && server.taskState === null && server.host !== null;
@@ -231,7 +231,7 @@ function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading)
   if (run.stop?.cause === 'operator')
     return failAfter(state, run, { ...cancelled('abandoned', why.text), reason: why }, at);
   // No further attempt: who resets a server's state by hand makes it look idle, too.
-  const failure: Failure = {
+  const failure: JudgedFailure = {
     ...failureFor('abandoned', { errorType: 'NovaClientError', text: why.text }),
     reason: why,
   };
@@ -242,7 +242,7 @@ export const aborting = (state: TaskState, run: Run, migrationId: number, at: Re
   to(state, { at: 'aborting', run, migrationId, by: at.mono + state.options.postWindowMs });
 
 /** The migration is over by its status: where is the server? Trust the host, not the status. */
-function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
+function over(state: TaskState, run: Run, look: NovaLook, at: Reading): TaskState {
   const { task, options } = state;
   const { server } = look;
   const again = to(state, { at: 'following', run, soon: server === null });
@@ -264,7 +264,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
 }
 
 /** A server that was moved again after its migration completed; null: it was not. */
-function movedOn(state: TaskState, run: Run, { server, migrations }: Look, at: Reading): TaskState | null {
+function movedOn(state: TaskState, run: Run, { server, migrations }: NovaLook, at: Reading): TaskState | null {
   const { task } = state;
   if (server === null || server === 'gone') return null;
   const newer = migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
@@ -281,7 +281,7 @@ function unmoved(state: TaskState, run: Run, at: Reading): TaskState {
 }
 
 /** The failure that a cancelled migration means. */
-function stopped(stop: Stop | null): Failure {
+function stopped(stop: Stop | null): JudgedFailure {
   if (stop === null || stop.cause === 'abandoned') return abortedByOthers();
   if (stop.cause === 'operator') return operatorStopped();
   return failureFor(stop.cause, {

@@ -14,7 +14,7 @@ import type { Migration, Server } from '@kronos/openstack';
 import type { CellSlot, SettleAct } from '@kronos/projections';
 import type { Duration } from '@kronos/rules';
 import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
-import type { Account, Failure } from './failure.ts';
+import type { Account, JudgedFailure } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 
 /** A task as it was delivered. */
@@ -68,10 +68,10 @@ export interface Grant {
 }
 
 /** The verdict of pre-flight. */
-export type Verdict =
+export type PreflightVerdict =
   | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean; readonly cell?: CheckedCell }
   | { readonly kind: 'there'; readonly host: string }
-  | { readonly kind: 'no'; readonly failure: Failure }
+  | { readonly kind: 'no'; readonly failure: JudgedFailure }
   /** An API did not answer: nothing is known. */
   | { readonly kind: 'unreachable'; readonly text: string };
 
@@ -101,7 +101,7 @@ export type ServerFacts = Pick<Server, 'host' | 'status' | 'vmState' | 'taskStat
 export type MigrationFacts = Pick<Migration, 'id' | 'type' | 'status' | 'sourceCompute' | 'destCompute'>;
 
 /** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
-export interface Look {
+export interface NovaLook {
   /** Of this server, the newest ones, in any order. */
   readonly migrations: readonly MigrationFacts[];
   /** Null: not read this time. */
@@ -202,7 +202,7 @@ export type Stop = { readonly cause: 'operator' } | Overdue;
 type AbortAnswer = 'accepted' | 'refused' | 'unknown';
 
 /** How Nova refused an abort. */
-export interface Refusal {
+export interface AbortRefusal {
   /** HTTP status. */
   readonly status: number;
   /** Nova's own words. */
@@ -238,7 +238,7 @@ export type Ended =
       readonly next: Next | null;
     } & Omit<Told<MigrationFailed>, 'errorType' | 'cause' | 'next' | 'retryPending'>);
 
-export type Outcome =
+export type AttemptOutcome =
   | { readonly kind: 'done' }
   | { readonly kind: 'later'; readonly delayMs: number }
   | { readonly kind: 'handOver' };
@@ -260,7 +260,7 @@ export type Stage =
   | { readonly at: 'stopping'; readonly run: Run; readonly migrationId: number; readonly stop: Stop }
   | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number; readonly by: number }
   /** That Nova refused goes onto the log. */
-  | { readonly at: 'refused'; readonly run: Run; readonly migrationId: number; readonly refusal: Refusal }
+  | { readonly at: 'refused'; readonly run: Run; readonly migrationId: number; readonly refusal: AbortRefusal }
   | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
   /** A move between cells: its POST. */
   | { readonly at: 'resizing'; readonly run: CellRun; readonly by: number; readonly flavorId: string | null }
@@ -284,7 +284,7 @@ export type Stage =
   | { readonly at: 'inquiring'; readonly run: CellRun; readonly server: CellServer; readonly tries: number }
   | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
   | { readonly at: 'passing'; readonly next: Next }
-  | { readonly at: 'finished'; readonly outcome: Outcome; readonly why: Reason };
+  | { readonly at: 'finished'; readonly outcome: AttemptOutcome; readonly why: Reason };
 
 export type StageName = Stage['at'];
 
@@ -348,11 +348,11 @@ export type Command =
   | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
   /** Ask Nova to abort; not a byte leaves after `by` (monotonic). */
   | { readonly do: 'abort'; readonly migrationId: number; readonly by: number }
-  | { readonly do: 'appendAbortRefused'; readonly migrationId: number; readonly refusal: Refusal }
+  | { readonly do: 'appendAbortRefused'; readonly migrationId: number; readonly refusal: AbortRefusal }
   | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
   | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
   | { readonly do: 'publishNext'; readonly next: Next }
-  | { readonly do: 'finish'; readonly outcome: Outcome; readonly why: Reason };
+  | { readonly do: 'finish'; readonly outcome: AttemptOutcome; readonly why: Reason };
 
 type FactBody =
   | { readonly kind: 'log'; readonly log: TaskLog }
@@ -362,14 +362,14 @@ type FactBody =
   | { readonly kind: 'yielded' }
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   /** It must not start: it ends with this failure. */
-  | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
+  | { readonly kind: 'mustEnd'; readonly failure: JudgedFailure; readonly expected: number }
   /** The log has the attempt started or ended by another. */
   | { readonly kind: 'overtaken' }
   | { readonly kind: 'requeued'; readonly delayMs: number }
   /** The executor stops. */
   | { readonly kind: 'draining' }
   /** `tookMs`: from its first read to its last. */
-  | { readonly kind: 'checked'; readonly verdict: Verdict; readonly tookMs: number }
+  | { readonly kind: 'checked'; readonly verdict: PreflightVerdict; readonly tookMs: number }
   /** It is on the log, and by this append. `began`: when the append was begun. */
   | { readonly kind: 'appended'; readonly began: number }
   /** It was not written: the subject has moved on, or the same act is already there. */
@@ -377,13 +377,13 @@ type FactBody =
   /** Nobody knows whether it was written. */
   | { readonly kind: 'lostTrack' }
   | { readonly kind: 'posted'; readonly answer: PostAnswer }
-  | { readonly kind: 'looked'; readonly look: Look; readonly word: Word }
+  | { readonly kind: 'looked'; readonly look: NovaLook; readonly word: Word }
   | { readonly kind: 'lookedCell'; readonly look: CellLook; readonly word: Word }
   | { readonly kind: 'settleAnswered' }
   /** An API did not answer. */
   | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
   | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
-  | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: AbortRefusal }
   | { readonly kind: 'explained'; readonly account: Account }
   | { readonly kind: 'published' };
 

@@ -8,6 +8,7 @@ import {
   type Ended,
   type Fact,
   type PostAnswer,
+  type PreflightVerdict,
   type Reading,
   type Run,
   type Stage,
@@ -17,7 +18,6 @@ import {
   type TaskState,
   to,
   UnexpectedFact,
-  type Verdict,
 } from './taskStages.ts';
 
 /** First look at the log: has the attempt begun, has it ended, or is it still to be started? */
@@ -110,7 +110,7 @@ export function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact
 export function checked(
   state: TaskState,
   { grant }: Stage & { at: 'checking' },
-  verdict: Verdict,
+  verdict: PreflightVerdict,
   { tookMs, at }: { readonly tookMs: number; readonly at: Reading },
 ): TaskState {
   const { expected } = grant;

@@ -1,7 +1,7 @@
 import type { Aggregate, ComputeService, Server } from '@kronos/openstack';
 import { server } from '@kronos/openstack/testing';
 import type { CheckOptions } from '../src/preflight.ts';
-import type { Task, Verdict } from '../src/taskStages.ts';
+import type { PreflightVerdict, Task } from '../src/taskStages.ts';
 
 /** When the sample task was asked for. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');
@@ -73,7 +73,7 @@ export const sampleOptions: CheckOptions = {
 };
 
 /** A verdict in a few words: code, type, who is to blame, and the host for the breaker. */
-export const wordsOf = (verdict: Verdict | null): string => {
+export const wordsOf = (verdict: PreflightVerdict | null): string => {
   if (verdict === null) return 'nothing against it';
   if (verdict.kind !== 'no') return verdict.kind;
   const { reason, errorType, fault, hostAtFault } = verdict.failure;

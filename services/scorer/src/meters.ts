@@ -1,6 +1,6 @@
 /** The metrics and log lines of a snapshot. */
 import { queryUses, readingOf, type Snapshot, summaryOf, timeMs } from '@kronos/contracts';
-import type { Duration, KeepServers, Part } from '@kronos/observation';
+import type { KeepServers, Part, ReadDuration } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
 const partLabels = {
@@ -13,7 +13,7 @@ const partLabels = {
 } as const satisfies Record<Part, string>;
 
 /** Records how long the reads of one observation took. */
-export function measureReads(metrics: Instruments, durations: readonly Duration[]): void {
+export function measureReads(metrics: Instruments, durations: readonly ReadDuration[]): void {
   for (const duration of durations) {
     const seconds = duration.milliseconds / 1000;
     if (duration.of === 'query') metrics.queryDuration.record(seconds, { query: duration.use });

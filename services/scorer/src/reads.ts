@@ -3,12 +3,12 @@
 import type { CallInProgress } from '@kronos/connect';
 import { type FailingPart, iso, partCodes } from '@kronos/contracts';
 import {
-  type Answer,
   type Capacity,
   type CloudLists,
   cellOf,
   type Fetched,
   type ObserveOptions,
+  type QueryAnswer,
 } from '@kronos/observation';
 import { type Check, checkOf } from '@kronos/telemetry';
 
@@ -93,7 +93,7 @@ export function openstackCheck(reads: CloudReads, hanging: readonly HangingCall[
 
 /** Whether Prometheus can be read. A query that it refuses is a fault of its policy, which the snapshot reports. */
 export function prometheusCheck(
-  answers: readonly Pick<Answer, 'query' | 'failure'>[],
+  answers: readonly Pick<QueryAnswer, 'query' | 'failure'>[],
   hanging: readonly HangingCall[],
   nowMs: number,
 ): Check {

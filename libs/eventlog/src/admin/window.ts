@@ -1,5 +1,5 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, idOf, readPubAck, unsureAfter } from '../log/append.ts';
+import { type AppendAttempt, idOf, readPubAck, unsureAfter } from '../log/append.ts';
 import { streamInfo } from '../log/view.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from '../wire/errors.ts';
 import { type Link, troubleOf } from '../wire/link.ts';
@@ -14,9 +14,9 @@ const PATIENCE_MS = 30_000;
 type Encoded = { readonly id: string; readonly subject: string; readonly body: Uint8Array; readonly headers: MsgHdrs };
 
 /** Publishes a window at once, each message expecting the one before it, and waits for all answers; null: none came. */
-async function publishWindow(link: Link, window: readonly Encoded[], last: number): Promise<(Attempt | null)[]> {
+async function publishWindow(link: Link, window: readonly Encoded[], last: number): Promise<(AppendAttempt | null)[]> {
   await link.ready(link.requestTimeoutMs);
-  const results: (Attempt | null)[] = window.map(() => null);
+  const results: (AppendAttempt | null)[] = window.map(() => null);
   const { promise, resolve } = Promise.withResolvers<void>();
   const inbox = link.inbox();
   let missing = window.length;
@@ -135,7 +135,7 @@ export class Window {
   }
 
   /** Counts an answer; whether its message is stored. */
-  #isStored(result: Attempt | null): boolean {
+  #isStored(result: AppendAttempt | null): boolean {
     if (result?.kind !== 'stored') return false;
     if (result.duplicate) this.duplicates++;
     else {
@@ -159,7 +159,7 @@ export class Window {
 }
 
 /** @throws LogFull, AppendRefused when the server will not take the message */
-function checkTaken({ id, subject }: Encoded, result: Attempt): void {
+function checkTaken({ id, subject }: Encoded, result: AppendAttempt): void {
   if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`, result);
   if (result.kind === 'refused') throw new AppendRefused(`the server refused ${id} on ${subject}: ${result.text}`);
 }

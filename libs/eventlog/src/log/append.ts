@@ -20,7 +20,7 @@ export const MSG_ID = 'Nats-Msg-Id';
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 
 /** The result of one attempt. `unsure`: the message may have been stored. */
-export type Attempt =
+export type AppendAttempt =
   | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
   | { readonly kind: 'conflict'; readonly actual: number | null }
   | { readonly kind: 'full'; readonly text: string; readonly ofServer: boolean }
@@ -34,7 +34,7 @@ type PubAck = { stream?: string; seq?: number; duplicate?: boolean; error?: ApiE
 const NO_SPACE = /no space left/i;
 
 /** Reads the server's answer to a publish. */
-export function readPubAck(text: string): Attempt {
+export function readPubAck(text: string): AppendAttempt {
   let ack: PubAck;
   try {
     ack = JSON.parse(text) as PubAck;
@@ -115,7 +115,7 @@ type Sending = {
   readonly mayLeave?: (() => void) | undefined;
 };
 
-async function attempt(link: Link, { subject, body, ...rest }: Sending, ms: number): Promise<Attempt> {
+async function attempt(link: Link, { subject, body, ...rest }: Sending, ms: number): Promise<AppendAttempt> {
   try {
     return readPubAck((await link.request(subject, body, ms, rest)).string());
   } catch (error) {
@@ -151,7 +151,7 @@ export function endOf({
 }
 
 /** Whether any attempt so far may have been stored. */
-export const unsureAfter = (unsure: boolean, result: Attempt): boolean =>
+export const unsureAfter = (unsure: boolean, result: AppendAttempt): boolean =>
   unsure || (result.kind === 'retry' && result.unsure);
 
 const NOTHING: Found = { kind: 'nothing' };
@@ -195,7 +195,7 @@ function sendingOf(message: Message, { expectedLastSequence: expected, veto }: A
 
 /** The error of an answer after which no further attempt is made. */
 function notStored(
-  result: Extract<Attempt, { readonly kind: 'full' | 'refused' | 'withdrawn' }>,
+  result: Extract<AppendAttempt, { readonly kind: 'full' | 'refused' | 'withdrawn' }>,
   what: string,
   subject: string,
 ): Error {
@@ -225,7 +225,7 @@ export async function append(link: Link, stream: string, message: Message, optio
   for (let tries = 0; ; tries++) {
     const left = deadline.leftMs;
     const ms = Math.min(link.requestTimeoutMs, Math.max(left, 100));
-    const result: Attempt =
+    const result: AppendAttempt =
       left > 0 || tries === 0
         ? await deadline.attempt(ms, () => attempt(link, sending, ms))
         : { kind: 'retry', unsure: false, text: trouble };

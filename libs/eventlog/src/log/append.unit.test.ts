@@ -17,7 +17,7 @@ import {
 } from '../wire/errors.ts';
 import type { AppendOptions } from '../wire/types.ts';
 import {
-  type Attempt,
+  type AppendAttempt,
   append,
   encodeMessage,
   endOf,
@@ -99,8 +99,8 @@ test.each([
 });
 
 test('what one attempt left open stays open', () => {
-  const stored: Attempt = { kind: 'stored', sequence: 1, duplicate: false };
-  const retry = (unsure: boolean): Attempt => ({ kind: 'retry', unsure, text: '' });
+  const stored: AppendAttempt = { kind: 'stored', sequence: 1, duplicate: false };
+  const retry = (unsure: boolean): AppendAttempt => ({ kind: 'retry', unsure, text: '' });
   expect([unsureAfter(false, stored), unsureAfter(false, retry(false)), unsureAfter(false, retry(true))]).toEqual([
     false,
     false,

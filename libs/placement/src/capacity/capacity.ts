@@ -12,11 +12,11 @@ import { float, int, item } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Room } from '../cluster/constraints.ts';
 import type { DecideInput } from '../decide.ts';
-import { type Failure, FailureRoom } from '../failover/failureRoom.ts';
+import { FailureRoom, type HostsFailure } from '../failover/failureRoom.ts';
 import { decisionMs } from '../snapshot/memory.ts';
 import { observe } from '../snapshot/observe.ts';
 import { RoomMaker } from './roomMaker.ts';
-import { Slots } from './slots.ts';
+import { ShapeSlots } from './slots.ts';
 
 type Move = { readonly serverId: string; readonly serverName: string; readonly from: string; readonly to: string };
 
@@ -103,7 +103,7 @@ export function makeRoom(
   { shape, wanted }: { readonly shape: Shape; readonly wanted: number },
   { searchWorkLimit, moveOverheadGib, maxMoves }: RoomOptions,
 ): { readonly fit: Fit; readonly moves: readonly { readonly vm: number; readonly to: number }[] } {
-  const slots = new Slots(cluster, byName(seen), shape);
+  const slots = new ShapeSlots(cluster, byName(seen), shape);
   const room = new Room(cluster, true);
   const now = slots.all(room);
   const hosts = cluster.hostNames.flatMap((host, h) => {
@@ -157,7 +157,7 @@ export function headroom(input: DecideInput, most: number): Headroom {
   return {
     flavors: shapesOf(input.snapshot.servers).map((shape) => ({
       shape,
-      slots: new Slots(cluster, hosts, shape).all(room),
+      slots: new ShapeSlots(cluster, hosts, shape).all(room),
     })),
     failures: Array.from({ length: Math.min(most, cluster.H - 1) }, (_, i) => ({
       count: i + 1,
@@ -167,7 +167,7 @@ export function headroom(input: DecideInput, most: number): Headroom {
   };
 }
 
-function lossOf(cluster: Cluster, { hosts, vms, stranded, to, proven }: Failure): Loss {
+function lossOf(cluster: Cluster, { hosts, vms, stranded, to, proven }: HostsFailure): Loss {
   const nameOf = (host: number): string => item(cluster.hostNames, host);
   const named = (vm: number): Placed => ({
     serverId: item(cluster.vmIds, vm),

@@ -3,12 +3,12 @@ import { float, int, item } from '../base/array.ts';
 import { Random } from '../base/random.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
-import type { Slots } from './slots.ts';
+import type { ShapeSlots } from './slots.ts';
 
-export type Step = { readonly vm: number; readonly from: number; readonly to: number };
+export type RoomStep = { readonly vm: number; readonly from: number; readonly to: number };
 
 export type Made = {
-  readonly steps: readonly Step[];
+  readonly steps: readonly RoomStep[];
   /** New VMs that fit after the steps. */
   readonly after: number;
   /** No plan has fewer moves, or none makes room for all. */
@@ -16,7 +16,7 @@ export type Made = {
 };
 
 /** Legality checks, and moves of a plan, at most. */
-export type Limits = { readonly work: number; readonly moves: number };
+export type RoomLimits = { readonly work: number; readonly moves: number };
 
 /** The work of one attempt for one slot, and of one improvement. */
 const MOST_OF_ONE = 40_000;
@@ -36,14 +36,14 @@ type Gain = { readonly host: number; readonly more: number; readonly least: numb
  */
 export class RoomMaker {
   readonly #cluster: Cluster;
-  readonly #slots: Slots;
-  readonly #limits: Limits;
+  readonly #slots: ShapeSlots;
+  readonly #limits: RoomLimits;
   readonly #flow: Flow;
   /** A look at one move sums over the hosts. */
   readonly #costOfOne: number;
   #work = 0;
 
-  constructor(cluster: Cluster, slots: Slots, limits: Limits) {
+  constructor(cluster: Cluster, slots: ShapeSlots, limits: RoomLimits) {
     this.#cluster = cluster;
     this.#slots = slots;
     this.#limits = limits;
@@ -63,8 +63,8 @@ export class RoomMaker {
   }
 
   /** As many slots as can be made one by one, where not all of them can. */
-  #part(more: number): readonly Step[] {
-    let steps: readonly Step[] = [];
+  #part(more: number): readonly RoomStep[] {
+    let steps: readonly RoomStep[] = [];
     for (let slots = 1; slots < more; slots++) {
       const found = this.#oneByOne(slots);
       if (found === null) break;
@@ -73,18 +73,18 @@ export class RoomMaker {
     return steps;
   }
 
-  #after(steps: readonly Step[]): number {
+  #after(steps: readonly RoomStep[]): number {
     const room = new Room(this.#cluster, true);
     for (const { vm, from, to } of steps) room.move(vm, from, to);
     return this.#slots.all(room);
   }
 
   /** Makes one slot after the other, each with the fewest moves. Where that fails, in another order of hosts. */
-  #oneByOne(more: number): readonly Step[] | null {
+  #oneByOne(more: number): readonly RoomStep[] | null {
     const random = new Random(SEED);
     for (let attempt = 0; attempt < 8; attempt++) {
       this.#flow.reset();
-      let steps: readonly Step[] | null = [];
+      let steps: readonly RoomStep[] | null = [];
       for (let slot = 0; slot < more && steps !== null; slot++) {
         const left: number = this.#limits.moves - steps.length;
         steps = this.#oneMore(left, attempt === 0 ? null : random);
@@ -96,7 +96,7 @@ export class RoomMaker {
   }
 
   /** All steps with one more slot; null: none was found. */
-  #oneMore(most: number, random: Random | null): readonly Step[] | null {
+  #oneMore(most: number, random: Random | null): readonly RoomStep[] | null {
     const gains = this.#flow.gains(1);
     if (random !== null) shuffle(gains, random);
     const deepest = Math.min(most, MOST_DEPTH);
@@ -110,7 +110,7 @@ export class RoomMaker {
   }
 
   /** The fewest moves for all slots at once; `proven` when every smaller number was tried. */
-  #together(more: number, known: readonly Step[] | null): { steps: readonly Step[] | null; proven: boolean } {
+  #together(more: number, known: readonly RoomStep[] | null): { steps: readonly RoomStep[] | null; proven: boolean } {
     this.#flow.reset();
     const gains = this.#flow.gains(more + MOST_GIVEN_UP);
     const spare = this.#flow.spare;
@@ -131,7 +131,7 @@ export class RoomMaker {
   }
 
   /** Takes parts of the plan back and looks for fewer moves in their place. */
-  #improved(known: readonly Step[], more: number): readonly Step[] {
+  #improved(known: readonly RoomStep[], more: number): readonly RoomStep[] {
     const random = new Random(SEED);
     let best = known;
     let misses = 0;
@@ -151,9 +151,9 @@ export class RoomMaker {
 
   /** Completes a part of a plan with at most the given number of moves. */
   #again(
-    kept: readonly Step[],
+    kept: readonly RoomStep[],
     { fewer, more, random }: { readonly fewer: number; readonly more: number; readonly random: Random },
-  ): readonly Step[] | null {
+  ): readonly RoomStep[] | null {
     this.#flow.reset();
     for (const step of kept) this.#flow.apply(step.vm, step.to);
     this.#flow.askWhatIs();
@@ -177,12 +177,12 @@ export class RoomMaker {
   }
 
   /** The steps so far and at most `depth` more, after which each host has what is asked of it; the state is as before when null. */
-  #search(gains: readonly Gain[], depth: number, work: number): readonly Step[] | null {
+  #search(gains: readonly Gain[], depth: number, work: number): readonly RoomStep[] | null {
     const flow = this.#flow;
     this.#work += this.#cluster.H;
     for (const { host, more } of gains) flow.ask(host, more);
     const limit = this.#work + work;
-    let found: readonly Step[] | null = null;
+    let found: readonly RoomStep[] | null = null;
     const next = (left: number): boolean => {
       if (flow.leastMoves > left || this.#work >= limit) return false;
       const host = flow.neediest();
@@ -218,11 +218,11 @@ export class RoomMaker {
   }
 
   /** The steps in an order in which each is legal once the ones before it have ended; null: none was found. */
-  #inOrder(steps: readonly Step[]): readonly Step[] | null {
+  #inOrder(steps: readonly RoomStep[]): readonly RoomStep[] | null {
     const place = Int32Array.from(this.#cluster.vmHost);
     const room = new Room(this.#cluster, true);
     const checker = new Checker(place, room);
-    const ordered: Step[] = [];
+    const ordered: RoomStep[] = [];
     let waiting = [...steps];
     while (waiting.length > 0) {
       this.#work += waiting.length;
@@ -248,7 +248,7 @@ function shuffle<T extends object>(items: T[], random: Random): void {
 }
 
 /** Two to six steps that have to do with each other. */
-function partOf(steps: readonly Step[], random: Random): ReadonlySet<Step> {
+function partOf(steps: readonly RoomStep[], random: Random): ReadonlySet<RoomStep> {
   const size = Math.min(steps.length, 2 + random.below(5));
   const part = new Set([item(steps, random.below(steps.length))]);
   const hosts = new Set([...part].flatMap(({ from, to }) => [from, to]));
@@ -315,7 +315,7 @@ function* choices({ gains, more, moves, may }: Asked): Generator<readonly Gain[]
 /** The amounts on each host while VMs move, with what is asked of it. */
 class Flow {
   readonly #cluster: Cluster;
-  readonly #slots: Slots;
+  readonly #slots: ShapeSlots;
   readonly #checker: Checker;
   readonly #place: Int32Array;
   readonly #room: Room;
@@ -330,11 +330,11 @@ class Flow {
   readonly #wanted: Int32Array;
   /** The fewest VMs that must still leave each host; infinite when no VMs are enough. */
   readonly #needs: Float64Array;
-  readonly steps: Step[] = [];
+  readonly steps: RoomStep[] = [];
   /** Slots that are asked for beyond those that there are at the start. */
   asked = 0;
 
-  constructor(cluster: Cluster, slots: Slots) {
+  constructor(cluster: Cluster, slots: ShapeSlots) {
     const { H, V, R } = cluster;
     this.#cluster = cluster;
     this.#slots = slots;

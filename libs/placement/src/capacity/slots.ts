@@ -7,7 +7,7 @@ import type { Room } from '../cluster/constraints.ts';
 import { cellSlots } from '../cluster/hostCells.ts';
 
 /** The number of new VMs of a shape that fit on each host. */
-export class Slots {
+export class ShapeSlots {
   readonly #cluster: Cluster;
   readonly #cells: CellNeeds;
   /** Class of the cluster, or -1 and the amount that each host has free, which no move changes. */

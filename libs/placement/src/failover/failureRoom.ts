@@ -8,7 +8,7 @@ import { byHardRules, findRefuge, type Ground, kindOf, type Refuge, stillFits } 
 const FEW_CHECKS = 20_000;
 
 /** Hosts that fail together, and what becomes of their VMs. */
-export type Failure = Refuge & { readonly hosts: readonly number[]; readonly vms: number };
+export type HostsFailure = Refuge & { readonly hosts: readonly number[]; readonly vms: number };
 
 /**
  * The sets of hosts whose failure is tested: each host by itself, or with the `count - 1` other hosts whose VMs have the most RAM. For
@@ -72,7 +72,7 @@ export class FailureRoom {
   }
 
   /** Each failure of hosts with VMs, with the fewest VMs that it strands. */
-  all(): readonly Failure[] {
+  all(): readonly HostsFailure[] {
     return this.#failures.flatMap((hosts) => {
       const found = findRefuge(this.#ground, new Set(hosts), this.#hosts);
       this.#keep(hosts, found);
@@ -169,7 +169,7 @@ const SERVERS_NAMED = 10;
 export function recorded(
   cluster: Cluster,
   count: number,
-  failures: readonly Failure[],
+  failures: readonly HostsFailure[],
 ): NonNullable<Decision['failover']> {
   const lacking = failures.filter(({ stranded }) => stranded.length > 0);
   const nameOf = (host: number): string => item(cluster.hostNames, host);

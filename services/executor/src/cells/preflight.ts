@@ -18,7 +18,7 @@ import {
   readHosts,
   refuse,
 } from '../preflight.ts';
-import type { CheckedCell, Task, Verdict } from '../taskStages.ts';
+import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
 export function judgeCell(
@@ -26,7 +26,7 @@ export function judgeCell(
   facts: HostFacts,
   flavors: readonly NamedFlavor[] | null,
   options: CheckOptions,
-): Verdict | null {
+): PreflightVerdict | null {
   const { server } = facts;
   if (server === 'gone') return no(cancelled('server-gone', 'Nova does not know the server'));
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
@@ -47,7 +47,7 @@ export function judgeCell(
 }
 
 /** A guest that is paused cannot be moved cold. */
-function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
+function judgeGuest(server: Server, options: CheckOptions): PreflightVerdict | null {
   const how = { states: ['active', 'stopped'], stateCode: 'cell-status', exempt: false } as const;
   const refused = judgeServer(server, how, options);
   if (refused !== null) return refused;
@@ -57,7 +57,11 @@ function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
   return null;
 }
 
-function judgeFlavor({ cell }: Task, { flavor }: Server, flavors: readonly NamedFlavor[] | null): Verdict | null {
+function judgeFlavor(
+  { cell }: Task,
+  { flavor }: Server,
+  flavors: readonly NamedFlavor[] | null,
+): PreflightVerdict | null {
   if (cell === undefined) return null;
   if (cell.oldFlavor !== null && flavor !== null && flavor.name !== cell.oldFlavor)
     return no(cancelled('flavor-changed', `the server has flavor ${flavor.name}, and the plan says ${cell.oldFlavor}`));
@@ -65,7 +69,7 @@ function judgeFlavor({ cell }: Task, { flavor }: Server, flavors: readonly Named
   return refuse('PreFlightError', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
 }
 
-function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {
+function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): PreflightVerdict | null {
   const { aggregate, from, destination, cell } = task;
   const target = cell?.target ?? '';
   const holding = (host: string) => aggregates.filter((a) => a.hosts.includes(host)).map((a) => a.name);
@@ -114,7 +118,7 @@ export async function cellPreflight(
   cloud: CheckedCloud,
   options: CheckOptions,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<PreflightVerdict> {
   const { nova } = cloud;
   // Refused as `not-allowed` where Nova would ignore the named host.
   if (task.cell?.method === 'migrate') await nova.versionFor('coldMigrate', { signal });

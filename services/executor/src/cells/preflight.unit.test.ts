@@ -9,7 +9,7 @@ import {
   wordsOf,
 } from '../../testing/sample.ts';
 import type { HostFacts } from '../preflight.ts';
-import type { Task, Verdict } from '../taskStages.ts';
+import type { PreflightVerdict, Task } from '../taskStages.ts';
 import { judgeCell, startOf } from './preflight.ts';
 
 const MOVE: NonNullable<Task['cell']> = {
@@ -58,13 +58,13 @@ const verdict = (
   changes: Partial<HostFacts> = {},
   of: Partial<Task> = {},
   flavors: readonly NamedFlavor[] | null = null,
-): Verdict | null => judgeCell(task(of), facts(changes), flavors, options);
+): PreflightVerdict | null => judgeCell(task(of), facts(changes), flavors, options);
 const judge = (...given: Parameters<typeof verdict>): string => wordsOf(verdict(...given));
 const ofServer = (changes: Partial<Server>): Partial<HostFacts> => ({ server: server(changes) });
 const ofService = (host: string, changes: Parameters<typeof sampleService>[1]): Partial<HostFacts> => ({
   services: ['h1', 'n1', 'n2'].map((each) => sampleService(each, each === host ? changes : {})),
 });
-const textOf = (found: Verdict | null): string => (found?.kind === 'no' ? found.failure.reason.text : '');
+const textOf = (found: PreflightVerdict | null): string => (found?.kind === 'no' ? found.failure.reason.text : '');
 
 const NOTHING = 'nothing against it';
 

@@ -14,9 +14,9 @@ import { type TaskReasonCode, taskReasonOf } from '@kronos/facts';
 import {
   type Account,
   cancelled,
-  type Failure,
   failedMigration,
   failureFor,
+  type JudgedFailure,
   NO_ACCOUNT,
   reason,
   refusedPost,
@@ -162,7 +162,7 @@ function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading)
 }
 
 /** Nova calls a host of another cell unknown to who may not move servers there; pre-flight has seen the host. */
-const policyOr = (failure: Failure, text: string): Failure =>
+const policyOr = (failure: JudgedFailure, text: string): JudgedFailure =>
   /compute host .* could not be found/i.test(text)
     ? failureFor('cell-policy', {
         errorType: 'NovaClientError',
@@ -171,7 +171,7 @@ const policyOr = (failure: Failure, text: string): Failure =>
     : failure;
 
 /** A resize names no host: Nova has tried them all, and another attempt would ask for the same. */
-const ofMethod = ({ start }: CellRun, failure: Failure): Failure =>
+const ofMethod = ({ start }: CellRun, failure: JudgedFailure): JudgedFailure =>
   start.method === 'resize' && failure.fault === 'destination'
     ? { ...failure, fault: 'none', hostAtFault: null }
     : failure;
@@ -414,7 +414,7 @@ function conclude(
   const settledBy = settle?.act === 'revert' ? 'kronos' : arrived === null ? null : 'others';
   return failed(state, run, failureOf(), { at, settledBy, account });
 
-  function failureOf(): Failure {
+  function failureOf(): JudgedFailure {
     if (wrong !== null) return damagedBy(wrong);
     if (arrived === null && status !== 'reverted') {
       const seen = { status: status ?? 'unknown', destCompute: task.destination, serverInError: false };
@@ -466,11 +466,11 @@ function surprises({ start, settle, arrived, status }: CellRun, server: CellServ
   return found;
 }
 
-const infrastructure = (code: TaskReasonCode, text: string): Failure =>
+const infrastructure = (code: TaskReasonCode, text: string): JudgedFailure =>
   failureFor(code, { errorType: 'NovaClientError', text });
 
 /** The server is not as it was: no further attempt, and no host is to blame. */
-const damagedBy = (found: Reason): Failure => ({
+const damagedBy = (found: Reason): JudgedFailure => ({
   errorType: 'MigrationFailed',
   reason: found,
   cause: taskReasonOf(found.code)?.party ?? 'unknown',
@@ -482,7 +482,7 @@ const damagedBy = (found: Reason): Failure => ({
 function failed(
   state: TaskState,
   run: CellRun,
-  failure: Failure,
+  failure: JudgedFailure,
   {
     at,
     settledBy = null,

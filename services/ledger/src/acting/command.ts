@@ -16,7 +16,7 @@ import {
 } from '@kronos/operator';
 import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
 import type { Command } from '../api/commandSchemas.ts';
-import type { Answer } from '../api/schemas.ts';
+import type { ApiAnswer } from '../api/schemas.ts';
 
 type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
 
@@ -185,7 +185,7 @@ const skipLines = (events: readonly UnreadableFact[]): string[] => [
   `Kronos plans as if ${events.length === 1 ? 'this event' : 'these events'} had never been written.`,
 ];
 
-export type DrainAnswer = Pick<Answer<'hostDrain'>, 'host' | 'blockedBy' | 'moves' | 'waiting' | 'stuck'>;
+export type DrainAnswer = Pick<ApiAnswer<'hostDrain'>, 'host' | 'blockedBy' | 'moves' | 'waiting' | 'stuck'>;
 
 /** Where the VMs of a host would go. Each snapshot can change it: the digest does not cover it. */
 export const drainLines = ({ moves, waiting, stuck }: DrainAnswer): string[] => [

@@ -1,29 +1,29 @@
 /** Commands of people: what one would do, and giving it. */
 import { randomUUID } from 'node:crypto';
 import { giveCommand, requireCells, requireUnblocked } from '@kronos/operator';
-import { type Answer, type Command, requests } from '../api/commandSchemas.ts';
+import { type ActingAnswer, type Command, requests } from '../api/commandSchemas.ts';
 import { confirmed, drainLines, foreseen } from './command.ts';
 import type { Acting, ActingInput } from './deps.ts';
 import type { People } from './people.ts';
 import { rateLimit } from './rateLimit.ts';
 import { limited, parsed, Refused } from './refused.ts';
-import type { Session } from './sessions.ts';
+import type { PersonSession } from './sessions.ts';
 
 /** Requests of one session: a person confirms each command, and looks at it before. */
 const COMMANDS = { most: 60, perMs: 60_000 };
 
 export type Commands = {
   /** The effect that a command would have now. @throws Refused, CommandRefused, BadRequest */
-  readonly foresee: (session: Session, body: unknown) => Promise<Answer<'foresee'>>;
+  readonly foresee: (session: PersonSession, body: unknown) => Promise<ActingAnswer<'foresee'>>;
   /** Gives a command that the person has confirmed. @throws Refused, Changed, CommandRefused, ClockWrong, BadRequest */
-  readonly give: (session: Session, body: unknown) => Promise<Answer<'give'>>;
+  readonly give: (session: PersonSession, body: unknown) => Promise<ActingAnswer<'give'>>;
 };
 
 /** To skip events, a person needs a role beyond those for commands about VMs. @throws Refused */
 function checkCustodian(
   { options, custody }: Acting,
   command: Command,
-  { custodian }: Pick<Session, 'custodian'>,
+  { custodian }: Pick<PersonSession, 'custodian'>,
 ): void {
   if (command.command !== 'skip' || custodian) return;
   throw new Refused(
@@ -43,7 +43,7 @@ export function createCommands(
   const { clock, logger } = input;
   const commands = rateLimit(COMMANDS, input.monotonic);
 
-  const asking = (session: Session, comment: string | null) => ({
+  const asking = (session: PersonSession, comment: string | null) => ({
     commandId: randomUUID(),
     person: session.person,
     version: input.version,

@@ -11,12 +11,12 @@ import {
   Unreachable,
 } from '@kronos/openstack';
 import type { z } from 'zod';
-import { type Answer, requests } from '../api/commandSchemas.ts';
+import { type ActingAnswer, requests } from '../api/commandSchemas.ts';
 import type { Acting, ActingInput } from './deps.ts';
 import { cameFrom, cookieOf, setCookie } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { limited, parsed, Refused } from './refused.ts';
-import { createSessions, type Session, sameSecret } from './sessions.ts';
+import { createSessions, type PersonSession, sameSecret } from './sessions.ts';
 
 const MINUTE_MS = 60_000;
 /** Log-ins of one name, and of all together: passwords cannot be guessed here faster than that. */
@@ -42,12 +42,12 @@ export class People {
   }
 
   /** The session of a request that only reads. */
-  shown(request: IncomingMessage): Answer<'session'> {
+  shown(request: IncomingMessage): ActingAnswer<'session'> {
     return this.#answer(this.#sessionOf(request));
   }
 
   /** The session of a request that changes something. @throws Refused */
-  actor(request: IncomingMessage): Session {
+  actor(request: IncomingMessage): PersonSession {
     this.#ownPage(request);
     const session = this.#sessionOf(request);
     if (session === null) throw new Refused(401, 'you are not logged in, or the session has ended: log in again');
@@ -62,7 +62,7 @@ export class People {
    * role, a worker of Keystone that has the token in its cache still accepts it and shows no roles; the others refuse
    * it. Both end the session. @throws Refused
    */
-  async mayStill(session: Session): Promise<{ readonly custodian: boolean }> {
+  async mayStill(session: PersonSession): Promise<{ readonly custodian: boolean }> {
     const person = await this.#acting.identity.validate(session.token).catch((error: unknown) => {
       throw keystoneProblem(error);
     });
@@ -77,7 +77,7 @@ export class People {
   }
 
   /** @throws Refused */
-  async logIn(request: IncomingMessage, response: ServerResponse, body: unknown): Promise<Answer<'logIn'>> {
+  async logIn(request: IncomingMessage, response: ServerResponse, body: unknown): Promise<ActingAnswer<'logIn'>> {
     const { options, identity } = this.#acting;
     const { tls } = this.#ownPage(request);
     const asked = parsed(requests.logIn, body);
@@ -109,7 +109,7 @@ export class People {
   }
 
   /** @throws Refused */
-  async logOut(request: IncomingMessage, response: ServerResponse): Promise<Answer<'logOut'>> {
+  async logOut(request: IncomingMessage, response: ServerResponse): Promise<ActingAnswer<'logOut'>> {
     const { logger } = this.#input;
     const session = this.actor(request);
     this.#sessions.end(session);
@@ -121,7 +121,7 @@ export class People {
     return this.#answer(null);
   }
 
-  #answer(session: Session | null): Answer<'session'> {
+  #answer(session: PersonSession | null): ActingAnswer<'session'> {
     const { options } = this.#acting;
     return {
       acting: true,
@@ -134,7 +134,7 @@ export class People {
     };
   }
 
-  #sessionOf({ headers }: IncomingMessage): Session | null {
+  #sessionOf({ headers }: IncomingMessage): PersonSession | null {
     return this.#sessions.use(cookieOf(headers));
   }
 

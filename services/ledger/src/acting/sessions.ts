@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** A logged-in person. Sessions are in memory only. */
-export type Session = {
+export type PersonSession = {
   /** `ada@Default`: what commands of this person state as `by`. */
   readonly person: string;
   /** Had a role of those who may skip unreadable events at the log-in. */
@@ -15,9 +15,9 @@ export type Session = {
 };
 
 /** A new login; `lifeMs`: the remaining lifetime of the token. */
-type Opened = Pick<Session, 'person' | 'custodian' | 'token'> & { readonly lifeMs: number };
+type Opened = Pick<PersonSession, 'person' | 'custodian' | 'token'> & { readonly lifeMs: number };
 
-type Kept = Session & { usedAt: number };
+type Kept = PersonSession & { usedAt: number };
 
 export type SessionLimits = { readonly most: number; readonly idleMs: number };
 
@@ -42,7 +42,7 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
 
   return {
     /** @returns the session, and the value of its cookie */
-    open({ person, custodian, token, lifeMs }: Opened): { readonly cookie: string; readonly session: Session } {
+    open({ person, custodian, token, lifeMs }: Opened): { readonly cookie: string; readonly session: PersonSession } {
       clean();
       // They stand in the order of their last use.
       const [longest] = sessions.keys();
@@ -54,7 +54,7 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
       return { cookie, session };
     },
     /** The session of a cookie, which counts as used now; null: there is none, or it has ended. */
-    use(cookie: string | null): Session | null {
+    use(cookie: string | null): PersonSession | null {
       clean();
       const key = cookie === null ? '' : keyOf(cookie);
       const session = sessions.get(key);
@@ -64,11 +64,12 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
       sessions.set(key, session);
       return session;
     },
-    end(session: Session): void {
+    end(session: PersonSession): void {
       for (const [key, one] of sessions) if (one === session) sessions.delete(key);
     },
     /** Milliseconds until a session ends if it is not used. */
-    leftMs: (session: Session): number => Math.max(0, Math.min(session.endsAt, monotonic() + idleMs) - monotonic()),
+    leftMs: (session: PersonSession): number =>
+      Math.max(0, Math.min(session.endsAt, monotonic() + idleMs) - monotonic()),
     get size(): number {
       return sessions.size;
     },

@@ -102,4 +102,4 @@ export const actingAnswers = {
 } as const;
 export type ActingCall = keyof typeof actingAnswers;
 /** The answer to a call. */
-export type Answer<C extends ActingCall> = z.infer<(typeof actingAnswers)[C]>;
+export type ActingAnswer<C extends ActingCall> = z.infer<(typeof actingAnswers)[C]>;

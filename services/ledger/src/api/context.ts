@@ -9,7 +9,7 @@ import type { Lookups } from './lookups.ts';
 import type { NameKeeper } from './nameKeeper.ts';
 import type { Reads } from './reads.ts';
 import type { runbookReader } from './runbook.ts';
-import type { Answer, Operation } from './schemas.ts';
+import type { ApiAnswer, Operation } from './schemas.ts';
 
 export type ApiInput = {
   readonly state: () => LogState;
@@ -34,8 +34,8 @@ export type ApiInput = {
 export type Costly = <T>(act: () => Promise<T>) => Promise<T>;
 
 /** A request: the placeholders of its path, and its query. */
-export type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
-export type Handlers = { readonly [O in Operation]: (asked: Asked) => Answer<O> | Promise<Answer<O>> };
+export type EndpointCall = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
+export type Handlers = { readonly [O in Operation]: (asked: EndpointCall) => ApiAnswer<O> | Promise<ApiAnswer<O>> };
 
 /** The shared context of the endpoints' handlers. */
 export type ApiContext = {

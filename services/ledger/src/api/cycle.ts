@@ -1,6 +1,6 @@
 import { byText, type HostObservation, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 import { observed, pictureOf, policyRanges, rounded, valuesOfHost } from '@kronos/placement';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
 
@@ -13,7 +13,7 @@ const free = ({ inventory }: HostObservation, resource: string): number | null =
   return counted === undefined ? null : counted.capacity - counted.used;
 };
 
-export function hostsAnswer(snapshot: Snapshot): Answer<'hosts'> {
+export function hostsAnswer(snapshot: Snapshot): ApiAnswer<'hosts'> {
   const { aggregate, scores, problems, servers } = snapshot;
   const vms = Map.groupBy(servers, ({ host }) => host);
   return {
@@ -46,7 +46,7 @@ export type VmFilter = {
 /** Orders VMs by name and tells those of one name apart. */
 const placeOf = ({ name, id }: { readonly name: string; readonly id: string }): string => `${name} ${id}`;
 
-export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilter): Answer<'vms'> {
+export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilter): ApiAnswer<'vms'> {
   const { aggregate, policies, vmReadings } = snapshot;
   const scored = policies.filter(({ name }) => snapshot.scores.policies.some(({ policy }) => policy === name));
   const readings = scored.map((policy) => vmReadingOf(vmReadings, vmQueryOf(policy, 'vm_profile')));
@@ -80,10 +80,10 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
 }
 
 /** Hosts and VMs to be drawn. */
-export const pictureAnswer = (snapshot: Snapshot): Answer<'picture'> => pictureOf(snapshot);
+export const pictureAnswer = (snapshot: Snapshot): ApiAnswer<'picture'> => pictureOf(snapshot);
 
 /** The hosts that these steps change: their values in the snapshot, and with every step done. */
-export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): Answer<'planHosts'> {
+export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): ApiAnswer<'planHosts'> {
   const { scores } = snapshot;
   const vms = Map.groupBy(snapshot.servers, ({ host }) => host);
   const names = new Set(steps.flatMap(({ from, to }) => [from, to]));

@@ -2,10 +2,10 @@ import type { StoredEvent } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { decisionIn, liveHistory, loadDecision } from '@kronos/replay';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** What a recorded decision was made of, for a browser that makes it again: the ledger only reads. */
-export async function decisionInput(log: EventLog, stored: StoredEvent): Promise<Answer<'decision'>> {
+export async function decisionInput(log: EventLog, stored: StoredEvent): Promise<ApiAnswer<'decision'>> {
   const recorded = decisionIn({}, stored);
   if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
   const { sequence, event } = recorded;

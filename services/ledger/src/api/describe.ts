@@ -1,7 +1,7 @@
 import { iso, type StoredEvent, sentence } from '@kronos/contracts';
 import type { CellStory } from '@kronos/replay';
 import type { NameOf } from './names.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** An event for people: what happened in one sentence, and the ids to look further with. */
 export type HistoryEntry = {
@@ -54,7 +54,7 @@ export function historyEntry({ sequence, event }: StoredEvent, nameOf: NameOf): 
 }
 
 /** A plan between cells as it concerns one VM. */
-export function cellPlan(story: CellStory, nameOf: NameOf): Answer<'vm'>['cells'][number] {
+export function cellPlan(story: CellStory, nameOf: NameOf): ApiAnswer<'vm'>['cells'][number] {
   const { aggregate, planId, to, sequence, proposedAtMs, expiresAtMs, state, step, reason, events } = story;
   return {
     aggregate,

@@ -2,10 +2,10 @@ import { nextRunAct, progressOf, progressText, runHostOf } from '@kronos/operato
 import type { AggregateState } from '@kronos/projections';
 import { BadRequest, limitOf, wholeNumber } from './answer.ts';
 import { MOST_DRAINS } from './endpoints.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** The progress of drains in turn, and the next act. Pure. The query has the whole run, so that its address is enough. @throws BadRequest */
-export function drainRunAnswer(state: AggregateState, sequence: number, query: URLSearchParams): Answer<'drainRun'> {
+export function drainRunAnswer(state: AggregateState, sequence: number, query: URLSearchParams): ApiAnswer<'drainRun'> {
   const names = [...new Set(query.getAll('host'))];
   if (names.length === 0 || names.length > MOST_DRAINS)
     throw new BadRequest(400, `name 1 to ${MOST_DRAINS} hosts: ?host=NAME&host=NAME`);
@@ -24,7 +24,7 @@ export function drainRunAnswer(state: AggregateState, sequence: number, query: U
   };
 }
 
-function next(act: ReturnType<typeof nextRunAct>): Answer<'drainRun'>['next'] {
+function next(act: ReturnType<typeof nextRunAct>): ApiAnswer<'drainRun'>['next'] {
   switch (act.do) {
     case 'drain':
       return { act: 'drain', host: act.host.host, problem: null };

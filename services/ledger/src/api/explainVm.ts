@@ -5,7 +5,7 @@ import { meaningOf } from '@kronos/placement';
 import { decisionIn, liveHistory, loadDecision } from '@kronos/replay';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** Destinations that an answer lists: the best ones. */
 const SHOWN = 20;
@@ -22,7 +22,7 @@ export async function explainVm(
   { log, aside, reading }: ExplainVmInput,
   stored: StoredEvent,
   serverId: string,
-): Promise<Omit<Answer<'vmWhy'>, 'waits'>> {
+): Promise<Omit<ApiAnswer<'vmWhy'>, 'waits'>> {
   const recorded = decisionIn({}, stored);
   if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
   const { sequence, event } = recorded;
@@ -42,7 +42,7 @@ export async function explainVm(
   return { ...head, missing: null, ...told(found) };
 }
 
-function told({ same, vm }: Exclude<Orders['vm']['answer'], 'unknown'>): Pick<Answer<'vmWhy'>, 'same' | 'vm'> {
+function told({ same, vm }: Exclude<Orders['vm']['answer'], 'unknown'>): Pick<ApiAnswer<'vmWhy'>, 'same' | 'vm'> {
   if (vm === null) return { same, vm: null };
   const { serverName, host, assumed, weights, groups, steps, verdict, destinations } = vm;
   return {

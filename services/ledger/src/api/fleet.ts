@@ -3,7 +3,7 @@ import { type AggregateState, planTime, type StepFacts } from '@kronos/projectio
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 import { rounded } from './series.ts';
 import { aggregateSummary } from './stateJson.ts';
 
@@ -11,7 +11,7 @@ import { aggregateSummary } from './stateJson.ts';
 const TREND_MS = 6 * 3_600_000;
 const TREND_POINTS = 60;
 
-type Line = Answer<'fleet'>['aggregates'][number];
+type Line = ApiAnswer<'fleet'>['aggregates'][number];
 
 export type FleetInput = {
   readonly state: AggregateState;

@@ -3,7 +3,7 @@ import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 import { decidedSnapshots, nullIfGone } from './snapshots.ts';
 
 /** Points of a line: more of them are not told apart on a phone, and each costs a snapshot. */
@@ -24,7 +24,7 @@ export async function hostValues(
   aggregate: string,
   host: string,
   decisions: readonly DecisionPoint[],
-): Promise<Answer<'hostValues'>> {
+): Promise<ApiAnswer<'hostValues'>> {
   const points = evenly(decisions, MOST_POINTS);
   const asked = points.map(({ snapshotId: id }) => ({ id, body: null }));
   const known = await aside.run('values', { host, snapshots: asked });

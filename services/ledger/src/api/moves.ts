@@ -1,8 +1,8 @@
 import { moveEnd, type StoredEvent } from '@kronos/contracts';
 import { namedBy } from './names.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
-export type MoveLine = Answer<'moves'>['moves'][number];
+export type MoveLine = ApiAnswer<'moves'>['moves'][number];
 type Ended = Pick<MoveLine, 'endedAt' | 'outcome' | 'text'>;
 
 /**
@@ -75,7 +75,7 @@ function ending(
 }
 
 /** The hosts where a VM ran, oldest first, by its moves that completed; `moves` are the newest first. Pure. */
-export function hostsOf(moves: readonly MoveLine[]): Answer<'vm'>['ran'] {
+export function hostsOf(moves: readonly MoveLine[]): ApiAnswer<'vm'>['ran'] {
   const ran: { host: string; since: string | null; until: string | null }[] = [];
   for (const { outcome, from, to, endedAt } of moves.toReversed()) {
     if (outcome !== 'completed' && outcome !== 'warned' && outcome !== 'damaged') continue;

@@ -2,10 +2,10 @@ import { byText, iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { NameOf } from './names.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 import { type aggregateSummary, quarantinePage } from './stateJson.ts';
 
-type Coming = Answer<'aggregate'>['next'][number];
+type Coming = ApiAnswer<'aggregate'>['next'][number];
 
 /** The next events of an aggregate, in the order of time. Pure. */
 export function comingUp(

@@ -742,4 +742,4 @@ type DeepReadonly<T> = T extends (infer E)[]
     : T;
 
 export type Operation = keyof typeof answers;
-export type Answer<O extends Operation> = DeepReadonly<z.infer<(typeof answers)[O]>>;
+export type ApiAnswer<O extends Operation> = DeepReadonly<z.infer<(typeof answers)[O]>>;

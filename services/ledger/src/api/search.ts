@@ -1,8 +1,8 @@
 import type { LogState } from '@kronos/projections';
 import { byRank, type FoundNames, fit } from '../aside/names.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
-type Found = Answer<'search'>['results'][number] & { readonly rank: number };
+type Found = ApiAnswer<'search'>['results'][number] & { readonly rank: number };
 
 /** Aggregates, plans and tasks that the log knows now. `query` is in lower case. Pure. */
 function findInLog(state: LogState, aggregates: readonly string[], query: string): Found[] {
@@ -34,7 +34,7 @@ export function searchAnswer(
   query: string,
   limit: number,
   names: FoundNames,
-): Answer<'search'> {
+): ApiAnswer<'search'> {
   const inLog = findInLog(state, aggregates, query.toLowerCase());
   const named = names.found.map(
     (one): Found => ({

@@ -1,11 +1,11 @@
 import type { DecisionPoint } from '../memory/history.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /**
  * Decisions as arrays for a chart, at most about `points` of them: of each stretch the one with the highest combined
  * imbalance, and every one with a plan. Pure.
  */
-export function imbalanceAnswer(decisions: readonly DecisionPoint[], points: number): Answer<'imbalance'> {
+export function imbalanceAnswer(decisions: readonly DecisionPoint[], points: number): ApiAnswer<'imbalance'> {
   const shown = thinned(decisions, points);
   const names = [...new Set(shown.flatMap(({ policies }) => policies.map(({ policy }) => policy)))];
   return {

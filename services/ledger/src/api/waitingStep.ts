@@ -1,9 +1,9 @@
 import { iso } from '@kronos/contracts';
 import { type AggregateState, waitingPlan } from '@kronos/projections';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 
 /** The step of the plan that waits for approval and would move the VM; null: none does. Pure. */
-export function waitingStep(state: AggregateState, serverId: string, nowMs: number): Answer<'vmWhy'>['waits'] {
+export function waitingStep(state: AggregateState, serverId: string, nowMs: number): ApiAnswer<'vmWhy'>['waits'] {
   const waiting = waitingPlan(state, nowMs);
   if (waiting === null || !waiting.open) return null;
   const { id, sequence, decidedAtMs, proposed } = waiting.plan;

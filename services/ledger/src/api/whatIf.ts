@@ -5,7 +5,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIfCount, whatIf } from '@kronos/replay';
 import { BadRequest } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
-import type { Answer } from './schemas.ts';
+import type { ApiAnswer } from './schemas.ts';
 import { rounded } from './series.ts';
 
 /** A request that is not done then answers with its results so far. */
@@ -30,7 +30,7 @@ export async function whatIfAnswer(
   log: EventLog,
   clock: Pick<Clock, 'after'>,
   asked: WhatIfAsked,
-): Promise<Answer<'whatIf'>> {
+): Promise<ApiAnswer<'whatIf'>> {
   const { signal, clear } = timeLimit(clock, LIMIT_MS);
   try {
     return await answerWithin(log, signal, asked);
@@ -39,7 +39,7 @@ export async function whatIfAnswer(
   }
 }
 
-async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAsked): Promise<Answer<'whatIf'>> {
+async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAsked): Promise<ApiAnswer<'whatIf'>> {
   const { aggregate, sinceMs, untilMs, sets } = asked;
   const options = changeOf(sets);
   const history = within(liveHistory(log, 'the log'), limit);

@@ -3,10 +3,10 @@ import type { SinkOptions } from '@kronos/config';
 import { type Actor, iso, streamNames } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type SinkDelivery, type TaskOutcome } from '@kronos/eventlog';
 import {
+  type AlarmsSeen,
   current,
   isDead,
   judgeAttempt,
-  type Look,
   lookOf,
   noticeOf,
   openSender,
@@ -93,7 +93,7 @@ class SinkTroubles {
 class AlarmRecord {
   readonly #input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>;
   /** What the look before this one saw. */
-  #before: Look = null;
+  #before: AlarmsSeen = null;
 
   constructor(input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>) {
     this.#input = input;

@@ -1,12 +1,12 @@
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
 import { BadRequest, costly, decode, reply } from '../answer.ts';
-import type { ApiContext, ApiInput, Asked, Handlers } from '../context.ts';
+import type { ApiContext, ApiInput, EndpointCall, Handlers } from '../context.ts';
 import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
 import { Lookups } from '../lookups.ts';
 import { openApi } from '../openapi.ts';
 import { eventReads } from '../reads.ts';
 import { runbookReader } from '../runbook.ts';
-import type { Answer, Operation } from '../schemas.ts';
+import type { ApiAnswer, Operation } from '../schemas.ts';
 import { snapshotReader } from '../snapshots.ts';
 import { aggregatesHandlers } from './aggregates.ts';
 import { analysesHandlers } from './analyses.ts';
@@ -25,10 +25,10 @@ const WHAT_IFS_AT_ONCE = 1;
 const LOADS_AT_ONCE = 4;
 
 /** The endpoints that other parts of the ledger use. */
-export type Api = { readonly drain: (aggregate: string, host: string) => Promise<Answer<'hostDrain'>> };
+export type LedgerApi = { readonly drain: (aggregate: string, host: string) => Promise<ApiAnswer<'hostDrain'>> };
 
 /** Adds the read-only JSON interface to the server. */
-export function addRoutes(http: HttpServer, input: ApiInput): Api {
+export function addRoutes(http: HttpServer, input: ApiInput): LedgerApi {
   const handlers = handlersOf(contextOf(input));
   serve(http, handlers);
   const document = Buffer.from(JSON.stringify(openApi()));
@@ -64,7 +64,7 @@ const handlersOf = (context: ApiContext): Handlers => ({
 function serve(http: HttpServer, handlers: Handlers): void {
   const all = (Object.keys(endpoints) as Operation[]).map((operation) => {
     const path = `${PREFIX}${endpoints[operation].path}`;
-    return { path, prefix: path.replace(/\{.*$/, ''), handle: handlers[operation] as (asked: Asked) => object };
+    return { path, prefix: path.replace(/\{.*$/, ''), handle: handlers[operation] as (asked: EndpointCall) => object };
   });
   for (const [prefix, below] of Map.groupBy(all, (one) => one.prefix))
     http.route(prefix, (_, response, url) =>
