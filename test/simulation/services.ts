@@ -51,7 +51,7 @@ const metrics = createMetrics(resourceFromAttributes({}));
 const tracer = trace.getTracer('simulation');
 const STOP_TIMEOUT_MS = 10_000;
 /** Slower than in production: heartbeats are for people, and at their usual pace they would be most of what is stored. */
-const PACE = { everyMs: 300_000, lookMs: 60_000 };
+const PACE = { everyMs: 300_000, lookMs: 20_000 };
 
 const definitions: Readonly<Record<ServiceName, (outside: Outside) => ServiceDefinition>> = {
   scorer: scorerService,
