@@ -84,12 +84,15 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   const [section = '', option = ''] = name.split('.');
   const spec = sections.get(section)?.get(option);
   if (field === undefined || path === undefined || spec === undefined) {
-    const names = Object.values(engineFields).join(', ');
-    const near = nearest(name, Object.values(engineFields));
+    const names: string[] = Object.values(engineFields);
+    const near = names.find((known) => known.endsWith(`.${name}`)) ?? nearest(name, names);
     return {
       ok: false,
       problem: `${name} is not an option that decisions read`,
-      remedy: near === null ? `These are: ${names}.` : `Did you mean ${near}?`,
+      remedy:
+        near === null
+          ? `Thresholds, weights and budgets are fields of policies.yaml. The options are ${names.join(', ')}.`
+          : `Did you mean ${near}?`,
     };
   }
   const parsed = spec.parse(raw);

@@ -503,6 +503,10 @@ describe('a what-if', () => {
       ok: false,
       problem: 'nats.user is not an option that decisions read',
     });
+    expect(overrideEngineOption(defaultEngineOptions, 'cooldown', '0')).toMatchObject({
+      ok: false,
+      remedy: 'Did you mean engine.cooldown?',
+    });
     expect(overrideEngineOption(defaultEngineOptions, 'engine.cooldown', '-1')).toMatchObject({
       ok: false,
       problem: 'engine.cooldown: -1 is less than 0',
