@@ -118,7 +118,11 @@ try {
     folder.apply(stored);
     anchor = anchorOf(stored);
   }
-  await writeCheckpoint(log, folder.snapshot(), anchor, { service: 'ledger', instance: 'bench', version: '0' }, 0);
+  await writeCheckpoint(log, folder.snapshot(), {
+    anchor,
+    by: { service: 'ledger', instance: 'bench', version: '0' },
+    nowMs: 0,
+  });
   const checkpointMs: number[] = [];
   let restarted = folder.snapshot();
   for (let round = 0; round < 5; round++)

@@ -27,6 +27,6 @@ export async function forgeCheckpoint(log: EventLog, aggregate: string): Promise
   const forged = forgetful(folder.snapshot(), aggregate);
   const mallory = { service: 'ledger', instance: 'mallory', version: '0.1.0' } as const;
   const { id } = inForce(await readIdentity(log)) ?? { id: null };
-  await writeCheckpoint(log, forged, anchor, mallory, Date.now(), id);
+  await writeCheckpoint(log, forged, { anchor, by: mallory, nowMs: Date.now(), installationId: id });
   return forged;
 }

@@ -145,14 +145,16 @@ export function answerAt(
     if (value !== null || former !== null)
       recent.push({ labels, samples: [{ timeMs, value: numberOf(value ?? former) }] });
   }
-  if (at === 0 && withBefore && before !== null)
-    for (const [labels, values] of before.series) {
-      const former = values[before.points - 1] ?? null;
-      if (former !== null)
-        recent.push({ labels, samples: [{ timeMs: timeMs - window.stepMs, value: numberOf(former) }] });
-    }
+  if (at === 0 && withBefore && before !== null) recent.push(...lastOf(before, timeMs - window.stepMs));
   const of = (list: Window['lost']): string[] =>
     list.filter(({ from, to }) => from <= at && at <= to).map(({ text }) => text);
   const [lost = null] = of(window.lost);
   return { samples, recent, lost, warnings: of(window.warned) };
 }
+
+/** The values of the last step of a window. */
+const lastOf = ({ series, points }: Window, timeMs: number): RangeSeries[] =>
+  [...series].flatMap(([labels, values]) => {
+    const value = values[points - 1] ?? null;
+    return value === null ? [] : [{ labels, samples: [{ timeMs, value: numberOf(value) }] }];
+  });

@@ -112,14 +112,19 @@ async function stateOf(log: Pick<EventLog, 'objects'>, ref: Parameters<EventLog[
 
 const digestOfState = (text: string): string => digestOf(new TextEncoder().encode(text));
 
+type Writing = {
+  readonly anchor: string;
+  readonly by: Actor;
+  readonly nowMs: number;
+  /** Null: the log names no installation. */
+  readonly installationId?: string | null;
+};
+
 /** Writes the state, one message per aggregate. Written again, or by another ledger, it is the same messages. */
 export async function writeCheckpoint(
   log: Pick<EventLog, 'append' | 'objects'>,
   state: LogState,
-  anchor: string,
-  by: Actor,
-  nowMs: number,
-  installationId: string | null = null,
+  { anchor, by, nowMs, installationId = null }: Writing,
 ): Promise<void> {
   for (const part of toParts(state, anchor)) {
     const { aggregate, sequence, foldVersion } = part;

@@ -41,7 +41,7 @@ async function folded(to?: number) {
 
 async function checkpointAt(sequence: number, installationId: string | null = null): Promise<void> {
   const { state, anchor } = await folded(sequence);
-  await writeCheckpoint(log, state, anchor, by, 0, installationId);
+  await writeCheckpoint(log, state, { anchor, by, nowMs: 0, installationId });
 }
 
 /** Where a reader starts, what it says, and the text of the state that it has in the end. */
@@ -124,7 +124,7 @@ describe('a reader of the log', () => {
       append: (message, options) =>
         message.aggregate === 'gpu' ? log.append(message, options) : Promise.resolve({ sequence: 0, duplicate: false }),
     };
-    await writeCheckpoint(half, state, anchor, by, 0);
+    await writeCheckpoint(half, state, { anchor, by, nowMs: 0 });
     const { start, skipped } = await read();
     expect(start).toBe(good);
     expect(skipped).toMatchObject([{ sequence: Math.floor(end / 2), problem: expect.stringMatching(/is missing/) }]);

@@ -84,7 +84,12 @@ async function lived(): Promise<string> {
     folder.apply(stored);
     anchor = anchorOf(stored);
   }
-  await writeCheckpoint(log, folder.snapshot(), anchor, ledger, Date.now(), installation.id);
+  await writeCheckpoint(log, folder.snapshot(), {
+    anchor,
+    by: ledger,
+    nowMs: Date.now(),
+    installationId: installation.id,
+  });
   await takeSnapshot('gpu-1', null);
   return installation.id;
 }

@@ -31,7 +31,7 @@ async function startedFrom(forge: (state: LogState) => LogState): Promise<LogSta
     folder.apply(stored);
     anchor = anchorOf(stored);
   }
-  await writeCheckpoint(log, forge(folder.snapshot()), anchor, by, Date.now());
+  await writeCheckpoint(log, forge(folder.snapshot()), { anchor, by, nowMs: Date.now() });
   const found: { checkpoint: LogState | null } = { checkpoint: null };
   const view = await foldLog(log, {
     onCheckpoint(checkpoint) {

@@ -57,7 +57,7 @@ describe('a command', () => {
       aggregates: new Map([['gpu', { ...gpu, operatorQuarantines: new Map([['vm-of-no-event', asked]]) }]]),
     };
     expect(aggregateState(state, 'gpu').operatorQuarantines.has('vm-of-no-event')).toBe(false);
-    await writeCheckpoint(world.log, forged, anchor, by, 0);
+    await writeCheckpoint(world.log, forged, { anchor, by, nowMs: 0 });
     const { status, out, err } = await world.kronos('quarantine list');
     expect({ status, err }).toEqual({ status: 0, err: '' });
     expect(out).toContain('said by no event');
@@ -68,7 +68,7 @@ describe('a command', () => {
 
   it('skips one that cannot be trusted, says so, and continues without it', async () => {
     const { state } = await folded(5);
-    await writeCheckpoint(world.log, { ...state, sequence: 1_000_000 }, 'elsewhere', by, 0);
+    await writeCheckpoint(world.log, { ...state, sequence: 1_000_000 }, { anchor: 'elsewhere', by, nowMs: 0 });
     const { status, out, err } = await world.kronos('quarantine list --json');
     expect(status).toBe(0);
     expect(JSON.parse(out)).toHaveLength(1);

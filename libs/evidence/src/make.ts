@@ -57,11 +57,8 @@ export async function makeEvidence(input: MakeInput): Promise<Made> {
   }
 }
 
-async function packed(
-  directory: string,
-  { anonymize, keyFile, madeBy, nowMs, mostBytes }: Required<Omit<MakeInput, 'only'>>,
-): Promise<Made> {
-  const recording = await readRecording(directory);
+/** The text of each file of a recording but the snapshots. */
+async function filesBesideSnapshots(directory: string): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const name = join(entry.parentPath, entry.name)
@@ -69,6 +66,15 @@ async function packed(
       .replaceAll('\\', '/');
     if (entry.isFile() && !name.startsWith('snapshots/')) files[name] = await readFile(join(directory, name), 'utf8');
   }
+  return files;
+}
+
+async function packed(
+  directory: string,
+  { anonymize, keyFile, madeBy, nowMs, mostBytes }: Required<Omit<MakeInput, 'only'>>,
+): Promise<Made> {
+  const recording = await readRecording(directory);
+  const files = await filesBesideSnapshots(directory);
   const entries: SnapshotEntry[] = [];
   for await (const entry of recording.history.snapshots({})) entries.push(entry);
   const pack = snapshotPacker();

@@ -36,15 +36,19 @@ export const codeOf = (error: unknown): string =>
 
 export type Part = keyof CloudLists;
 
+type ListSources = {
+  readonly nova: Nova;
+  readonly source: Pick<ServerSource, 'read'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+};
+
 /**
  * The cloud-wide lists, all at once; one that fails leaves the others alone. `timed` is told how long each took.
  *
  * @throws the signal's reason when it aborts; nothing else.
  */
 export async function collectLists(
-  nova: Nova,
-  source: Pick<ServerSource, 'read'>,
-  clock: Pick<Clock, 'monotonic'>,
+  { nova, source, clock }: ListSources,
   signal: AbortSignal,
   timed: (part: Part, ok: boolean, milliseconds: number) => void,
 ): Promise<CloudLists> {

@@ -105,7 +105,7 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
   const collect = async (): Promise<CloudRead> => {
     if (nova === null) return unknownCloud();
     const source = input.servers ?? everyServer(nova, clock);
-    const lists = await collectLists(nova, source, clock, signal, (part, ok, milliseconds) => {
+    const lists = await collectLists({ nova, source, clock }, signal, (part, ok, milliseconds) => {
       durations.push({ of: 'list', part, ok, milliseconds });
     });
     const index = indexServers(

@@ -368,17 +368,19 @@ function verdictOf(kind: 'host' | 'vm', label: string, matched: Matched, judged:
   if (answer.failure !== null) return failureOf(answer.failure);
   const warned = answer.warnings.length > 0 ? [`Prometheus warns: ${some(answer.warnings, 3)}`] : [];
   const nothing = nothingOf(label, matched);
-  if (judged.health === 'HEALTHY') {
-    // An answer that may be incomplete may have left out a part of what a value is summed from.
-    if (warned.length > 0) return { health: 'PARTIAL', text: warned.join('; '), cause: 'warning' };
-    return { health: 'HEALTHY', text: '', ...(kind === 'vm' && nothing !== null ? { cause: nothing.cause } : {}) };
-  }
+  if (judged.health === 'HEALTHY') return healthyOf(kind === 'vm' ? nothing : null, warned);
   const bare = unlabelled > 0 ? [`${unlabelled} series without the label ${JSON.stringify(label)}`] : [];
   // Without a series that could be used, the names of all hosts say nothing.
   const lost = judged.cause === 'missing' ? nothing : null;
   const cause = lost?.cause ?? (judged.cause === 'missing' && warned.length > 0 ? 'warning' : judged.cause);
   const text = [lost?.text ?? judged.text, ...(lost === null ? bare : []), ...warned].join('; ');
   return { health: judged.health, text, ...(cause === null ? {} : { cause }) };
+}
+
+function healthyOf(nothing: ReturnType<typeof nothingOf>, warned: readonly string[]): Verdict {
+  // An answer that may be incomplete may have left out a part of what a value is summed from.
+  if (warned.length > 0) return { health: 'PARTIAL', text: warned.join('; '), cause: 'warning' };
+  return { health: 'HEALTHY', text: '', ...(nothing === null ? {} : { cause: nothing.cause }) };
 }
 
 function failureOf({ kind, code, text }: NonNullable<QueryAnswer['failure']>): Verdict {

@@ -60,26 +60,27 @@ export function parseWindow(text: string): Read<WeeklyWindow> {
   const match = /^(?:([a-z]+)(?:\s*-\s*([a-z]+))?\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/i.exec(text.trim());
   if (match === null) return bad(`${quoted(text)} is not a window`, remedy);
   const [, first, last, ...times] = match;
-  const from = first === undefined ? 0 : dayOf(first);
-  const to = first === undefined ? 6 : last === undefined ? from : dayOf(last);
-  for (const [name, day] of [
-    [first, from],
-    [last, to],
-  ] as const)
-    if (name !== undefined && day < 0)
-      return bad(`${quoted(text)}: ${quoted(name)} is not a day`, 'Write Mon, Tue, Wed, Thu, Fri, Sat or Sun.');
+  const named = [first, last].find((name) => name !== undefined && dayOf(name) < 0);
+  if (named !== undefined)
+    return bad(`${quoted(text)}: ${quoted(named)} is not a day`, 'Write Mon, Tue, Wed, Thu, Fri, Sat or Sun.');
   const [startHour = 0, startMin = 0, endHour = 0, endMin = 0] = times.map(Number);
   const [startMinute, endMinute] = [startHour * 60 + startMin, endHour * 60 + endMin];
   if (startMin > 59 || endMin > 59 || startMinute >= 1440 || endMinute > 1440)
     return bad(`${quoted(text)} holds a time that no day has`, 'Write times from 00:00 to 23:59; an end may be 24:00.');
   if (startMinute === endMinute)
     return bad(`${quoted(text)} ends when it starts`, 'Write 00:00-24:00 for the whole day.');
+  return { ok: true, value: { days: daysFrom(first, last), startMinute, endMinute } };
+}
+
+/** The days from the first to the last one, over the end of the week; without a last one the first, without both every day. */
+function daysFrom(first: string | undefined, last: string | undefined): number[] {
+  const from = first === undefined ? 0 : dayOf(first);
+  const to = first === undefined ? 6 : dayOf(last ?? first);
   const days: number[] = [];
   for (let day = from; ; day = (day + 1) % 7) {
     days.push(day);
-    if (day === to) break;
+    if (day === to) return days;
   }
-  return { ok: true, value: { days, startMinute, endMinute } };
 }
 
 const dayOf = (name: string): number => DAYS.indexOf(name.toLowerCase());

@@ -184,14 +184,7 @@ export function hideFields(value: unknown, depth = 8, seen: readonly object[] = 
   if (seen.includes(value)) return '[circular]';
   if (depth === 0) return '[deep]';
   const path = [...seen, value];
-  if (value instanceof Error) {
-    const { name, message, stack } = value;
-    const rest = Object.fromEntries(
-      Object.entries(value).filter(([key]) => !['name', 'message', 'stack', 'cause'].includes(key)),
-    );
-    const cause = value.cause === undefined ? {} : { cause: hideFields(value.cause, depth - 1, path) };
-    return { type: name, message, stack, ...asRecord(hideFields(rest, depth - 1, path)), ...cause };
-  }
+  if (value instanceof Error) return errorFields(value, (inner) => hideFields(inner, depth - 1, path));
   if ('toJSON' in value && typeof value.toJSON === 'function') return hideFields(value.toJSON(), depth - 1, path);
   if (Array.isArray(value)) return value.map((item) => hideFields(item, depth - 1, path));
   if (value instanceof Map) return hideFields(Object.fromEntries(value), depth - 1, path);
@@ -203,6 +196,15 @@ export function hideFields(value: unknown, depth = 8, seen: readonly object[] = 
       return [key, !shown && isSecretName(key) ? HIDDEN : hideFields(item, depth - 1, path)];
     }),
   );
+}
+
+function errorFields(error: Error, hide: (value: unknown) => unknown): object {
+  const { name, message, stack } = error;
+  const rest = Object.fromEntries(
+    Object.entries(error).filter(([key]) => !['name', 'message', 'stack', 'cause'].includes(key)),
+  );
+  const cause = error.cause === undefined ? {} : { cause: hide(error.cause) };
+  return { type: name, message, stack, ...asRecord(hide(rest)), ...cause };
 }
 
 const asRecord = (value: unknown): Record<string, unknown> =>

@@ -47,16 +47,16 @@ function cycleDecided(snapshotId: string, takenMs: number, { decided }: Aggregat
 /** The planner's own clock, and what is wrong with it (null: nothing). */
 export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
 
+/** A snapshot's message, and the server's stamp of it in ms since the epoch. */
+type Delivered = { readonly message: SnapshotTaken; readonly storedAt: number };
+
 /**
  * A snapshot is decided if its id was not decided before, it is later than the last decided one and at most two intervals old, and its time
  * differs from the server's stamp by at most `maxClockSkewSeconds`. A snapshot of a request for a plan may be older than the last decided
  * one. A planner with a wrong clock decides nothing.
- *
- * @param storedAtMs the server's stamp of the message
  */
 export function eligibility(
-  taken: SnapshotTaken,
-  storedAtMs: number,
+  { message: taken, storedAt }: Delivered,
   state: AggregateState,
   options: Pick<EngineOptions, 'maxClockSkewSeconds'>,
   own: OwnClock,
@@ -67,7 +67,7 @@ export function eligibility(
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
   const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);
   if (decided !== null) return decided;
-  const skewSeconds = Math.abs(takenMs - storedAtMs) / 1000;
+  const skewSeconds = Math.abs(takenMs - storedAt) / 1000;
   if (skewSeconds > options.maxClockSkewSeconds)
     return no(
       'clock-skew',

@@ -51,12 +51,16 @@ const decidedAt = (snapshotMs: number): AggregateState => ({
 
 describe('eligibility of a snapshot', () => {
   it('decides a fresh one', () => {
-    expect(eligibility(taken(), at + 50, fresh, options, own(at + 100))).toEqual({ ok: true });
-    expect(eligibility(taken({ purpose: 'command' }), at, decidedAt(at - 1), options, own(at))).toEqual({ ok: true });
+    expect(eligibility({ message: taken(), storedAt: at + 50 }, fresh, options, own(at + 100))).toEqual({ ok: true });
+    expect(
+      eligibility({ message: taken({ purpose: 'command' }), storedAt: at }, decidedAt(at - 1), options, own(at)),
+    ).toEqual({ ok: true });
   });
 
   it('decides nothing by a wrong clock of its own, and says so', () => {
-    expect(eligibility(taken(), at, fresh, options, own(at, 'the clock is 2700.0 s behind'))).toMatchObject({
+    expect(
+      eligibility({ message: taken(), storedAt: at }, fresh, options, own(at, 'the clock is 2700.0 s behind')),
+    ).toMatchObject({
       ok: false,
       alarm: true,
       reason: { code: 'clock', text: 'the clock is 2700.0 s behind' },
@@ -64,32 +68,38 @@ describe('eligibility of a snapshot', () => {
   });
 
   it('leaves a recorded one alone', () => {
-    expect(eligibility(taken({ purpose: 'record' }), at, fresh, options, own(at))).toMatchObject({
-      ok: false,
-      alarm: false,
-      reason: { code: 'record-only' },
-    });
+    expect(eligibility({ message: taken({ purpose: 'record' }), storedAt: at }, fresh, options, own(at))).toMatchObject(
+      {
+        ok: false,
+        alarm: false,
+        reason: { code: 'record-only' },
+      },
+    );
   });
 
   it.each([at, at + 1])('leaves one alone that is not later than the last decided (%d)', (snapshotMs) => {
-    expect(eligibility(taken(), at, decidedAt(snapshotMs), options, own(at))).toMatchObject({
+    expect(eligibility({ message: taken(), storedAt: at }, decidedAt(snapshotMs), options, own(at))).toMatchObject({
       reason: { code: 'already-decided' },
     });
   });
 
   it.each(['gpu-5', 'gpu-6'])('leaves %s alone, which was decided before and was taken again later', (snapshotId) => {
-    expect(eligibility(taken({ snapshotId }), at, decidedAt(at - 1), options, own(at))).toMatchObject({
+    expect(
+      eligibility({ message: taken({ snapshotId }), storedAt: at }, decidedAt(at - 1), options, own(at)),
+    ).toMatchObject({
       reason: { code: 'already-decided', text: `another snapshot ${snapshotId} was decided` },
     });
   });
 
   it('decides one of exactly two intervals, and none that is older', () => {
-    expect(eligibility(taken(), at, fresh, options, own(at + 120_000))).toEqual({ ok: true });
-    expect(eligibility(taken(), at, fresh, options, own(at + 120_001))).toMatchObject({ reason: { code: 'too-old' } });
+    expect(eligibility({ message: taken(), storedAt: at }, fresh, options, own(at + 120_000))).toEqual({ ok: true });
+    expect(eligibility({ message: taken(), storedAt: at }, fresh, options, own(at + 120_001))).toMatchObject({
+      reason: { code: 'too-old' },
+    });
   });
 
   it.each([-5001, 5001])('refuses, with an alarm, a time that is %d ms off the server stamp', (skew) => {
-    expect(eligibility(taken(), at + skew, fresh, options, own(at))).toMatchObject({
+    expect(eligibility({ message: taken(), storedAt: at + skew }, fresh, options, own(at))).toMatchObject({
       ok: false,
       alarm: true,
       reason: { code: 'clock-skew' },
@@ -97,7 +107,7 @@ describe('eligibility of a snapshot', () => {
   });
 
   it('bears a skew of exactly max_clock_skew', () => {
-    expect(eligibility(taken(), at + 5000, fresh, options, own(at))).toEqual({ ok: true });
+    expect(eligibility({ message: taken(), storedAt: at + 5000 }, fresh, options, own(at))).toEqual({ ok: true });
   });
 });
 

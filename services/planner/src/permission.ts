@@ -27,8 +27,8 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
   const { log, guard, by, logger, meters, clock } = deps;
   const skewed = new Set<string>();
 
-  const judge = ({ message, storedAt }: DeliveredSnapshot, state: AggregateState): Eligibility =>
-    eligibility(message, storedAt, state, own.of(message.aggregate).options, {
+  const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
+    eligibility(delivered, state, own.of(delivered.message.aggregate).options, {
       nowMs: clock.now(),
       problem: deps.clockProblem(),
     });

@@ -38,6 +38,13 @@ export type Compose = {
   readonly capacities: () => ReadonlyMap<string, Capacity>;
 };
 
+/** One aggregate of a request, and the servers that it had before. */
+type Asked = {
+  readonly request: SnapshotRequest;
+  readonly aggregate: string;
+  readonly known: readonly KnownServer[];
+};
+
 function cellReaderOf(deps: Pick<ScorerDeps, 'nova' | 'prometheus' | 'settings' | 'clock'>): CellReader {
   const { scope, concurrency, hostCells: file, policiesOf } = deps.settings;
   return new CellReader({ ...deps, file, labels: exporterLabels(scope.flatMap(policiesOf)), concurrency });
@@ -55,10 +62,8 @@ export function createCompose(
 
   /** One aggregate of the observation. */
   async function assembled(
-    request: SnapshotRequest,
-    aggregate: string,
+    { request, aggregate, known }: Asked,
     observation: CycleReadings,
-    known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
     const topology = topologyOf(observation.lists, aggregate, settings.scope, settings.observe);
@@ -104,12 +109,14 @@ export function createCompose(
   ): Promise<Snapshot> {
     const { aggregate, cells, capacity } = request;
     if (cells === undefined) {
-      const own = await assembled(request, aggregate, observation, known, signal);
+      const own = await assembled({ request, aggregate, known }, observation, signal);
       return { ...own, ...endedOf(observation.ended, own.servers), ...(capacity === undefined ? {} : { capacity }) };
     }
     const names = settings.scope.filter((one) => one !== aggregate);
-    const others = await Promise.all(names.map((one) => assembled(request, one, observation, [], signal)));
-    const home = await assembled(request, aggregate, observation, known, signal);
+    const others = await Promise.all(
+      names.map((one) => assembled({ request, aggregate: one, known: [] }, observation, signal)),
+    );
+    const home = await assembled({ request, aggregate, known }, observation, signal);
     const { lists, index } = observation;
     const read = { ...cells, settings: settings.cells, home, others, lists, index };
     const reading = await readCells(read, deps.nova, deps.neutron, signal);

@@ -31,8 +31,7 @@ function findInLog(state: LogState, aggregates: readonly string[], query: string
 export function searchAnswer(
   state: LogState,
   aggregates: readonly string[],
-  query: string,
-  limit: number,
+  { query, limit }: { readonly query: string; readonly limit: number },
   names: FoundNames,
 ): ApiAnswer<'search'> {
   const inLog = findInLog(state, aggregates, query.toLowerCase());

@@ -47,7 +47,7 @@ export function createCheckpointer(input: LedgerInput, { folded, from, last }: F
     const anchor = anchorOf(newest);
     const named = folded.installation();
     await withSpan(tracer, spans.checkpoint, { attributes: { [attributes.sequence]: now.sequence } }, () =>
-      writeCheckpoint(log, now, anchor, by, clock(), named),
+      writeCheckpoint(log, now, { anchor, by, nowMs: clock(), installationId: named }),
     );
     await reportFolded();
     written = now.sequence;

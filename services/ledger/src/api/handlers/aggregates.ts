@@ -85,6 +85,6 @@ export const aggregatesHandlers = ({
     const limit = limitOf(query);
     const aggregates = aggregateNames(input.scope, input.state());
     const names = await input.names.find(text.toLowerCase(), limit);
-    return searchAnswer(input.state(), aggregates, text, limit, names);
+    return searchAnswer(input.state(), aggregates, { query: text, limit }, names);
   },
 });
