@@ -6,7 +6,8 @@ import { clockTime, localTime } from './parts.js';
 const HEIGHT = 240;
 /** Least distance of times on the axis, in pixels. */
 const TICK_SPACE = 90;
-const shown = new WeakMap();
+/** The chart of each element; those that have left the page are ended, because a chart listens to the window. */
+const shown = new Map();
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 /**
@@ -207,6 +208,14 @@ export function drawLines(element, times, lines, utc, more = {}) {
   shown.set(element, { key, plot, sources });
 }
 
+function endGone() {
+  for (const [element, { plot }] of shown)
+    if (!element.isConnected) {
+      plot.destroy();
+      shown.delete(element);
+    }
+}
+
 /** For `ref`: calls `draw` with the element once it is in the page and has its width. */
 export const drawn = (draw) => (element) =>
-  element !== undefined && queueMicrotask(() => element.isConnected && draw(element));
+  queueMicrotask(() => (element === undefined ? endGone() : element.isConnected && draw(element)));
