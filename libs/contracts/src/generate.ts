@@ -26,7 +26,11 @@ const familyTexts: Record<(typeof families)[number], { address: string; text: st
   controls: { address: 'kronos.controls.{aggregate}', text: 'What people asked', producer: 'operator' },
   ledger: { address: 'kronos.ledger.{aggregate}', text: 'Folded state', producer: 'ledger' },
   inventory: { address: 'kronos.inventory.{host}', text: 'Host to instances', producer: 'scorer' },
-  custody: { address: 'kronos.custody.{aggregate}', text: 'Events that are passed by', producer: 'custodian' },
+  custody: {
+    address: 'kronos.custody.{aggregate}',
+    text: 'Commands that skip unreadable events',
+    producer: 'custodian',
+  },
   alarms: { address: 'kronos.alarms.{alarm}', text: 'Alarms that were raised and resolved', producer: 'ledger' },
   services: { address: 'kronos.services.{service}.{instance}', text: 'Heartbeats', producer: 'service' },
 };

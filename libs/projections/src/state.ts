@@ -494,7 +494,7 @@ export type UnreadableFact = {
   readonly through: number;
 };
 
-/** Unreadable events that a custodian had passed by. */
+/** Unreadable events that a custodian skipped. */
 export type SkippedFact = Asked & { readonly events: readonly UnreadableFact[] };
 
 /** Comparisons of loads that are kept of a policy: a few moves of each host. */
