@@ -115,10 +115,10 @@ export function parseInboxPrefix(raw: string): Parsed<string> {
 /** An installation of Kronos elsewhere, by the address of its console. */
 export type Region = { readonly name: string; readonly url: string };
 
-/** `NAME=URL`. */
+/** `NAME=URL`. A user or password is not quoted, as in {@link parseUrl}. */
 export function parseRegion(raw: string): Parsed<Region> {
   const [, name = '', url = ''] = /^([^=]+)=(.*)$/.exec(raw) ?? [];
-  if (name.trim() === '') return bad(`${quoted(raw)} is no region`, 'Write it as NAME=URL.');
+  if (name.trim() === '') return bad(`${quoted(raw.replace(/^.*@/s, ''))} is no region`, 'Write it as NAME=URL.');
   const parsed = parseUrl(url.trim(), ['http', 'https']);
   return parsed.ok ? good({ name: name.trim(), url: parsed.value }) : parsed;
 }

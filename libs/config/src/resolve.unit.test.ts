@@ -451,6 +451,10 @@ describe('the regions of the console', () => {
     ['west=https://kronos.west.example.org, south = http://10.0.0.1:9784', []],
     ['https://kronos.west.example.org', [expect.stringContaining('is no region | Write it as NAME=URL')]],
     ['west=kronos.west.example.org', [expect.stringContaining('[console] regions: is not a URL')]],
+    [
+      `https://ada:${'long-'.repeat(12)}password@kronos.west.example.org`,
+      [expect.stringContaining('regions: "kronos.west.example.org" is no region')],
+    ],
   ])('%s', (line, problems) => {
     expect(regions(line)).toEqual(problems);
   });

@@ -1,6 +1,6 @@
 import type { Clock } from '@kronos/clock';
 import { type Config, type Region, regionsOf } from '@kronos/config';
-import { createHttp, type Http, parseAs } from '@kronos/http';
+import { createHttp, cut, type Http, parseAs } from '@kronos/http';
 import { kronosVersion } from '@kronos/telemetry';
 import { z } from 'zod';
 
@@ -31,6 +31,10 @@ export type Regions = {
 const LIMIT_MS = 4_000;
 /** However many browsers ask, a region is asked this often. */
 const FRESH_MS = 10_000;
+/** Bytes of an answer: more than the fleet of a hundred thousand hosts takes. */
+const MOST_ANSWER = 8 * 1024 * 1024;
+/** Characters that a region may say about what it refuses. */
+const MOST_WORDS = 300;
 
 /** Fields that every version since 1.0 answers; others are ignored. */
 const fleetSchema = z.object({
@@ -55,6 +59,7 @@ export function openRegions({ console: own }: Pick<Config, 'console'>, clock: Cl
     clock,
     userAgent: `kronos/${kronosVersion}`,
     limits: { connectMs: LIMIT_MS, headersMs: LIMIT_MS, bodyMs: LIMIT_MS, totalMs: LIMIT_MS },
+    maxBodyBytes: MOST_ANSWER,
     ...(own.cafile === null ? {} : { tls: { caFile: own.cafile } }),
   });
   let last: { readonly atMs: number; readonly reports: Promise<readonly RegionReport[]> } | null = null;
@@ -96,7 +101,7 @@ async function report(http: Http, region: Region): Promise<RegionReport> {
 /** What a ledger says of a request that it refuses; of others, such as a proxy that asks for a login, nothing. */
 function refusal(text: string): string {
   try {
-    return `: ${refusalSchema.parse(JSON.parse(text)).error}`;
+    return `: ${cut(refusalSchema.parse(JSON.parse(text)).error, MOST_WORDS)}`;
   } catch {
     return '';
   }
