@@ -145,7 +145,8 @@ export function answerAt(
     if (value !== null || former !== null)
       recent.push({ labels, samples: [{ timeMs, value: numberOf(value ?? former) }] });
   }
-  if (at === 0 && withBefore && before !== null) recent.push(...lastOf(before, timeMs - window.stepMs));
+  if (at === 0 && withBefore && before !== null)
+    for (const former of lastOf(before, timeMs - window.stepMs)) recent.push(former);
   const of = (list: Window['lost']): string[] =>
     list.filter(({ from, to }) => from <= at && at <= to).map(({ text }) => text);
   const [lost = null] = of(window.lost);

@@ -203,7 +203,8 @@ function recordOf(tracked: Tracked, end: LogState): PlanRecord {
   const outcome =
     unreleased(data.release) ?? finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running');
   const tasks = end.aggregates.get(event.aggregate)?.tasks;
-  const steps = made.steps.map((step) => stepRecord(step, tracked, outcome, tasks?.get(step.taskId)));
+  const released = new Set(facts?.tasks);
+  const steps = made.steps.map((step) => stepRecord(step, tracked, { outcome, released }, tasks?.get(step.taskId)));
   return {
     id: made.id,
     kind: made.kind,
@@ -247,15 +248,18 @@ function madeBy(event: CycleDecided | PlanProposed): Made {
   return { ...common, id, steps, planner, combinedAfter: after.combined, lowerBound, shareOfPossible };
 }
 
+/** The outcome of a plan, and the tasks that were made of its steps. */
+type Released = { readonly outcome: PlanRecord['outcome']; readonly released: ReadonlySet<string> };
+
 function stepRecord(
   step: Step,
   { facts, last, endsMs }: Tracked,
-  outcome: PlanRecord['outcome'],
+  plan: Released,
   task: TaskFacts | undefined,
 ): StepRecord {
   const event = last.get(step.taskId);
   const text = noteOf(event);
-  const unstarted = neverStarted(step, facts, outcome);
+  const unstarted = neverStarted(step, facts, plan);
   if (unstarted !== null) return { ...step, state: unstarted, note: '', endedAtMs: null };
   if (task !== undefined && task.end === null) {
     const waits = task.status === 'retryPending' ? 'retrying' : 'waiting';
@@ -265,10 +269,10 @@ function stepRecord(
 }
 
 /** The state of a step of which no task was made; null: one was. */
-function neverStarted(step: Step, facts: PlanFacts | null, outcome: PlanRecord['outcome']): StepState | null {
+function neverStarted(step: Step, facts: PlanFacts | null, { outcome, released }: Released): StepState | null {
   if (outcome === 'dryRun' || outcome === 'outsideWindow') return outcome;
   if (facts?.rejected.includes(step.step)) return 'rejected';
-  if (facts?.tasks.includes(step.taskId)) return null;
+  if (released.has(step.taskId)) return null;
   return outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo';
 }
 
