@@ -129,10 +129,10 @@ export function followed(state: TaskState, before: Run, fact: Looked): TaskState
   const told = obeyed(state, before, server, fact);
   if (told !== null) return told;
   const row = look.migrations.find((m) => m.id === before.migrationId);
-  const rowed = withRow(before, row, at);
+  const listed = withRow(before, row, at);
   if (row !== undefined && FINAL.has(row.status))
-    return over(state, { ...rowed, overAt: rowed.overAt ?? at.mono }, look, at);
-  const seen = withProgress(rowed, look, at);
+    return over(state, { ...listed, overAt: listed.overAt ?? at.mono }, look, at);
+  const seen = withProgress(listed, look, at);
   if (server !== null && isAbandoned(seen, at, options)) return abandoned(state, seen, server, at);
   const late = (): Stop | null =>
     forsaken(seen, at, options) ?? overdue({ ...seen, usual: word.usual ?? null }, task, at.mono, options);
