@@ -98,7 +98,7 @@ export const bugs: readonly Bug[] = [
     file: TASK_PROGRESS,
     find: "  return to(state, { at: 'following', run, soon: false });",
     replace:
-      "  return status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });",
+      "  return run.status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });",
   },
   {
     name: 'a move that failed is said to have arrived',
