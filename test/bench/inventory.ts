@@ -51,6 +51,7 @@ const keep = (mode: 'changes' | 'notifications'): KeptServers =>
     optOut: ['kronos:exclude'],
     syncIntervalMs: SYNC_MS,
     maxClockSkewMs: 5_000,
+    clockWrong: () => false,
     concurrency: 8,
     onResync: () => resyncs++,
   });

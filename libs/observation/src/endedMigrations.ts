@@ -11,11 +11,14 @@ const MOST = 1_000;
 
 export class EndedMigrations {
   readonly #nova: Pick<Nova, 'listMigrations'>;
+  readonly #clockWrong: () => boolean;
   readonly #kept = new Map<string, EndedMigration>();
   #readMs: number | null = null;
 
-  constructor(nova: Pick<Nova, 'listMigrations'>) {
+  /** @param clockWrong whether the reader's clock is wrong, now: then the whole day is read, and again by the right clock */
+  constructor(nova: Pick<Nova, 'listMigrations'>, clockWrong: () => boolean) {
     this.#nova = nova;
+    this.#clockWrong = clockWrong;
   }
 
   /**
@@ -32,9 +35,11 @@ export class EndedMigrations {
 
   async #update(nowMs: number, signal: AbortSignal): Promise<void> {
     const dayMs = nowMs - DAY_MS;
+    const wrong = this.#clockWrong();
+    if (wrong) this.#readMs = null;
     const sinceMs = Math.max(dayMs, (this.#readMs ?? dayMs) - OVERLAP_MS);
     const rows = await this.#nova.listMigrations({ status: 'completed', changesSince: iso(sinceMs) }, { signal });
-    this.#readMs = nowMs;
+    if (!wrong) this.#readMs = nowMs;
     for (const { uuid, id, type, serverId, sourceCompute, destCompute, updatedAt, createdAt } of rows) {
       if (sourceCompute === null || destCompute === null || sourceCompute === destCompute) continue;
       // Nova ends a cold migration as `confirmed`, and not as `completed`.

@@ -46,6 +46,8 @@ export interface KeepServers {
   readonly syncIntervalMs: number;
   /** `[engine] max_clock_skew`: how far Nova's clock may be from this one. */
   readonly maxClockSkewMs: number;
+  /** Whether this clock is further off, now: then no time of Nova can be told by it. */
+  readonly clockWrong: () => boolean;
   /** Calls at a time. */
   readonly concurrency: number;
   /** Told of every read that neither the cycle nor a change asked for; `what` is a host, a server, or the whole cloud. */
@@ -93,22 +95,25 @@ export function keepServers(deps: KeepServers): KeptServers {
 
   const timed = <T>(read: () => Promise<T>) => timedBy(clock, read);
 
+  async function everything(reason: ResyncReason, signal: AbortSignal): Promise<void> {
+    if (reason !== 'start') onResync(reason, {});
+    inventory.bulkRead(...(await timed(() => nova.listServers({}, { signal }))));
+  }
+
+  /** By a wrong clock the list could begin too late. It would lack changes, and no later list has them. */
+  async function changes(sinceMs: number, signal: AbortSignal): Promise<void> {
+    if (deps.clockWrong()) return everything('clock', signal);
+    const filter = { changesSince: novaTime(sinceMs) };
+    inventory.changesRead(sinceMs, ...(await timed(() => nova.listServers(filter, { signal }))));
+  }
+
   async function make(wanted: Wanted, signal: AbortSignal): Promise<void> {
-    if (wanted.bulk !== null) {
-      if (wanted.bulk !== 'start') onResync(wanted.bulk, {});
-      inventory.bulkRead(...(await timed(() => nova.listServers({}, { signal }))));
-      return;
-    }
+    if (wanted.bulk !== null) return everything(wanted.bulk, signal);
     // The changes last, so that they explain what the lists of ids show.
     if (wanted.comparison) inventory.compared(...(await timed(() => nova.listServerIdsByHost({ signal }))));
     if (wanted.tagged)
       inventory.taggedRead(...(await timed(() => nova.listServerIds({ tagsAny: deps.optOut }, { signal }))));
-    const since = wanted.changesSinceMs;
-    if (since !== null)
-      inventory.changesRead(
-        since,
-        ...(await timed(() => nova.listServers({ changesSince: novaTime(since) }, { signal }))),
-      );
+    if (wanted.changesSinceMs !== null) await changes(wanted.changesSinceMs, signal);
     const limit = createLimiter(deps.concurrency);
     await Promise.all([
       ...[...wanted.hosts].map(([host, reason]) =>

@@ -1,3 +1,4 @@
+import { clockWatch } from '@kronos/clock';
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
@@ -53,6 +54,8 @@ class FakeNova {
 
 function given(): {
   nova: FakeNova;
+  /** The reader's clock from now on, ahead of Nova's. */
+  setClock(aheadMs: number): void;
   resyncs: string[];
   source: ReturnType<typeof keepServers>;
   pass(ms: number): void;
@@ -65,19 +68,28 @@ function given(): {
   ] as const)
     nova.put(server(id, host));
   const resyncs: string[] = [];
+  let aheadMs = 0;
+  const clock = { now: () => nova.nowMs + aheadMs, monotonic: () => nova.nowMs - START_MS };
+  const maxClockSkewMs = 5_000;
+  const watch = clockWatch({ read: () => ({ wall: clock.now(), mono: clock.monotonic() }) }, maxClockSkewMs);
+  watch.see({ beforeMs: clock.now(), serverMs: nova.nowMs, afterMs: clock.now() });
   const deps: KeepServers = {
     nova,
-    clock: { now: () => nova.nowMs, monotonic: () => nova.nowMs - START_MS },
+    clock,
     mode: 'changes',
     optOut: [OUT],
     syncIntervalMs: 300_000,
-    maxClockSkewMs: 5_000,
+    maxClockSkewMs,
+    clockWrong: () => watch.problem() !== null,
     concurrency: 2,
     onResync: (reason, { host, server: id }) => resyncs.push(`${reason} ${host ?? id ?? 'all'}`),
   };
   return {
     nova,
     resyncs,
+    setClock: (ms) => {
+      aheadMs = ms;
+    },
     source: keepServers(deps),
     pass: (ms) => {
       nova.nowMs += ms;
@@ -114,6 +126,26 @@ describe('servers that are kept', () => {
     await source.read(signal, hosts);
     expect(resyncs).toHaveLength(2);
   });
+
+  it.each([3_600_000, -3_600_000])(
+    'are all read while the clock is %d ms wrong, and only what changed once it is right',
+    async (aheadMs) => {
+      const { nova, resyncs, setClock, source, pass } = given();
+      await source.read(signal, hosts);
+      setClock(aheadMs);
+      nova.put(server('2', 'a', { vmState: 'resized' }));
+      pass(60_000);
+      const states = async () => (await source.read(signal, hosts)).map(({ id, vmState }) => `${id} ${vmState}`).sort();
+      expect(await states()).toEqual(['1 active', '2 resized', '3 active']);
+      expect(resyncs).toEqual(['clock all']);
+      nova.put(server('3', 'b', { vmState: 'resized' }));
+      pass(60_000);
+      setClock(0);
+      nova.calls.length = 0;
+      expect(await states()).toEqual(['1 active', '2 resized', '3 resized']);
+      expect(nova.calls).toEqual(['tags', 'changes since 2026-01-01T00:00:30Z']);
+    },
+  );
 
   it('that were opted out by a tag are read again', async () => {
     const { nova, resyncs, source, pass } = given();

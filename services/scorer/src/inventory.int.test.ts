@@ -24,6 +24,7 @@ describe('the mode changes', () => {
           optOut: ['kronos:exclude'],
           syncIntervalMs: 300_000,
           maxClockSkewMs: 5_000,
+          clockWrong: () => false,
           concurrency: 8,
           onResync: (reason) => resyncs.push(reason),
         }),

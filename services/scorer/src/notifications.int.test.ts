@@ -87,6 +87,7 @@ describe('the mode notifications', () => {
           optOut: ['kronos:exclude'],
           syncIntervalMs,
           maxClockSkewMs: 5_000,
+          clockWrong: () => false,
           concurrency: 8,
           onResync: () => undefined,
         });

@@ -103,6 +103,7 @@ describe("Nova's notifications on a real RabbitMQ", () => {
           mode: 'notifications',
           optOut: ['kronos:exclude'],
           maxClockSkewMs: 5_000,
+          clockWrong: () => false,
           concurrency: 8,
           onResync: () => undefined,
         });

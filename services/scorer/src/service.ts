@@ -8,6 +8,7 @@ import {
   type CellsSettings,
   EndedMigrations,
   HistoryReader,
+  type KeepServers,
   keepServers,
   readOptions,
   type ServerSource,
@@ -51,7 +52,8 @@ export const scorerService = (outside: Outside = realOutside): ServiceDefinition
     opened.defer(async () => prometheus?.close());
     const history = prometheus === null ? null : historyReader(config, scope.filter(forecasts), clock, prometheus);
     const seen = new Seen();
-    const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, logger, metrics });
+    const clockWrong = (): boolean => clockCheck.problem() !== null;
+    const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, clockWrong, logger, metrics });
     if (feed !== null) opened.adopt(consume(feed, config, instance, outside), (consuming) => consuming.stop());
     const scorer = createScorer({
       log,
@@ -62,7 +64,7 @@ export const scorerService = (outside: Outside = realOutside): ServiceDefinition
       neutron: cloud.neutron,
       prometheus,
       history,
-      ended: endedReader(config, scope, cloud.nova),
+      ended: endedReader(config, scope, cloud.nova, clockWrong),
       seen,
       calls: () => [...cloud.calls.list(), ...(prometheus?.inProgress() ?? [])],
       settings,
@@ -140,10 +142,11 @@ const consume = (feed: Feed, config: Config, instance: string, { clock, openNoti
     onState: ({ connected, detail }) => feed.connected(connected, detail),
   });
 
-type ServersDeps = Omit<FeedDeps, 'inventory' | 'syncIntervalMs'> & { readonly config: Config; readonly nova: Nova };
+type ServersDeps = Omit<FeedDeps, 'inventory' | 'syncIntervalMs'> &
+  Pick<KeepServers, 'clockWrong'> & { readonly config: Config; readonly nova: Nova };
 
 /** The source of servers by `[inventory] mode`, and the feed of notifications where they keep it current. */
-function serversOf({ log, config: { inventory, engine }, nova, by, clock, logger, metrics }: ServersDeps): {
+function serversOf({ log, config: { inventory, engine }, nova, by, clock, clockWrong, logger, metrics }: ServersDeps): {
   readonly servers: ServerSource | null;
   readonly feed: Feed | null;
 } {
@@ -157,6 +160,7 @@ function serversOf({ log, config: { inventory, engine }, nova, by, clock, logger
     optOut: engine.optOut,
     syncIntervalMs,
     maxClockSkewMs: engine.maxClockSkew * 1000,
+    clockWrong,
     concurrency: CONCURRENCY,
     onResync: showResync(metrics, logger),
   });
@@ -191,9 +195,14 @@ async function following(feed: Feed, stopping: AbortSignal): Promise<never> {
 }
 
 /** Null where no aggregate waits for moves of others. */
-function endedReader(config: Config, scope: readonly string[], nova: Nova): EndedMigrations | null {
+function endedReader(
+  config: Config,
+  scope: readonly string[],
+  nova: Nova,
+  clockWrong: () => boolean,
+): EndedMigrations | null {
   const waits = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.foreignMoves === 'wait';
-  return scope.some(waits) ? new EndedMigrations(nova) : null;
+  return scope.some(waits) ? new EndedMigrations(nova, clockWrong) : null;
 }
 
 /** Null without aggregates. */
