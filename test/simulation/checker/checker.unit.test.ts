@@ -293,6 +293,33 @@ it.each([
 );
 
 it.each([
+  ['closed', false],
+  ['was open', true],
+])(
+  'the window of an approved plan %s before its tasks were on the work queue, and they end for it: a breach is %s',
+  (_, isBreach) => {
+    const fromMs = Date.UTC(2026, 0, 1) + 600_000;
+    const open = (_name: string, _server: string | null, atMs: number): boolean =>
+      isBreach || atMs < fromMs || atMs >= fromMs + 300_000;
+    begin({ approvalTtlMs: HOUR_MS, openings: { evacuationIgnoresWindows: false, open } });
+    store('plans', 'cycle.decided', 'planner', {
+      snapshotId: 'agg-1',
+      snapshotTime: new Date(now).toISOString(),
+      basis: last,
+      digests: { snapshot: 'none' },
+      release: 'proposed',
+      plan: { steps: [{ ...STEP, dependsOn: [] }] },
+    });
+    store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
+    now = fromMs + 301_000;
+    const end = { ...STEP, errorType: 'Cancelled', reason: { code: 'window-closed' } };
+    store('migrations', 'migration.requested', 'planner', end, 'KRONOS_MIGRATIONS');
+    store('results', 'migration.failed', 'executor', end);
+    expect(broken().includes('window')).toBe(isBreach);
+  },
+);
+
+it.each([
   ['the same host', [], ['refused-again']],
   ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], []],
 ])('%s is asked for again after Nova refused it', (_, newcomers, breaches) => {

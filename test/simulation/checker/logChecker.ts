@@ -410,8 +410,9 @@ export class LogChecker {
   }
 
   /** Whether a task's window was closed at any minute since its release. */
-  #hasClosed({ aggregate, serverId, phase, sinceMs }: Task, untilMs: number): boolean {
-    for (let ms = sinceMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
+  #hasClosed(task: Task, untilMs: number): boolean {
+    const { aggregate, serverId, phase } = task;
+    for (let ms = this.#book.releasedMs(task); ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
       if (this.#closedFor(aggregate, serverId, phase, ms, 0)) return true;
     return false;
   }
