@@ -268,6 +268,12 @@ export const bugs: readonly Bug[] = [
     replace: 'if (startBefore !== undefined && nowMs < 0)',
   },
   {
+    name: 'moves ended before their window closes',
+    file: SLOTS,
+    find: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore))',
+    replace: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore) - 1_800_000)',
+  },
+  {
     name: 'windows and blackouts ignored by the planner',
     file: 'libs/placement/src/state.ts',
     find: 'window: migrationWindow(options, now),',
@@ -669,6 +675,13 @@ export const bugs: readonly Bug[] = [
       find: 'changesSinceMs: eachCycle || due ? this.#changesMs : null,',
       replace: 'changesSinceMs: eachCycle ? this.#changesMs : null,',
     },
+  },
+  {
+    name: 'changes asked for by a wrong clock',
+    inventory: 'changes',
+    file: 'libs/observation/src/serverSource.ts',
+    find: "if (deps.clockWrong()) return everything('clock', signal);",
+    replace: '',
   },
   // ---- the decorators of the event log
   {
