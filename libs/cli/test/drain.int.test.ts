@@ -36,6 +36,15 @@ describe('kronos drain', () => {
     expect((await world.kronos('drain gpu-compute-2 --yes')).out).toContain(
       'is being drained already: requested by ada@desk',
     );
+    const preview = (await world.kronos('drain gpu-compute-2')).out;
+    expect(preview).toContain('It is being drained already, requested by ada@desk');
+    expect(preview).toContain(
+      '\nNo further drain was requested. 1 drain requested before goes on: gpu-compute-2 (kronos status).\n',
+    );
+    expect(preview).not.toContain('Add --yes');
+    expect((await world.kronos('drain gpu-compute-1 gpu-compute-2', { answer: 'n' })).out).toContain(
+      'No further drain was requested. 1 drain',
+    );
     expect((await world.kronos('status')).out).toContain('gpu-compute-2: its service is being disabled');
     expect((await world.kronos('undrain gpu-compute-2')).out).toContain('withdrawn before it started');
     expect((await world.kronos('status')).out).not.toContain('gpu-compute-2: its service');

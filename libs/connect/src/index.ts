@@ -10,4 +10,4 @@ export { openNotifications } from './notifications.ts';
 export { type Cloud, openCloud, openIdentity } from './openstack.ts';
 export { type Outside, realOutside } from './outside.ts';
 export { openPrometheus } from './prometheus.ts';
-export { openRegions, type Regions } from './regions.ts';
+export { openRegions, type RegionReport, type Regions } from './regions.ts';

@@ -17,7 +17,7 @@ type RegionSeen = {
   readonly standings: Readonly<Record<string, number>>;
 };
 /** `problem`: why nothing is seen; else null. */
-type RegionReport = Region &
+export type RegionReport = Region &
   ({ readonly seen: RegionSeen; readonly problem: null } | { readonly seen: null; readonly problem: string });
 
 /** The installations of `[console] regions`. */

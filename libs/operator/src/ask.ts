@@ -104,7 +104,7 @@ export function requireUnblocked(drain: { readonly host: string; readonly blocke
   if (drain.blockedBy === null) return;
   throw new CommandRefused(
     `the drain of ${drain.host} is blocked by: ${drain.blockedBy}`,
-    'No drain was requested. kronos status shows the state of the aggregate and its services.',
+    'Nothing was requested. kronos status shows the state of the aggregate and its services.',
   );
 }
 

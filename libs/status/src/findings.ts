@@ -124,7 +124,9 @@ function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): 
 function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   return [
     ...observation(input, nowMs),
-    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest)).filter(isNews(input)),
+    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest, input.state.drains)).filter(
+      isNews(input),
+    ),
     ...decisions(input, nowMs),
     ...predictions(input),
     ...moves(input, nowMs),
@@ -140,9 +142,7 @@ const BY_A_MOVE = 10;
 /** Whether a finding of the newest snapshot says more than what Kronos itself does just now. */
 const isNews =
   ({ state, newest }: AggregateInput) =>
-  ({ code, place: { host = '', policy } }: Finding): boolean => {
-    // The line of the drain says so.
-    if (code === 'host-disabled') return !state.drains.has(host);
+  ({ code, place: { policy } }: Finding): boolean => {
     // The planner repairs such groups, or says why it cannot.
     if (code === 'group-broken') return !optionsOf(state).enforceHardAffinity;
     if (code !== 'policy-profile-sum' && code !== 'policy-host-load') return true;

@@ -898,9 +898,14 @@ describe('one cause gives one alarm', () => {
   it('a host that Kronos disabled for a drain is no news, another one is', () => {
     const log = runningLog();
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
-    const newest = { outOfService: [{ state: 'disabled' as const, count: 2, hosts: ['h1', 'h2'] }] };
-    expect(judge(wellFacts(log, { newest })).map(({ code, about }) => [code, about])).toEqual([
-      ['host-disabled', 'h2'],
+    const disabled = (...hosts: string[]) => {
+      const newest = { outOfService: [{ state: 'disabled' as const, count: hosts.length, hosts }] };
+      return judge(wellFacts(log, { newest })).map(({ code, about, text }) => [code, about, text]);
+    };
+    expect(disabled('h1')).toEqual([]);
+    // Whoever reads the count knows which hosts it has.
+    expect(disabled('h1', 'h2')).toEqual([
+      ['host-disabled', 'h2', 'nova-compute is disabled (2 of 3 hosts of gpu; Kronos drains h1)'],
     ]);
   });
   it('names a threshold that no moves reach, and raises no alarm', () => {

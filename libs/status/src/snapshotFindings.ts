@@ -1,4 +1,4 @@
-import { type AnswerCause, profileWords, type Reason, sizesText } from '@kronos/contracts';
+import { type AnswerCause, profileWords, type Reason, sizesText, some } from '@kronos/contracts';
 import type { Place } from './causes.ts';
 import type { NewestSnapshot } from './facts.ts';
 import type { Finding } from './finding.ts';
@@ -19,11 +19,19 @@ const MEASURED = 0.5;
 
 type PolicySummary = NewestSnapshot['policies'][number];
 
-/** The findings of the newest snapshot about hosts and policies. Pure. */
-export function snapshotFindings(aggregate: string, newest: NewestSnapshot): Finding[] {
+/**
+ * The findings of the newest snapshot about hosts and policies. Pure.
+ *
+ * @param drains hosts that Kronos drains: that they are disabled is said by the line of the drain
+ */
+export function snapshotFindings(
+  aggregate: string,
+  newest: NewestSnapshot,
+  drains: Pick<ReadonlyMap<string, unknown>, 'has'>,
+): Finding[] {
   return [
     ...newest.problems.map((one) => problem(aggregate, one)),
-    ...hosts(aggregate, newest),
+    ...hosts(aggregate, newest, drains),
     ...noted('migration-abandoned', aggregate, newest.abandoned),
     ...noted('group-broken', aggregate, newest.brokenGroups),
     ...noted('ports-unread', aggregate, newest.unreadPorts),
@@ -49,7 +57,11 @@ const STATES = {
   disabled: { code: 'host-disabled', text: 'is disabled' },
 } as const;
 
-function hosts(aggregate: string, newest: NewestSnapshot): Finding[] {
+function hosts(
+  aggregate: string,
+  newest: NewestSnapshot,
+  drains: Pick<ReadonlyMap<string, unknown>, 'has'>,
+): Finding[] {
   const { outOfService } = newest;
   if (outOfService === undefined)
     return [
@@ -76,8 +88,12 @@ function hosts(aggregate: string, newest: NewestSnapshot): Finding[] {
       : [];
   const each = outOfService.flatMap(({ state, count, hosts: names }) => {
     const { code, text } = STATES[state];
-    const sentence = `nova-compute ${text} (${count} of ${newest.hosts} hosts of ${aggregate})`;
-    return names.map((host): Finding => ({ code, place: { aggregate, host }, about: host, text: sentence }));
+    const drained = state === 'disabled' ? names.filter((host) => drains.has(host)) : [];
+    const own = drained.length === 0 ? '' : `; Kronos drains ${some(drained, 3)}`;
+    const sentence = `nova-compute ${text} (${count} of ${newest.hosts} hosts of ${aggregate}${own})`;
+    return names
+      .filter((host) => !drained.includes(host))
+      .map((host): Finding => ({ code, place: { aggregate, host }, about: host, text: sentence }));
   });
   return [...bus, ...each];
 }

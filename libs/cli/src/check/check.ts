@@ -36,6 +36,7 @@ import { type Finding, finding, type Report } from './finding.ts';
 import type { MetricTypes } from './metricType.ts';
 import { judgeAggregate } from './movable.ts';
 import { judgeQueries, metricsToType } from './queries.ts';
+import { checkRegions } from './regions.ts';
 import { judgeAccount, judgeDurability, judgeSnapshots } from './storage.ts';
 
 /** Calls to OpenStack, and queries of Prometheus, at a time. */
@@ -63,7 +64,9 @@ export async function check(
   for (const one of overrides(config)) report(one);
   const nats = checkNats(config);
   const cloud = checkObservation(loaded, sets, env);
+  const regions = checkRegions(config).catch((error: unknown) => [failed('region', '[console] regions', error)]);
   for (const one of await nats) report(one);
+  for (const one of await regions) report(one);
   const { findings, snapshots } = await cloud;
   for (const one of findings) report(one);
   const sizes = await Promise.all(snapshots.map(sizeOf));

@@ -57,7 +57,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
       await answer(shell, options, previews.length === 1 ? previews[0] : previews, (terminal) =>
         [...previews.map((one) => render(terminal, one, shell.now())), ...summary(terminal, previews)].join('\n'),
       );
-    if (!sure && !(await confirmed(shell, options))) return;
+    if (!sure && !(await confirmed(shell, options, previews))) return;
     for (const one of previews) requireUnblocked(one);
     const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
     if (options.maxParallel === undefined && rolling === null) {
@@ -168,15 +168,25 @@ async function preview(
   );
 }
 
-async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> {
+async function confirmed(shell: Shell, options: DrainOptions, previews: readonly Preview[]): Promise<boolean> {
+  const others = previews.some(({ requested }) => requested === undefined);
   if (shell.ask === null || isStructured(options)) {
-    if (!isStructured(options)) shell.terminal.out('\nNo drain was requested. Add --yes to drain.\n');
+    if (!isStructured(options))
+      shell.terminal.out(`\n${notRequested(previews)}${others ? ' Add --yes to drain.' : ''}\n`);
     return false;
   }
   if (/^y(es)?$/i.test((await shell.ask('\nDrain? [y/N] ')).trim())) return true;
-  shell.terminal.out('No drain was requested.\n');
+  shell.terminal.out(`${notRequested(previews)}\n`);
   process.exitCode = 1;
   return false;
+}
+
+/** What stands after a preview alone: nothing is requested by it, and what was requested before goes on. */
+function notRequested(previews: readonly Preview[]): string {
+  const running = previews.flatMap(({ host, requested }) => (requested === undefined ? [] : [host]));
+  if (running.length === 0) return 'No drain was requested.';
+  const goesOn = `${count(running.length, 'drain')} requested before ${running.length === 1 ? 'goes' : 'go'} on: ${some(running, 3)}`;
+  return `No further drain was requested. ${goesOn} (kronos status).`;
 }
 
 /** Asks for the drain of hosts; one that is being drained already is taken as it is. */

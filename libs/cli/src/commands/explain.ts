@@ -573,7 +573,8 @@ const damagedLines = (terminal: Terminal, { state }: Explained, concerns: (move:
     )
     .join('');
 
-function vmText(
+/** What a decision made of a VM, for people. */
+export function vmText(
   terminal: Terminal,
   explained: Explained,
   {

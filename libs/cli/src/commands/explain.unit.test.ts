@@ -1,6 +1,8 @@
+import { explain } from '@kronos/placement';
+import { decideInput } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../errors.ts';
-import { begun, onlyOne } from './explain.ts';
+import { begun, onlyOne, vmText } from './explain.ts';
 
 const names = new Map([
   ['6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'db-01'],
@@ -55,5 +57,37 @@ describe('several VMs with one name', () => {
   it('are none where one VM or none has it', () => {
     expect(onlyOne(twins.slice(1), 'web')).toBe(twins[1]);
     expect(onlyOne([], 'web')).toBeUndefined();
+  });
+});
+
+describe('a VM that never moves', () => {
+  const group = { id: '7d4b0f7e-0000-4000-8000-000000000001', name: 'web-group', policy: 'anti-affinity' as const };
+  const explanation = explain(
+    decideInput({
+      policies: { cpu: { threshold: 0.2 } },
+      hosts: { a: {}, b: {} },
+      vms: { v1: { host: 'a', w: { cpu: 0.3 }, set: { locked: true } }, v2: { host: 'a', w: { cpu: 0.4 } } },
+      snapshot: { serverGroups: [{ ...group, maxServerPerHost: 1, members: ['v1'] }] },
+    }),
+  );
+  const textOf = (id: string): string => {
+    const explained = { explanation, decision: explanation.decision, state: { damaged: new Map() } };
+    const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, live: false };
+    return vmText(terminal, explained as unknown as Parameters<typeof vmText>[1], { id, is: () => false, nowMs: 0 });
+  };
+
+  it('is not said to have a legal destination, and its groups have their names', () => {
+    const text = textOf('v1');
+    expect(text).toContain('it stays: ');
+    expect(text).toMatch(/^IF IT COULD MOVE TO /im);
+    expect(text).toMatch(/^b .*takes it$/m);
+    expect(text).not.toContain('legal');
+    expect(text).toContain('; in group web-group\n');
+    expect(text).not.toContain(group.id);
+  });
+
+  it('is told from one that may move', () => {
+    expect(textOf('v2')).toMatch(/^if it went to /im);
+    expect(textOf('v2')).not.toContain('takes it');
   });
 });

@@ -59,6 +59,63 @@ describe('anonymizing', () => {
     );
   });
 
+  it('names no host, VM or place that only a sentence or its details have', () => {
+    const gone = 'deadbeef-1111-4111-8111-0123456789ab';
+    const empty = snapshotOf({ policies: {}, hosts: {}, vms: {} });
+    const from = 'GET https://nova.acme.example:8774/v2.1/os-services: getaddrinfo ENOTFOUND nova.acme.example';
+    const problems = [
+      { code: 'servers-unknown', text: `Nova is unreachable: ${from}`, detail: { error: 'KRONOS_HTTP_UNREACHABLE' } },
+      {
+        code: 'server-vanished',
+        text: `${gone} of Qhost`,
+        detail: { servers: [{ id: gone, host: 'Qhost' }], missing: 1 },
+      },
+    ];
+    const notes = [
+      { code: 'hypervisor-type-ignored', text: 'not counted: Zironic (ironic)', detail: { hosts: ['Zironic'] } },
+      { code: 'host-label-unmatched', text: 'values that fit no host: Xother', detail: { unknown: 1, new: 'Xnew' } },
+    ];
+    const snapshot = { ...empty, problems, notes };
+    const names = settled(snapshot);
+    expect(names.snapshot(snapshot)).toMatchObject({
+      problems: [
+        { code: 'servers-unknown', text: 'servers unknown', detail: { error: 'KRONOS_HTTP_UNREACHABLE' } },
+        {
+          text: 'server vanished: 00000000-0000-4000-8000-000000000001, host-1',
+          detail: { servers: [{ id: '00000000-0000-4000-8000-000000000001', host: 'host-1' }], missing: 1 },
+        },
+      ],
+      notes: [
+        { text: 'hypervisor type ignored: host-2', detail: { hosts: ['host-2'] } },
+        { text: 'host label unmatched', detail: { unknown: 1 } },
+      ],
+    });
+  });
+
+  it('leaves no URL and no address in a sentence of an event', () => {
+    const names = settled(snapshotOf({ policies: {}, hosts: { Xhost: {} }, vms: {} }));
+    const told = (text: string) =>
+      names.event({
+        type: 'host.actFailed',
+        version: 1,
+        id: 'x',
+        time: '2026-01-01T00:00:00.000Z',
+        aggregate: 'a',
+        by: { service: 'executor', instance: 'e', version: '1' },
+        correlationId: 'x',
+        causationId: null,
+        data: { drainId: 'd', host: 'Xhost', act: 'disable', attempt: 1, status: null, text },
+      }).data.text;
+    expect(told('Nova: PUT https://nova.acme.example:8774/v2.1/x: connect ECONNREFUSED 10.1.2.3:8774')).toBe(
+      'Nova: PUT left out connect ECONNREFUSED left out',
+    );
+    expect(told('first: getaddrinfo ENOTFOUND nova.acme.example, fd00:1:2::5 and 52:54:00:ab:cd:ef')).toBe(
+      'first: getaddrinfo ENOTFOUND left out, left out and left out',
+    );
+    const plain = 'at 2026-01-01T10:20:30Z (10:20:30) the ratio was 0.25, after 1.5 s: version 2.96, 3:1';
+    expect(told(plain)).toBe(plain);
+  });
+
   it('keeps the order of names of one kind', () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { minLength: 12, maxLength: 30 }), (hosts) => {

@@ -12,9 +12,8 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
+import { learnReason, UUID } from './reasons.ts';
 import { replacedProperties, replacedSpecs } from './specs.ts';
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 function learnServer(names: Names, server: Snapshot['servers'][number]): void {
   names.learn('server', server.id);
@@ -33,7 +32,10 @@ function learnServer(names: Names, server: Snapshot['servers'][number]): void {
 
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
-  for (const policy of snapshot.policies) for (const { query } of queriesOf(policy)) names.learn('query', query);
+  for (const policy of snapshot.policies) {
+    for (const { query } of queriesOf(policy)) names.learn('query', query);
+    for (const name of [policy.allocation, policy.resourceClass]) names.learnCustom(name ?? '');
+  }
   for (const host of snapshot.hosts) learnHost(names, host);
   for (const server of snapshot.servers) learnServer(names, server);
   for (const group of snapshot.serverGroups) {
@@ -49,6 +51,7 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   }
   learnEnded(names, snapshot);
   learnReadings(names, snapshot);
+  for (const reason of [...snapshot.problems, ...snapshot.notes]) learnReason(names, reason);
 }
 
 function learnHost(names: Names, host: Snapshot['hosts'][number]): void {
@@ -88,6 +91,8 @@ function learnDecided(names: Names, data: CycleDecided['data']): void {
   for (const { waits = [] } of evacuations) for (const { serverName } of waits) names.learn('serverName', serverName);
   for (const { serverId } of novaRefusals) names.learn('server', serverId);
   for (const id of Object.values(data.absence ?? {}).flat()) names.learn('server', id);
+  for (const reason of [data.reason, ...data.warnings, ...data.stuck.map((one) => one.reason)])
+    learnReason(names, reason);
   learnOthers(names, data);
 }
 

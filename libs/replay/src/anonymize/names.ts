@@ -30,6 +30,19 @@ const OWN = new Set<string>([UNASSIGNED, ALL, '']);
 /** A character of a word. */
 const WORD = /[\p{L}\p{N}_]/u;
 const CUSTOM = /CUSTOM_[A-Z0-9_]+/g;
+/** Places in a network, which errors quote. */
+const PLACES = new RegExp(
+  [
+    /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]+/,
+    // IPv4; IPv6 and hardware addresses, which have more colons than times; names with their domain.
+    /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/,
+    /(?<![\w:.])(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}(?![\w:])/,
+    /\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d+)?\b/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
 
 export class Names {
   readonly #learnt = new Map<Kind, Set<string>>();
@@ -90,7 +103,7 @@ export class Names {
     return Object.fromEntries(Object.entries(record).map(([key, value]) => [this.custom(key), value]));
   }
 
-  /** A sentence or a name of unknown kind: every name in it that stands as a word of its own is replaced. */
+  /** A sentence or a name of unknown kind: every name in it that stands as a word of its own is replaced. Places in a network are left out. */
   sentence(text: string): string {
     const whole = this.#anywhere.get(text);
     if (whole !== undefined) return whole;
@@ -105,7 +118,7 @@ export class Names {
         i += length;
       }
     }
-    return this.custom(out);
+    return this.custom(out).replaceAll(PLACES, 'left out');
   }
 
   /** Length of the longest name that begins there and is a word of its own; 0: there is none. */

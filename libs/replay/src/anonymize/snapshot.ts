@@ -1,158 +1,243 @@
 /**
- * A snapshot with made-up names: field by field. What names nobody stays as it is. What only a plan between cells depends on is left
- * out: such a plan of an anonymized recording is not replayed.
+ * A snapshot with made-up names: field by field. What only a plan between cells depends on is left out: such a plan of an anonymized
+ * recording is not replayed.
  */
-import { type Policy, policyQueries, queriesOf, type Shape, type Snapshot, type VmReading } from '@kronos/contracts';
+import type { HostReading, Policy, PolicyScores, Shape, Snapshot, VmReading } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
+import { allNamed, by, byClass, custom, each, keyed, leftOut, named } from './fields.ts';
 import type { Names } from './names.ts';
+import { anonymousReason } from './reasons.ts';
 import { anonymousProperties, anonymousSpecs } from './specs.ts';
 
-const anonymousReadings = (names: Names, readings: readonly VmReading[]): VmReading[] =>
-  readings.map((reading) => ({
-    ...reading,
-    query: names.as('query', reading.query),
-    text: names.sentence(reading.text),
-    values: names.keys('server', reading.values),
-  }));
+type Part<K extends keyof Snapshot> = NonNullable<Snapshot[K]>;
+type Each<K extends keyof Snapshot> = Part<K> extends readonly (infer One)[] ? One : never;
 
-export const anonymousShape = (names: Names, shape: Shape): Shape => ({
-  name: names.as('flavor', shape.name),
-  resources: names.customKeys(shape.resources),
-  requiredTraits: shape.requiredTraits.map((trait) => names.custom(trait)),
-  forbiddenTraits: shape.forbiddenTraits.map((trait) => names.custom(trait)),
-  ...(shape.cells === undefined ? {} : { cells: shape.cells }),
+export const anonymousShape = by<Shape>({
+  name: named('flavor'),
+  resources: byClass,
+  requiredTraits: each(custom),
+  forbiddenTraits: each(custom),
+  cells: 'kept',
 });
 
-const anonymousQueries = (names: Names, policy: Policy): Partial<Policy> =>
-  Object.fromEntries(queriesOf(policy).map(({ use, query }) => [policyQueries[use].field, names.as('query', query)]));
-
-const anonymousMigrations = (
-  names: Names,
-  { migrations, endedMigrations }: Snapshot,
-): Pick<Snapshot, 'migrations' | 'endedMigrations'> => ({
-  migrations: migrations.map((migration) => ({
-    ...migration,
-    uuid: names.asOrNull('uuid', migration.uuid),
-    serverId: names.as('server', migration.serverId),
-    sourceHost: names.asOrNull('host', migration.sourceHost),
-    destHost: names.asOrNull('host', migration.destHost),
-  })),
-  ...(endedMigrations === undefined
-    ? {}
-    : {
-        endedMigrations:
-          endedMigrations?.map((ended) => ({
-            ...ended,
-            serverId: names.as('server', ended.serverId),
-            from: names.as('host', ended.from),
-            to: names.as('host', ended.to),
-          })) ?? null,
-      }),
+const anonymousPolicy = by<Policy>({
+  name: 'names nobody',
+  mode: 'kept',
+  weight: 'kept',
+  imbalanceQuery: named('query'),
+  hostLabel: 'names nobody',
+  vmProfileQuery: named('query'),
+  vmProfileLabel: 'names nobody',
+  vmProfileLabelType: 'kept',
+  vmProfileFallback: 'kept',
+  threshold: 'kept',
+  actAbove: 'kept',
+  triggerQuery: named('query'),
+  target: 'kept',
+  capacityQuery: named('query'),
+  capacityThreshold: 'kept',
+  hostSizeQuery: named('query'),
+  resourceClass: custom,
+  moveCostQuery: named('query'),
+  maxMigrationsPerCycle: 'kept',
+  minSustainedCycles: 'kept',
+  enabled: 'kept',
+  allocation: custom,
 });
 
-type Server = Snapshot['servers'][number];
+const anonymousHost = by<Each<'hosts'>>({
+  name: named('host'),
+  hypervisorHostname: named('hypervisor'),
+  hypervisorId: named('uuid'),
+  hypervisorType: 'names nobody',
+  hypervisorVersion: 'kept',
+  availabilityZone: named('zone'),
+  cell: named('cell'),
+  service: by<Each<'hosts'>['service']>({
+    status: 'kept',
+    state: 'kept',
+    forcedDown: 'kept',
+    disabledReason: leftOut,
+  }),
+  inventory: byClass,
+  traits: each(custom),
+  topology: 'kept',
+  otherAggregates: allNamed('aggregate'),
+  listing: by<NonNullable<Each<'hosts'>['listing']>>({ from: 'kept', checkedAt: 'names nobody' }),
+});
 
-const anonymousServer = (names: Names, server: Server): Server => ({
-  ...server,
-  id: names.as('server', server.id),
-  name: names.as('serverName', server.name),
-  internalName: names.asOrNull('value', server.internalName),
-  projectId: names.asOrNull('project', server.projectId),
-  host: names.as('host', server.host),
-  alsoOn: names.each('host', server.alsoOn),
-  resources: names.customKeys(server.resources),
-  flavor: names.asOrNull('flavor', server.flavor),
-  extraSpecs: anonymousSpecs(names, server.extraSpecs),
-  ...(server.imageProperties === undefined
-    ? {}
-    : { imageProperties: anonymousProperties(names, server.imageProperties) }),
-  availabilityZone: names.asOrNull('zone', server.availabilityZone),
-  ...('pinnedAvailabilityZone' in server
-    ? { pinnedAvailabilityZone: names.asOrNull('zone', server.pinnedAvailabilityZone) }
-    : {}),
-  optedOutBy: names.asOrNull('label', server.optedOutBy),
+const anonymousServer = by<Each<'servers'>>({
+  id: named('server'),
+  name: named('serverName'),
+  internalName: named('value'),
+  projectId: named('project'),
+  host: named('host'),
+  alsoOn: allNamed('host'),
+  status: 'names nobody',
+  vmState: 'names nobody',
+  taskState: 'names nobody',
+  powerState: 'kept',
+  locked: 'kept',
+  createdAt: 'names nobody',
+  vcpus: 'kept',
+  ramMb: 'kept',
+  diskGb: 'kept',
+  resources: byClass,
+  flavor: named('flavor'),
+  extraSpecs: anonymousSpecs,
+  topology: 'kept',
+  imageAsksCpu: 'kept',
+  imageProperties: anonymousProperties,
+  vnicTypes: 'names nobody',
+  bootFromVolume: 'kept',
+  availabilityZone: named('zone'),
+  pinnedAvailabilityZone: named('zone'),
+  optedOutBy: named('label'),
   // A window that cannot be read stays unreadable, and names nothing.
-  ...(server.windows === undefined
-    ? {}
-    : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),
+  windows: each((_, text) => (parseWindow(text).ok ? text : 'left out')),
 });
 
-export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
-  ...snapshot,
-  id: names.id(snapshot.id),
-  aggregate: names.as('aggregate', snapshot.aggregate),
-  policies: snapshot.policies.map((policy) => ({
-    ...policy,
-    ...anonymousQueries(names, policy),
-    ...(policy.resourceClass === undefined ? {} : { resourceClass: names.custom(policy.resourceClass) }),
-  })),
-  hosts: snapshot.hosts.map((host) => ({
-    ...host,
-    name: names.as('host', host.name),
-    hypervisorHostname: names.as('hypervisor', host.hypervisorHostname),
-    hypervisorId: names.as('uuid', host.hypervisorId),
-    availabilityZone: names.asOrNull('zone', host.availabilityZone),
-    cell: names.asOrNull('cell', host.cell),
-    service: { ...host.service, disabledReason: host.service.disabledReason === null ? null : 'left out' },
-    inventory: host.inventory === null ? null : names.customKeys(host.inventory),
-    traits: host.traits?.map((trait) => names.custom(trait)) ?? null,
-    otherAggregates: names.each('aggregate', host.otherAggregates),
-  })),
-  servers: snapshot.servers.map((server) => anonymousServer(names, server)),
-  serverGroups: snapshot.serverGroups.map((group) => ({
-    ...group,
-    id: names.as('group', group.id),
-    name: names.as('groupName', group.name),
-    members: names.each('server', group.members),
-  })),
-  ...anonymousMigrations(names, snapshot),
-  hostReadings: snapshot.hostReadings.map((reading) => ({
-    ...reading,
-    query: names.as('query', reading.query),
-    text: names.sentence(reading.text),
-    values: names.keys('host', reading.values),
-    missing: names.each('host', reading.missing),
-    unmatchedLabels: names.each('label', reading.unmatchedLabels),
-  })),
-  vmReadings: anonymousReadings(names, snapshot.vmReadings),
-  ...(snapshot.moveCostReadings === undefined
-    ? {}
-    : { moveCostReadings: anonymousReadings(names, snapshot.moveCostReadings) }),
-  ...(snapshot.forecast === undefined
-    ? {}
-    : {
-        forecast: {
-          ...snapshot.forecast,
-          readings: snapshot.forecast.readings.map((reading) => ({
-            ...reading,
-            query: names.as('query', reading.query),
-            text: names.sentence(reading.text),
-            days: reading.days.map(({ ago, servers }) => ({ ago, servers: names.keys('server', servers) })),
-          })),
-        },
+const anonymousGroup = by<Each<'serverGroups'>>({
+  id: named('group'),
+  name: named('groupName'),
+  policy: 'kept',
+  maxServerPerHost: 'kept',
+  members: allNamed('server'),
+});
+
+const anonymousMigration = by<Each<'migrations'>>({
+  id: 'kept',
+  uuid: named('uuid'),
+  serverId: named('server'),
+  type: 'names nobody',
+  status: 'names nobody',
+  sourceHost: named('host'),
+  destHost: named('host'),
+});
+
+const anonymousEnded = by<Each<'endedMigrations'>>({
+  id: 'kept',
+  serverId: named('server'),
+  from: named('host'),
+  to: named('host'),
+  at: 'names nobody',
+});
+
+/** The sentence of an answer quotes Prometheus and labels of metrics. Empty: there is nothing to say. */
+const emptyOrLeftOut = (_: Names, text: string): string => (text === '' ? '' : leftOut());
+
+const anonymousHostReading = by<HostReading>({
+  query: named('query'),
+  label: 'names nobody',
+  health: 'kept',
+  text: emptyOrLeftOut,
+  values: keyed('host'),
+  missing: allNamed('host'),
+  unmatchedLabels: allNamed('label'),
+  cause: 'kept',
+});
+
+const anonymousVmReading = by<VmReading>({
+  query: named('query'),
+  label: 'names nobody',
+  labelType: 'kept',
+  health: 'kept',
+  text: emptyOrLeftOut,
+  values: keyed('server'),
+  unmatchedLabels: 'kept',
+  ambiguousLabels: 'kept',
+  cause: 'kept',
+  unused: 'kept',
+});
+
+type History = Part<'forecast'>['readings'][number];
+
+const anonymousForecast = by<Part<'forecast'>>({
+  stepSeconds: 'kept',
+  points: 'kept',
+  readings: each(
+    by<History>({
+      query: named('query'),
+      label: 'names nobody',
+      labelType: 'kept',
+      text: emptyOrLeftOut,
+      days: each(by<History['days'][number]>({ ago: 'kept', servers: keyed('server') })),
+    }),
+  ),
+});
+
+/** How Kronos calls a count. */
+const COUNTED = /^[a-z][A-Za-z]*$/;
+
+const anonymousReconstructed = by<Part<'reconstructed'>>({
+  readAt: 'names nobody',
+  sources: each(leftOut),
+  unknown: (_, counts) => Object.fromEntries(Object.entries(counts).filter(([key]) => COUNTED.test(key))),
+});
+
+const anonymousScores = by<Part<'scores'>>({
+  policies: each(
+    by<PolicyScores>({
+      policy: 'names nobody',
+      participates: 'kept',
+      reason: anonymousReason,
+      threshold: 'kept',
+      weight: 'kept',
+      imbalance: 'kept',
+      detected: 'kept',
+      acts: 'kept',
+      hosts: keyed('host'),
+      sizes: by<NonNullable<PolicyScores['sizes']>>({
+        resourceClass: custom,
+        named: 'kept',
+        smallest: 'kept',
+        largest: 'kept',
       }),
-  ...(snapshot.capacity === undefined
-    ? {}
-    : {
-        capacity: {
-          ...snapshot.capacity,
-          asked: { ...snapshot.capacity.asked, shape: anonymousShape(names, snapshot.capacity.asked.shape) },
-        },
-      }),
-  problems: names.deep(snapshot.problems),
-  notes: names.deep(snapshot.notes),
-  scores: {
-    ...snapshot.scores,
-    policies: snapshot.scores.policies.map((policy) => ({
-      ...policy,
-      reason: names.deep(policy.reason),
-      hosts: names.keys('host', policy.hosts),
-      ...(policy.sizes === undefined
-        ? {}
-        : { sizes: { ...policy.sizes, resourceClass: names.custom(policy.sizes.resourceClass) } }),
-    })),
-  },
-  ...(snapshot.profileSums === undefined
-    ? {}
-    : { profileSums: snapshot.profileSums.map((one) => ({ ...one, host: names.as('host', one.host) })) }),
+    }),
+  ),
+  combined: 'kept',
+});
+
+const anonymousSum = by<Each<'profileSums'>>({
+  policy: 'names nobody',
+  ratio: 'kept',
+  host: named('host'),
+  sum: 'kept',
+  value: 'kept',
+  cause: 'kept',
+  factor: 'kept',
+});
+
+const anonymousCapacity = by<Part<'capacity'>>({
+  commandId: 'names nobody',
+  asked: by<Part<'capacity'>['asked']>({ shape: anonymousShape, count: 'kept', maxMoves: 'kept' }),
+});
+
+export const anonymousSnapshot = by<Snapshot>({
+  version: 'kept',
+  id: (names, id) => names.id(id),
+  aggregate: named('aggregate'),
+  purpose: 'kept',
+  cycle: 'kept',
+  intervalSeconds: 'kept',
+  observedFrom: 'names nobody',
+  time: 'names nobody',
+  vtpmMoves: 'kept',
+  policies: each(anonymousPolicy),
+  hosts: each(anonymousHost),
+  servers: each(anonymousServer),
+  serverGroups: each(anonymousGroup),
+  migrations: each(anonymousMigration),
+  endedMigrations: each(anonymousEnded),
+  hostReadings: each(anonymousHostReading),
+  vmReadings: each(anonymousVmReading),
+  moveCostReadings: each(anonymousVmReading),
+  forecast: anonymousForecast,
+  reconstructed: anonymousReconstructed,
+  problems: each(anonymousReason),
+  notes: each(anonymousReason),
+  scores: anonymousScores,
+  profileSums: each(anonymousSum),
+  cells: 'left out',
+  capacity: anonymousCapacity,
 });

@@ -1,0 +1,35 @@
+import { systemClock } from '@kronos/clock';
+import type { Config } from '@kronos/config';
+import { openRegions, type RegionReport } from '@kronos/connect';
+import { count } from '@kronos/contracts';
+import { type Finding, finding } from './finding.ts';
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Asks the installations of `[console] regions` as the ledger will: one finding for each. */
+export async function checkRegions(config: Pick<Config, 'console'>): Promise<Finding[]> {
+  const regions = openRegions(config, systemClock);
+  try {
+    return (await regions.read()).map(judgeRegion);
+  } finally {
+    await regions.close();
+  }
+}
+
+/** What the console would show of a region, and whether others can read or change it on its way. */
+export function judgeRegion({ name, url, seen, problem }: RegionReport): Finding {
+  const what = `region ${name}`;
+  if (seen === null)
+    return finding('warning', 'region', what, `the console shows nothing of it: ${problem}`, {
+      remedy: `In [console] regions, give ${name} the address of the console of a running Kronos, which answers without a login. For a certificate of your own CA, set [console] cafile. If only the ledger can reach the address, run this check there.`,
+    });
+  const { aggregates, hosts, vms } = seen;
+  const found = `answers at ${url}: ${count(aggregates, 'aggregate')}, ${count(hosts, 'host')}, ${count(vms, 'VM')}`;
+  const detail = { aggregates, hosts, vms };
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'https:' || LOOPBACK.test(hostname)) return finding('ok', 'region', what, found, { detail });
+  return finding('warning', 'region', what, `${found}; without TLS, so others on the way can read and change it`, {
+    remedy: 'Give its console a certificate, and write https:// in [console] regions.',
+    detail,
+  });
+}

@@ -1,0 +1,79 @@
+/** What becomes of each field of a part of a snapshot. The compiler asks for every field. */
+import type { Kind, Names } from './names.ts';
+
+/** `true` where a value holds a text that may be anything, also as a key; `never` where it holds figures and words of a fixed list. */
+type HoldsText<T> = T extends string
+  ? string extends T
+    ? true
+    : never
+  : T extends readonly (infer Inner)[]
+    ? HoldsText<Inner>
+    : T extends object
+      ? string extends keyof T
+        ? true
+        : { [K in keyof T]-?: HoldsText<T[K]> }[keyof T]
+      : never;
+
+/** Returns what takes the place of a value. Null stays null. */
+type Rewrite<T> = (names: Names, value: NonNullable<T>) => NonNullable<T>;
+
+/**
+ * `kept`: it holds no text. `names nobody`: a text that is a word of Kronos or of OpenStack, the name of a policy or of a label of
+ * metrics, a time, or an id of Kronos.
+ */
+type Rule<T> =
+  | Rewrite<T>
+  | ([HoldsText<NonNullable<T>>] extends [never] ? 'kept' : never)
+  | (NonNullable<T> extends string | readonly string[] ? 'names nobody' : never);
+
+type Rules<T> = {
+  readonly [K in keyof T]-?: Rule<T[K]> | (Partial<Pick<T, K>> extends Pick<T, K> ? 'left out' : never);
+};
+
+/** Rewrites a part by the rules of its fields. A field without a rule, as of a later version, is left out. */
+export function by<T extends object>(rules: Rules<T>): (names: Names, part: T) => T {
+  const ruleOf = new Map(Object.entries<unknown>(rules));
+  return (names, part) =>
+    Object.fromEntries(
+      Object.entries(part).flatMap(([key, value]) => {
+        const rule = ruleOf.get(key) ?? 'left out';
+        if (rule === 'left out') return [];
+        const same = typeof rule !== 'function' || value === null || value === undefined;
+        return [[key, same ? value : rule(names, value)]];
+      }),
+    ) as T;
+}
+
+/** Rewrites each of a list. */
+export const each =
+  <T>(rewrite: (names: Names, value: T) => T) =>
+  (names: Names, list: readonly T[]): T[] =>
+    list.map((value) => rewrite(names, value));
+
+/** A name of this kind. */
+export const named =
+  (kind: Kind) =>
+  (names: Names, name: string): string =>
+    names.as(kind, name);
+
+/** Names of this kind. */
+export const allNamed =
+  (kind: Kind) =>
+  (names: Names, list: readonly string[]): string[] =>
+    names.each(kind, list);
+
+/** A record by names of this kind. */
+export const keyed =
+  (kind: Kind) =>
+  <V>(names: Names, record: Readonly<Record<string, V>>): Record<string, V> =>
+    names.keys(kind, record);
+
+/** A trait or a resource class: those that begin with `CUSTOM_` are an operator's own. */
+export const custom = (names: Names, name: string): string => names.custom(name);
+
+/** A record by resource classes. */
+export const byClass = <V>(names: Names, record: Readonly<Record<string, V>>): Record<string, V> =>
+  names.customKeys(record);
+
+/** What people and other systems wrote. */
+export const leftOut = (): string => 'left out';
