@@ -8,14 +8,31 @@ account=KRONOS
 [ $# -lt 2 ] || account=$2
 
 user() {
-  nsc add user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3"
-  (umask 077 && nsc generate creds --account "$account" --name "$1" > "$directory/$1.creds")
+  if nsc describe user --account "$account" --name "$1" >/dev/null 2>&1; then
+    pub=$(nsc describe user --account "$account" --name "$1" --field nats.pub.allow)
+    sub=$(nsc describe user --account "$account" --name "$1" --field nats.sub.allow)
+    # JSON: ["kronos.plans.*","_INBOX_planner.\u003e"]
+    former=$(printf '%s\n' "$pub" "$sub" | tr -d '[]"' | tr , '\n' | sed 's/\\u003e/>/g' |
+      grep -vxF -e "$(printf '%s\n' "$2" "$3" | tr , '\n')" | paste -sd , -)
+    nsc edit user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3" --rm "$former"
+  else
+    nsc add user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3"
+  fi
+  (umask 077 && nsc generate creds --account "$account" --name "$1" > "$directory/$1.creds.new")
+  mv "$directory/$1.creds.new" "$directory/$1.creds"
 }
 
 mkdir -p "$directory"
-nsc add account --name "$account"
-nsc edit account --name "$account" --js-mem-storage -1 --js-disk-storage -1 --js-streams -1 \
-  --js-consumer 1024
+nsc describe account --name "$account" >/dev/null 2>&1 || nsc add account --name "$account"
+claims=$(nsc describe account --name "$account" --json)
+case $claims in
+  # An account that has storage keeps its limits.
+  *disk_storage*) ;;
+  *)
+    nsc edit account --name "$account" --js-mem-storage -1 --js-disk-storage -1 --js-streams -1 \
+      --js-consumer 1024
+    ;;
+esac
 user scorer \
   '$JS.API.INFO,kronos.snapshots.*,$JS.API.STREAM.INFO.KRONOS_SNAPSHOTS,kronos.inventory.*,$JS.API.STREAM.INFO.KRONOS_INVENTORY,kronos.services.scorer.*,$JS.API.STREAM.INFO.KRONOS_SERVICES,$JS.API.STREAM.MSG.GET.KRONOS_SNAPSHOTS,$JS.API.CONSUMER.CREATE.KRONOS_SNAPSHOTS.>,$JS.API.CONSUMER.MSG.NEXT.KRONOS_SNAPSHOTS.*,$JS.API.CONSUMER.DELETE.KRONOS_SNAPSHOTS.*,$JS.API.STREAM.INFO.KRONOS_LOG,$JS.API.STREAM.MSG.GET.KRONOS_LOG,$JS.API.CONSUMER.CREATE.KRONOS_LOG.>,$JS.API.CONSUMER.MSG.NEXT.KRONOS_LOG.*,$JS.API.CONSUMER.DELETE.KRONOS_LOG.*,$JS.API.STREAM.MSG.GET.KRONOS_INVENTORY,$JS.API.CONSUMER.CREATE.KRONOS_INVENTORY.>,$JS.API.CONSUMER.MSG.NEXT.KRONOS_INVENTORY.*,$JS.API.CONSUMER.DELETE.KRONOS_INVENTORY.*,$O.kronos-snapshots.C.*,$O.kronos-snapshots.M.*,$JS.API.STREAM.INFO.OBJ_kronos-snapshots,$JS.API.STREAM.MSG.GET.OBJ_kronos-snapshots' \
   '_INBOX_scorer.>'

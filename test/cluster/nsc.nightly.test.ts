@@ -1,4 +1,4 @@
-/** `deploy/nats/accounts-nsc.sh` with the real nsc, and a server that trusts the operator which nsc made. */
+/** `deploy/nats/accounts-nsc.sh` with the real nsc, over the users of a former release, and a server that trusts the operator which nsc made. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,11 +17,24 @@ const nsc = onPath('nsc', process.env, [join(cacheDir(), 'gobin')]);
 if (nsc === null) console.warn('skipped: there is no nsc; with Go, `node scripts/goTools.mjs nsc` builds it');
 
 type Claim = {
-  readonly nats: Readonly<Record<'pub' | 'sub', { readonly allow?: string[]; readonly deny?: string[] }>>;
+  /** The public key of the user. */
+  readonly sub: string;
+  readonly nats: Readonly<Record<'pub' | 'sub', { readonly allow?: string[]; readonly deny?: string[] }>> & {
+    readonly src: readonly string[];
+  };
 };
+
+/** The script of a former release: without one user, and with other rights for another. */
+const former = readFileSync(script, 'utf8')
+  .replace(/^user custodian (?:.*\n){3}/m, '')
+  .replace(/(^user planner .*\n {2}')\$JS\.API\.INFO,/m, '$1kronos.former.*,kronos.former.>,');
+const LOCAL = ['127.0.0.0/8'];
 
 describe.skipIf(nsc === null)('the users that nsc makes', () => {
   let directory = '';
+  const keys = new Map<string, string>();
+  let formerly: readonly string[] = [];
+  let consumers = 0;
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kronos-nsc-'));
     const env = {
@@ -36,7 +49,14 @@ describe.skipIf(nsc === null)('the users that nsc makes', () => {
     };
     const call = (command: string, ...args: string[]) => run(command, args, { env, cwd: directory });
     await call('nsc', 'add', 'operator', '--name', 'cloud', '--sys');
+    await call('sh', '-c', former, 'accounts-nsc.sh', directory);
+    for (const user of Object.keys(users).filter((name) => name !== 'custodian')) keys.set(user, claimOf(user).sub);
+    formerly = claimOf('planner').nats.pub.allow ?? [];
+    await call('nsc', 'edit', 'user', '--account', 'KRONOS', '--name', 'planner', '--source-network', ...LOCAL);
+    await call('nsc', 'edit', 'account', '--name', 'KRONOS', '--js-consumer', '2048');
     await call('sh', script, directory);
+    const account = await call('nsc', 'describe', 'account', '--name', 'KRONOS', '--field', 'nats.limits.consumer');
+    consumers = Number(account.stdout);
     await call('nsc', 'add', 'user', '--account', 'KRONOS', '--name', WATCHER);
     const watcher = await call('nsc', 'generate', 'creds', '--account', 'KRONOS', '--name', WATCHER);
     writeFileSync(credentials(WATCHER), watcher.stdout);
@@ -45,11 +65,23 @@ describe.skipIf(nsc === null)('the users that nsc makes', () => {
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   const credentials = (user: string) => join(directory, `${user}.creds`);
-
-  it.each(Object.entries(users))('%s has its own rights, and no other', (user, rights) => {
+  const claimOf = (user: string): Claim => {
     const [, token = ''] =
       /BEGIN NATS USER JWT-+\n\S+?\.(\S+)\.\S+\n/.exec(readFileSync(credentials(user), 'utf8')) ?? [];
-    const { pub, sub } = (JSON.parse(Buffer.from(token, 'base64url').toString()) as Claim).nats;
+    return JSON.parse(Buffer.from(token, 'base64url').toString()) as Claim;
+  };
+
+  it('are those of a former release, with their keys and with what the site has limited', () => {
+    expect(keys.size).toBe(Object.keys(users).length - 1);
+    expect(formerly).toEqual(expect.arrayContaining(['kronos.former.*', 'kronos.former.>']));
+    expect(formerly).not.toContain('$JS.API.INFO');
+    expect(new Map([...keys.keys()].map((user) => [user, claimOf(user).sub]))).toEqual(keys);
+    expect(claimOf('planner').nats.src).toEqual(LOCAL);
+    expect(consumers).toBe(2048);
+  });
+
+  it.each(Object.entries(users))('%s has its own rights, and no other', (user, rights) => {
+    const { pub, sub } = claimOf(user).nats;
     const { publish, subscribe } = permissionsOf(user, rights);
     expect({ publish: pub.allow?.sort(), subscribe: sub.allow?.sort() }).toEqual({
       publish: [...publish].sort(),

@@ -178,10 +178,13 @@ export function accountsConfiguration(login: Login): string {
   ].join('\n');
 }
 
-/** A script that makes the same account and users with `nsc`, for servers that trust an operator. */
+/**
+ * A script that makes the same account and users with `nsc`, for servers that trust an operator. Where they are there already,
+ * the users get the rights of this release and keep their keys; what a site has limited stays.
+ */
 export function accountsByNsc(): string {
   const quotedList = (subjects: readonly string[]): string => `'${subjects.join(',')}'`;
-  const add = (user: string, { publish, subscribe }: Permissions): string =>
+  const ensure = (user: string, { publish, subscribe }: Permissions): string =>
     `user ${user} \\\n  ${quotedList(publish)} \\\n  ${quotedList(subscribe)}`;
   return [
     'set -eu',
@@ -192,15 +195,32 @@ export function accountsByNsc(): string {
     '[ $# -lt 2 ] || account=$2',
     '',
     'user() {',
-    '  nsc add user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3"',
-    '  (umask 077 && nsc generate creds --account "$account" --name "$1" > "$directory/$1.creds")',
+    '  if nsc describe user --account "$account" --name "$1" >/dev/null 2>&1; then',
+    '    pub=$(nsc describe user --account "$account" --name "$1" --field nats.pub.allow)',
+    '    sub=$(nsc describe user --account "$account" --name "$1" --field nats.sub.allow)',
+    '    # JSON: ["kronos.plans.*","_INBOX_planner.\\u003e"]',
+    "    former=$(printf '%s\\n' \"$pub\" \"$sub\" | tr -d '[]\"' | tr , '\\n' | sed 's/\\\\u003e/>/g' |",
+    '      grep -vxF -e "$(printf \'%s\\n\' "$2" "$3" | tr , \'\\n\')" | paste -sd , -)',
+    '    nsc edit user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3" --rm "$former"',
+    '  else',
+    '    nsc add user --account "$account" --name "$1" --allow-pub "$2" --allow-sub "$3"',
+    '  fi',
+    '  (umask 077 && nsc generate creds --account "$account" --name "$1" > "$directory/$1.creds.new")',
+    '  mv "$directory/$1.creds.new" "$directory/$1.creds"',
     '}',
     '',
     'mkdir -p "$directory"',
-    'nsc add account --name "$account"',
-    'nsc edit account --name "$account" --js-mem-storage -1 --js-disk-storage -1 --js-streams -1 \\',
-    `  --js-consumer ${ACCOUNT_MAX_CONSUMERS}`,
-    ...Object.entries(users).map(([user, rights]) => add(user, permissionsOf(user, rights))),
+    'nsc describe account --name "$account" >/dev/null 2>&1 || nsc add account --name "$account"',
+    'claims=$(nsc describe account --name "$account" --json)',
+    'case $claims in',
+    '  # An account that has storage keeps its limits.',
+    '  *disk_storage*) ;;',
+    '  *)',
+    '    nsc edit account --name "$account" --js-mem-storage -1 --js-disk-storage -1 --js-streams -1 \\',
+    `      --js-consumer ${ACCOUNT_MAX_CONSUMERS}`,
+    '    ;;',
+    'esac',
+    ...Object.entries(users).map(([user, rights]) => ensure(user, permissionsOf(user, rights))),
     '',
   ].join('\n');
 }
