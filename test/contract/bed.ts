@@ -104,12 +104,9 @@ export async function openBed(): Promise<CloudUnderTest> {
     fault: async (server, fault) => {
       await bed('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));
     },
-    power: async (server, state) => {
-      await bed('power', server, String(state));
-    },
-    refuse: async (host, refuses) => {
-      await bed('host', host, refuses ? 'refuse' : 'accept');
-    },
+    power: (server, state) => tell('power', server, String(state)),
+    refuse: (host, refuses) => tell('host', host, refuses ? 'refuse' : 'accept'),
+    hook: (host, refuses) => tell('host', host, refuses ? 'hook' : 'accept'),
     stop: async (host, stopped) => {
       await bed('host', host, stopped ? 'stop' : 'start');
       await reports(host, stopped ? 'down' : 'up');
@@ -177,6 +174,10 @@ export async function openBed(): Promise<CloudUnderTest> {
       await call('DELETE', `${credentials}/${made.application_credential.id}`, '');
     },
   };
+}
+
+async function tell(...words: string[]): Promise<void> {
+  await bed(...words);
 }
 
 /** Makes a user with a role of its own on the project of the admin. `call` asks the cloud as its admin. */

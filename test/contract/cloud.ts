@@ -35,6 +35,8 @@ export interface CloudUnderTest {
   power(server: string, state: number): Promise<void>;
   /** The host refuses every pre-check as destination. */
   refuse(host: string, refuses: boolean): Promise<void>;
+  /** The hook of its hypervisor refuses every guest that arrives, after the pre-check and before anything is copied. */
+  hook(host: string, refuses: boolean): Promise<void>;
   /** Its nova-compute stops or resumes its reports; returns once Nova has noticed. */
   stop(host: string, stopped: boolean): Promise<void>;
   /** Kills its nova-compute, in the middle of its work. */

@@ -74,6 +74,9 @@ const start = async (): Promise<CloudUnderTest> => {
     refuse: async (host, refuses) => {
       sim.act({ act: 'faultHost', host, fault: refuses ? { kind: 'refuse' } : null });
     },
+    hook: async (host, refuses) => {
+      sim.act({ act: 'faultHost', host, fault: refuses ? { kind: 'hook' } : null });
+    },
     stop: async (host, stopped) => {
       sim.act({ act: 'setHost', host, up: !stopped });
     },

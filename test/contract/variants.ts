@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
 import { expectRefused, NO_HOST, NO_ROOM } from './moves.ts';
 import { messageOf } from './reads.ts';
-import { NEWEST, Wire } from './wire.ts';
+import { ENDED, NEWEST, Wire } from './wire.ts';
 
 /** Live migration: the rules of `moves.ts` with other servers, groups and hosts, with force, and with older microversions. */
 export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
@@ -85,7 +85,7 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
       expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(row.dest_compute);
     });
 
-    withUserStates(() => ({ wire, a, b }));
+    for (const part of [withUserStates, whileShelved, withHooks]) part(() => ({ wire, a, b }));
 
     test('is not stopped by a lock when an admin asks', async () => {
       const id = await wire.bootOne(a);
@@ -175,13 +175,18 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
   });
 }
 
+/** Asks for an action of a user. */
+async function act(wire: Wire, id: string, action: object): Promise<void> {
+  const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
+  expect([200, 202], answer.text).toContain(answer.status);
+}
+
 /** Servers in states that users bring them to. */
 function withUserStates(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
   /** Asks for an action, and waits until the server is in the state that it leads to. */
   async function bring(id: string, action: object, status: string): Promise<void> {
     const { wire } = given();
-    const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
-    expect([200, 202], answer.text).toContain(answer.status);
+    await act(wire, id, action);
     await wire.until(status, async () => {
       const server = await wire.server(id);
       return server.status === status && server['OS-EXT-STS:task_state'] === null;
@@ -204,27 +209,6 @@ function withUserStates(given: () => { readonly wire: Wire; readonly a: string; 
     expect((await wire.follow(id)).row.status).toBe('completed');
   });
 
-  test('is refused 409 for a shelved server: it is on no host and holds nothing, until it is unshelved', async () => {
-    const { wire, a, b } = given();
-    const id = await wire.bootOne(a);
-    await bring(id, { shelve: null }, 'SHELVED_OFFLOADED');
-    const server = await wire.server(id);
-    expect([
-      server['OS-EXT-STS:vm_state'],
-      server['OS-EXT-SRV-ATTR:host'],
-      server['OS-EXT-SRV-ATTR:hypervisor_hostname'],
-    ]).toEqual(['shelved_offloaded', null, null]);
-    expect(await wire.allocations(id)).toEqual({});
-    const answer = await wire.liveMigrate(id, b);
-    expect(answer.status).toBe(409);
-    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
-      `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
-    );
-    await bring(id, { unshelve: null }, 'ACTIVE');
-    const host = String((await wire.server(id))['OS-EXT-SRV-ATTR:host']);
-    expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(host)]);
-  });
-
   test('keeps a paused server paused', async () => {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
@@ -239,5 +223,94 @@ function withUserStates(given: () => { readonly wire: Wire; readonly a: string; 
       'paused',
       b,
     ]);
+  });
+}
+
+/** Hypervisors whose hooks refuse a guest. */
+function withHooks(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
+  test('that the hook of the destination refuses ends failed with nothing copied', async () => {
+    const { wire, a, b } = given();
+    const id = await wire.bootOne(a);
+    await wire.cloud.hook(b, true);
+    const requestId = await wire.start(id, b);
+    const copied = new Set<unknown>();
+    const progress = z.object({ migrations: z.array(z.object({ memory_total_bytes: z.number().nullable() })) });
+    const looks = await wire.watchClosely(
+      id,
+      ({ row, taskState }) => row !== null && ENDED.includes(row.status) && taskState === null,
+      async () => {
+        const { migrations } = progress.parse(await wire.get(`/servers/${id}/migrations`));
+        for (const each of migrations) copied.add(each.memory_total_bytes);
+      },
+    );
+    copied.delete(null);
+    expect([...copied]).toEqual([]);
+    const row = looks.at(-1)?.row;
+    expect([row?.status, row?.dest_compute]).toEqual(['failed', b]);
+    for (const look of looks) expect(look.host).toBe(a);
+    expect(looks.at(-1)?.status).toBe('ACTIVE');
+    expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(a)]);
+    const action = await wire.action(id, requestId);
+    expect(action.events.every((each) => each.result === 'Success')).toBe(true);
+  });
+}
+
+/** Shelving takes a server from its host in several steps, and unshelving puts it on one. */
+function whileShelved(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
+  const powerState = 'OS-EXT-STS:power_state';
+
+  test('is refused 409 for a shelved server: what it holds goes before its state, and its host after that', async () => {
+    const { wire, a, b } = given();
+    const id = await wire.bootOne(a);
+    await act(wire, id, { shelve: null });
+    const looks = await wire.watchClosely(
+      id,
+      ({ status, host }) => status === 'SHELVED_OFFLOADED' && host === '',
+      async ({ status }) => {
+        if (status === 'SHELVED_OFFLOADED') expect(await wire.allocations(id)).toEqual({});
+      },
+    );
+    for (const { status, taskState, host } of looks)
+      if (status === 'SHELVED_OFFLOADED') expect([[a, ''], taskState]).toEqual([expect.arrayContaining([host]), null]);
+      else {
+        expect(['ACTIVE', 'SHELVED']).toContain(status);
+        expect([taskState, host]).toEqual([expect.stringMatching(/^shelving/), a]);
+        if (status === 'SHELVED') expect(taskState).toBe('shelving_offloading');
+      }
+    expect(await wire.server(id)).toMatchObject({
+      'OS-EXT-STS:vm_state': 'shelved_offloaded',
+      'OS-EXT-SRV-ATTR:hypervisor_hostname': null,
+      [powerState]: 4,
+    });
+    const answer = await wire.liveMigrate(id, b);
+    expect(answer.status).toBe(409);
+    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+      `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
+    );
+  });
+
+  test('unshelved, a server holds its place from the moment it has a host, and is ACTIVE later', async () => {
+    const { wire, a } = given();
+    const id = await wire.bootOne(a);
+    await act(wire, id, { shelve: null });
+    await wire.watch(id, ({ status, host }) => status === 'SHELVED_OFFLOADED' && host === '');
+    await act(wire, id, { unshelve: null });
+    const looks = await wire.watchClosely(
+      id,
+      ({ status }) => status === 'ACTIVE',
+      async ({ host }) => {
+        if (host !== '') expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(host)]);
+      },
+    );
+    for (const { status, taskState, host } of looks) {
+      if (status === 'ACTIVE') expect([taskState, host]).toEqual([null, expect.stringMatching(/./)]);
+      else
+        expect([status, ['unshelving', 'spawning']]).toEqual([
+          'SHELVED_OFFLOADED',
+          expect.arrayContaining([taskState]),
+        ]);
+      if (taskState === 'unshelving') expect(host).toBe('');
+    }
+    expect(await wire.server(id)).toMatchObject({ 'OS-EXT-STS:vm_state': 'active', [powerState]: 1 });
   });
 }

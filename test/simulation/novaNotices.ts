@@ -44,9 +44,10 @@ export class NovaNotices {
     }
     this.#seen.set(server.uuid, now);
     if (before === undefined) this.#compute('instance.create.end', now.host, server);
-    else if (now.host === '') this.#compute('instance.shelve_offload.end', before.host, server);
-    else if (before.host === '') this.#compute('instance.unshelve.end', now.host, server);
-    else if (before.host !== now.host) {
+    else if (now.host === '' && before.host !== '') this.#compute('instance.shelve_offload.end', before.host, server);
+    else if (server.taskState === null && before.state.startsWith('shelved_offloaded spawning'))
+      this.#compute('instance.unshelve.end', now.host, server);
+    else if (before.host !== '' && before.host !== now.host) {
       this.#compute('instance.live_migration_post.end', before.host, server);
       this.#compute('instance.live_migration_post_dest.end', now.host, server);
     } else if (before.state !== now.state && server.taskState === null)

@@ -31,13 +31,14 @@ import { coldMigrate, conductResize, endResize, resize, resizeStep, survivor } f
 import type { AggregateInput, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
 import { bootServer, createServer, deleteServer, hardReboot, placeServer, setServer } from './servers.ts';
 import { clearSeries, faultSeries } from './settings.ts';
-import { beginStateAction, endStateAction, isStateAction } from './shelve.ts';
+import { beginStateAction, isStateStep, stateStep } from './shelve.ts';
 import {
   type Caller,
   type CloudOptions,
   CloudState,
   type LiveMigrationRequest,
   type StateAction,
+  type StateStep,
   type Step,
   type StepKind,
 } from './state.ts';
@@ -109,14 +110,14 @@ export class Cloud extends CloudState {
   }
 
   /** A step that concerns the server alone. */
-  #performOf(server: Server, kind: 'build' | 'trip' | StateAction): void {
+  #performOf(server: Server, kind: 'build' | 'trip' | StateStep): void {
     if (kind === 'build') {
       if (server.vmState !== 'building') return;
       Object.assign(server, { vmState: 'active', taskState: null, powerState: 1, launchedMs: this.nowMs });
     } else if (kind === 'trip') {
       server.vmState = 'error';
       server.fault = { code: 500, message: 'Unexpected error after switch-over', createdMs: this.nowMs };
-    } else endStateAction(this, server, kind);
+    } else stateStep(this, server, kind);
     this.touch(server);
   }
 
@@ -129,7 +130,7 @@ export class Cloud extends CloudState {
       if (step.request !== undefined) conductResize(this, step.server, step.request);
       return;
     }
-    if (step.kind === 'build' || step.kind === 'trip' || isStateAction(step.kind)) {
+    if (step.kind === 'build' || step.kind === 'trip' || isStateStep(step.kind)) {
       const server = this.servers.get(step.server);
       if (server !== undefined) this.#performOf(server, step.kind);
       return;

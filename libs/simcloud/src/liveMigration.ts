@@ -327,13 +327,17 @@ function breakOf(
   inbound: { readonly kind: string } | undefined,
 ): 'error' | 'failed' | null {
   if (fault?.kind === 'error') return 'error';
-  return fault?.kind === 'fail' || inbound?.kind === 'fail-inbound' || inbound?.kind === 'hook' ? 'failed' : null;
+  return fault?.kind === 'fail' || inbound?.kind === 'fail-inbound' ? 'failed' : null;
 }
 
 function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {
   const { timing } = s;
   const fault = serverFault(s, server.uuid, 'fail', 'error', 'hang', 'slow');
   const inbound = hostFault(s, dest.name, 'fail-inbound', 'slow-inbound', 'hook');
+  if (inbound?.kind === 'hook') {
+    s.schedule('break', migration.id, s.wait(timing.checkMs), 'failed');
+    return;
+  }
   const copied = Math.max(timing.copyFloorMs, (server.flavor.memoryMb / timing.copyMbPerSecond) * 1000);
   let afterMs = fault?.kind === 'slow' ? (fault.seconds * 1000) / s.speed : s.wait(copied);
   if (inbound?.kind === 'slow-inbound') afterMs *= inbound.factor;
@@ -345,7 +349,7 @@ function copy(s: CloudState, migration: Migration, server: Server, dest: Host): 
   }
   const breaks = breakOf(fault, inbound);
   if (breaks !== null) {
-    s.schedule('break', migration.id, inbound?.kind === 'hook' ? s.wait(timing.checkMs) : afterMs / 2, breaks);
+    s.schedule('break', migration.id, afterMs / 2, breaks);
     return;
   }
   s.schedule('switchover', migration.id, afterMs);

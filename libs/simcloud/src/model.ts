@@ -123,13 +123,22 @@ export interface Server {
   pinnedZone: string | null;
   readonly fixed: FixedFacts;
   readonly ports: readonly Port[];
-  /** Nova's opinion of where the server is; empty while it is shelved. */
+  /** Nova's opinion of where the server is; empty once it is shelved and offloaded. */
   host: string;
   /** Traits of the CPUs that the guest has seen since it was started. */
   readonly cpuTraits: readonly string[];
   /** The host on which the guest really runs: changes at switch-over, a moment before `host`. */
   guestHost: string;
-  vmState: 'active' | 'paused' | 'stopped' | 'error' | 'rescued' | 'shelved_offloaded' | 'resized' | 'building';
+  vmState:
+    | 'active'
+    | 'paused'
+    | 'stopped'
+    | 'error'
+    | 'rescued'
+    | 'shelved'
+    | 'shelved_offloaded'
+    | 'resized'
+    | 'building';
   /** Its vmState before the cold migration or resize that is under way. */
   oldVmState: 'active' | 'stopped';
   taskState: string | null;

@@ -160,12 +160,15 @@ export function deleteServer(s: CloudState, idOrName: string): void {
   s.order = null;
 }
 
+/** nova/compute/vm_states.py ALLOW_HARD_REBOOT. */
+const REBOOTABLE: ReadonlySet<string> = new Set(['active', 'stopped', 'paused', 'error']);
+
 /** POST /servers/{id}/action reboot, HARD. Throws NovaRefusal as Nova would. */
 export function hardReboot(s: CloudState, uuid: string): void {
   const server = s.servers.get(uuid);
   if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
   const { vmState, taskState } = server;
-  if (vmState === 'resized' || vmState === 'building') throw conflict('reboot', uuid, 'vm_state', vmState);
+  if (!REBOOTABLE.has(vmState)) throw conflict('reboot', uuid, 'vm_state', vmState);
   if (taskState !== null) throw conflict('reboot', uuid, 'task_state', taskState);
   server.vmState = 'active';
   server.powerState = 1;
@@ -185,6 +188,12 @@ const ACTIONS: Readonly<Record<string, string>> = {
 export const isRunning = ({ vmState }: Pick<Server, 'vmState'>): boolean =>
   vmState === 'active' || vmState === 'paused' || vmState === 'rescued' || vmState === 'resized';
 
+/** A server that is on no host has no power. */
+function refuseShelved({ name, vmState }: Server, change: { vmState?: unknown; powerState?: unknown }): void {
+  const power = change.vmState !== undefined || change.powerState !== undefined;
+  if (power && vmState.startsWith('shelved')) throw new ActError(`server ${name} is shelved: unshelve it first`);
+}
+
 export function setServer(
   s: CloudState,
   idOrName: string,
@@ -202,6 +211,7 @@ export function setServer(
   },
 ): void {
   const server = s.server(idOrName);
+  refuseShelved(server, change);
   const { tags: _, metadata: wanted = server.metadata, ...columns } = change;
   // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
   const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);

@@ -7,16 +7,17 @@ import { placeCells } from './numa.ts';
 import { allocate, fits, release, resourcesOf } from './placement.ts';
 import { groupTakes } from './scheduler.ts';
 import { isRunning } from './servers.ts';
-import type { Caller, CloudState, StateAction } from './state.ts';
+import type { Caller, CloudState, StateAction, StateStep } from './state.ts';
 
 /** The states from which Nova lets a user begin; all wait for no other task. */
 const FROM = {
   rescue: ['active', 'stopped', 'error'],
   unrescue: ['rescued'],
   shelve: ['active', 'stopped', 'paused'],
-  unshelve: ['shelved_offloaded'],
+  unshelve: ['shelved', 'shelved_offloaded'],
 } as const satisfies Record<StateAction, readonly Server['vmState'][]>;
-export const isStateAction = (action: string): action is StateAction => Object.hasOwn(FROM, action);
+export const isStateStep = (kind: string): kind is StateStep =>
+  Object.hasOwn(FROM, kind) || kind === 'offload' || kind === 'leave-host' || kind === 'spawned';
 
 /** POST /servers/{id}/action. Nova offloads at once what is shelved (`shelved_offload_time = 0`). Throws NovaRefusal as Nova would. */
 export function beginStateAction(s: CloudState, caller: Caller, uuid: string, action: StateAction): void {
@@ -37,22 +38,49 @@ export function beginStateAction(s: CloudState, caller: Caller, uuid: string, ac
   s.later(action, uuid, s.wait(s.timing.buildMs));
 }
 
-/** What the compute, or for `unshelve` the conductor, makes of it. */
-export function endStateAction(s: CloudState, server: Server, action: StateAction): void {
-  if (server.taskState === null) return;
-  server.taskState = null;
+/**
+ * What the computes make of it, and for `unshelve` the conductor. Nova gives back what a shelved server holds, then calls it offloaded,
+ * and a moment later forgets its host. One that is unshelved has its host before it runs.
+ */
+export function stateStep(s: CloudState, server: Server, kind: StateStep): void {
+  switch (kind) {
+    case 'offload':
+      if (server.taskState !== 'shelving_offloading') return;
+      release(s, server.uuid);
+      server.placements.push({ fromMs: s.nowMs, host: null });
+      Object.assign(server, { vmState: 'shelved_offloaded', taskState: null, guestHost: '' });
+      s.later('leave-host', server.uuid, s.timing.postMs / s.speed);
+      return;
+    case 'leave-host':
+      if (server.vmState === 'shelved_offloaded' && server.taskState !== 'spawning') server.host = '';
+      return;
+    case 'spawned':
+      if (server.taskState !== 'spawning') return;
+      server.formerLoads.push({ untilMs: s.nowMs, demand: server.demand, running: false });
+      Object.assign(server, { vmState: 'active', taskState: null, powerState: 1 });
+      return;
+    default:
+      if (server.taskState !== null) endStateAction(s, server, kind);
+  }
+}
+
+function endStateAction(s: CloudState, server: Server, action: StateAction): void {
+  if (action === 'unshelve') {
+    claim(s, server);
+    return;
+  }
   server.formerLoads.push({ untilMs: s.nowMs, demand: server.demand, running: isRunning(server) });
-  if (action === 'rescue') Object.assign(server, { vmState: 'rescued', powerState: 1 });
-  else if (action === 'unrescue') Object.assign(server, { vmState: 'active', powerState: 1 });
-  else if (action === 'shelve') {
-    release(s, server.uuid);
-    server.placements.push({ fromMs: s.nowMs, host: null });
-    Object.assign(server, { vmState: 'shelved_offloaded', powerState: 4, host: '', guestHost: '' });
-  } else unshelve(s, server);
+  if (action === 'rescue') Object.assign(server, { vmState: 'rescued', taskState: null, powerState: 1 });
+  else if (action === 'unrescue') Object.assign(server, { vmState: 'active', taskState: null, powerState: 1 });
+  else {
+    Object.assign(server, { vmState: 'shelved', taskState: 'shelving_offloading', powerState: 4 });
+    s.later('offload', server.uuid, s.timing.postMs / s.speed);
+  }
 }
 
 /** Nova chooses among the hosts of its cell; when none takes the server, it stays shelved. */
-function unshelve(s: CloudState, server: Server): void {
+function claim(s: CloudState, server: Server): void {
+  server.taskState = null;
   const cell = s.cellOf(server);
   const wanted = resourcesOf(server);
   const host = [...s.hosts.values()].find(
@@ -68,5 +96,6 @@ function unshelve(s: CloudState, server: Server): void {
   if (host === undefined) return;
   allocate(s, server.uuid, host, { ...wanted, cells: placeCells(s, host, server.flavor) ?? [] });
   server.placements.push({ fromMs: s.nowMs, host: host.name });
-  Object.assign(server, { vmState: 'active', powerState: 1, host: host.name, guestHost: host.name });
+  Object.assign(server, { taskState: 'spawning', host: host.name, guestHost: host.name });
+  s.later('spawned', server.uuid, s.timing.postMs / s.speed);
 }

@@ -38,9 +38,11 @@ export interface LiveMigrationRequest {
 
 /** Actions of users on the state of a server that Nova carries out after its answer. */
 export type StateAction = 'rescue' | 'unrescue' | 'shelve' | 'unshelve';
+/** Their ends, and the steps that bring a shelved server from its host, and back to one. */
+export type StateStep = StateAction | 'offload' | 'leave-host' | 'spawned';
 
 export type StepKind =
-  | StateAction
+  | StateStep
   | 'conduct'
   | 'schedule'
   | 'check'
@@ -199,7 +201,7 @@ export class CloudState {
     return this.host(last ?? host).cell;
   }
 
-  later(kind: 'build' | 'trip' | StateAction, server: string, afterMs: number): void {
+  later(kind: 'build' | 'trip' | StateStep, server: string, afterMs: number): void {
     this.agenda.push({ atMs: this.nowMs + afterMs, seq: ++this.seq, kind, migration: 0, server });
   }
 

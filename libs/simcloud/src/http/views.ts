@@ -23,7 +23,13 @@ function hostId(projectId: string, host: string): string {
 }
 
 /** The statuses of states that no task changes. */
-const PLAIN = { error: 'ERROR', building: 'BUILD', rescued: 'RESCUE', shelved_offloaded: 'SHELVED_OFFLOADED' } as const;
+const PLAIN = {
+  error: 'ERROR',
+  building: 'BUILD',
+  rescued: 'RESCUE',
+  shelved: 'SHELVED',
+  shelved_offloaded: 'SHELVED_OFFLOADED',
+} as const;
 
 /** nova/api/openstack/common.py _STATE_MAP, as far as the simulated states go. */
 export function statusOf(server: Server): string {
