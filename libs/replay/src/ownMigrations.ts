@@ -24,8 +24,11 @@ export class OwnMigrations {
       const { serverId, destination, newestMigrationId } = data;
       this.#unnamed.set(serverId, { destination, newestMigrationId });
     } else if (type === 'migration.observed') this.#name(data.serverId, data.migrationId);
-    else if (type === 'migration.completed' || type === 'migration.failed')
+    else if (type === 'migration.completed' || type === 'migration.failed') {
       this.#name(data.serverId, data.nova?.migrationId ?? null);
+      // Nova began no migration for it: one that comes later is of somebody else.
+      if (type === 'migration.failed') this.#unnamed.delete(data.serverId);
+    }
   }
 
   /** The ids of those among them that Kronos started. Nova may show one as ended before the log does. */

@@ -193,6 +193,18 @@ describe("a what-if's world", () => {
     expect([...world.next(at(60, { x: 'b' })).still]).toEqual([]);
   });
 
+  it('takes a migration for one of somebody else where Nova began none for Kronos', () => {
+    const move = { serverId: 'x', from: 'a', destination: 'b', newestMigrationId: 6, nova: null };
+    const shown = { id: 7, serverId: 'x', from: 'a', to: 'b', at: '2026-01-01T12:02:00.000Z' };
+    const own = (end: 'migration.completed' | 'migration.failed') => {
+      const world = new World(new Map());
+      for (const type of ['migration.started', end] as const) world.note(event(type, started, move));
+      return world.next({ ...at(180, { x: 'b' }), endedMigrations: [shown] }).own;
+    };
+    expect(own('migration.completed')).toEqual(new Set([7]));
+    expect(own('migration.failed')).toBeUndefined();
+  });
+
   it('has moves done that were under way when the recording began', () => {
     const world = new World(new Map([['x', 'b']]));
     expect(entries(world.next(at(0, { x: 'a' })).hosts)).toEqual({ x: 'b' });
@@ -200,7 +212,7 @@ describe("a what-if's world", () => {
   });
 });
 
-function event(type: 'migration.started' | 'migration.completed', atMs: number, data: object) {
+function event(type: 'migration.started' | 'migration.completed' | 'migration.failed', atMs: number, data: object) {
   return {
     type,
     version: 1,
