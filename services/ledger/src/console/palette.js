@@ -10,8 +10,9 @@ import { typedTime } from './typedTime.js';
 const SHOWN = 8;
 /** A person who types on asks again: nothing is read before they rest this long. */
 const REST_MS = 150;
-/** What could not be read is read again after this time, while the palette is open and its text is the same. */
+/** What could not be read is read again after this time, and then after twice as long each time, while the palette is open with the same text. */
 const AGAIN_MS = 1000;
+const MOST_AGAIN_MS = 30_000;
 /** The views that the page offers above all others. */
 const views = [...document.querySelectorAll('nav a')].map((view) => [view.textContent, view.getAttribute('href')]);
 
@@ -154,14 +155,14 @@ async function find() {
   if (text === '') return close();
   answered(false);
   await rest(REST_MS);
-  while (mine === asked) {
+  for (let againMs = AGAIN_MS; mine === asked; againMs = Math.min(2 * againMs, MOST_AGAIN_MS)) {
     const { past, results, failed } = await lookUp(text);
     if (mine !== asked || document.activeElement !== field) return;
     const things = sought(text) === text ? thingsOf(results) : [];
     // What a person has chosen meanwhile is not taken away by a read that failed.
     if (!failed || at < 0) become([...past, ...own(text, results), ...things].slice(0, SHOWN));
     if (!failed) return answered(true);
-    await rest(AGAIN_MS);
+    await rest(againMs);
   }
 }
 
