@@ -14,7 +14,7 @@ const missing = await noAlertmanager();
 if (missing !== null) console.warn(`skipped: ${missing}`);
 
 describe.runIf(missing === null)('an Alertmanager', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'kronos-alertmanager-'));
+  const directory = missing === null ? mkdtempSync(join(tmpdir(), 'kronos-alertmanager-')) : '';
   let manager: Awaited<ReturnType<typeof startAlertmanager>>;
   const active = () => manager.active();
 

@@ -41,7 +41,7 @@ const HOSTS = ['c1', 'c2', 'c3'];
 const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
 
 describe.skipIf(none !== null)(`deploy/kolla, rendered by Kolla-Ansible ${KOLLA}`, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'kronos-kolla-'));
+  const directory = none === null ? mkdtempSync(join(tmpdir(), 'kronos-kolla-')) : '';
   const etc = join(directory, 'etc');
   const inventory = join(directory, 'inventory');
   let said = '';
