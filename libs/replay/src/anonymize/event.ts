@@ -1,6 +1,7 @@
 /** An event with made-up names, by the meaning of its fields. */
 import { type LogEvent, type Naming, namesOf, type Shape, type StoredEvent } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
+import { anonymousReason, quotesSnapshot } from './reasons.ts';
 import { anonymousShape } from './snapshot.ts';
 
 const fieldKinds: Readonly<Record<string, Kind>> = {
@@ -122,17 +123,12 @@ function field(names: Names, key: string, value: unknown): unknown {
     if (ids.has(key)) return names.id(value);
     return KEPT.has(key) ? value : FREE.has(key) ? 'left out' : names.sentence(value);
   }
-  if (key === 'groups' && Array.isArray(value))
-    return value.map((group: unknown) =>
-      typeof group === 'string' ? names.as('group', group) : groupOf(names, group as { id: string }),
-    );
-  const list = LISTS[key];
-  if (list !== undefined && Array.isArray(value)) return list(names, value as string[]);
+  if (Array.isArray(value)) return listOf(names, key, value);
   const record = RECORDS[key];
   if (record !== undefined) return record(names, value as Record<string, number>);
   if (key === 'detail') return names.deep(value);
-  if (Array.isArray(value)) return value.map((inner: unknown) => field(names, '', inner));
   if (typeof value !== 'object' || value === null) return value;
+  if (quotesSnapshot(value)) return anonymousReason(names, value);
   const plan = 'steps' in value && 'budget' in value;
   return Object.fromEntries(
     Object.entries(value).map(([inner, innerValue]) => [
@@ -140,6 +136,16 @@ function field(names: Names, key: string, value: unknown): unknown {
       inner === 'id' && plan ? names.id(String(innerValue)) : field(names, inner, innerValue),
     ]),
   );
+}
+
+/** A list inside another field, by its name. */
+function listOf(names: Names, key: string, list: readonly unknown[]): unknown[] {
+  if (key === 'groups')
+    return list.map((group) =>
+      typeof group === 'string' ? names.as('group', group) : groupOf(names, group as { id: string }),
+    );
+  const rewrite = LISTS[key];
+  return rewrite === undefined ? list.map((inner) => field(names, '', inner)) : rewrite(names, list as string[]);
 }
 
 function groupOf<G extends { id: string }>(names: Names, group: G): G {

@@ -74,6 +74,24 @@ it('leaves no name of any field of any event, also where its snapshot is not kep
   expect(found).toEqual([]);
 });
 
+it('leaves nothing of what a decision quotes of its snapshot', () => {
+  const { oneOf: types = [] } = schemaOf(logEventSchema);
+  const decided = types.map((type) => filled(type, '') as LogEvent).find(({ type }) => type === 'cycle.decided');
+  if (decided?.type !== 'cycle.decided') throw new Error('no decision');
+  const text = 'no value of the label "host" is known to Nova; its values: acme-1';
+  const quoting = ['snapshot-problems', 'no-forecast', 'policy-partial'].map((code) => ({ code, text }));
+  const [reason = expect.fail('none')] = quoting;
+  const names = anonymizer();
+  names.settle();
+  const { data } = names.event({ ...decided, data: { ...decided.data, reason, warnings: quoting } });
+  expect([data.reason, ...data.warnings].map((one) => one.text)).toEqual([
+    'snapshot problems',
+    'snapshot problems',
+    'no forecast',
+    'policy partial',
+  ]);
+});
+
 /** Texts of a snapshot that name nobody. Whoever adds one says so in `snapshot.ts`, and here. */
 const OF_A_SNAPSHOT = [
   // The id of a command, policies, and labels of metrics.

@@ -71,6 +71,19 @@ const renamedDetail = (names: Names, detail: Readonly<Record<string, Json>>): Re
     }),
   );
 
+/** Reasons of decisions whose sentence is one of the snapshot. */
+const QUOTING = new Set([
+  'snapshot-problems',
+  'no-forecast',
+  'policy-error',
+  'policy-partial',
+  'policy-stale',
+  'policy-unreachable',
+]);
+
+export const quotesSnapshot = (value: object): value is Reason =>
+  'code' in value && typeof value.code === 'string' && 'text' in value && QUOTING.has(value.code);
+
 /** The words of its code, and the hosts and VMs of its details, in place of its sentence. */
 export function anonymousReason(names: Names, { code, detail }: Reason): Reason {
   const words = code.replaceAll('-', ' ');
