@@ -181,6 +181,14 @@ async function act(wire: Wire, id: string, action: object): Promise<void> {
   expect([200, 202], answer.text).toContain(answer.status);
 }
 
+async function refusesReboot(wire: Wire, id: string, vmState: string): Promise<void> {
+  const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, { reboot: { type: 'HARD' } });
+  expect(answer.status, answer.text).toBe(409);
+  expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+    `Cannot 'reboot' instance ${id} while it is in vm_state ${vmState}`,
+  );
+}
+
 /** Servers in states that users bring them to. */
 function withUserStates(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
   /** Asks for an action, and waits until the server is in the state that it leads to. */
@@ -202,6 +210,7 @@ function withUserStates(given: () => { readonly wire: Wire; readonly a: string; 
     expect(messageOf(answer.body, 'conflictingRequest')).toBe(
       `Cannot 'os-migrateLive' instance ${id} while it is in vm_state rescued`,
     );
+    await refusesReboot(wire, id, 'rescued');
     const server = await wire.server(id);
     expect([server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual(['rescued', a]);
     await bring(id, { unrescue: null }, 'ACTIVE');
@@ -287,6 +296,7 @@ function whileShelved(given: () => { readonly wire: Wire; readonly a: string; re
     expect(messageOf(answer.body, 'conflictingRequest')).toBe(
       `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
     );
+    await refusesReboot(wire, id, 'shelved_offloaded');
   });
 
   test('unshelved, a server holds its place from the moment it has a host, and is ACTIVE later', async () => {
