@@ -183,7 +183,8 @@ export async function* readFile(
     }
     if (next.done === true) break;
     const { line, complete } = next.value;
-    if (complete) yield* scan.take(line);
+    // Not yield*, which waits several times, also where a line gives nothing, as most do.
+    if (complete) for (const event of scan.take(line)) yield event;
     else scan.tear(line);
   }
   return scan.end();
