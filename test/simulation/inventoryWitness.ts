@@ -159,16 +159,11 @@ export class InventoryWitness {
     const shown = new Map(snapshot.servers.map((one) => [one.id, one]));
     for (const one of shown.values()) {
       const sinceMs = checked.get(one.host);
-      if (sinceMs === undefined) continue;
-      const state = (was: Was): boolean =>
-        was.host === one.host &&
-        was.state ===
-          [one.vmState, one.taskState, one.locked, one.flavor, one.optedOutBy === null ? '' : 'excluded'].join(' ');
-      if (!this.#during(one.id, sinceMs, storedMs).some(state))
-        say(
-          'stale',
-          `${one.id} on ${one.host} is ${one.vmState} ${one.taskState}, which it was not since ${when(sinceMs)}`,
-        );
+      if (sinceMs === undefined || this.#isTrue(one, checked, cycleMs, storedMs)) continue;
+      say(
+        'stale',
+        `${one.id} on ${one.host} is ${one.vmState} ${one.taskState}, which it was not since ${when(sinceMs)}`,
+      );
     }
     for (const id of this.#servers.keys()) {
       if (shown.has(id)) continue;
@@ -180,6 +175,24 @@ export class InventoryWitness {
       if (fromMs < sinceMs) say('stale', `${id} is missing; it is on ${host} since ${when(fromMs)}`);
     }
     return found;
+  }
+
+  /** Whether a server was as it is shown, at a time since its list was compared. */
+  #isTrue(
+    one: Snapshot['servers'][number],
+    checked: ReadonlyMap<string, number>,
+    cycleMs: number,
+    storedMs: number,
+  ): boolean {
+    const { id, host, alsoOn, vmState, taskState, locked, flavor, optedOutBy } = one;
+    const state = [vmState, taskState, locked, flavor, optedOutBy === null ? '' : 'excluded'].join(' ');
+    const isAt = (where: (host: string) => boolean, fromMs: number): boolean =>
+      this.#during(id, fromMs, storedMs).some((was) => was.host !== null && where(was.host) && was.state === state);
+    // One that has left the aggregate is shown on the host here that still holds resources for it. The list of its own is elsewhere.
+    return (
+      isAt((name) => name === host, checked.get(host) ?? cycleMs) ||
+      isAt((name) => !checked.has(name) && alsoOn.includes(name), cycleMs - this.#syncMs)
+    );
   }
 
   /** Its nova-compute was heard since the last loss of trust, and its whole list was read after that. */

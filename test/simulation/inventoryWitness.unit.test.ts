@@ -31,7 +31,7 @@ beforeEach(() => {
 const snapshot = (
   from: 'api' | 'changes' | 'notifications',
   checkedMs: number,
-  shown: { readonly locked?: boolean } | null = {},
+  shown: { readonly locked?: boolean; readonly alsoOn?: readonly string[] } | null = {},
 ) =>
   ({
     id: 's',
@@ -45,6 +45,7 @@ const snapshot = (
             {
               id: vm,
               host: 'a',
+              alsoOn: [],
               vmState: 'active',
               taskState: null,
               locked: false,
@@ -72,6 +73,16 @@ it('a server may be shown as it was when its list was compared, and not as it wa
   expect(judged(snapshot('changes', CYCLE_MS - 61_000))).toEqual([]);
   expect(judged(snapshot('changes', CYCLE_MS - 61_000, { locked: true }))).toEqual([]);
   expect(judged(snapshot('changes', CYCLE_MS - 59_000))).toEqual([expect.stringMatching(/^stale: .*was not since/)]);
+});
+
+it('a server on a host outside the aggregate may be shown on the one that still holds resources for it, as it is there', () => {
+  const server = sim.cloud.server(vm);
+  witness.changed({ ...server, host: 'b' }, CYCLE_MS - 600_000);
+  expect(judged(snapshot('changes', CYCLE_MS))).toHaveLength(1);
+  expect(judged(snapshot('changes', CYCLE_MS, { alsoOn: ['b'] }))).toEqual([]);
+  expect(judged(snapshot('changes', CYCLE_MS, { alsoOn: ['b'], locked: true }))).toHaveLength(1);
+  witness.changed({ ...server, host: 'b', locked: true }, CYCLE_MS - SYNC_MS - 1000);
+  expect(judged(snapshot('changes', CYCLE_MS, { alsoOn: ['b'] }))).toHaveLength(1);
 });
 
 it('a server that was there all the time must be shown, and a deleted one must not', () => {
