@@ -1,7 +1,7 @@
 import type { Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
-import { allWithin, imbalances, valuesAfter } from '../cluster/measure.ts';
+import { allWithin, imbalances } from '../cluster/measure.ts';
 import type { Draft } from '../draft/draft.ts';
 import { type Annealed, anneal, SAMPLES } from './anneal/anneal.ts';
 import { COURSES } from './anneal/level.ts';
@@ -101,8 +101,10 @@ const COURSE_FOUND = 100_000;
 const LONGEST_FEWER = 200_000;
 /** Placements that are enumerated at most where runs find no course. */
 const MOST_ENUMERATED = 1_000_000;
-/** Ends of the rounds of the search for a course to the lowest imbalance, in evaluated candidates from its start. */
+/** Ends of the rounds of the search for a course that runs in bands miss, in evaluated candidates from its start. */
 const FURTHER = [50_000, 500_000, 2_000_000];
+/** Such a course is looked for if a whole run has at most this many proposals: up to 70 VMs that may move. */
+const SHORT_FURTHER = 200_000;
 /** Imbalances at which a course ends that reaches no target: the bound, and these parts of what is above it now. */
 const NEARER = [0.1, 0.3, 0.6];
 /** Shorter runs find nothing. */
@@ -189,9 +191,9 @@ class Search {
     // All plans of this cycle may be known: a course may have more moves.
     if (!this.#exhausted()) {
       if (!isHopeless) this.#seek(mayReach);
-    } else if (!isHopeless && !this.#best.reached) {
-      if (mayReach) this.#seekCourse(COURSE_ROUNDS);
-      if (this.#course === null) this.#seekFurther(mayReach);
+    } else if (mayReach && !this.#best.reached) {
+      this.#seekCourse(COURSE_ROUNDS);
+      if (this.#course === null) this.#seekFurther();
     }
     if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
   }
@@ -253,48 +255,20 @@ class Search {
     }
   }
 
-  /**
-   * Where runs in bands find no course: one to the lowest imbalance that moves of any number reach, or to the targets if that reaches them. It
-   * is lower than what the budget reaches, and the field of the course has it as its targets.
-   */
-  #seekFurther(mayReach: boolean): void {
-    const { targets, cluster, score, home } = this.#field;
-    const whole = this.#whole;
-    if (this.#cut || this.#best.reached || targets.includes(0) || wholeRunElsewhere(whole) > SHORT_CHEAPEN) return;
-    let lowest = this.#best;
-    const offer = (place: Int32Array): void => {
-      if (compare(judge(whole, place), lowest) >= 0) return;
-      const ordered = this.#ordered(whole, place);
-      if (ordered === null) return;
-      const solution = this.#pruned(whole, judge(whole, ordered.place, ordered.parked), this.#settings.minGain);
-      if (solution.acceptable && compare(solution, lowest) < 0) lowest = solution;
-    };
-    const enough = (): boolean => lowest.reached || lowest.combined <= this.#boundOfAll.combined + PROVEN;
+  /** Where runs in bands find no course: runs for the lowest imbalance, which reach the targets in small clusters with little room. */
+  #seekFurther(): void {
+    const field = this.#whole;
+    const isSmall = wholeRunElsewhere(field) <= SHORT_FURTHER;
+    if (this.#cut || this.#best.reached || !isSmall || !this.#mayEverReach()) return;
     const done = this.#work - this.#settings.spent;
+    const left = this.#wholeRunsLeft;
     this.#lowest(
-      mayReach,
+      true,
       FURTHER.map((end) => done + end),
-      { field: whole, enough, offer },
+      { field, enough: () => this.#course !== null, offer: (place) => this.#offerCourse(place) },
     );
-    if (lowest.combined >= this.#best.combined - PROVEN) return;
-    if (!lowest.reached)
-      this.#whole = { ...whole, targets: imbalances(cluster, valuesAfter(cluster, score, home, lowest.place)) };
-    this.#offerCourse(lowest.place);
+    this.#wholeRunsLeft = left;
     if (this.#course !== null) this.#cheapen(this.#leastMoves());
-    if (this.#course === null || lowest.reached || this.#mayBegin(this.#course)) return;
-    this.#course = null;
-    this.#whole = whole;
-  }
-
-  /**
-   * Does a course that reaches no target have more moves than the budget, and a part that fits it? Without such a part, the best plan within
-   * the budget is made in its place, unless it has no moves or moves a VM again.
-   */
-  #mayBegin(course: Solution): boolean {
-    const { budget, home, cluster } = this.#field;
-    if (course.moves <= budget) return false;
-    const movesAgain = this.#best.place.some((host, v) => host !== home[v] && int(cluster.recentMoves, v) > 0);
-    return this.#best.moves === 0 || movesAgain || partOf(this.#draft, this.#field, course).needed <= budget;
   }
 
   /**
@@ -432,7 +406,7 @@ class Search {
     const within: Within = { field, enough: () => this.#isBest(), offer: (place) => this.#offerOrdered(place) };
     if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS, within);
     const known = this.#exhaustedBetter(field.budget);
-    this.#seekFurther(mayReach);
+    this.#seekFurther();
     if (known || this.#course !== null) return;
     if (!this.#best.reached) this.#lowest(reachable, furtherRounds(), within);
     if (!this.#best.reached) return;
