@@ -154,17 +154,15 @@ const isNews =
 
 /** Checks that each interval has a snapshot, and a decision on it. */
 function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateInput, nowMs: number): Finding[] {
-  if (newest === null)
-    return [
-      { code: 'snapshot-none', place: { service: 'scorer', aggregate }, about: aggregate, text: 'has no snapshot yet' },
-    ];
+  const place = { service: 'scorer', aggregate, stream: streamNames.snapshots };
+  if (newest === null) return [{ code: 'snapshot-none', place, about: aggregate, text: 'has no snapshot yet' }];
   const found: Finding[] = [];
   const intervalMs = newest.intervalSeconds * 1000;
   const ageMs = nowMs - newest.storedAtMs;
   if (ageMs > 2 * intervalMs + INTERVAL_GRACE_MS)
     found.push({
       code: 'snapshot-late',
-      place: { service: 'scorer', aggregate },
+      place,
       about: aggregate,
       text: `the newest snapshot is ${span(ageMs)} old, and one is due every ${span(intervalMs)}`,
     });
@@ -200,7 +198,7 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
     if (release !== null && nowMs - release.atMs > DISPATCH_MS)
       found.push({
         code: 'plan-undispatched',
-        place: { service: 'planner', aggregate, plan: id },
+        place: { service: 'planner', aggregate, plan: id, stream: streamNames.migrations },
         about: aggregate,
         text: `the tasks of ${id} are not on the queue ${span(nowMs - release.atMs)} after the release`,
       });

@@ -714,6 +714,15 @@ describe('one cause gives one alarm', () => {
     });
     one(facts, 'log-full', ['snapshot-undecided']);
   });
+  it('when the stream of snapshots is full: an old snapshot; another full stream does not explain it', () => {
+    const full = (stream: string) =>
+      wellFacts(undefined, {
+        facts: { streams: [{ stream, messages: 1, bytes: 100, maxBytes: 100, discard: 'new' }] },
+        newest: { storedAtMs: nowMs - 3_600_000 },
+      });
+    one(full('KRONOS_SNAPSHOTS'), 'stream-full', ['snapshot-late']);
+    expect(codes(full('KRONOS_SERVICES'))).toEqual(expect.arrayContaining(['stream-full', 'snapshot-late']));
+  });
   it('when a host is down, of which a server cannot be taken', () => {
     const stuck = {
       serverId: 's',
