@@ -68,12 +68,13 @@ export class Operator {
     this.begin();
   }
 
-  /** Closes the tasks whose migrations nobody in Nova works on any more. */
+  /** Closes the tasks on whose servers' migrations nobody in Nova works any more: none is under way beside an abandoned row. */
   closeAbandoned(): void {
     this.#sim.settle();
     const { cloud } = this.#sim;
     for (const { taskId, server } of this.#openTasks.all()) {
-      if (cloud.migrationsByServer.get(server)?.some((one) => cloud.abandoned(one)) !== true) continue;
+      const open = cloud.migrationsByServer.get(server)?.filter(({ status }) => !isOver(status)) ?? [];
+      if (open.length === 0 || !open.every((one) => cloud.abandoned(one))) continue;
       const aggregate = this.#aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
       this.#commands.append('migration.closed', aggregate, { taskId });
     }
