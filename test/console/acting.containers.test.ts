@@ -273,7 +273,7 @@ describe('a person', () => {
     await button('Drain host-2').waitFor();
     expect(await seen(hosts)).toMatch(/the host is enabled host-2 waiting/);
     await button('Log out').click();
-    await region('Next').getByText('Log in to give commands.').waitFor();
+    await region('Next').getByText('Or log in, above.').waitFor();
     expect(await button('Drain host-2').count()).toBe(0);
   });
 

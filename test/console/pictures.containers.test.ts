@@ -27,26 +27,40 @@ let page: Page;
 let nowMs: number;
 let shownAs: FixedContext['shownAs'];
 
+/** Room on each host, and what people call a VM of that size. */
+const free = { VCPU: 24, MEMORY_MB: 131_072 };
+const small = { flavor: 'm1.small' };
+const medium = { flavor: 'm1.medium' };
+
 /**
- * Two VMs on each host but the last, which is disabled; compute-02 has three more, `cpu` are their loads. Of plans with two moves every
- * one is tried, so that no change of the search changes what the pictures show.
+ * Two VMs on each host but the last, which is disabled; three more are on compute-02, or where they have moved to: `cpu` are their loads.
+ * Of plans with two moves every one is tried, so that no change of the search changes what the pictures show.
  */
-const sketch = (cpu: readonly number[]): Sketch => ({
+const sketch = (
+  cpu: readonly number[],
+  { moved = {}, draining = [] }: { moved?: Readonly<Record<string, string>>; draining?: readonly string[] } = {},
+): Sketch => ({
   policies: {
     cpu: { threshold: 0.2, maxMigrationsPerCycle: 2, minSustainedCycles: 2 },
     memory: { threshold: 0.1, maxMigrationsPerCycle: 2, minSustainedCycles: 2 },
   },
-  hosts: Object.fromEntries(HOSTS.map((host, n) => [host, n === 7 ? { disabled: true } : {}])),
+  hosts: Object.fromEntries(HOSTS.map((host, n) => [host, { free, disabled: n === 7 || draining.includes(host) }])),
   vms: Object.fromEntries([
     ...HOSTS.slice(0, 7).flatMap((host, n) =>
       ['web', 'db'].map((kind, k) => [
         `uuid-${kind}-${n}`,
-        { host, w: { cpu: 0.04 + 0.02 * n, memory: 0.1 + 0.05 * k }, set: { name: `${kind}-${n}` } },
+        { host, w: { cpu: 0.05 + 0.012 * n, memory: 0.1 + 0.05 * k }, set: { name: `${kind}-${n}`, ...small } },
       ]),
     ),
     ...cpu.map((own, k) => [
       `uuid-${k + 1}`,
-      { host: 'compute-02', w: { cpu: own, memory: 0.08 - 0.01 * k }, ramMb: 4096, set: { name: `shop-${k + 1}` } },
+      {
+        host: moved[`uuid-${k + 1}`] ?? 'compute-02',
+        w: { cpu: own, memory: (0.5 + 0.01 * k) * own },
+        vcpus: 2,
+        ramMb: 4096,
+        set: { name: `shop-${k + 1}`, ...medium },
+      },
     ]),
   ]),
 });
@@ -66,11 +80,11 @@ async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
   ];
   const reason = { code: 'not-sustained', text: 'cpu is above its threshold for 1 of 2 cycles' };
   log.decided('none', [], { policies: found(0.61), reason });
-  log.pass(5);
+  log.pass(20);
   const { plan } = (
     await decided(log, snapshotId, {
       policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 2, minSustainedCycles: 2 } },
-      hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, {}])),
+      hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, { free }])),
       vms: Object.fromEntries([
         ...[1, 2, 3, 4].map((n) => [
           `uuid-train-${n}`,
@@ -94,13 +108,19 @@ beforeAll(async () => {
   // All that the log tells of happened before it was stored. Whole minutes apart, so that cycles have the same numbers.
   const storedMs = Date.now();
   nowMs = storedMs + 90_000;
-  const log = testLog(NAME, storedMs - 30_000);
+  const log = testLog(NAME, storedMs - 90_000);
   const cycle = Math.floor(log.nowMs / 60_000);
   log.configured();
-  first = cycleSnapshotId(NAME, cycle + 1);
-  await decided(log, first, sketch([0.24, 0.18, 0.12]));
-  log.pass(12);
-  const { plan } = (await decided(log, cycleSnapshotId(NAME, cycle + 2), sketch([0.16, 0.14, 0.12]))).data;
+  // The load of the shop grows, until a plan is made.
+  await decided(log, cycleSnapshotId(NAME, cycle + 1), sketch([0.05, 0.04, 0.04]));
+  log.pass(20);
+  await decided(log, cycleSnapshotId(NAME, cycle + 2), sketch([0.06, 0.05, 0.05]));
+  log.pass(20);
+  first = cycleSnapshotId(NAME, cycle + 3);
+  await decided(log, first, sketch([0.14, 0.12, 0.1]));
+  log.pass(20);
+  const loads = [0.16, 0.14, 0.12];
+  const { plan } = (await decided(log, cycleSnapshotId(NAME, cycle + 4), sketch(loads))).data;
   if (plan === null) throw new Error('nothing is planned');
   planId = plan.id;
   moving = plan.steps[1]?.serverId ?? '';
@@ -127,8 +147,13 @@ beforeAll(async () => {
   const { data: drain } = log.pass(1).drainAsked('compute-07');
   log.pass(1).hostDisabled(drain.commandId, 'compute-07');
   log.quarantined('uuid-db-3', 86_400, 'grace');
+  // The next cycle: what has moved is on its new host, and the drained host is disabled.
+  log.pass(3);
+  const [done] = plan.steps;
+  const moved = done === undefined ? {} : { [done.serverId]: done.to };
+  await decided(log, cycleSnapshotId(NAME, cycle + 5), sketch(loads, { moved, draining: ['compute-07'] }));
   await bed.append(log.events.splice(0));
-  waitingId = await waiting(testLog('gpu', storedMs - 20_000));
+  waitingId = await waiting(testLog('gpu', storedMs - 30_000));
   const scope = [NAME, 'gpu'];
   await bed.reported(scope);
   ({ url } = await bed.start({ scope }, () => nowMs));
@@ -184,7 +209,8 @@ const views: Readonly<Record<string, () => string>> = {
   'vm-cells': () => view('/vms/uuid-web-3'),
   drains: () => view('/drains'),
   'drains-run': () => view('/drains?host=compute-01&host=compute-03&host=compute-05&parallel=2'),
-  'what-if': () => view(`/what-if?since=${new Date(nowMs - 900_000).toISOString()}`),
+  'what-if': () =>
+    view(`/what-if?snapshot=${encodeURIComponent(planId)}&since=${new Date(nowMs - 900_000).toISOString()}`),
   held: () => '#/held',
   search: () => '#/search?q=shop',
   runbook: () => '#/runbook/nats-refused',

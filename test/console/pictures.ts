@@ -108,7 +108,8 @@ export async function fixedContext(browser: Browser, nowMs: number, storedMs: nu
       const ms = Date.parse(time);
       return ms >= storedMs && ms < nowMs ? new Date(storedMs).toISOString() : time;
     });
-    const body = shifted(told, now, SHOWN);
+    // A decision has the digest of what it was made of: that stays as it is.
+    const body = url.includes('/decision?') ? await answer.text() : shifted(told, now, SHOWN);
     const headers = { ...answer.headers(), date: new Date(SHOWN.ms).toUTCString() };
     await route.fulfill({ response: answer, headers, body });
   });

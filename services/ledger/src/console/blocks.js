@@ -11,6 +11,8 @@ import { bandOf, sideOf } from './skyline.js';
 /** More arcs hide the hosts. */
 const MOST_ARCS = 12;
 const PLOT = { columns: 300, top: 26, foot: 40 };
+/** Room for the numbers at the edges of the band. */
+const EDGES = 34;
 const ROW = 22;
 const ROW_LABELS = 112;
 
@@ -80,6 +82,7 @@ export function layout(picture, policy, steps, withPlan) {
       : residents(picture, policy, steps, withPlan).map((own, i) => stacked(own, values[i]));
   const numbers = vmsOf(hosts, steps, withPlan);
   const before = hosts.map(({ values: own }) => own[policy]);
+  const planned = valuesAfter({ hosts, policies }, steps, policy);
   // The order is that of now in both pictures: only blocks move.
   const order = hosts
     .map((_, i) => i)
@@ -92,6 +95,7 @@ export function layout(picture, policy, steps, withPlan) {
   const drawn = order.map((i) => ({
     ...hosts[i],
     value: values[i],
+    planned: withPlan || planned.get(hosts[i].name) === values[i] ? null : planned.get(hosts[i].name),
     vms: numbers.get(hosts[i].name),
     side: counts(hosts[i]) ? sideOf(values[i], band) : 'closed-host',
     blocks: blocks[i],
@@ -121,7 +125,7 @@ function addGhosts(hosts, steps, share) {
 /** @param progress of VMs that move now: uuid to true */
 export function columns(shown, { aggregate, width, snapshot, running, draining }) {
   const { hosts, band, top, crowded } = shown;
-  const step = width / Math.max(1, hosts.length);
+  const step = (width - EDGES) / Math.max(1, hosts.length);
   const bar = Math.max(1, step * 0.82);
   const base = PLOT.top + PLOT.columns;
   const y = (value) => base - (Math.max(0, value) / top) * PLOT.columns;
@@ -132,8 +136,9 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
     ${
       band === null
         ? ''
-        : svg`<rect class="band" x="0" width=${width} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>`
+        : svg`<rect class="band" x="0" width=${width - EDGES} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>`
     }
+    ${band === null ? '' : edges(band, y).map(([value, at]) => svg`<text class="edge" x=${width - 2} y=${at} text-anchor="end">${value.toFixed(2)}</text>`)}
     ${crowded ? hosts.map((host, i) => svg`<rect class=${host.side} x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}></rect>`) : ''}
     ${repeat(
       blocks,
@@ -156,7 +161,7 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
       const middle = x(i) + bar / 2;
       const over = (host.ghosts ?? []).reduce((sum, { size }) => sum + Math.max(size, (5 / PLOT.columns) * top), 0);
       return svg`
-        ${step > 30 ? svg`<text class="value" x=${middle} y=${y((host.value ?? 0) + over) - 6} text-anchor="middle">${host.value === null ? '?' : host.value.toFixed(2)}</text>` : ''}
+        ${step > 30 ? svg`<text class="value" x=${middle} y=${y((host.value ?? 0) + over) - 6} text-anchor="middle">${valueText(host, step)}</text>` : ''}
         ${counts(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${PLOT.top} height=${PLOT.columns}><title>${serviceText(host.service)}</title></rect>`}
         ${
           step > 64
@@ -166,6 +171,21 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
         }`;
     })}
   </svg>`;
+}
+
+/** The numbers at the edges of the band, and where their lines stand: never on each other. */
+function edges({ low, high }, y) {
+  const middle = (y(high) + y(Math.max(0, low))) / 2;
+  return [
+    [high, Math.min(y(high) + 4, middle - 3)],
+    [Math.max(0, low), Math.max(y(Math.max(0, low)) + 4, middle + 9)],
+  ];
+}
+
+/** Its value; of a host that a plan changes, also the one with the plan, where there is room. */
+function valueText({ value, planned }, width) {
+  if (value === null) return '?';
+  return planned == null || width < 80 ? value.toFixed(2) : `${value.toFixed(2)} → ${planned.toFixed(2)}`;
 }
 
 /** Its VMs, and why it takes none: no more than fits. */

@@ -127,8 +127,9 @@ function mark(plot, { times, at }) {
   const taken = [];
   plot.series.forEach(({ label, dash, stroke }, i) => {
     if (i === 0 || dash !== undefined) return;
-    const last = plot.data[i].findLast((value) => value !== null);
-    if (last === undefined) return;
+    // Of a chosen moment, the values of that moment.
+    const last = at !== null && at >= 0 ? plot.data[i][at] : plot.data[i].findLast((value) => value !== null);
+    if (last == null) return;
     ctx.fillStyle = stroke(plot, i);
     let y = plot.valToPos(last, 'y', true) + 4 * ratio;
     while (taken.some((other) => Math.abs(other - y) < 12 * ratio)) y -= 3 * ratio;
@@ -142,10 +143,13 @@ function mark(plot, { times, at }) {
   ctx.restore();
 }
 
+/** So few samples are drawn as points, too. */
+const FEW = 12;
+
 /** Draws into the element, or updates what is there. */
 export function drawLines(element, times, lines, utc, more = {}) {
   const { height = HEIGHT, ...options } = more;
-  const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches]);
+  const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches, times.length <= FEW]);
   const before = shown.get(element);
   const width = Math.max(240, element.clientWidth);
   const sources = [times, ...lines.map(({ values }) => values)];
@@ -186,6 +190,8 @@ export function drawLines(element, times, lines, utc, more = {}) {
       height,
       // The last time of the axis is not cut.
       padding: [null, 34, null, null],
+      // Until something is pointed at, the legend tells the newest values.
+      hooks: { ready: [(own) => own.setLegend({ idx: own.data[0].length - 1 })] },
       ...options,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
       axes: [
@@ -197,7 +203,8 @@ export function drawLines(element, times, lines, utc, more = {}) {
         ...lines.map(({ values: _, colour: name, ...line }) => ({
           ...line,
           stroke: colour(name),
-          points: { show: false },
+          // Few samples are seen as what they are: no trend.
+          points: { show: times.length <= FEW, size: 5 },
           value,
         })),
       ],

@@ -1,7 +1,7 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
 import { closeDialog, openDialog, problem } from './dialog.js';
 import { html, nothing } from './lib/lit-html.js';
-import { cellTargets, foresee, give, isCustodian, person } from './session.js';
+import { canLogIn, cellTargets, foresee, give, isCustodian, person } from './session.js';
 
 const ALL = '_all_';
 
@@ -148,6 +148,12 @@ function button(title, command, { choice, about, of, key } = {}) {
 
 /** Nothing where nobody is logged in. */
 const group = (...buttons) => (person() === null ? '' : html`<div class="commands">${buttons}</div>`);
+
+/** The same as commands for a shell, where nobody is logged in, and why there are no buttons. */
+export const byHand = (...commands) =>
+  person() !== null
+    ? ''
+    : html`<p class="by-hand">${commands.map((command) => html`<code>${command}</code> `)}<span class="dim">${canLogIn() ? 'Or log in, above.' : 'In a shell: this console has no log-in ([console] acting).'}</span></p>`;
 
 export const fleetCommands = () =>
   group(

@@ -167,6 +167,9 @@ export function byPerson({ by }) {
   return who === undefined ? '' : ` by ${who}`;
 }
 
+const phases = { spread: 'balance', cell: 'to another cell', evacuate: 'empty its host' };
+const statuses = { started: 'under way' };
+
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(
     'Moves',
@@ -174,8 +177,11 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
       ['VM', (m) => named(m.serverName, m.serverId, link.vm(aggregateOf(m), m.serverId))],
       ['From', (m) => html`<a href=${link.host(aggregateOf(m), m.from)}>${m.from}</a>`],
       ['To', (m) => html`<a href=${link.host(aggregateOf(m), m.destination)}>${m.destination}</a>`],
-      ['Phase', (m) => m.phase],
-      ['Status', (m) => (m.status === 'retryPending' ? `attempt ${m.attempt} to come` : m.status)],
+      ['Why', (m) => phases[m.phase] ?? m.phase],
+      [
+        'Status',
+        (m) => statuses[m.status] ?? (m.status === 'retryPending' ? `attempt ${m.attempt} to come` : m.status),
+      ],
       ['Started', (m) => (m.started === null ? '' : when(m.started.at)), 'when'],
       [
         'Last failure',

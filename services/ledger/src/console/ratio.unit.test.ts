@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-const { ratioAfter, ratioOf, worstPolicy } = await import(new URL('./ratio.js', import.meta.url).href);
+const { ratioAfter, ratioOf, worstPolicy, worstText } = await import(new URL('./ratio.js', import.meta.url).href);
 
 const up = { state: 'up', status: 'enabled', forcedDown: false };
 const policy = (more: object) => ({
@@ -29,6 +29,13 @@ describe('a ratio of the console', () => {
     expect(ratioOf(quiet)).toBe(1);
     expect(ratioOf(quiet, 0.1)).toBe(0.5);
     expect(worstPolicy([quiet, policy({ imbalance: 0.3 })])).toBe(1);
+  });
+
+  it('is told with its policy', () => {
+    const policies = [policy({ imbalance: 0.3 }), policy({ policy: 'memory' })];
+    expect(worstText(policies)).toBe('memory 2.00×');
+    expect(worstText(policies, [0.8, null])).toBe('cpu 0.80×');
+    expect([worstText([]), worstText(policies, [null, null])]).toEqual(['', '']);
   });
 
   it('after a plan counts only hosts that can be destinations', () => {

@@ -6,7 +6,7 @@ import { shortened } from './blocks.js';
 import { html, svg } from './lib/lit-html.js';
 import { link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
-import { bandOf, sideOf } from './skyline.js';
+import { bandOf, edgesOf, sideOf } from './skyline.js';
 
 const ROW = 40;
 const BAR = 30;
@@ -85,6 +85,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
       <rect class=${sideOf(a, bandAfter)} x=${right} y=${y} width=${size(a)} height=${BAR} rx="2"></rect>
       <text class="dim" x=${right + size(a) + 5} y=${y + 19}>${a === null ? '?' : a.toFixed(2)}</text>`;
   });
+  const said = (text, band) => (names === 0 || band === null ? text : `${text} · band ${edgesOf(band)}`);
   const bandRect = (band, x) =>
     band === null
       ? ''
@@ -92,6 +93,6 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the plan">
     <svg class="ribbons" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${`${steps.length} moves between ${touched.length} hosts; the table has the numbers`}>
       ${bandRect(bandBefore, (band) => left - Math.min(side + 40, size(band.high)))}${bandRect(bandAfter, (band) => right + size(Math.max(0, band.low)))}
-      <text class="dim" x=${left} y="12" text-anchor="end">before: ${policyName}</text><text class="dim" x=${right} y="12">after</text>
+      <text class="dim" x=${left} y="12" text-anchor="end">${said(`${policyName} before`, bandBefore)}</text><text class="dim" x=${right} y="12">${said('after', bandAfter)}</text>
       ${drawn}${bars}${texts}</svg></div>`;
 }

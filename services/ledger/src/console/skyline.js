@@ -64,24 +64,32 @@ export function skyline({ policy, values, threshold, marked }, { width = 150, he
   </svg>`;
 }
 
+/** Fewer points are no trend. */
+const LEAST_TREND = 3;
+
 /** A line of the ratio over time, with the line at 1. */
 export function sparkline(points, { width = 150, height = 30 } = {}) {
   const known = points.filter((point) => point !== null);
-  if (known.length < 2) return '';
+  if (known.length < LEAST_TREND) return html`<span class="dim">${count(known.length, 'cycle')}</span>`;
   const top = Math.max(1.2, ...known) * 1.05;
   const y = (value) => height - 3 - (value / top) * (height - 6);
   const x = (i) => 2 + (i / (points.length - 1)) * (width - 6);
   const path = points.flatMap((point, i) => (point === null ? [] : [`${x(i).toFixed(1)} ${y(point).toFixed(1)}`]));
   const last = known.at(-1);
   return html`<svg class="sparkline" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
-    aria-label=${`Imbalance over 6 hours: from ${known[0].toFixed(2)} to ${last.toFixed(2)} times the threshold`}>
+    aria-label=${`Imbalance over at most 6 hours: from ${known[0].toFixed(2)} to ${last.toFixed(2)} times the threshold`}>
     ${svg`<path class="edge-of-band" d=${`M0 ${y(1)}H${width}`}></path>
     <path class=${last > 1 ? 'high' : 'low'} d=${`M${path.join('L')}`}></path>
     <circle class=${last > 1 ? 'high' : 'low'} cx=${x(points.length - 1)} cy=${y(last)} r="2.2"></circle>`}
   </svg>`;
 }
 
-/** What the bars, the colours and the figures of balance mean. */
-export const balanceLegend = html`<p class="dim">A bar is a host with its value of the policy, from 0 (idle) to 1 (full). <span class="whole"><span class="swatch warm"></span> above</span> and
-  <span class="whole"><span class="swatch cold"></span> below</span> the band that the threshold allows. 1.50× is an imbalance of 1.5 times its
-  threshold; 1.00× or less is balanced.</p>`;
+/** The edges of a band: `0.21 to 0.41`. */
+export const edgesOf = ({ low, high }) => `${Math.max(0, low).toFixed(2)} to ${high.toFixed(2)}`;
+
+const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below it (has room)' };
+
+/** What the bars, the colours and the figures of balance mean. `band`: the one that is drawn; null: there are several. */
+export const balanceLegend = (band = null) => html`<p class="dim">A bar is a host, from 0 (idle) to 1 (full):
+  ${['warm', 'inside', 'cold'].map((side) => html`<span class="whole"><span class="swatch ${side}"></span> ${SIDE_WORDS[side]}</span>, `)}<span class="whole"><span class="swatch closed-host"></span> takes no VM and is not counted</span>.
+  <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band)},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;

@@ -59,7 +59,7 @@ function typed(times, step) {
     <label>Go to <input name="time" data-key="Time" autocomplete="off" spellcheck="false" maxlength="40" size="26" placeholder="03:00, yesterday 14:00, 2h" aria-keyshortcuts="t"
       @input=${(e) => e.target.setCustomValidity('')} @keydown=${(e) => e.key === 'Escape' && e.target.blur()}></label>
     ${OFTEN.map(([label, text]) => html`<button type="button" @click=${(e) => goToTyped(e.target.form.elements.time, text, times, step)}>${label}</button>`)}
-    <span class="dim" role="status">${note}</span></form>`;
+    <span class="dim">kept since ${clockTime(times[0])}</span> <span class="dim" role="status">${note}</span></form>`;
 }
 
 /** @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory */

@@ -13,7 +13,6 @@ import {
   clockTime,
   count,
   courseText,
-  figure,
   link,
   missing,
   moves,
@@ -25,7 +24,7 @@ import {
   usesUtc,
   when,
 } from '../parts.js';
-import { ratioOf, worstPolicy } from '../ratio.js';
+import { ratioOf, worstPolicy, worstText } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { balanceLegend } from '../skyline.js';
@@ -111,11 +110,10 @@ function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, 
 }
 
 /** Facts that are named only where they are not usual. */
-function facts({ quarantined, brokenHosts, drains, planner, lastDecision, course }) {
+function facts({ quarantined, brokenHosts, drains, planner, course }) {
   return [
     ...(course === null ? [] : [courseText(course)]),
     ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
-    ...(lastDecision === null ? [] : [`combined imbalance ${figure(lastDecision.combined)}`]),
     ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
     ...(brokenHosts.length > 0 ? [`no destination: ${brokenHosts.map(({ host }) => host).join(', ')}`] : []),
     ...drains.map(({ host, text }) => `${host}: ${text}`),
@@ -170,12 +168,17 @@ function around({ series, index }, events) {
   const rows = events.filter(({ type, planId }) => !QUIET.has(type) || (type === 'cycle.decided' && planId !== null));
   if (rows.length === 0) return html`<p class="dim">Nothing but cycles in the half hour before and after.</p>`;
   const own = series.times[index];
-  return html`<table><tbody>${rows
-    .toReversed()
-    .map(
-      (e) =>
-        html`<tr class=${e.time <= own ? '' : 'dim'}><td class="when dim">${clockTime(e.time).slice(11)}</td><td>${said(e.text)}${byPerson(e)}</td></tr>`,
-    )}</tbody></table>`;
+  const row = (e) =>
+    html`<tr><td class="when dim">${clockTime(e.time).slice(11)}</td><td>${e.type === 'cycle.decided' ? html`<a href=${link.plan(e.planId, e.sequence)}>${said(e.text)}</a>` : said(e.text)}${byPerson(e)}</td></tr>`;
+  const part = (title, some) =>
+    some.length === 0 ? '' : html`<tr><th colspan="2" scope="colgroup">${title}</th></tr>${some.toReversed().map(row)}`;
+  return html`<table><tbody>${part(
+    'After it',
+    rows.filter(({ time }) => time > own),
+  )}${part(
+    'Up to then',
+    rows.filter(({ time }) => time <= own),
+  )}</tbody></table>`;
 }
 
 /** The VMs that move and the hosts that are drained. */
@@ -185,6 +188,26 @@ const happeningNow = ({ moves: under, drains }) => ({
 });
 /** Of a recorded moment, nothing of now is shown. */
 const nothingNow = { running: new Set(), draining: new Set() };
+
+/** The planner counts moves under way as done, and the picture does not: where they differ, both are said. */
+function asDone({ lastDecision }, { policies, snapshot }) {
+  if (lastDecision === null || lastDecision.snapshotId !== snapshot.id) return '';
+  const decided = worstText(lastDecision.policies);
+  return decided === '' || decided === worstText(policies) ? '' : ` · ${decided} when the moves under way are done`;
+}
+
+const policySwitch = (policies, policy, choose) =>
+  policies.length < 2
+    ? ''
+    : switches(
+        'Policy',
+        policies.map((p, i) => [i, `${p.policy} ${ratioText(ratioOf(p))}`]),
+        policy,
+        choose,
+      );
+
+const drawnHosts = (shown, shape, how) =>
+  html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band)}`;
 
 /** The hosts of the moment: pictures, or the table with the numbers. */
 function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
@@ -199,22 +222,9 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
     snapshot: past ? snapshot : undefined,
     ...(past ? nothingNow : happeningNow(page)),
   };
-  const draw = () => {
-    const shown = layout(picture, policy, steps, chosen.plan && steps.length > 0);
-    return shape === 'rows' ? rows(shown, how) : columns(shown, how);
-  };
   return html`<div class="tools">
-      ${
-        policies.length > 1
-          ? switches(
-              'Policy',
-              policies.map((p, i) => [i, `${p.policy} ${ratioText(ratioOf(p))}`]),
-              policy,
-              (value) => choose({ ...chosen, policy: value }),
-            )
-          : ''
-      }
-      <span class="dim">one block is a VM${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>
+      ${policySwitch(policies, policy, (value) => choose({ ...chosen, policy: value }))}
+      <span class="dim">one block is a VM${asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>
       <span class="push"></span>
       ${
         steps.length === 0
@@ -245,7 +255,7 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
         ? html`<p class="dim">No policy is evaluated.</p>`
         : shape === 'table'
           ? heatmap(picture, chosen, choose, past)
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${draw()}</div>${balanceLegend}`
+          : drawnHosts(layout(picture, policy, steps, chosen.plan && steps.length > 0), shape, how)
     }`;
 }
 
@@ -265,7 +275,7 @@ function headline({ page, series, index, past, plan, snapshot }) {
         ${
           past
             ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
-            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span>${[ratioText(page.ratio), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
+            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
         }
         <span class="dim push">${past ? '' : facts(page)}</span>
         ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}

@@ -1,5 +1,5 @@
 import { read, tryRead } from '../api.js';
-import { drainCommand, undrainCommand } from '../commands.js';
+import { byHand, drainCommand, undrainCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, missing, section, serviceText, table } from '../parts.js';
@@ -50,12 +50,11 @@ function chooser({ page, hosts }, { view, choose }) {
 
 /** The next act, and the button for it. */
 function next({ next: { act, host, problem } }, name, rolling) {
-  const logIn = person() === null ? html` <span class="dim">Log in to give commands.</span>` : '';
   switch (act) {
     case 'drain':
-      return html`<p>Drain <a href=${link.host(name, host)}>${host}</a> next.${logIn}</p>${drainCommand(name, host)}`;
+      return html`<p>Drain <a href=${link.host(name, host)}>${host}</a> next.</p>${byHand(`kronos drain ${host}`)}${drainCommand(name, host)}`;
     case 'maintain':
-      return html`<p>${host} is empty. Do its maintenance, then end its drain: the next host follows when ${host} is enabled.${logIn}</p>${undrainCommand(host, host)}`;
+      return html`<p>${host} is empty. Do its maintenance, then end its drain: the next host follows when ${host} is enabled.</p>${byHand(`kronos undrain ${host}`)}${undrainCommand(host, host)}`;
     case 'wait':
       return html`<p class="dim">Wait: the next host follows when ${rolling ? 'this one is enabled' : 'a host is empty'}.</p>`;
     default:
@@ -102,8 +101,7 @@ export const drains = {
   show({ name, query, run, ...rest }, how) {
     const rolling = query.get('rolling') === 'true';
     return html`
-      <h1>Rolling maintenance</h1>
-      <p><a href=${link.aggregate(name)}>${name}</a></p>
+      <h1>Rolling maintenance: <a href=${link.aggregate(name)}>${name}</a></h1>
       ${
         run === undefined
           ? section('Hosts', chooser(rest, how))

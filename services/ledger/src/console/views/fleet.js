@@ -15,6 +15,7 @@ import {
   table,
   when,
 } from '../parts.js';
+import { worstText } from '../ratio.js';
 import { balanceLegend, bandOf, sideOf, skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
@@ -120,17 +121,26 @@ function hottest(aggregate, { values, threshold, highest }) {
   return html`<small><a href=${link.host(aggregate, highest)}>${highest}</a> ${most.toFixed(2)}</small>`;
 }
 
+/** The policy that the ratio is of. The planner counts moves under way as done: said where the skyline shows otherwise. */
+function policyOf({ lastDecision, skylines, standing, ratio }) {
+  const policy = worstText(lastDecision?.policies ?? []).replace(/ \S+$/, '');
+  const seen = skylines.find((one) => one.policy === policy);
+  if (standing !== 'moving' || seen === undefined) return policy;
+  const now = (seen.values[0] - seen.values.at(-1)) / seen.threshold;
+  return Math.abs(now - ratio) > 0.05 ? `${policy}, moves done` : policy;
+}
+
 const row = (a, policies) => html`<tr>
   <th scope="row"><a href=${link.aggregate(a.name)}>${a.name}</a>
     <small>${a.hosts === null ? 'not seen yet' : `${count(a.hosts, 'host')} · ${count(a.vms, 'VM')}`}</small></th>
   <td><span class="state ${standingOf(a.standing)[0]}">${standingOf(a.standing)[1]}</span><small>${more(a)}</small></td>
   ${policies.map((policy) => {
     const own = a.skylines.find((one) => one.policy === policy);
-    return html`<td class="picture" data-label=${policy}>${own === undefined ? '' : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
+    return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
   })}
-  <td class="number ratio ${a.ratio !== null && a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</td>
+  <td class="number ratio ${a.ratio !== null && a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}${a.ratio === null ? '' : html`<small>${policyOf(a)}</small>`}</td>
   <td class="picture wide-only">${sparkline(a.trend)}</td>
-  <td class="number">${a.movesInFlight > 0 ? `${a.movesInFlight} moving` : ''}${a.quarantined > 0 ? html` <a href="#/held">${a.quarantined} held</a>` : ''}</td>
+  <td class="number">${a.movesInFlight > 0 ? `${a.movesInFlight} moving` : ''}${a.quarantined > 0 ? html` <a href="#/held">${a.quarantined} in quarantine</a>` : ''}</td>
 </tr>`;
 
 const chip = (n, text, kind = '') => (n === 0 ? '' : html`<li class=${kind}><strong>${n}</strong> ${text}</li>`);
@@ -231,21 +241,21 @@ export const fleet = {
         aggregates,
         alarms.filter(({ severity }) => severity === 'alarm'),
       )}
-      ${alarms.filter(({ severity }) => severity === 'info').map(({ about, text }) => html`<p class="dim">${about}: ${text}</p>`)}
+      ${alarms.filter(({ severity }) => severity === 'info').map(({ about, text, runbook }) => html`<p>Note: ${about}: ${text}. <a href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p>`)}
       <section aria-label="Aggregates" class="flush">${
         aggregates.length === 0
           ? html`<p class="dim">Name them in [engine] aggregates.</p>`
           : html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the aggregates"><table class="fleet">
             <thead><tr><th scope="col">Aggregate</th><th scope="col">State</th>
               ${policies.map((policy) => html`<th scope="col">${policy}, by host</th>`)}
-              <th scope="col" class="number">Imbalance ÷ threshold</th><th scope="col" class="wide-only">last 6 hours</th><th scope="col" class="number">Moving</th></tr></thead>
+              <th scope="col" class="number">Imbalance ÷ threshold</th><th scope="col" class="wide-only">6 hours at most</th><th scope="col" class="number">Moving</th></tr></thead>
             <tbody>${repeat(
               aggregates,
               ({ name }) => name,
               (a) => row(a, policies),
             )}</tbody></table></div>`
       }</section>
-      <div><p class="dim">A flat skyline is a balanced aggregate. Below it stands the highest host, where one is above the band.</p>${balanceLegend}</div>
+      ${balanceLegend()}
       ${late?.regions?.length > 0 ? section('Other regions', regionsTable(late.regions)) : ''}
       ${
         tasks.tasks.length === 0

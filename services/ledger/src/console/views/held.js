@@ -1,5 +1,5 @@
 import { read } from '../api.js';
-import { releaseCommand } from '../commands.js';
+import { byHand, releaseCommand } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, named, section, table, when } from '../parts.js';
 import { person } from '../session.js';
@@ -18,10 +18,10 @@ export const held = {
     return { quarantine, cooldowns };
   },
   show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
-    <h1>Held</h1>
+    <h1>Held: what Kronos does not move now</h1>
     ${section(
       'Quarantine',
-      table(
+      html`${table(
         'Quarantine',
         [
           ['VM', vmLink],
@@ -34,7 +34,7 @@ export const held = {
         ],
         quarantine,
         'No VM is in quarantine.',
-      ),
+      )}${quarantine.length === 0 ? '' : byHand('kronos quarantine release VM')}`,
     )}
     ${section(
       'Cooldown of VMs',
@@ -73,7 +73,7 @@ export const held = {
           ['Until', (h) => when(h.until), 'when'],
         ],
         hosts,
-        'Every host may be a destination.',
+        'No host is out because of failed moves. A disabled or draining host takes no VM either.',
       ),
     )}`,
 };

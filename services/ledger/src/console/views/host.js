@@ -1,6 +1,6 @@
 import { read, readOrRefused, tryRead } from '../api.js';
 import { drawLines, drawn } from '../chart.js';
-import { hostCommands } from '../commands.js';
+import { byHand, hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import {
@@ -37,7 +37,7 @@ const servers = (title, rows, last) =>
 function drainPreview(name, late, view, choose) {
   if (view.drain !== true)
     return html`<p><button type="button" @click=${() => choose({ ...view, drain: true }, { read: true })}>Show what a drain would do</button>
-      <span class="dim">Nothing is drained by that.</span></p>`;
+      <span class="dim">A preview: nothing is drained.</span></p>`;
   if (late?.drain === undefined) return pending('The moves are planned …');
   if (late.drain.refused !== undefined) return missing(late.drain.refused);
   const { moves: leaving, waiting, stuck, blockedBy, holds, disabled, snapshotTime, time, host: own } = late.drain;
@@ -56,7 +56,7 @@ function drainPreview(name, late, view, choose) {
     ])}
     ${servers('Would leave later', waiting, [['Why', (vm) => vm.reason.text]])}
     ${servers('Cannot leave', stuck, [['Why', (vm) => vm.reason.text]])}
-    <p class="dim">To drain it: <code>kronos drain ${own}</code></p>`;
+    ${byHand(`kronos drain ${own}`)}`;
 }
 
 /** A chart, and the same in words: where each value began, was lowest and highest, and is. */
@@ -87,6 +87,14 @@ function valuesOverTime(late) {
     <p class="dim">${count(times.length, 'snapshot')} since ${clockTime(times[0])}${gone === 0 ? '' : `; ${gone} more are no longer kept`}.</p>`;
 }
 
+/** Its place among the hosts, the highest first. */
+const rank = (i, n) =>
+  i === 0
+    ? `the highest of ${count(n, 'host')}`
+    : i === n - 1
+      ? `the lowest of ${n} hosts`
+      : `number ${i + 1} of ${n} hosts, from the highest`;
+
 /** Where the host stands among the others, one skyline per policy; and its VMs by weight, as one bar. */
 function standing({ policies, hosts }, seen, vms) {
   const width = Math.max(240, Math.min(innerWidth, 3840) - 64);
@@ -98,7 +106,7 @@ function standing({ policies, hosts }, seen, vms) {
     const marked = others.indexOf(seen);
     if (marked < 0) return '';
     const values = others.map(({ values: of }) => of[i]);
-    return html`<figure class="stand"><figcaption>${policy.policy}: <span class="ratio-now">${figure(values[marked])}</span>, ${marked + 1} of ${count(values.length, 'host')} by value</figcaption>
+    return html`<figure class="stand"><figcaption>${policy.policy}: <span class="ratio-now">${figure(values[marked])}</span>, ${rank(marked, values.length)}</figcaption>
       ${skyline({ policy: policy.policy, threshold: policy.threshold, values, marked }, own)}
       ${weights(policy.policy, vms, i, Math.min(width, 560))}</figure>`;
   });
@@ -143,7 +151,7 @@ function vmsTable(name, vms, past) {
     [
       ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id, past))],
       ['Status', (vm) => vm.status],
-      ['Flavor', (vm) => vm.flavor ?? ''],
+      ['Flavor', (vm) => vm.flavor ?? 'unknown'],
       ['vCPUs', (vm) => vm.vcpus, 'number'],
       ['MiB', (vm) => vm.ramMb, 'number'],
       ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
@@ -152,6 +160,14 @@ function vmsTable(name, vms, past) {
     'No VM.',
   );
 }
+
+/** Whether it can be a destination. */
+const takes = (seen, known) =>
+  known?.brokenUntil != null
+    ? html`no: moves to it failed; again ${when(known.brokenUntil)}`
+    : !counts(seen) || known?.drain != null
+      ? 'no'
+      : 'yes';
 
 /** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
@@ -208,14 +224,14 @@ export const host = {
                 ['VMs', seen.vms],
                 ...hosts.policies.map((policy, i) => [
                   policy.policy,
-                  `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))}; hosts ${figure(policy.lowest)} to ${figure(policy.highest)})`,
+                  `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))})`,
                 ]),
                 ['Free vCPUs', figure(seen.free.vcpus, 0)],
                 ['Free MiB', figure(seen.free.ramMb, 0)],
                 ...(past === null
                   ? [
                       ['Drain', known?.drain?.text ?? 'none'],
-                      ['Out as destination until', known?.brokenUntil == null ? 'not out' : when(known.brokenUntil)],
+                      ['Takes VMs', takes(seen, known)],
                     ]
                   : []),
               ]),

@@ -1,6 +1,6 @@
 import { read, tryRead } from '../api.js';
 import { switches } from '../blocks.js';
-import { planCommands } from '../commands.js';
+import { byHand, planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html, svg } from '../lib/lit-html.js';
 import {
@@ -24,8 +24,9 @@ import {
   table,
   when,
 } from '../parts.js';
-import { ratioAfter, valuesAfter } from '../ratio.js';
+import { ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
+import { balanceLegend } from '../skyline.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -69,7 +70,7 @@ const why = (step, picture, before) => {
   if (step.why === undefined) return html`<span class="dim">the details are no longer kept</span>`;
   // The usual reason is the same for every step: what it does to its host is not.
   const own = step.why.code === 'lowers-imbalance' && picture !== null ? lowered(picture, before, step) : null;
-  return html`${own ?? step.why.text} <span class="dim">${figures(step.why.detail)}</span>`;
+  return own ?? html`${step.why.text} <span class="dim">${figures(step.why.detail)}</span>`;
 };
 
 /** `picture` null: the hosts of that moment are not known. `kept`: the steps that are chosen. */
@@ -84,7 +85,7 @@ const steps = ({ aggregate, data }, page, { picture, kept, out, toggle }) => {
         ? []
         : [
             [
-              'Chosen',
+              'Approve',
               (s) =>
                 html`<input type="checkbox" aria-label=${`Step ${s.step}: ${s.serverName}`} .checked=${!out.has(s.step)} @change=${() => toggle(s.step)}>`,
             ],
@@ -214,6 +215,15 @@ function summary(id, known, decision) {
     ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}`;
 }
 
+/** The commands that answer a plan which waits. */
+const answers = (id, kept, out) =>
+  byHand(
+    ...(kept.length === 0
+      ? []
+      : [`kronos approve ${id}${out.size === 0 ? '' : ` --step ${kept.map(({ step }) => step).join(',')}`}`]),
+    `kronos reject ${id}`,
+  );
+
 /** One plan: what it changes, its steps with their reasons, what was refused. */
 export const plan = {
   title: ({ id }) => `Plan ${id}`,
@@ -254,17 +264,18 @@ export const plan = {
           ? `Plan ${id}`
           : after === null
             ? `${count(made.steps.length, 'move')} of ${aggregate}`
-            : html`${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${ratioText(before.ratio)} to ${ratioText(after.ratio)}`
+            : html`${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${worstText(picture.policies, before.ratios)} to ${worstText(picture.policies, after.ratios)}`
       }</h1>
         <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
         <span class="push"></span>
         ${waits ? planCommands(id, out.size === 0 ? null : kept.map(({ step }) => step), made?.steps.length) : ''}
       </div>
+      ${waits ? answers(id, kept, out) : ''}
       ${
         made === null
           ? ''
           : html`<ul class="figures">
-        <li><strong>${share(made.shareOfPossible)}</strong> of what any ${made.budget} moves could do</li>
+        <li><strong>${share(made.shareOfPossible)}</strong> of the most that ${count(made.budget, 'move')} can gain</li>
         <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
         <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
         ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above 1.00×'}</li>`}
@@ -300,12 +311,12 @@ export const plan = {
         }
         ${
           drawn && chosen.form === 'picture'
-            ? ribbons(picture, {
+            ? html`${ribbons(picture, {
                 steps: kept,
                 policy: Math.min(chosen.policy, picture.policies.length - 1),
                 aggregate,
                 statusOf: progressOf(page),
-              })
+              })}${balanceLegend()}`
             : hosts.refused === undefined
               ? effect(hosts)
               : missing(hosts.refused)
@@ -326,7 +337,6 @@ export const plan = {
             )
       }
       ${folded('Summary', made === null ? 'State' : `Planner: ${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}`, summary(id, known, decision))}
-      ${folded('Events', `Log: ${count(events.length, 'event')}`, eventsTable(events))}
-      ${waits ? html`<p class="dim"><code>kronos approve ${id}</code></p>` : ''}`;
+      ${folded('Events', `Log: ${count(events.length, 'event')}`, eventsTable(events))}`;
   },
 };

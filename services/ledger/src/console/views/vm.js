@@ -5,6 +5,7 @@ import { html } from '../lib/lit-html.js';
 import {
   at,
   clockTime,
+  count,
   eventsTable,
   facts,
   figure,
@@ -38,6 +39,12 @@ function fate(name, { waits, moving, steps, decision, verdict, past }) {
     return html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`;
   return html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`;
 }
+
+/** What the gains of the destinations are against. */
+const comparedWith = (assumed, { best }) =>
+  best.length === 0
+    ? ''
+    : html`<p class="dim">${assumed === null ? 'Each row is this VM alone: the other moves of a plan change what is best.' : `Compared with ${assumed}, where it counts as being already.`}</p>`;
 
 /** The reasons of the last decision about it, or of the one at a recorded moment. */
 function why(name, late, past, moving) {
@@ -89,7 +96,7 @@ function why(name, late, past, moving) {
       ],
       destinations.best,
       'There is no other host.',
-    )}`;
+    )}${comparedWith(assumed, destinations)}`;
 }
 
 /** The reasons that keep it from moving now. */
@@ -121,7 +128,10 @@ function place(name, vms, past) {
   return facts([
     ['Host', html`<a href=${link.host(name, seen.host, past)}>${seen.host}</a>`],
     ['Status', seen.taskState === null ? seen.status : `${seen.status}, ${seen.taskState}`],
-    ['Flavor', `${seen.flavor ?? 'unknown'}: ${seen.vcpus} vCPUs, ${seen.ramMb} MiB, ${seen.diskGb} GiB`],
+    [
+      'Flavor',
+      `${seen.flavor ?? 'unknown'}: ${count(seen.vcpus, 'vCPU')}, ${seen.ramMb} MiB${seen.diskGb > 0 ? `, ${seen.diskGb} GiB` : ''}`,
+    ],
     ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
   ]);
 }

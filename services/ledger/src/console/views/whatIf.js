@@ -18,7 +18,7 @@ import {
   usesUtc,
 } from '../parts.js';
 import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } from '../question.js';
-import { countedValues, ratioAfter, valuesAfter } from '../ratio.js';
+import { countedValues, ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { recorded, recordedDecision } from '../recorded.js';
 import { skyline } from '../skyline.js';
 import { timeSlider } from '../timeSlider.js';
@@ -62,7 +62,7 @@ function form(name, query, go) {
         html`<option value=${hours} ?selected=${query.get('hours') === String(hours)}>last ${count(hours, 'hour')}</option>`,
     )}</select></label>
     <label class="wide">Changed options <input name="sets" type="text" spellcheck="false" .value=${query.getAll('set').join(' ')}
-      placeholder="engine.cooldown=0 engine.min_gain=0.01"></label>
+      placeholder="for example engine.cooldown=0"></label>
     <button type="submit">Decide again</button>
   </form>`;
 }
@@ -96,7 +96,7 @@ function outcome(late) {
       '',
     )}
     <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, times, lines, usesUtc())))}></div>
-    <p class="dim">Every plan is carried out at once, also where the real one was a dry run or waited for approval. Nothing was moved.</p>`;
+    <p class="dim">In the what if, every plan is carried out at once, also where the real one was a dry run or waited: the snapshot after it shows that. Nothing was moved.</p>`;
 }
 
 /** The query with one field changed; null: without it. */
@@ -190,7 +190,7 @@ function origin({ whole, digest }, { decision }, changes) {
   if (!whole || !changesNothing(changes) || changes.anyway || digest === null) return searched;
   return digest === decision.digest
     ? `${searched} It has the digest of the recorded decision.`
-    : `${searched} Its digest is not that of the recorded decision, which version ${decision.plannerVersion} of the planner made.`;
+    : `${searched} It may differ from the recorded decision of planner version ${decision.plannerVersion}: the digests differ.`;
 }
 
 function momentAnswer(data, changes, { answer, error }) {
@@ -199,13 +199,15 @@ function momentAnswer(data, changes, { answer, error }) {
   if (answer === null) return pending('The moment is decided again in this browser …');
   const { is, would } = answer;
   const ratio = (steps) => (picture.refused === undefined ? ratioAfter(picture, steps).ratio : null);
+  const named = (steps) =>
+    picture.refused === undefined ? worstText(picture.policies, ratioAfter(picture, steps).ratios) : 'unknown';
   const same = changesNothing(changes);
   const sentence = verdict(
     { steps: is.steps, ratio: ratio(is.steps) },
     { steps: would.steps, ratio: ratio(would.steps), reason: said(would.reason.text) },
   );
   return html`
-    <p class="verdict" role="status">${same ? html`<span class="dim">Nothing is changed.</span> ` : ''}${same && would.steps.length > 0 ? `${count(would.steps.length, 'move')}: ${ratioText(ratio([]))} of the threshold becomes ${ratioText(ratio(would.steps))}.` : sentence}
+    <p class="verdict" role="status">${same ? html`<span class="dim">Nothing is changed.</span> ` : ''}${same && would.steps.length > 0 ? `${count(would.steps.length, 'move')}: ${named([])} becomes ${named(would.steps)}.` : sentence}
       ${would.course === undefined ? '' : `${count(would.course.moves, 'move')} in ${count(would.course.cycles, 'cycle')} are left in all.`}</p>
     ${picture.refused === undefined ? skylines(picture, is, would) : missing(picture.refused)}
     ${would.steps.length === 0 ? '' : stepsTable(name, made.decision.snapshotId, would.steps)}
