@@ -60,6 +60,7 @@ const PATIENCE_MS = 300_000;
 
 /** Samples of an open tab; the first third is the time in which caches fill. */
 const SAMPLES = 12;
+/** Interval between two decisions: the bench measures what real time does to an open tab. */
 const DECISION_MS = 10_000;
 /** More decisions than any list of a view has. */
 const FULL = 400;

@@ -20,6 +20,8 @@ export interface Fault {
   readonly atMs: number;
 }
 
+type UserAction = Parameters<Stage['changeState']>[1];
+
 interface Kind {
   /** The average number per day. */
   readonly perDay: number;
@@ -44,6 +46,15 @@ function waitingServer(stage: Stage, chance: Chance): ReturnType<Stage['servers'
   const wanted = open.length > 0 && chance.flip(0.7) ? chance.pick(open).server : null;
   return stage.servers().find(({ id }) => id === wanted) ?? chance.pick(stage.servers());
 }
+
+/** A user takes a server out of use, and mostly back again: some never do. */
+const putAside =
+  (aside: UserAction, back: UserAction): Kind['act'] =>
+  (stage, chance) => {
+    const { id } = waitingServer(stage, chance);
+    stage.changeState(id, aside);
+    if (chance.flip(0.8)) stage.after(seconds(chance, 60, 7200), () => stage.changeState(id, back));
+  };
 
 /** Those of the user of Kronos. */
 export const ROLES = ['admin', 'manager', 'member', 'reader'];
@@ -303,23 +314,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 30, 3600), () => stage.act({ act: 'setServer', server, ...on }));
     },
   },
-  // Some users never come back. What is shelved is on no host; Nova chooses another one when it is wanted again.
-  'person-rescues': {
-    perDay: 6,
-    act(stage, chance) {
-      const { id } = waitingServer(stage, chance);
-      stage.changeState(id, 'rescue');
-      if (chance.flip(0.8)) stage.after(seconds(chance, 60, 7200), () => stage.changeState(id, 'unrescue'));
-    },
-  },
-  'person-shelves': {
-    perDay: 6,
-    act(stage, chance) {
-      const { id } = waitingServer(stage, chance);
-      stage.changeState(id, 'shelve');
-      if (chance.flip(0.8)) stage.after(seconds(chance, 60, 7200), () => stage.changeState(id, 'unshelve'));
-    },
-  },
+  'person-rescues': { perDay: 6, act: putAside('rescue', 'unrescue') },
+  // What is shelved is on no host; Nova chooses another one when it is wanted again.
+  'person-shelves': { perDay: 6, act: putAside('shelve', 'unshelve') },
   'person-aborts': {
     perDay: 30,
     act: (stage, chance) =>

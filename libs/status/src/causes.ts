@@ -59,6 +59,16 @@ const work = [
 /** The work that writes to the event log. */
 const workAfterSnapshots = work.filter((code) => code !== 'snapshot-none' && code !== 'snapshot-late');
 
+/** What follows while OpenStack cannot be read. */
+const withoutOpenStack = [
+  'service-unready',
+  'observation-problem',
+  'ports-unread',
+  'host-unknown',
+  'policy-no-destination',
+  ...work,
+] as const;
+
 export const causes = {
   // The event log.
   'nats-unreachable': {
@@ -192,14 +202,7 @@ export const causes = {
     remedy: 'Restore the named OpenStack API; `kronos config check` tries each call.',
     section: 'openstack-unread',
     apart: [],
-    explains: [
-      'service-unready',
-      'observation-problem',
-      'ports-unread',
-      'host-unknown',
-      'policy-no-destination',
-      ...work,
-    ],
+    explains: withoutOpenStack,
   },
   'openstack-refused': {
     severity: 'alarm',
@@ -207,15 +210,7 @@ export const causes = {
       'Correct the credentials of [nova] (or of its cloud in clouds.yaml), and give the user the roles of deploy/openstack.',
     section: 'openstack-refused',
     apart: [],
-    explains: [
-      'openstack-unread',
-      'service-unready',
-      'observation-problem',
-      'ports-unread',
-      'host-unknown',
-      'policy-no-destination',
-      ...work,
-    ],
+    explains: ['openstack-unread', ...withoutOpenStack],
   },
   'prometheus-refused': {
     severity: 'alarm',

@@ -239,16 +239,16 @@ const closing = (afterMs: number): Partial<Rules> => {
   return { openings: { evacuationIgnoresWindows: true, open: (_, __, ms) => ms < atMs } };
 };
 const STEP = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1, phase: 'spread' };
-const planned = (phase: string): void =>
+const decided = (phase: string, release: object): void =>
   store('plans', 'cycle.decided', 'planner', {
     snapshotId: 'agg-1',
     snapshotTime: new Date(now).toISOString(),
     basis: last,
     digests: { snapshot: 'none' },
-    release: 'released',
-    reason: { code: 'planned' },
+    ...release,
     plan: { steps: [{ ...STEP, phase, dependsOn: [] }] },
   });
+const planned = (phase: string): void => decided(phase, { release: 'released', reason: { code: 'planned' } });
 const start = (phase: string): void => {
   store('migrations', 'migration.requested', 'planner', { ...STEP, phase }, 'KRONOS_MIGRATIONS');
   store('results', 'migration.started', 'executor', { ...STEP, phase, from: 'h1', destination: 'h2', groups: [] });
@@ -302,14 +302,7 @@ it.each([
     const open = (_name: string, _server: string | null, atMs: number): boolean =>
       isBreach || atMs < fromMs || atMs >= fromMs + 300_000;
     begin({ approvalTtlMs: HOUR_MS, openings: { evacuationIgnoresWindows: false, open } });
-    store('plans', 'cycle.decided', 'planner', {
-      snapshotId: 'agg-1',
-      snapshotTime: new Date(now).toISOString(),
-      basis: last,
-      digests: { snapshot: 'none' },
-      release: 'proposed',
-      plan: { steps: [{ ...STEP, dependsOn: [] }] },
-    });
+    decided('spread', { release: 'proposed' });
     store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
     now = fromMs + 301_000;
     const end = { ...STEP, errorType: 'Cancelled', reason: { code: 'window-closed' } };

@@ -86,7 +86,7 @@ describe('a VM that never moves', () => {
     expect(text).not.toContain(group.id);
   });
 
-  it('is told from one that may move', () => {
+  it('has another heading than a VM that may move', () => {
     expect(textOf('v2')).toMatch(/^if it went to /im);
     expect(textOf('v2')).not.toContain('takes it');
   });

@@ -196,7 +196,7 @@ function underName(host, draining, width) {
 }
 const closedBy = ({ forcedDown, state, status }) => (forcedDown ? 'forced down' : state === 'up' ? status : state);
 
-/** A name in so many pixels. */
+/** The name, cut in its middle to fit the width. @param width in pixels */
 export const shortened = (name, width) => {
   const most = Math.max(5, Math.floor(width / 7));
   if (name.length <= most) return name;

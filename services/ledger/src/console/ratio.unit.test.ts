@@ -31,7 +31,7 @@ describe('a ratio of the console', () => {
     expect(worstPolicy([quiet, policy({ imbalance: 0.3 })])).toBe(1);
   });
 
-  it('is told with its policy', () => {
+  it('has the name of its policy', () => {
     const policies = [policy({ imbalance: 0.3 }), policy({ policy: 'memory' })];
     expect(worstText(policies)).toBe('memory 2.00×');
     expect(worstText(policies, [0.8, null])).toBe('cpu 0.80×');
