@@ -1,6 +1,7 @@
 import type { Config } from '@kronos/config';
 import type { ScenarioInput } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
+import { asPerson } from '../simulation/simulatedCloud.ts';
 import { HOSTS, openSite, POLICIES, type Site, type SiteOptions } from './site.ts';
 
 const MINUTE = 60_000;
@@ -301,9 +302,9 @@ const table: readonly Row[] = [
     options: { config: emptying },
     strike: (site) => {
       const { cloud } = site.sim;
-      const { id: userId, projectId } = cloud.admin;
-      const caller = { userId, projectId, requestId: 'req-rescue' };
-      cloud.beginStateAction(cloud.nowMs, caller, cloud.server('cmp1-a').uuid, 'rescue');
+      asPerson(site.sim, (nowMs, caller) =>
+        cloud.beginStateAction(nowMs, caller, cloud.server('cmp1-a').uuid, 'rescue'),
+      );
       site.act({ act: 'setHost', host: 'cmp1', disabled: true });
     },
     afterMs: 3 * MINUTE,

@@ -30,7 +30,7 @@ describe.skipIf(none !== null)('the images of a release', () => {
       const [again, clone] = [join(directory, 'again'), join(directory, 'another place')];
       const script = `umask 077
         git clone --quiet "$1" "$2"
-        cp --archive --link "$1/node_modules" "$2/node_modules" || cp --archive "$1/node_modules" "$2/node_modules"
+        cp --archive --link "$1/node_modules" "$2" || cp --archive "$1/node_modules" "$2"
         export TZ=Pacific/Auckland LC_ALL=C.UTF-8
         exec "$3" "$2/scripts/run.mjs" release "$4"`;
       execFileSync('bash', ['-ec', script, 'bash', root, clone, process.execPath, again], {

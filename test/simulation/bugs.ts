@@ -258,8 +258,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'quarantine ignored by the start rule',
     file: SLOTS,
-    find: '  if (quarantine === null) return null;\n  const code = quarantine.cause',
-    replace: '  if (quarantine === null || nowMs >= 0) return null;\n  const code = quarantine.cause',
+    find: '  if (quarantine === null) return null;\n  return end(quarantineCode',
+    replace: '  if (quarantine === null || nowMs >= 0) return null;\n  return end(quarantineCode',
   },
   {
     name: 'closed window ignored by the start rule',

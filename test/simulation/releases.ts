@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { InProcessSim } from '@kronos/simcloud';
-import { checkOut } from '../upgrade/checkout.ts';
 import type { Asked } from './asked.ts';
 import type { NatsNetwork } from './network.ts';
 import type { Drawn } from './options.ts';
@@ -32,6 +31,8 @@ export async function otherRelease(
   site: Site,
   { sim, nats }: { readonly sim: InProcessSim; readonly nats: NatsNetwork },
 ): Promise<Started> {
+  // Runs with one release do not load it.
+  const { checkOut } = await import('../upgrade/checkout.ts');
   const root = await checkOut(commit);
   const load = <T>(file: string): Promise<T> => import(pathToFileURL(join(root, file)).href) as Promise<T>;
   const its = await load<typeof import('./services.ts')>('test/simulation/services.ts');

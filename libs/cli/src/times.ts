@@ -100,3 +100,12 @@ export function parseRange(
     );
   return { sinceMs, untilMs };
 }
+
+/** Likewise, without an end that is not there. @throws UsageError */
+export function partOfRange(
+  given: Parameters<typeof parseRange>[0],
+  nowMs: number,
+): { readonly sinceMs?: number; readonly untilMs?: number } {
+  const { sinceMs, untilMs } = parseRange(given, nowMs);
+  return { ...(sinceMs === null ? {} : { sinceMs }), ...(untilMs === null ? {} : { untilMs }) };
+}

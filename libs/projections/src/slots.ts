@@ -1,6 +1,6 @@
 import { type EngineOptions, type Reason, timeMs } from '@kronos/contracts';
 import type { ReasonOf, TaskReasonCode, WaitReasonCode } from '@kronos/facts';
-import { type Caps, capReached, countSlots, type SlotCounts, type SlotUse } from '@kronos/rules';
+import { type Caps, capReached, countSlots, quarantineCode, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { quarantined } from './quarantine.ts';
 import type { AggregateState, PlanFacts, TaskFacts } from './state.ts';
@@ -137,8 +137,7 @@ function neverStarts(state: AggregateState, task: TaskFacts, plan: PlanFacts, no
   if (unmet !== null) return unmet;
   const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
   if (quarantine === null) return null;
-  const code = quarantine.cause === 'operator' ? 'vm-quarantined-by-operator' : 'vm-quarantined';
-  return end(code, `the VM is in quarantine: ${quarantine.text}`);
+  return end(quarantineCode(quarantine), `the VM is in quarantine: ${quarantine.text}`);
 }
 
 /** A step before it that will not complete any more; null: there is none. */

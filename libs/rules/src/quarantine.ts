@@ -28,6 +28,10 @@ export type Quarantine = {
   readonly untilMs: number | null;
 };
 
+/** The code of the reason that a VM in quarantine does not move for. */
+export const quarantineCode = ({ cause }: Pick<Quarantine, 'cause'>) =>
+  cause === 'operator' ? ('vm-quarantined-by-operator' as const) : ('vm-quarantined' as const);
+
 /**
  * The quarantine of a VM: of its causes the one that lasts longest, of equal ones the operator's. After a failure it lasts
  * `instance_quarantine_seconds`, at most 7 days, or with -1 until an operator releases it.

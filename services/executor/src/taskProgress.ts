@@ -254,7 +254,10 @@ function over(state: TaskState, run: Run, look: NovaLook, at: Reading): TaskStat
     const ended = completed(task.destination, [], novaFacts(run, at));
     return to(state, { at: 'ending', ended, expected: null });
   }
-  if (status === 'completed') return movedOn(state, run, look, at) ?? (settled ? unmoved(state, run, at) : again);
+  if (status === 'completed')
+    return (
+      movedOn(state, run, { server, migrations: look.migrations }, at) ?? (settled ? unmoved(state, run, at) : again)
+    );
   // Nova clears the task state when its roll-back is done.
   if (server.taskState !== null && !settled) return again;
   if (server.host !== task.from) return failAfter(state, run, movedByOthers(server.host), at);
@@ -263,10 +266,12 @@ function over(state: TaskState, run: Run, look: NovaLook, at: Reading): TaskStat
   return to(state, { at: 'explaining', run, server, tries: 0 });
 }
 
+type ListedLook = { readonly server: ServerFacts; readonly migrations: NovaLook['migrations'] };
+
 /** A server that was moved again after its migration completed; null: it was not. */
-function movedOn(state: TaskState, run: Run, { server, migrations }: NovaLook, at: Reading): TaskState | null {
+function movedOn(state: TaskState, run: Run, look: ListedLook, at: Reading): TaskState | null {
   const { task } = state;
-  if (server === null || server === 'gone') return null;
+  const { server, migrations } = look;
   const newer = migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
   if (!newer && (server.host === task.from || server.host === null)) return null;
   const host = server.host ?? task.destination;

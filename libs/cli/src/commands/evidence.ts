@@ -8,7 +8,7 @@ import { answer } from '../output.ts';
 import { openRecording } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
-import { parseRange } from '../times.ts';
+import { partOfRange } from '../times.ts';
 import { kronosVersion } from '../version.ts';
 import { whyUnreadable } from './inputs.ts';
 
@@ -76,10 +76,7 @@ async function partOf(
         return { range: { aggregates: [event.aggregate], sinceMs: snapshotMs }, only: [event.data.snapshotId] };
     throw new UsageError(`the log has no plan ${options.plan}`, 'kronos plans lists them.');
   }
-  const { sinceMs, untilMs } = parseRange(options, shell.now());
-  return {
-    range: { ...aggregates, ...(sinceMs === null ? {} : { sinceMs }), ...(untilMs === null ? {} : { untilMs }) },
-  };
+  return { range: { ...aggregates, ...partOfRange(options, shell.now()) } };
 }
 
 export type EvidenceVerifyOptions = OutputOption & { readonly key?: string };

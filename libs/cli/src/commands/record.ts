@@ -9,7 +9,7 @@ import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
-import { parseDuration, parseRange, span } from '../times.ts';
+import { parseDuration, partOfRange, span } from '../times.ts';
 import { kronosVersion } from '../version.ts';
 import { give } from './operator.ts';
 
@@ -87,14 +87,10 @@ async function writeDirectory(
   { aggregates, directory, ids }: Wanted,
 ): Promise<void> {
   const { terminal } = shell;
-  const { sinceMs, untilMs } = parseRange(options, shell.now());
+  const between = partOfRange(options, shell.now());
   const progress = progressBar(terminal, 'recording', shell.now);
   const recorded = await recordRange(liveHistory(log, config.nats.servers.join(', ')), directory, {
-    range: {
-      aggregates,
-      ...(sinceMs === null ? {} : { sinceMs }),
-      ...(untilMs === null ? {} : { untilMs }),
-    },
+    range: { aggregates, ...between },
     ...(ids === null ? {} : { only: ids }),
     anonymize: options.anonymize === true,
     madeBy: `kronos ${kronosVersion}`,

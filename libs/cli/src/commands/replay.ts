@@ -30,7 +30,7 @@ import { progressBar } from '../progress.ts';
 import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
-import { absolute, parseRange, span } from '../times.ts';
+import { absolute, partOfRange, span } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
 
 export type ReplayOptions = ConfigOption &
@@ -103,10 +103,8 @@ type Source = {
 type Recorded = { readonly history: History; readonly range: Range; readonly problems: readonly string[] };
 
 function rangeOf(shell: Shell, options: ReplayOptions): Range {
-  const { sinceMs, untilMs } = parseRange(options, shell.now());
   return {
-    ...(sinceMs === null ? {} : { sinceMs }),
-    ...(untilMs === null ? {} : { untilMs }),
+    ...partOfRange(options, shell.now()),
     ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
   };
 }

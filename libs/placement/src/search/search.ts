@@ -192,7 +192,7 @@ class Search {
     if (!this.#exhausted()) {
       if (!isHopeless) this.#seek(mayReach);
     } else if (mayReach && !this.#best.reached) {
-      this.#seekCourse(COURSE_ROUNDS);
+      this.#seekCourse();
       if (this.#course === null) this.#seekFurther();
     }
     if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
@@ -203,7 +203,7 @@ class Search {
     const home = this.#best;
     const { vmsOf, budget } = this.#field;
     if (home.reached || vmsOf.length === 0 || budget === 0 || !this.#mayEverReach()) return;
-    this.#seekCourse(COURSE_ROUNDS);
+    this.#seekCourse();
     if (this.#course !== null) this.#seekTargets(this.#leastMoves());
     const rest = this.#best.reached ? this.#best : this.#course;
     const gain = home.combined - (rest?.combined ?? home.combined);
@@ -225,14 +225,14 @@ class Search {
    * Looks for the cheapest moves of any number that reach every target, in rounds of runs of one length. A course that fits the budget is a
    * plan.
    */
-  #seekCourse(lengths: readonly [number, ...number[]]): void {
+  #seekCourse(): void {
     const whole = this.#whole;
     const bands = bandsOf(whole, whole.targets);
     // The rest of a course that moves no VM again is hard to find among all VMs.
     const rest = withoutRecent(whole);
     if (rest !== null)
-      for (const { place } of this.#found(this.#bandRuns(rest, bands, lengths[0]))) this.#offerCourse(place);
-    for (const steps of lengths) {
+      for (const { place } of this.#found(this.#bandRuns(rest, bands, COURSE_ROUNDS[0]))) this.#offerCourse(place);
+    for (const steps of COURSE_ROUNDS) {
       for (const { place } of this.#found(this.#bandRuns(whole, bands, steps))) this.#offerCourse(place);
       // Where long rounds find a course, short ones find one, too.
       if (this.#cut || (this.#course === null && steps >= COURSE_FOUND)) break;
@@ -285,7 +285,7 @@ class Search {
         return Math.max(target, possible + part * Math.max(0, float(imbalance, p) - possible));
       });
       this.#whole = { ...this.#whole, targets: nearer };
-      this.#seekCourse(COURSE_ROUNDS);
+      this.#seekCourse();
       if (this.#cut || this.#course !== null || this.#best.moves > 0) break;
     }
     const { minGain } = this.#settings;
@@ -391,7 +391,7 @@ class Search {
   #seek(mayReach: boolean): void {
     const field = this.#field;
     const least = this.#leastMoves();
-    if (mayReach) this.#seekCourse(COURSE_ROUNDS);
+    if (mayReach) this.#seekCourse();
     if (this.#course !== null) {
       this.#seekTargets(least);
       return;
@@ -433,7 +433,7 @@ class Search {
 
   /** No fewer moves reach the targets. */
   #leastMoves(): number {
-    const field = this.#whole;
+    const field = this.#field;
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
     return least;

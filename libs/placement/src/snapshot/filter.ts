@@ -10,7 +10,7 @@ import {
   powerStateName,
   tiedToHost,
 } from '@kronos/facts';
-import { instanceCooldown, quarantine } from '@kronos/rules';
+import { instanceCooldown, quarantine, quarantineCode } from '@kronos/rules';
 import type { ReasonCode } from '../reasons.ts';
 import type { Memory } from './memory.ts';
 
@@ -25,7 +25,7 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
   if (quarantined !== null) {
     const { cause, sinceMs, untilMs } = quarantined;
     return {
-      code: cause === 'operator' ? 'vm-quarantined-by-operator' : 'vm-quarantined',
+      code: quarantineCode(quarantined),
       detail: { cause, since: iso(sinceMs), ...(untilMs === null ? {} : { until: iso(untilMs) }) },
     };
   }

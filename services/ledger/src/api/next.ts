@@ -63,10 +63,16 @@ export function comingUp(
 
 /** The ends of quarantines. */
 const released = (state: AggregateState, nameOf: NameOf, nowMs: number): Coming[] =>
-  quarantinePage(state, nowMs, nameOf).flatMap(({ serverId, serverName, until }) =>
+  quarantinePage(state, nowMs).flatMap(({ serverId, serverName, until }) =>
     until === null
       ? []
-      : [{ at: until, what: 'quarantine', text: `The quarantine of ${serverName ?? serverId} ends.` }],
+      : [
+          {
+            at: until,
+            what: 'quarantine',
+            text: `The quarantine of ${serverName ?? nameOf(serverId) ?? serverId} ends.`,
+          },
+        ],
   );
 
 const SHOWN = 10;

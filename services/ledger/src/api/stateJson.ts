@@ -249,11 +249,11 @@ export function taskPage(task: TaskFacts) {
   };
 }
 
-export function quarantinePage(state: AggregateState, nowMs: number, nameOf: NameOf = () => null) {
+export function quarantinePage(state: AggregateState, nowMs: number) {
   return quarantineTable(state, nowMs, optionsOf(state)).map((q) => ({
     aggregate: state.aggregate,
     serverId: q.serverId,
-    serverName: nameIn(state, q.serverId) ?? nameOf(q.serverId),
+    serverName: nameIn(state, q.serverId),
     cause: q.cause,
     since: iso(q.sinceMs),
     until: isoOrNull(q.untilMs),

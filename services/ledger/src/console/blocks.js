@@ -4,7 +4,7 @@
  */
 import { repeat } from './lib/directives/repeat.js';
 import { html, svg } from './lib/lit-html.js';
-import { count, figure, link, serviceText } from './parts.js';
+import { closedBy, count, figure, link, serviceText } from './parts.js';
 import { counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
@@ -194,7 +194,6 @@ function underName(host, draining, width) {
   if (why === null) return count(host.vms, 'VM');
   return width > 104 ? `${count(host.vms, 'VM')} · ${why}` : `${host.vms} · ${why}`;
 }
-const closedBy = ({ forcedDown, state, status }) => (forcedDown ? 'forced down' : state === 'up' ? status : state);
 
 /** The name, cut in its middle to fit the width. @param width in pixels */
 export const shortened = (name, width) => {

@@ -218,10 +218,14 @@ export const eventsTable = (events) =>
   );
 
 /** The compute service of a host, in words. */
-export const serviceText = ({ status, state, forcedDown, disabledReason }) => {
-  const said = forcedDown ? 'forced down' : state === 'up' ? status : state;
-  return disabledReason === null ? said : `${said}: ${disabledReason}`;
+export const serviceText = (service) => {
+  const { disabledReason } = service;
+  return disabledReason === null ? closedBy(service) : `${closedBy(service)}: ${disabledReason}`;
 };
+
+/** What is said of a compute service in one word. */
+export const closedBy = ({ status, state, forcedDown }) =>
+  forcedDown ? 'forced down' : state === 'up' ? status : state;
 
 /** A value's place in its policy's threshold band: the middle half of the scale is inside the band. */
 export function heat(value, { lowest, highest, threshold }) {

@@ -58,10 +58,11 @@ export function ratioAfter(picture, steps) {
 
 /** The worst ratio with its policy: `cpu 2.30×`. `ratios`: other ones than those that the policies have. */
 export function worstText(policies, ratios = policies.map((policy) => ratioOf(policy))) {
-  const worst = ratios.reduce((best, ratio, i) => ((ratio ?? -1) > (ratios[best] ?? -1) ? i : best), 0);
+  const worst = worstOf(ratios);
   return ratios[worst] == null ? '' : `${policies[worst].policy} ${ratios[worst].toFixed(2)}×`;
 }
 
+const worstOf = (ratios) => ratios.reduce((best, ratio, i) => ((ratio ?? -1) > (ratios[best] ?? -1) ? i : best), 0);
+
 /** The index of the policy with the highest ratio; 0 where none has one. */
-export const worstPolicy = (policies) =>
-  policies.reduce((best, policy, i) => ((ratioOf(policy) ?? -1) > (ratioOf(policies[best]) ?? -1) ? i : best), 0);
+export const worstPolicy = (policies) => worstOf(policies.map((policy) => ratioOf(policy)));

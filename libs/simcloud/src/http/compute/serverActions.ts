@@ -1,5 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
+import { conflict } from '../../migrations.ts';
 import { object, parseJson, python, type Reply, text } from '../exchange.ts';
 import { caller, empty, findServer, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
 
@@ -87,10 +88,9 @@ const POWER = {
 function setPower(cloud: Cloud, nowMs: number, uuid: string, action: keyof typeof POWER): void {
   const { vmState, taskState } = findServer(cloud, uuid);
   const [from, to] = POWER[action];
-  const refused = (what: string): NovaRefusal =>
-    new NovaRefusal(409, `Cannot '${action.replace('os-', '')}' instance ${uuid} while it is in ${what}`);
-  if (vmState !== from) throw refused(`vm_state ${vmState}`);
-  if (taskState !== null) throw refused(`task_state ${taskState}`);
+  const name = action.replace('os-', '');
+  if (vmState !== from) throw conflict(name, uuid, 'vm_state', vmState);
+  if (taskState !== null) throw conflict(name, uuid, 'task_state', taskState);
   cloud.setServer(nowMs, uuid, { vmState: to });
 }
 

@@ -74,9 +74,8 @@ const why = (step, picture, before) => {
 };
 
 /** `picture` null: the hosts of that moment are not known. `kept`: the steps that are chosen. */
-const steps = ({ aggregate, data }, page, { picture, kept, out, toggle }) => {
+const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }) => {
   const upTo = (s) => kept.filter(({ step }) => step <= s.step);
-  const before = picture === null ? null : ratioAfter(picture, []);
   const all = data.plan.steps;
   return table(
     'Steps',
@@ -322,7 +321,7 @@ export const plan = {
               : missing(hosts.refused)
         }`,
       )}
-      ${made === null ? '' : section('Steps', steps(decision, page, { picture: drawn ? picture : null, kept, out, toggle: waits ? toggle : null }))}
+      ${made === null ? '' : section('Steps', steps(decision, page, { picture: drawn ? picture : null, before, kept, out, toggle: waits ? toggle : null }))}
       ${made === null || made.steps.every(({ dependsOn }) => dependsOn.length === 0) ? '' : section('Dependencies', dependencies(made.steps))}
       ${
         refused.length === 0
