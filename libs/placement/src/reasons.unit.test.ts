@@ -4,6 +4,8 @@ import { generatedFiles } from './document.ts';
 import { codeNumber, codeOfNumber, RefusalCounts, reasonCodes, reasonMeanings } from './reasons.ts';
 
 const source = new URL('./', import.meta.url);
+/** The packages whose code gives a reason: the planner, and the rules that it shares with the executor. */
+const givers = [source, new URL('../../rules/src/', source)];
 
 describe('reasons', () => {
   it('are the ones in docs/reasons.md (npm run generate makes it)', () => {
@@ -12,9 +14,12 @@ describe('reasons', () => {
   });
 
   it('are all given somewhere', () => {
-    const code = readdirSync(source, { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && file !== 'reasons.ts')
-      .map((file) => readFileSync(new URL(file, source), 'utf8'))
+    const code = givers
+      .flatMap((directory) =>
+        readdirSync(directory, { recursive: true, encoding: 'utf8' })
+          .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && file !== 'reasons.ts')
+          .map((file) => readFileSync(new URL(file, directory), 'utf8')),
+      )
       .join('\n');
     const dead = reasonCodes.filter(
       (reason) => !code.includes(`'${reason}'`) && !new RegExp(`\\b${reason}:`).test(code),
