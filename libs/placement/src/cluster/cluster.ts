@@ -61,6 +61,8 @@ export type Cluster = {
   readonly vcpus: Float64Array;
   /** GiB that a move of the VM copies. */
   readonly copyGib: Float64Array;
+  /** What a move of each VM to each host costs in its place, in GiB, by `vm * H + host`. Null: the host does not matter. */
+  readonly copyGibTo: Float64Array | null;
   /** How often the VM was moved lately (`recentMoves` of libs/rules): each of these adds the cost of a move to the next one. */
   readonly recentMoves: Int32Array;
   /**
@@ -219,6 +221,8 @@ export type VmPart = {
   readonly vcpus: number;
   /** GiB that a move of it copies. */
   readonly copyGib: number;
+  /** What a move of it costs in place of `copyGib`, in GiB, by host. Absent: the host does not matter. */
+  readonly copyGibTo?: Readonly<Record<string, number>>;
   /** {@link Cluster.recentMoves}. Absent: none. */
   readonly recentMoves?: number;
   readonly evacuationOnly: ReasonCode | null;
@@ -386,7 +390,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     ramMb: Float64Array.from(vms, (vm) => vm.ramMb),
     diskGb: Float64Array.from(vms, (vm) => vm.diskGb),
     vcpus: Float64Array.from(vms, (vm) => vm.vcpus),
-    copyGib: Float64Array.from(vms, (vm) => vm.copyGib),
+    ...copiedBy(vms, hosts),
     recentMoves: Int32Array.from(vms, (vm) => vm.recentMoves ?? 0),
     evacuationOnly,
     vmRefusal,
@@ -399,6 +403,13 @@ export function buildCluster(parts: ClusterParts): Cluster {
     hostIndex,
     vmIndex,
   };
+}
+
+function copiedBy(vms: readonly VmPart[], hosts: readonly HostPart[]): Pick<Cluster, 'copyGib' | 'copyGibTo'> {
+  const copyGib = Float64Array.from(vms, (vm) => vm.copyGib);
+  if (!vms.some((vm) => vm.copyGibTo !== undefined)) return { copyGib, copyGibTo: null };
+  const to = vms.flatMap((vm) => hosts.map(({ name }) => vm.copyGibTo?.[name] ?? vm.copyGib));
+  return { copyGib, copyGibTo: Float64Array.from(to) };
 }
 
 const ascending = (numbers: Iterable<number>): number[] => [...numbers].sort((a, b) => a - b);

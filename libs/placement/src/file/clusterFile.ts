@@ -49,6 +49,7 @@ export type ClusterFile = {
     readonly memFreeMb?: number;
     readonly vcpusFree?: number;
     readonly free?: Readonly<Record<string, number>>;
+    readonly costGib?: number;
     readonly status?: 'enabled' | 'disabled';
     readonly state?: 'up' | 'down';
     readonly az?: string;
@@ -78,6 +79,7 @@ export type ClusterFile = {
       readonly pageKb?: number;
     }[];
     readonly costGib?: number;
+    readonly costGibTo?: Readonly<Record<string, number>>;
     readonly recentMoves?: number;
   }[];
   readonly groups?: readonly {
@@ -218,6 +220,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
   for (const weight of file.weights) total += weight;
   const P = file.policies.length;
   const sums = sumsOf(file);
+  const ofHosts = new Map(file.hosts.flatMap(({ id, costGib = 0 }) => (costGib === 0 ? [] : [[id, costGib]])));
   const down = new Set(file.hosts.flatMap((host) => (host.state === 'down' ? [host.id] : [])));
   const scoreOf = (host: ClusterFile['hosts'][number]) => host.score ?? [...(sums.get(host.id) ?? [])];
   const serving = file.hosts.filter(({ state, status }) => state !== 'down' && status !== 'disabled').map(scoreOf);
@@ -271,7 +274,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         ramMb: vm.memMb ?? 0,
         diskGb: 0,
         vcpus: vm.vcpus ?? 0,
-        copyGib: vm.costGib ?? (vm.memMb ?? 0) / 1024,
+        ...costsOf(file, vm, ofHosts),
         recentMoves: vm.recentMoves ?? 0,
         evacuationOnly: null,
       }),
@@ -314,6 +317,19 @@ function closedTo({ hosts }: ClusterFile, vm: ClusterFile['vms'][number]): Pick<
   if (allowed === undefined) return {};
   const closed = hosts.flatMap(({ id }) => (allowed.includes(id) ? [] : [id]));
   return { refusedBy: closed.sort(byText), refusedFor: 'host-not-allowed' };
+}
+
+/** What a move of a VM costs. @param ofHosts what each move to or from these hosts costs more, in GiB */
+function costsOf(
+  { hosts }: ClusterFile,
+  { host, memMb = 0, costGib = memMb / 1024, costGibTo }: ClusterFile['vms'][number],
+  ofHosts: ReadonlyMap<string, number>,
+): Pick<VmPart, 'copyGib' | 'copyGibTo'> {
+  if (ofHosts.size === 0 && costGibTo === undefined) return { copyGib: costGib };
+  const ofMove = new Map(Object.entries(costGibTo ?? {}));
+  const more = ofHosts.get(host) ?? 0;
+  const costTo = (id: string): number => (ofMove.get(id) ?? costGib) + more + (ofHosts.get(id) ?? 0);
+  return { copyGib: costGib + more, copyGibTo: Object.fromEntries(hosts.map(({ id }) => [id, costTo(id)])) };
 }
 
 /** Hosts and NUMA cells that a VM may go to. */
@@ -414,6 +430,9 @@ export function parseClusterFile(file: unknown): ClusterFile {
     for (const [j, id] of (vm.hosts ?? []).entries())
       if (!hostIds.has(id))
         throw new ClusterFileError(`vms[${i}].hosts[${j}]`, `names ${JSON.stringify(id)}, which is no host`);
+    for (const id of Object.keys(vm.costGibTo ?? {}))
+      if (!hostIds.has(id))
+        throw new ClusterFileError(`vms[${i}].costGibTo`, `names ${JSON.stringify(id)}, which is no host`);
     for (const [name, field] of Object.entries(OWN_FIELDS))
       if (Object.hasOwn(vm.resources ?? {}, name))
         throw new ClusterFileError(`vms[${i}].resources.${name}`, `is given by ${field.claim}`);

@@ -23,7 +23,7 @@ const whole = {
       traits: ['HW_CPU_X86_AVX2'],
       cells: [{ dedicatedCpus: 4, sharedCpus: 4, memMb: 4096, pages: { 2048: 512 } }, { memMb: 4096 }],
     },
-    { id: 'b', traits: ['HW_CPU_X86_AVX2'] },
+    { id: 'b', traits: ['HW_CPU_X86_AVX2'], costGib: 2 },
   ],
   vms: [
     {
@@ -35,6 +35,7 @@ const whole = {
       resources: { CUSTOM_GPU: 1 },
       pin: 'z1',
       costGib: 8,
+      costGibTo: { b: 6 },
       recentMoves: 1,
       cells: [{ hostCell: 1, dedicatedCpus: 1, sharedCpus: 1, memMb: 512, pageKb: 2048 }],
     },
@@ -103,6 +104,26 @@ describe('the example of the schema', () => {
     expect(plan({ hosts: ['a'] }).some((move) => move.startsWith('u'))).toBe(false);
   });
 
+  it('reaches the targets at the lowest cost by VM and by host', () => {
+    type Vm = ClusterFile['vms'][number];
+    /** Either VM, to either host, reaches the target. */
+    const moves = (costs: { b?: number; c?: number; v?: Partial<Vm>; u?: Partial<Vm> }) =>
+      planCluster(
+        {
+          policies: ['cpu'],
+          weights: [1],
+          thresholds: [0.3],
+          hosts: [{ id: 'a' }, { id: 'b', costGib: costs.b ?? 0 }, { id: 'c', costGib: costs.c ?? 0 }],
+          vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.2], costGib: 4, ...costs[id as 'v' | 'u'] })),
+        },
+        { maxMigrations: 2 },
+      ).moves.map(({ vm, to }) => `${vm} ${to}`);
+    expect(moves({ b: 1, v: { costGib: 5 } })).toEqual(['u c']);
+    expect(moves({ c: 1, u: { costGib: 5 } })).toEqual(['v b']);
+    expect(moves({ b: 1, c: 1, v: { costGibTo: { c: 3 } } })).toEqual(['v c']);
+    expect(moves({ b: 2, v: { costGibTo: { b: 1 } }, u: { costGibTo: { c: 5 } } })).toEqual(['v b']);
+  });
+
   it('moves nothing for a policy while no host is above the level at which it acts', () => {
     const plan = (level: number, more: object = {}) =>
       planCluster(
@@ -168,6 +189,9 @@ describe('a cluster file', () => {
     ['vms.0.host', 'c', 'vms[0].host names "c", which is no host'],
     ['vms.0.w', [0.1, '1'], 'vms[0].w[1] must be a number'],
     ['vms.0.w', [0.1, Number.NaN], 'vms[0].w[1] must be a number'],
+    ['vms.0.costGibTo', { c: 1 }, 'vms[0].costGibTo names "c", which is no host'],
+    ['vms.0.costGibTo', { b: -1 }, 'vms[0].costGibTo.b must be at least 0'],
+    ['hosts.1.costGib', -1, 'hosts[1].costGib must be at least 0'],
     ['groups.0.vms', ['v', 'x'], 'groups[0].vms[1] names "x", which is no VM'],
     ['groups.0.policy', 'together', 'groups[0].policy must be one of'],
     ['groups.0.maxServerPerHost', 1.5, 'groups[0].maxServerPerHost must be a whole number'],

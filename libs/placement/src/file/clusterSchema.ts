@@ -107,6 +107,7 @@ const host = {
       text(''),
       'Traits of the host. A VM moves only to hosts that have the `HW_CPU_*` traits of its host. Default: unknown.',
     ),
+    costGib: number(MOST, 'What each move to or from it costs more, in GiB. Default: 0.'),
     az: text('Availability zone. VMs stay in their zone with `engine.restrict_to_az` or a pin.'),
   },
 } as const satisfies FileSchema;
@@ -130,6 +131,11 @@ const vm = {
       MOST,
       'What a move of it copies, in GiB; `engine.move_overhead_gib` is added. Default: its memory.',
     ),
+    costGibTo: {
+      type: 'object',
+      additionalProperties: { type: 'number', minimum: 0, maximum: MOST },
+      description: 'What a move of it costs in place of `costGib`, in GiB, by id of the host that it goes to.',
+    },
     recentMoves: whole(
       'How often it was moved lately. Each of these moves adds the cost of a move to the next one. Default: 0.',
     ),
@@ -174,7 +180,10 @@ const EXAMPLE = {
       ...{ status: 'enabled', state: 'up', az: 'z1', ...CELLS },
     },
     { id: 'b', score: [0.3, 0.3], memFreeMb: 32768, vcpusFree: 16, free: { VGPU: 1 }, az: 'z1', ...CELLS },
-    { id: 'c', score: [0.5, 0.4], memFreeMb: 32768, vcpusFree: 16, az: 'z1', traits: CELLS.traits },
+    {
+      ...{ id: 'c', score: [0.5, 0.4], memFreeMb: 32768, vcpusFree: 16, az: 'z1', traits: CELLS.traits },
+      costGib: 4,
+    },
   ],
   vms: [
     {
@@ -187,6 +196,7 @@ const EXAMPLE = {
         resources: { VGPU: 1 },
         pin: 'z1',
         costGib: 9,
+        costGibTo: { b: 12 },
         recentMoves: 1,
       },
       cells: [{ hostCell: 0, dedicatedCpus: 2, sharedCpus: 2, memMb: 8192, pageKb: 1048576 }],

@@ -1,6 +1,6 @@
 import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { float, int } from '../base/array.ts';
+import { int } from '../base/array.ts';
 import { NO_REPAIR } from '../cluster/constraints.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
@@ -9,7 +9,7 @@ import type { CarryOut } from '../search/anneal/runs.ts';
 import { greedy } from '../search/greedy.ts';
 import type { Field } from '../search/problem/field.ts';
 import { blockedMoves, nobody } from '../search/problem/sequence.ts';
-import { compare, judge, type Solution } from '../search/problem/solution.ts';
+import { compare, costOfMoves, judge, type Solution } from '../search/problem/solution.ts';
 import { type CourseFound, type Found, type SearchEnd, type SearchSettings, search } from '../search/search.ts';
 import { pruned } from '../search/shorten/prune.ts';
 
@@ -113,10 +113,12 @@ function courseOf(field: Field, { solution, needed }: CourseFound): FoundCourse 
 }
 
 /** The cost of the moves as if no VM had been moved lately, in GiB. */
-function plainCost({ V, home, costs, cluster: { recentMoves } }: Field, { place, parked }: Solution): number {
+function plainCost(field: Field, solution: Solution): number {
+  const { V, home, cluster } = field;
   let cost = 0;
   for (let v = 0; v < V; v++)
-    if (int(place, v) !== int(home, v)) cost += ((parked.has(v) ? 2 : 1) * float(costs, v)) / (1 + int(recentMoves, v));
+    if (int(solution.place, v) !== int(home, v))
+      cost += costOfMoves(field, v, solution) / (1 + int(cluster.recentMoves, v));
   return cost;
 }
 

@@ -5,7 +5,7 @@ import { Checker } from '../cluster/constraints.ts';
 import { shift } from '../cluster/measure.ts';
 import { softBreaches } from '../cluster/softRules.ts';
 import type { RefusalCounts } from '../reasons.ts';
-import type { Field } from './problem/field.ts';
+import { costTo, type Field } from './problem/field.ts';
 import type { Solution } from './problem/solution.ts';
 
 /** The search enumerates at most this many placements; above it, the local search runs. */
@@ -61,7 +61,7 @@ export function exhaust(
   refusals: RefusalCounts,
   most = Number.POSITIVE_INFINITY,
 ): Exhausted {
-  const { cluster, home, vmsOf, P, weights, targets, costs, lax } = field;
+  const { cluster, home, vmsOf, P, weights, targets, lax } = field;
   const { softPenalty } = cluster;
   const options = Array.from(vmsOf, (v) => optionsOf(field, v));
   const place = Int32Array.from(home);
@@ -148,7 +148,7 @@ export function exhaust(
         shift(cluster, score, v, from, to);
         place[v] = to;
         amounts.move(v, from, to);
-        visit(j + 1, left - 1, cost + float(costs, v));
+        visit(j + 1, left - 1, cost + costTo(field, v, to));
         amounts.undo(v, from, to);
         place[v] = from;
         shift(cluster, score, v, to, from);

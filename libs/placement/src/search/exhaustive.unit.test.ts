@@ -22,12 +22,19 @@ function drawn(seed: number, memFreeMb?: number): { field: Field; draft: Draft }
     policies: ['cpu', 'mem'],
     weights: [1, 2],
     ...(seed % 2 === 0 ? { thresholds: [0.2, 0.3] } : {}),
-    hosts: Array.from({ length: 5 }, (_, h) => ({ id: `h${h}`, size: [1 + (h % 2), 1], ...memory })),
+    hosts: Array.from({ length: 5 }, (_, h) => ({
+      id: `h${h}`,
+      size: [1 + (h % 2), 1],
+      // Hosts differ in cost for some.
+      ...(seed % 3 === 0 ? { costGib: 3 * h } : {}),
+      ...memory,
+    })),
     vms: Array.from({ length: 7 }, (_, v) => ({
       id: `v${v}`,
       host: `h${random.below(3)}`,
       w: [(1 + random.below(20)) / 64, (1 + random.below(20)) / 64],
       memMb: 1024 * (1 + random.below(4)),
+      ...(seed % 6 === 0 ? { costGibTo: { h4: 1 + v } } : {}),
     })),
   };
   const cluster = clusterOf(file, { maxMigrations: BUDGET });

@@ -6,7 +6,7 @@ import type { Extremes } from '../../cluster/extremes.ts';
 import { shift } from '../../cluster/measure.ts';
 import { breachesOf } from '../../cluster/softRules.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
-import type { Field } from '../problem/field.ts';
+import { costOfChange, type Field } from '../problem/field.ts';
 
 /** The most VMs that one proposal moves, and the most hosts that it touches. */
 const VMS = 3;
@@ -197,12 +197,11 @@ export class Walk {
 
   /** Cost of the VMs away from home after the proposal. */
   costAfter(): number {
-    const { home, costs } = this.field;
+    const { field } = this;
     let sum = this.cost;
     for (let i = 0; i < this.size; i++) {
       const v = int(this.vms, i);
-      if (int(this.place, v) === int(home, v)) sum += float(costs, v);
-      if (int(this.to, i) === int(home, v)) sum -= float(costs, v);
+      sum += costOfChange(field, v, int(this.place, v), int(this.to, i));
     }
     return sum;
   }
@@ -460,8 +459,9 @@ export class Walk {
 
   /** Notes that a VM went from `a` to `b`. */
   #settle(v: number, a: number, b: number): void {
-    const { cluster, home, costs, lax } = this.field;
+    const { cluster, home, lax } = this.field;
     const h = int(home, v);
+    this.cost += costOfChange(this.field, v, a, b);
     shift(cluster, this.score, v, a, b);
     if (a === h) item(this.#departures, h).push(v);
     else drop(item(this.#arrivals, a), v);
@@ -478,11 +478,9 @@ export class Walk {
       this.away[at] = last;
       this.#awayAt[last] = at;
       this.#awayAt[v] = -1;
-      this.cost -= float(costs, v);
     } else if (b !== h && at < 0) {
       this.#awayAt[v] = this.count;
       this.away[this.count++] = v;
-      this.cost += float(costs, v);
     }
   }
 }

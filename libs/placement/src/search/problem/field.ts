@@ -23,8 +23,10 @@ export type Field = {
   readonly imbalance: Float64Array;
   /** 1 for VMs that may move and have a destination, without regard to amounts and groups. */
   readonly movable: Uint8Array;
-  /** Cost of a move of each VM, in GiB; for one that was moved lately, as many times more as it was. */
+  /** Least cost of a move of each VM, in GiB; for one that was moved lately, as many times more as it was. */
   readonly costs: Float64Array;
+  /** The cost of a move to each host, by `vm * H + host`; null: it is the same for each. {@link costTo} reads both. */
+  readonly costsTo: Float64Array | null;
   /** Movable VMs by home host: `vmsOf[start[h]] .. vmsOf[start[h + 1] - 1]`. */
   readonly start: Int32Array;
   readonly vmsOf: Int32Array;
@@ -43,7 +45,7 @@ export type Field = {
 
 export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: number): Field {
   const { cluster, place } = draft;
-  const { H, V, P, copyGib, recentMoves, policies } = cluster;
+  const { H, V, P, policies } = cluster;
   const willing = new Uint8Array(V);
   for (let v = 0; v < V; v++) willing[v] = draft.movable(v) ? 1 : 0;
   // A member of an affinity group may join the others. Of a pair either one may: where one has moved, the constraint keeps the other.
@@ -67,6 +69,7 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
   const destinations = destinationsOf(cluster);
   const near = Array.from({ length: parts.count }, (_, part) => destinations.filter((h) => parts.ofHost[h] === part));
   const lax = laxGroups(cluster);
+  const { costs, costsTo } = costsOf(draft, moveOverheadGib);
   return {
     cluster,
     H,
@@ -79,10 +82,8 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
     score: Float64Array.from(draft.score),
     imbalance,
     movable,
-    costs: Float64Array.from(
-      { length: V },
-      (_, v) => (moveOverheadGib + float(copyGib, v)) * (1 + int(recentMoves, v)),
-    ),
+    costs,
+    costsTo,
     start,
     vmsOf: Int32Array.from(byHost.flat()),
     destinations,
@@ -93,6 +94,32 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
     lax,
     breaches: softBreaches(cluster, lax, place),
   };
+}
+
+function costsOf({ cluster, place }: Draft, moveOverheadGib: number): Pick<Field, 'costs' | 'costsTo'> {
+  const { H, V, copyGib, copyGibTo, recentMoves } = cluster;
+  const costOf = (v: number, gib: number): number => (moveOverheadGib + gib) * (1 + int(recentMoves, v));
+  if (copyGibTo === null)
+    return { costs: Float64Array.from({ length: V }, (_, v) => costOf(v, float(copyGib, v))), costsTo: null };
+  const costsTo = copyGibTo.map((gib, i) => costOf(Math.floor(i / H), gib));
+  const costs = Float64Array.from({ length: V }, (_, v) =>
+    costsTo
+      .subarray(v * H, (v + 1) * H)
+      .reduce((least, cost, h) => (h === place[v] ? least : Math.min(least, cost)), Number.POSITIVE_INFINITY),
+  );
+  return { costs, costsTo };
+}
+
+/** Cost of a move of a VM to a host, in GiB. */
+export const costTo = ({ costs, costsTo, H }: Field, vm: number, host: number): number =>
+  costsTo === null ? float(costs, vm) : float(costsTo, vm * H + host);
+
+/** Change of the cost of all moves when a VM goes from one host to another. */
+export function costOfChange(field: Field, vm: number, from: number, to: number): number {
+  const home = int(field.home, vm);
+  if (from === home) return to === home ? 0 : costTo(field, vm, to);
+  if (to === home) return -costTo(field, vm, from);
+  return field.costsTo === null ? 0 : costTo(field, vm, to) - costTo(field, vm, from);
 }
 
 /**

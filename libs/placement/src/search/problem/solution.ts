@@ -2,7 +2,7 @@ import { EPSILON, isAbove, isWorse } from '@kronos/rules';
 import { float, int } from '../../base/array.ts';
 import { combinedOf, imbalances, valuesAfter } from '../../cluster/measure.ts';
 import { softBreaches } from '../../cluster/softRules.ts';
-import type { Field } from './field.ts';
+import { costTo, type Field } from './field.ts';
 import { nobody, type Parked } from './sequence.ts';
 
 /** A placement that the search found, with its measures in the order of aims. */
@@ -26,14 +26,13 @@ export type Solution = {
 
 /** Judges a placement from scratch. */
 export function judge(field: Field, place: Int32Array, parked: Parked = nobody): Solution {
-  const { cluster, V, home, thresholds, targets, costs, lax } = field;
+  const { cluster, V, home, thresholds, targets, lax } = field;
   let moves = 0;
   let cost = 0;
   for (let v = 0; v < V; v++) {
     if (int(home, v) === int(place, v)) continue;
-    const legs = parked.has(v) ? 2 : 1;
-    moves += legs;
-    cost += legs * float(costs, v);
+    moves += parked.has(v) ? 2 : 1;
+    cost += costOfMoves(field, v, { place, parked });
   }
   const imbalance = imbalances(cluster, valuesAfter(cluster, field.score, home, place));
   const breaches = lax.length === 0 ? 0 : softBreaches(cluster, lax, place) - field.breaches;
@@ -47,6 +46,13 @@ export function judge(field: Field, place: Int32Array, parked: Parked = nobody):
     within: !imbalance.some((x, p) => isAbove(x, float(thresholds, p))),
     acceptable: !imbalance.some((x, p) => isWorse(x, float(field.imbalance, p), float(thresholds, p))),
   };
+}
+
+/** Cost of the one or two moves of a VM that is away from home, in GiB. */
+export function costOfMoves(field: Field, vm: number, { place, parked }: Pick<Solution, 'place' | 'parked'>): number {
+  const cost = costTo(field, vm, int(place, vm));
+  const via = parked.get(vm);
+  return via === undefined ? cost : costTo(field, vm, via) + cost;
 }
 
 /**

@@ -1,8 +1,8 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int, item } from '../../base/array.ts';
+import { int, item } from '../../base/array.ts';
 import { Extremes } from '../../cluster/extremes.ts';
 import { valuesAfter } from '../../cluster/measure.ts';
-import type { Field } from '../problem/field.ts';
+import { costTo, type Field } from '../problem/field.ts';
 import type { Parked } from '../problem/sequence.ts';
 import { isAcceptable, judge, reaches, type Solution } from '../problem/solution.ts';
 
@@ -21,7 +21,7 @@ export function pruned(
   minGain: number,
   order: (place: Int32Array) => Parked | null,
 ): Solution {
-  const { home, V, cluster, costs } = field;
+  const { home, V, cluster } = field;
   const floor = Math.max(minGain, EPSILON);
   const place = Int32Array.from(solution.place);
   const away: number[] = [];
@@ -33,7 +33,7 @@ export function pruned(
     room.move(v, int(home, v), int(place, v));
     arrivals[int(place, v)] = int(arrivals, int(place, v)) + 1;
   }
-  away.sort((a, b) => float(costs, b) - float(costs, a) || a - b);
+  away.sort((a, b) => costTo(field, b, int(place, b)) - costTo(field, a, int(place, a)) || a - b);
   const score = valuesAfter(cluster, field.score, home, place);
   const extremes = new Extremes(cluster, score);
   let left = away;
