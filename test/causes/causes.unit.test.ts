@@ -395,6 +395,32 @@ describe('while a fault lasts, status shows its cause in one sentence, and nothi
     ]);
   });
 
+  it('a VM waits for its resize to be confirmed: an alarm until Nova does it, and then the VM leaves', async () => {
+    site = await openSite({
+      config: (config) => emptying(engine({ dryRun: false, cooldown: 1 })(config)),
+      scenario: (input) => ({ ...input, resizeConfirmWindow: 900 }),
+    });
+    const { cloud } = site.sim;
+    const server = cloud.server('cmp1-a');
+    asPerson(site.sim, (nowMs, caller) => cloud.coldMigrate(nowMs, caller, server.uuid, 'cmp2'));
+    await site.run(MINUTE);
+    expect([server.vmState, server.host]).toEqual(['resized', 'cmp2']);
+    site.act({ act: 'setHost', host: 'cmp2', disabled: true });
+    await site.run(5 * MINUTE);
+    expect((await site.alarms()).map(({ code, text, remedy }) => [code, text, remedy])).toEqual([
+      [
+        'server-stuck',
+        expect.stringMatching(/^cmp1-a cannot leave cmp2: .*confirm/),
+        expect.stringMatching(/openstack server resize confirm/),
+      ],
+    ]);
+    const others = [...cloud.servers.values()].filter(({ host }) => host === 'cmp2');
+    expect(others.map(({ name }) => name)).toEqual(['cmp1-a']);
+    await site.run(15 * MINUTE);
+    expect([server.vmState, server.host]).toEqual(['active', expect.stringMatching(/^cmp[13]$/)]);
+    expect(await site.alarms()).toEqual([]);
+  });
+
   it('the log says so while a call hangs, and when it is over', async () => {
     site = await openSite();
     site.act({ act: 'faultApi', fault: { api: 'placement', effect: { kind: 'hang' } } });

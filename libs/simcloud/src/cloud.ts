@@ -54,6 +54,7 @@ const COLD: ReadonlySet<StepKind> = new Set([
   'cold-moved',
   'cold-finish',
   'cold-verify',
+  'confirm-window',
   'confirm',
   'confirm-source',
   'confirm-end',

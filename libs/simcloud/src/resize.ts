@@ -25,6 +25,8 @@ const RUNNING = 1;
 const SHUTDOWN = 4;
 /** Time that a cell takes to carry out a deletion. */
 const DELETION_MS = 4000;
+/** The time between two looks of a compute at what waits to be confirmed. */
+const LOOK_MS = 60_000;
 /** Nova's message when it waits in vain for a compute that died. */
 const NO_REPLY = 'Timed out waiting for a reply to message ID';
 
@@ -152,6 +154,10 @@ export function conductResize(s: CloudState, uuid: string, request: Pending): vo
 export function resizeStep(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
   if (kind === 'cold-schedule') {
     if (!s.holds(kind, migration.id)) schedule(s, migration, server);
+    return;
+  }
+  if (kind === 'confirm-window') {
+    confirmByItself(s, migration, server);
     return;
   }
   const across = crosses(s, migration);
@@ -434,6 +440,18 @@ function arrive(s: CloudState, migration: Migration, server: Server): void {
   server.vmState = 'resized';
   server.taskState = null;
   s.touch(server);
+  const { resizeConfirmWindow: seconds } = s.scenario;
+  // Between cells the compute would need a way to the API.
+  if (seconds > 0 && !crosses(s, migration)) s.schedule('confirm-window', migration.id, (seconds * 1000) / s.speed);
+}
+
+/** Nova's destination confirms what nobody has; it looks again where it cannot yet. */
+function confirmByItself(s: CloudState, migration: Migration, server: Server): void {
+  const ready = server.vmState === 'resized' && server.taskState === null;
+  if (ready && [server.host, migration.source].every((host) => s.isUp(s.host(host)))) {
+    const { id, projectId } = s.admin;
+    endResize(s, { userId: id, projectId, requestId: `req-${s.random.uuid()}` }, server.uuid, 'confirmResize');
+  } else s.schedule('confirm-window', migration.id, LOOK_MS / s.speed);
 }
 
 /** The move is over: the server is in the state of before the move. */

@@ -34,6 +34,41 @@ function world(): { cloud: Cloud; v: Server; until: (taskState: string | null, v
 const caller = ({ admin }: Cloud) => ({ userId: admin.id, projectId: admin.projectId, requestId: 'req-1' });
 const held = (cloud: Cloud) => [...cloud.allocations.values()].map(({ host }) => host);
 
+describe('a move that nobody confirms', () => {
+  const moved = (resizeConfirmWindow: number, dest: 'near' | 'new', computes: { readonly sourceUp: boolean }) => {
+    const cloud = new Cloud(
+      parseScenario({
+        hosts: [{ name: 'old' }, { name: 'near' }, { name: 'new', cell: 'cell2' }],
+        flavors: [{ name: 'small', vcpus: 2, memoryMb: 4096, diskGb: 10 }],
+        crossCellResize: true,
+        resizeConfirmWindow,
+        servers: [{ name: 'v', host: 'old', flavor: 'small' }],
+      }),
+      { startMs: START },
+    );
+    const v = cloud.server('v');
+    cloud.coldMigrate(START, caller(cloud), v.uuid, dest);
+    cloud.advance(START + 120_000);
+    cloud.setHost(cloud.nowMs, 'old', { up: computes.sourceUp });
+    cloud.advance(END);
+    const seen = [v.vmState, cloud.migrations[0]?.status];
+    cloud.setHost(cloud.nowMs, 'old', { up: true });
+    cloud.advance(END + 120_000);
+    return [...seen, v.vmState, v.host, held(cloud)];
+  };
+
+  test('Nova confirms within a cell after its window, once both computes are up', () => {
+    const confirmed = ['active', 'near', ['near']];
+    expect(moved(300, 'near', { sourceUp: true })).toEqual(['active', 'confirmed', ...confirmed]);
+    expect(moved(300, 'near', { sourceUp: false })).toEqual(['resized', 'finished', ...confirmed]);
+  });
+
+  test('waits for a person without a window, and between cells', () => {
+    expect(moved(0, 'near', { sourceUp: true }).slice(0, 3)).toEqual(['resized', 'finished', 'resized']);
+    expect(moved(300, 'new', { sourceUp: true }).slice(0, 3)).toEqual(['resized', 'finished', 'resized']);
+  });
+});
+
 describe('a server deleted while it changes cells', () => {
   test('is gone, and holds nothing, while its source still has it', () => {
     const { cloud, v } = world();

@@ -129,6 +129,8 @@ const scenarioSchema = z.strictObject({
   maxConcurrentLiveMigrations: z.number().int().positive().default(1),
   /** Nova's policy `compute:servers:resize:cross_cell` grants administrators a resize or cold migration to another cell. */
   crossCellResize: z.boolean().default(false),
+  /** nova.conf resize_confirm_window: seconds after which Nova confirms a move within a cell by itself; 0: never. */
+  resizeConfirmWindow: z.number().nonnegative().default(0),
   /** nova-scheduler workers: with more than one, none knows which moves the others have just admitted. */
   schedulers: z.number().int().positive().default(1),
   /** NUMATopologyFilter is on. Without it the destination's compute refuses what does not fit. */

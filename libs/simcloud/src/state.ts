@@ -65,6 +65,7 @@ export type StepKind =
   | 'cold-moved'
   | 'cold-finish'
   | 'cold-verify'
+  | 'confirm-window'
   | 'confirm'
   | 'confirm-source'
   | 'confirm-end'
