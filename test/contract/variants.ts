@@ -175,6 +175,8 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
   });
 }
 
+const POWER_STATE = 'OS-EXT-STS:power_state';
+
 /** Asks for an action of a user. */
 async function act(wire: Wire, id: string, action: object): Promise<void> {
   const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
@@ -212,7 +214,11 @@ function withUserStates(given: () => { readonly wire: Wire; readonly a: string; 
     );
     await refusesReboot(wire, id, 'rescued');
     const server = await wire.server(id);
-    expect([server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual(['rescued', a]);
+    expect([server['OS-EXT-STS:vm_state'], server[POWER_STATE], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+      'rescued',
+      1,
+      a,
+    ]);
     await bring(id, { unrescue: null }, 'ACTIVE');
     await wire.start(id, b);
     expect((await wire.follow(id)).row.status).toBe('completed');
@@ -266,8 +272,6 @@ function withHooks(given: () => { readonly wire: Wire; readonly a: string; reado
 
 /** Shelving takes a server from its host in several steps, and unshelving puts it on one. */
 function whileShelved(given: () => { readonly wire: Wire; readonly a: string; readonly b: string }): void {
-  const powerState = 'OS-EXT-STS:power_state';
-
   test('is refused 409 for a shelved server: what it holds goes before its state, and its host after that', async () => {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
@@ -289,7 +293,7 @@ function whileShelved(given: () => { readonly wire: Wire; readonly a: string; re
     expect(await wire.server(id)).toMatchObject({
       'OS-EXT-STS:vm_state': 'shelved_offloaded',
       'OS-EXT-SRV-ATTR:hypervisor_hostname': null,
-      [powerState]: 4,
+      [POWER_STATE]: 4,
     });
     const answer = await wire.liveMigrate(id, b);
     expect(answer.status).toBe(409);
@@ -297,6 +301,11 @@ function whileShelved(given: () => { readonly wire: Wire; readonly a: string; re
       `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
     );
     await refusesReboot(wire, id, 'shelved_offloaded');
+    for (const power of ['os-stop', 'os-start']) {
+      const refused = await wire.nova('POST', `/servers/${id}/action`, NEWEST, { [power]: null });
+      expect(refused.status, refused.text).toBe(409);
+      expect(messageOf(refused.body, 'conflictingRequest')).toBe(`Instance ${id} is not ready`);
+    }
   });
 
   test('unshelved, a server holds its place from the moment it has a host, and is ACTIVE later', async () => {
@@ -321,6 +330,6 @@ function whileShelved(given: () => { readonly wire: Wire; readonly a: string; re
         ]);
       if (taskState === 'unshelving') expect(host).toBe('');
     }
-    expect(await wire.server(id)).toMatchObject({ 'OS-EXT-STS:vm_state': 'active', [powerState]: 1 });
+    expect(await wire.server(id)).toMatchObject({ 'OS-EXT-STS:vm_state': 'active', [POWER_STATE]: 1 });
   });
 }
