@@ -32,81 +32,89 @@ export interface Ini {
  * No value is ever quoted in a problem: a line that cannot be read may hold a secret.
  */
 export function parseIni(file: string, text: string): Ini {
-  const sections: IniSection[] = [];
-  const entries: IniEntry[] = [];
-  const problems: Problem[] = [];
-  const seen = new Map<string, number>();
-  let section: string | null = null;
-  let open: { option: string; line: number; values: string[] } | null = null;
+  const reader = new IniReader(file);
+  const lines = text.replace(/^\uFEFF/, '').split('\n');
+  for (const [index, raw] of lines.entries()) reader.read(raw.trimEnd(), index + 1);
+  reader.close();
+  return reader;
+}
 
-  const problem = (line: number, option: string | null, what: string, remedy: string) =>
-    problems.push({ file, line, option, problem: what, remedy });
+class IniReader implements Ini {
+  readonly sections: IniSection[] = [];
+  readonly entries: IniEntry[] = [];
+  readonly problems: Problem[] = [];
+  readonly #file: string;
+  /** The line of each option that was read. */
+  readonly #seen = new Map<string, number>();
+  #section: string | null = null;
+  /** The option whose value may go on over the next line. */
+  #open: { option: string; line: number; values: string[] } | null = null;
 
-  const close = () => {
-    if (open === null) return;
-    const { option, line, values } = open;
-    open = null;
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Reads one line, without the white space at its end. */
+  read(line: string, number: number): void {
+    if (/^[ \t]/.test(line)) {
+      this.#continue(line.trimStart(), number);
+      return;
+    }
+    this.close();
+    if (line.startsWith('[')) this.#startSection(line, number);
+    else if (line !== '' && !/^[#;]/.test(line)) this.#startOption(line, number);
+  }
+
+  /** Ends the value of the open option. */
+  close(): void {
+    if (this.#open === null) return;
+    const { option, line, values } = this.#open;
+    const section = this.#section;
+    this.#open = null;
     if (section === null) {
-      problem(line, shownName(option), 'is before the first section', 'Put it below a section such as [engine].');
+      this.#problem(line, shownName(option), 'is before the first section', 'Put it below a section such as [engine].');
       return;
     }
     const key = JSON.stringify([section, option]);
-    const first = seen.get(key);
+    const first = this.#seen.get(key);
     if (first !== undefined) {
-      const where = `lines ${first} and ${line}`;
-      problem(
-        line,
-        `[${shownName(section)}] ${shownName(option)}`,
-        `is given twice, in ${where}`,
-        'Keep one of the two lines.',
-      );
+      const name = `[${shownName(section)}] ${shownName(option)}`;
+      this.#problem(line, name, `is given twice, in lines ${first} and ${line}`, 'Keep one of the two lines.');
       return;
     }
-    seen.set(key, line);
-    entries.push({ section, option, value: values.join('\n'), line });
-  };
+    this.#seen.set(key, line);
+    this.entries.push({ section, option, value: values.join('\n'), line });
+  }
 
-  const lines = text.replace(/^\uFEFF/, '').split('\n');
-  for (const [index, raw] of lines.entries()) {
-    const number = index + 1;
-    const line = raw.trimEnd();
-    if (line === '') {
-      close();
-    } else if (/^[ \t]/.test(line)) {
-      const value = line.trimStart();
-      if (open === null) {
-        problem(number, null, 'is indented, but there is no option to continue', 'Remove the indentation.');
-      } else if (/^[#;]/.test(value)) {
-        const what = `an indented comment inside the value of ${shownName(open.option)}`;
-        problem(number, null, what, 'Start the comment in the first column, outside of the value.');
-      } else {
-        open.values.push(value);
-      }
-    } else if (/^[#;]/.test(line)) {
-      close();
-    } else if (line.startsWith('[')) {
-      close();
-      const name = line.endsWith(']') ? line.slice(1, -1).trim() : '';
-      if (name === '') {
-        section = null;
-        problem(number, null, 'is not a section', 'Write the section as [name].');
-      } else {
-        section = name;
-        sections.push({ name, line: number });
-      }
+  #continue(value: string, number: number): void {
+    if (this.#open === null) {
+      this.#problem(number, null, 'is indented, but there is no option to continue', 'Remove the indentation.');
+    } else if (/^[#;]/.test(value)) {
+      const what = `an indented comment inside the value of ${shownName(this.#open.option)}`;
+      this.#problem(number, null, what, 'Start the comment in the first column, outside of the value.');
     } else {
-      close();
-      const at = line.search(/[=:]/);
-      const option = at < 0 ? '' : line.slice(0, at).trim();
-      if (option === '') {
-        problem(number, null, 'is not a section, an option or a comment', 'Write it as option = value.');
-      } else {
-        open = { option, line: number, values: [unquote(line.slice(at + 1).trim())] };
-      }
+      this.#open.values.push(value);
     }
   }
-  close();
-  return { sections, entries, problems };
+
+  #startSection(line: string, number: number): void {
+    const name = line.endsWith(']') ? line.slice(1, -1).trim() : '';
+    this.#section = name === '' ? null : name;
+    if (name === '') this.#problem(number, null, 'is not a section', 'Write the section as [name].');
+    else this.sections.push({ name, line: number });
+  }
+
+  #startOption(line: string, number: number): void {
+    const at = line.search(/[=:]/);
+    const option = at < 0 ? '' : line.slice(0, at).trim();
+    if (option === '')
+      this.#problem(number, null, 'is not a section, an option or a comment', 'Write it as option = value.');
+    else this.#open = { option, line: number, values: [unquote(line.slice(at + 1).trim())] };
+  }
+
+  #problem(line: number, option: string | null, problem: string, remedy: string): void {
+    this.problems.push({ file: this.#file, line, option, problem, remedy });
+  }
 }
 
 /**

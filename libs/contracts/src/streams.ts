@@ -65,80 +65,72 @@ const OBJECT_READERS = 64;
 /** The limit of the account in deploy/nats, per stream: it also holds for streams that were made without a limit. */
 export const ACCOUNT_MAX_CONSUMERS = 1024;
 
+/** What a stream has unless its definition says otherwise. */
+const COMMON = {
+  retention: 'limits',
+  discard: 'old',
+  storage: 'file',
+  maxAgeSeconds: 0,
+  maxMessagesPerSubject: -1,
+  maxMessageBytes: MAX_MESSAGE_BYTES,
+  denyDelete: false,
+  denyPurge: false,
+  duplicateWindowSeconds: 120,
+  maxConsumers: READERS,
+} as const;
+
 /** Every stream, with the limits of this installation. */
 export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
-  const common = {
-    maxMessagesPerSubject: -1,
-    maxMessageBytes: MAX_MESSAGE_BYTES,
-    denyDelete: false,
-    denyPurge: false,
-    duplicateWindowSeconds: 120,
-    maxConsumers: READERS,
-    storage: 'file' as const,
-  };
   return [
     {
-      ...common,
+      ...COMMON,
       name: streamNames.snapshots,
       subjects: ['kronos.snapshots.*'],
-      retention: 'limits',
-      discard: 'old',
       maxAgeSeconds: limits.snapshotMaxAgeSeconds,
       maxBytes: 256 * MIB,
       description: 'What was seen: the complete input of each decision',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.log,
       subjects: ['kronos.plans.*', 'kronos.results.*', 'kronos.controls.*', 'kronos.custody.*'],
-      retention: 'limits',
       discard: 'new',
-      maxAgeSeconds: 0,
       maxBytes: limits.logMaxBytes,
       denyDelete: true,
       denyPurge: true,
       description: 'The event log: what was decided, what happened, what people asked',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.migrations,
       subjects: ['kronos.migrations.*'],
       retention: 'workqueue',
       discard: 'new',
-      maxAgeSeconds: 0,
       maxBytes: 512 * MIB,
       // One durable per aggregate, which only the provisioner may make.
       maxConsumers: -1,
       description: 'Tasks to be done',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.checkpoints,
       subjects: ['kronos.ledger.*'],
-      retention: 'limits',
-      discard: 'old',
-      maxAgeSeconds: 0,
       maxBytes: 512 * MIB,
       maxMessagesPerSubject: 8,
       description: 'Folded state, up to a log sequence',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.inventory,
       subjects: ['kronos.inventory.*'],
-      retention: 'limits',
-      discard: 'old',
-      maxAgeSeconds: 0,
       maxBytes: 512 * MIB,
       maxMessagesPerSubject: 1,
       description: 'Host to instances, from notifications of Nova',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.services,
       subjects: ['kronos.services.*.*'],
-      retention: 'limits',
-      discard: 'old',
       storage: 'memory',
       maxAgeSeconds: 600,
       maxBytes: 16 * MIB,
@@ -146,11 +138,9 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
       description: 'Heartbeats of the services, for kronos status',
     },
     {
-      ...common,
+      ...COMMON,
       name: streamNames.alarms,
       subjects: ['kronos.alarms.*'],
-      retention: 'limits',
-      discard: 'old',
       // An alarm that stays open for this time is raised, and sent, again.
       maxAgeSeconds: 30 * 86_400,
       maxBytes: 64 * MIB,

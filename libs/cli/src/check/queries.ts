@@ -119,7 +119,7 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
   const { query, use } = asked;
   const what = `policy ${policy.name} ${fieldOf(use)}`;
   const { matched } = given(hostReadingOf(input.answers.hosts, asked));
-  const samples = matched.answer.instant ?? [];
+  const { samples, range } = seriesOf(matched);
   const readings = input.snapshots.map((snapshot) => ({
     aggregate: snapshot.aggregate,
     reading: given(hostReadingOf(snapshot.hostReadings, asked)),
@@ -136,7 +136,6 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
     lines[0] = failure.text;
     return end('failed', failure.code, failure.remedy);
   }
-  const range = matched.answer.range ?? [];
   const type = wrongType(query, { samples, range }, input.types);
   if (type !== null) {
     lines.push(type.text);
@@ -155,13 +154,10 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
     lines.push(`no series has the label ${policy.hostLabel}; the series have: ${list(labelNames(samples))}`);
     return end('failed', 'host-label', 'Set host_label to the label that names the host.');
   }
-  const twins = [...matched.instant].filter(([, series]) => series.length > 1);
-  if (twins.length > 0) {
-    const [host, series] = twins[0] as (typeof twins)[number];
-    lines.push(
-      `${count(twins.length, 'host has', 'hosts have')} several series, ${host} among them; they differ in ${list(differingLabels(series))}`,
-    );
-    return end('failed', 'host-series-duplicate', twinsRemedy(series, policy.hostLabel, 'host'));
+  const twins = twinsOf(matched, policy.hostLabel, 'host');
+  if (twins !== null) {
+    lines.push(twins.text);
+    return end('failed', 'host-series-duplicate', twins.remedy);
   }
   const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
   if (use !== 'host_size' && outside.length > 0) {
@@ -226,7 +222,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
   const { bad, without: fallback } = rule;
   const what = `policy ${policy.name} ${fieldOf(use)}`;
   const { matched } = given(vmReadingOf(rule.answers(input.answers), asked));
-  const samples = matched.answer.instant ?? [];
+  const { samples, range } = seriesOf(matched);
   const named = new Set(matched.byLabel.values());
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
   const servers = new Set(input.snapshots.flatMap((snapshot) => snapshot.servers.map((server) => server.id)));
@@ -251,7 +247,6 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
     // A refused query is a mistake under any fallback.
     return end(failure.code === 'query-refused' ? 'failed' : bad, failure.code, failure.remedy);
   }
-  const range = matched.answer.range ?? [];
   const type = wrongType(query, { samples, range }, input.types, rule.wanted);
   if (type !== null) {
     lines.push(type.text);
@@ -262,33 +257,22 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
     return end('skipped', 'cloud-unread');
   }
   if (input.vms.length > 0 && named.size === 0) {
-    const [best] = vmLabels(samples, input.vms);
-    lines.push(
-      `no value of the label ${policy.vmProfileLabel} is a ${policy.vmProfileLabelType} of a VM; the series have: ${list(labelNames(samples))}`,
-      fallback,
-    );
-    const remedy =
-      best === undefined
-        ? 'No label names a VM of this cloud. Use an exporter or a recording rule whose series carry the uuid, the libvirt domain (instance-...) or the display name.'
-        : `Set vm_profile_label: ${best.label} and vm_profile_label_type: ${best.type} (${best.matched} VMs match).`;
+    const { text, remedy } = wrongVmLabel(policy, samples, input.vms);
+    lines.push(text, fallback);
     return end('failed', 'vm-label', remedy);
   }
+  // Values that do not count are a failure when no VM in scope has another.
+  const partly = usable.size === 0 ? 'failed' : 'warning';
   const outside = values.filter((value) => value < 0 || value > rule.most).length;
   if (outside > 0) {
     lines.push(`${outside} of ${samples.length} values are ${rule.range} and count as missing`, fallback);
-    const state = usable.size === 0 ? 'failed' : 'warning';
-    return end(state, 'vm-range', rule.rangeRemedy(rangeOf(values, grows(range))));
+    return end(partly, 'vm-range', rule.rangeRemedy(rangeOf(values, grows(range))));
   }
-  const twins = [...matched.instant].filter(([, series]) => series.length > 1);
-  if (twins.length > 0) {
-    const [vm, series] = twins[0] as (typeof twins)[number];
-    lines.push(
-      `${count(twins.length, 'VM has', 'VMs have')} several series, so none of them counts, ${vm} among them; they differ in ${list(differingLabels(series))}`,
-      fallback,
-    );
+  const twins = twinsOf(matched, policy.vmProfileLabel, 'VM');
+  if (twins !== null) {
+    lines.push(twins.text, fallback);
     // A few are VMs on their way from host to host; all of them are two exporters.
-    const state = usable.size === 0 ? 'failed' : 'warning';
-    return end(state, 'vm-series-duplicate', twinsRemedy(series, policy.vmProfileLabel, 'VM'));
+    return end(partly, 'vm-series-duplicate', twins.remedy);
   }
   if (servers.size > 0 && usable.size === 0) {
     lines.push(`no VM in scope has a value (${servers.size} VMs); ${fallback}`);
@@ -298,6 +282,28 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
   if (matched.ambiguous.length > 0)
     lines.push(`${matched.ambiguous.length} label values name several VMs: no data for any of them`);
   return end('ok', 'vm-query');
+}
+
+const seriesOf = ({ answer }: MatchedAnswers['vms'][number]['matched']) => ({
+  samples: answer.instant ?? [],
+  range: answer.range ?? [],
+});
+
+/** Hosts or VMs with several series: only one of the series can be theirs. */
+function twinsOf(
+  { instant }: Pick<MatchedAnswers['vms'][number]['matched'], 'instant'>,
+  label: string,
+  kind: 'host' | 'VM',
+): { readonly text: string; readonly remedy: string } | null {
+  const twins = [...instant].filter(([, series]) => series.length > 1);
+  const [first] = twins;
+  if (first === undefined) return null;
+  const [name, series] = first;
+  const without = kind === 'VM' ? 'so none of them counts, ' : '';
+  return {
+    text: `${count(twins.length, `${kind} has`, `${kind}s have`)} several series, ${without}${name} among them; they differ in ${list(differingLabels(series))}`,
+    remedy: twinsRemedy(series, label, kind),
+  };
 }
 
 /** An answer that could not be had, or is empty. */
@@ -315,6 +321,21 @@ function unanswered(
     code: 'query-empty',
     text: 'no series',
     remedy: `Prometheus has no series for the query. Check that the exporter is scraped and that the metric exists: ${query}`,
+  };
+}
+
+function wrongVmLabel(
+  { vmProfileLabel, vmProfileLabelType }: Policy,
+  samples: readonly Sample[],
+  vms: readonly VmNames[],
+): { readonly text: string; readonly remedy: string } {
+  const [best] = vmLabels(samples, vms);
+  return {
+    text: `no value of the label ${vmProfileLabel} is a ${vmProfileLabelType} of a VM; the series have: ${list(labelNames(samples))}`,
+    remedy:
+      best === undefined
+        ? 'No label names a VM of this cloud. Use an exporter or a recording rule whose series carry the uuid, the libvirt domain (instance-...) or the display name.'
+        : `Set vm_profile_label: ${best.label} and vm_profile_label_type: ${best.type} (${best.matched} VMs match).`,
   };
 }
 

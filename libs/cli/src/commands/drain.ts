@@ -14,7 +14,7 @@ import {
   requireUnblocked,
   type Told,
 } from '@kronos/operator';
-import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
+import { type AggregateState, aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
@@ -243,12 +243,7 @@ async function run(
       }
       const { state } = await view.refresh();
       const of = (aggregate: string) => aggregateState(state, aggregate);
-      for (const host of now) {
-        const text = progressText(progressOf(host, of(host.aggregate)));
-        if (shown.get(host.host) === text) continue;
-        shown.set(host.host, text);
-        shell.terminal.out(`${host.host}: ${text}\n`);
-      }
+      tellNews(shell, now, of, shown);
       const act = nextRunAct(now, of, { maxParallel, rolling: rolling !== null });
       switch (act.do) {
         case 'wait':
@@ -262,12 +257,8 @@ async function run(
           break;
         }
         case 'hook': {
-          if (rolling === null) throw new Error('a hook is due in a run without one');
-          const { host, aggregate } = act.host;
-          shell.terminal.out(`${host}: the hook runs: ${rolling.hook}\n`);
-          const env = { ...shell.env, KRONOS_HOST: host, KRONOS_AGGREGATE: aggregate };
-          const problem = await runHook(rolling.hook, env, rolling.hookTimeoutMs, interrupted);
-          if (problem !== null) return stop(`the hook failed on ${host}: ${problem}`);
+          const problem = await runHookOn(shell, rolling, act.host, interrupted);
+          if (problem !== null) return stop(problem);
           set(act.host, { hooked: true });
           break;
         }
@@ -292,6 +283,35 @@ async function run(
     if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
     process.exitCode = 1;
   }
+}
+
+/** Shows how far each host is, if that has changed since it was last shown. */
+function tellNews(
+  { terminal }: Shell,
+  hosts: readonly RunHost[],
+  of: (aggregate: string) => AggregateState,
+  shown: Map<string, string>,
+): void {
+  for (const host of hosts) {
+    const text = progressText(progressOf(host, of(host.aggregate)));
+    if (shown.get(host.host) === text) continue;
+    shown.set(host.host, text);
+    terminal.out(`${host.host}: ${text}\n`);
+  }
+}
+
+/** Runs the hook for an empty host. Returns the problem; null when it succeeded. */
+async function runHookOn(
+  shell: Shell,
+  rolling: Rolling | null,
+  { host, aggregate }: RunHost,
+  interrupted: AbortSignal,
+): Promise<string | null> {
+  if (rolling === null) throw new Error('a hook is due in a run without one');
+  shell.terminal.out(`${host}: the hook runs: ${rolling.hook}\n`);
+  const env = { ...shell.env, KRONOS_HOST: host, KRONOS_AGGREGATE: aggregate };
+  const problem = await runHook(rolling.hook, env, rolling.hookTimeoutMs, interrupted);
+  return problem === null ? null : `the hook failed on ${host}: ${problem}`;
 }
 
 /** What a person does about the VMs that cannot leave, by the reason. */

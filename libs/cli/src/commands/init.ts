@@ -137,7 +137,11 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
   writeFileSync(policiesFile, policies);
   writeFileSync(configFile, configText({ ...found, scope, policiesFile }));
   terminal.out(`Wrote ${configFile} and ${policiesFile}\n\n`);
+  await checkWritten(configFile, shell);
+}
 
+/** Checks the files as `kronos config check` does, and says what comes next. */
+async function checkWritten(configFile: string, { terminal, env }: Shell): Promise<void> {
   const findings: Finding[] = [];
   await check(configFile, env, (finding) => {
     findings.push(finding);

@@ -22,6 +22,19 @@ const addressed = (command: Command): Command =>
 
 /** Commands of people: each is an event on the log. */
 export function actCommands(program: Command, shell: Shell): void {
+  pauseCommands(program, shell);
+  answerCommands(program, shell);
+  stopCommands(program, shell);
+  closeCommand(program, shell);
+  evaluateCommand(program, shell);
+  drainCommands(program, shell);
+  cellsCommands(program, shell);
+  quarantineCommands(program, shell);
+  hostCommands(program, shell);
+  logCommands(program, shell);
+}
+
+function pauseCommands(program: Command, shell: Shell): void {
   const pauses = [
     ['pause', 'Stop planning and starting moves; those that run continue'],
     ['resume', 'End a pause'],
@@ -39,7 +52,9 @@ export function actCommands(program: Command, shell: Shell): void {
         ),
       )
       .action(async (options: Target) => (await import('../commands/operator.ts')).pause(shell, name, options));
+}
 
+function answerCommands(program: Command, shell: Shell): void {
   const answers = [
     ['approve', 'Release a proposed plan, whole or in part', 'steps that they depend on are approved too'],
     ['reject', 'Reject a proposed plan, whole or in part', 'steps that depend on them are rejected too'],
@@ -60,7 +75,9 @@ export function actCommands(program: Command, shell: Shell): void {
       .action(async (planId: string | undefined, options: AnswerOptions) =>
         (await import('../commands/operator.ts')).answerPlan(shell, name, planId, options),
       );
+}
 
+function stopCommands(program: Command, shell: Shell): void {
   const stops = [
     ['cancel', 'Cancel released moves; running migrations are aborted'],
     ['abort', 'Abort running migrations; cancel moves not yet started'],
@@ -79,7 +96,9 @@ export function actCommands(program: Command, shell: Shell): void {
       .action(async (tasks: string[], options: OperatorOptions) =>
         (await import('../commands/operator.ts')).stop(shell, name, tasks, options),
       );
+}
 
+function closeCommand(program: Command, shell: Shell): void {
   operatorCommand(program.command('close'))
     .description('End a started task that nothing else can end and free its slots; Nova is not called')
     .argument('<task...>', 'Task ids, as in kronos status')
@@ -94,7 +113,9 @@ export function actCommands(program: Command, shell: Shell): void {
     .action(async (tasks: string[], options: CloseOptions) =>
       (await import('../commands/operator.ts')).close(shell, tasks, options),
     );
+}
 
+function evaluateCommand(program: Command, shell: Shell): void {
   addressed(program.command('evaluate'))
     .description('Take a snapshot and decide now, without waiting for the next cycle')
     .option('--all', 'All aggregates in scope')
@@ -107,12 +128,9 @@ export function actCommands(program: Command, shell: Shell): void {
       )}\n\nPauses and cooldowns block it as they block any cycle. Exit status 1: no decision in time.`,
     )
     .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
+}
 
-  drainCommands(program, shell);
-  cellsCommands(program, shell);
-  quarantineCommands(program, shell);
-  hostCommands(program, shell);
-
+function logCommands(program: Command, shell: Shell): void {
   const log = program.command('log').description('Repair the event log');
   withOutput(withConfig(log.command('skip')))
     .description('Skip an event that cannot be read, so that its aggregate is planned again')

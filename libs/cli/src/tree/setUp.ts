@@ -17,6 +17,16 @@ const repeated = (value: string, before: string[] = []): string[] => [...before,
 
 /** Commands that set an installation up. */
 export function setUpCommands(program: Command, shell: Shell): void {
+  initCommand(program, shell);
+  configCommands(program, shell);
+  provisionCommand(program, shell);
+  keysCommand(program, shell);
+  archiveCommands(program, shell);
+  notifyCommands(program, shell);
+  versionCommand(program, shell);
+}
+
+function initCommand(program: Command, shell: Shell): void {
   program
     .command('init')
     .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
@@ -51,7 +61,9 @@ export function setUpCommands(program: Command, shell: Shell): void {
       ),
     )
     .action(async (options: InitOptions) => (await import('../commands/init.ts')).init(options, shell));
+}
 
+function configCommands(program: Command, shell: Shell): void {
   const config = program.command('config').description('Check the configuration, or print a sample of it');
   withOutput(withConfig(config.command('check')))
     .description(
@@ -70,7 +82,9 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .action(async (options: { policies?: boolean }) =>
       (await import('../commands/config.ts')).configSampleCommand(shell, options),
     );
+}
 
+function provisionCommand(program: Command, shell: Shell): void {
   withOutput(withConfig(program.command('provision')))
     .description('Create or update the streams, durables and buckets in NATS, and name the log; idempotent')
     .option('--new-log', 'Accept the log as it is, even if services have seen another log or later events')
@@ -85,16 +99,18 @@ export function setUpCommands(program: Command, shell: Shell): void {
       )}\n\nExit status 1: refused, or checkpoints or snapshots come from another log or from events that this log lacks: use --new-log or kronos archive restore.`,
     )
     .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
+}
 
+function keysCommand(program: Command, shell: Shell): void {
   program
     .command('keys')
     .description('Create an nkey for each NATS user of the services')
     .argument('<directory>', 'Directory for the seeds and for the public keys; seeds that are there stay')
     .addHelpText('after', examples(['kronos keys keys', 'write keys/scorer/nats.nk and so on, and keys/nats.env']))
     .action(async (directory: string) => (await import('../commands/keys.ts')).keys(shell, directory));
+}
 
-  archiveCommands(program, shell);
-
+function notifyCommands(program: Command, shell: Shell): void {
   const notify = program.command('notify').description('Test the notifications of [notify:NAME]');
   withOutput(withConfig(notify.command('test')))
     .description('Send one test message to a sink and show the answer')
@@ -109,7 +125,9 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .action(async (name: string, options: NotifyTestOptions) =>
       (await import('../commands/notify.ts')).notifyTest(shell, name, options),
     );
+}
 
+function versionCommand(program: Command, shell: Shell): void {
   withOutput(program.command('version'))
     .description('Print the versions of Kronos and Node')
     .addHelpText('after', examples(['kronos version -o json', 'for scripts']))

@@ -19,7 +19,7 @@ import {
 } from '../grammar/shared.ts';
 import type { Shell } from '../shell.ts';
 
-function fitCommandOf(program: Command, shell: Shell): void {
+function fitCommand(program: Command, shell: Shell): void {
   withAggregate(operatorCommand(program.command('fit')))
     .description('Count the VMs of a flavor that fit, and plan moves that make room for more')
     .option('--flavor <name>', 'Flavor of a VM in the newest snapshot')
@@ -41,8 +41,7 @@ function fitCommandOf(program: Command, shell: Shell): void {
     .action(async (options: FitOptions) => (await import('../commands/capacity.ts')).fitCommand(shell, options));
 }
 
-/** Commands that say why, and what if. */
-function headroomCommandOf(program: Command, shell: Shell): void {
+function headroomCommand(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('headroom'))))
     .description('Count the free slots per flavor, and find hosts for the VMs of hosts that fail')
     .option('--hosts <k>', 'Test failures of up to this many hosts', wholeNumber('--hosts'), 2)
@@ -59,9 +58,20 @@ function headroomCommandOf(program: Command, shell: Shell): void {
     );
 }
 
+/** Commands that say why, and what if. */
 export function understandCommands(program: Command, shell: Shell): void {
   explainCommands(program, shell);
+  reportCommand(program, shell);
+  fitCommand(program, shell);
+  headroomCommand(program, shell);
+  adviseCommand(program, shell);
+  backtestCommand(program, shell);
+  replayCommand(program, shell);
+  evidenceCommands(program, shell);
+  recordCommand(program, shell);
+}
 
+function reportCommand(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('report'))))
     .description('Report what Kronos did, or would have done in dry run')
     .argument('[directory]', 'Recorded directory (default: the running system)')
@@ -79,10 +89,9 @@ export function understandCommands(program: Command, shell: Shell): void {
     .action(async (directory: string | undefined, options: ReportCommandOptions) =>
       (await import('../commands/report.ts')).report(shell, directory, options),
     );
+}
 
-  fitCommandOf(program, shell);
-  headroomCommandOf(program, shell);
-
+function adviseCommand(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('advise'))))
     .description('Compare Nova, the policies and the exporters with the recorded history, and recommend changes')
     .option('-s, --since <time>', 'Judge thresholds and moves from this time on: 1d, 2h, 2026-03-01T12:30Z, all', '7d')
@@ -94,7 +103,9 @@ export function understandCommands(program: Command, shell: Shell): void {
       )}\n\nThresholds are judged from a day of decisions on. With the credentials of [nova], weights and allocation ratios are compared, too.`,
     )
     .action(async (options: AdviseOptions) => (await import('../commands/advise.ts')).adviseCommand(shell, options));
+}
 
+function backtestCommand(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('backtest'))))
     .description('Show what Kronos would have done, from the history of Nova and Prometheus; needs no service')
     .option('-s, --since <time>', 'Start at this time: 30d, 2h, 2026-03-01T12:30Z', '30d')
@@ -118,7 +129,9 @@ export function understandCommands(program: Command, shell: Shell): void {
       )}\n\nIt only reads. What neither Nova nor Prometheus has kept is counted and shown.\nExit status 130: interrupted; run the same command again to continue.`,
     )
     .action(async (options: BacktestOptions) => (await import('../commands/backtest.ts')).backtest(shell, options));
+}
 
+function replayCommand(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('replay'))))
     .description('Run recorded decisions again and compare them, or run them with changed options')
     .argument('[directory]', 'Recorded directory (default: the running system)')
@@ -152,9 +165,9 @@ export function understandCommands(program: Command, shell: Shell): void {
     .action(async (directory: string | undefined, options: ReplayOptions) =>
       (await import('../commands/replay.ts')).replayCommand(shell, directory, options),
     );
+}
 
-  evidenceCommands(program, shell);
-
+function recordCommand(program: Command, shell: Shell): void {
   withAggregate(operatorCommand(program.command('record')))
     .description('Take a snapshot that is never planned, or copy a time range into a directory')
     .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')

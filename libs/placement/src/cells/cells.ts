@@ -96,6 +96,16 @@ type Candidate = {
   readonly ground: Ground | null;
 };
 
+/** What the places of servers are judged with. `room` changes with each server that has found its place. */
+type Placing = {
+  readonly input: CellsInput;
+  readonly cluster: Cluster;
+  readonly places: ReadonlyMap<string, Place>;
+  readonly target: readonly Place[];
+  readonly room: Room;
+  readonly checker: Checker;
+};
+
 /** Plans moves between cells: destination, method and order of each, and a reason for each server that cannot move. */
 export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const places = new Map<string, Place>();
@@ -103,12 +113,11 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     for (const host of aggregate.snapshot.hosts) places.set(host.name, { aggregate, host });
   const target = [...places.values()].filter(({ aggregate }) => aggregate.snapshot.aggregate === asked.to);
   const isTarget = new Set(target.map(({ host }) => host.name));
-  const others = [...places.values()].filter(({ host }) => !isTarget.has(host.name)).map(flavorHost);
-  const candidates = candidatesOf(asked, input, places, isTarget, others);
+  const candidates = candidatesOf(asked, input, places, isTarget);
   const cluster = clusterOf(input, places, isTarget, candidates);
   const room = new Room(cluster, false);
   const place = Int32Array.from(cluster.vmHost);
-  const checker = new Checker(place, room);
+  const placing: Placing = { input, cluster, places, target, room, checker: new Checker(place, room) };
   const refused: CellPlan['refused'][number][] = [];
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
@@ -118,7 +127,8 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort((a, b) => sizeOf(b) - sizeOf(a))) {
     const vm = cluster.vmIndex.get(candidate.server.id);
     if (vm === undefined) continue;
-    const { hosts, ground } = candidate.ground === null ? fit(candidate, vm) : { hosts: [], ground: candidate.ground };
+    const { hosts, ground } =
+      candidate.ground === null ? fit(placing, candidate, vm) : { hosts: [], ground: candidate.ground };
     const [to] = hosts;
     if (to === undefined) {
       const { id, name, host } = candidate.server;
@@ -135,79 +145,95 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const ordered = sortedBy(found, ({ candidate: { server } }) => `${server.host} ${server.id}`).sort(
     (a, b) => (waiting.get(a.candidate.server.host) ?? 0) - (waiting.get(b.candidate.server.host) ?? 0),
   );
-  const steps = ordered.slice(0, asked.limit ?? ordered.length).map(({ candidate, hosts }) => stepOf(candidate, hosts));
+  const steps = ordered
+    .slice(0, asked.limit ?? ordered.length)
+    .map(({ candidate, hosts }) => stepOf(placing, candidate, hosts));
   return {
     steps,
     refused: sortedBy(refused, (each) => `${each.host} ${each.serverId}`),
     left: ordered.length - steps.length,
     unknown: unknownNames(asked, input, places),
   };
+}
 
-  /** The hosts that can take the server, best first, and the reasons of the others. */
-  function fit({ server, flavor, place: home }: Candidate, vm: number): { hosts: readonly number[]; ground: Ground } {
-    const from = cellOf(home);
-    const kept: Ground | null =
-      input.granted === false
-        ? { code: 'cell-policy', detail: {} }
-        : uncrossable(server, own(input.facts, server.id) ?? null, input.sharing);
-    const counts: Partial<Record<ReasonCode, number>> = {};
-    const share = shares();
-    const fitting: { readonly host: number; readonly rank: number }[] = [];
-    for (const there of target) {
-      const host = entry(cluster.hostIndex, there.host.name);
-      const same = cellOf(there) === from;
-      const refusal = checker.refusal(vm, host);
-      let code = refusal === 0 ? null : codeOfNumber(refusal);
-      if (flavor !== null && !mayTake(flavor, flavorHost(there))) code ??= 'missing-trait';
-      if (!same && kept !== null) code ??= kept.code;
-      if (code === null) fitting.push({ host, rank: share(host) + (same ? input.crossCellWeight : 0) });
-      else counts[code] = (counts[code] ?? 0) + 1;
-    }
-    const hosts = fitting.sort((a, b) => b.rank - a.rank || a.host - b.host).map(({ host }) => host);
-    // If no other rule refuses a host, the reason that keeps the server in its cell applies.
-    if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
-    const codes = Object.keys(counts).sort() as ReasonCode[];
-    const detail = Object.fromEntries(codes.map((code) => [code, counts[code] ?? 0]));
-    const [only = 'no-destination'] = codes;
-    return { hosts, ground: { code: codes.length === 1 ? only : 'no-destination', detail } };
+/** The hosts that can take the server, best first, and the reasons of the others. */
+function fit(
+  placing: Placing,
+  { server, flavor, place: home }: Candidate,
+  vm: number,
+): { readonly hosts: readonly number[]; readonly ground: Ground } {
+  const { input, cluster, target, checker } = placing;
+  const from = cellOf(home);
+  const kept: Ground | null =
+    input.granted === false
+      ? { code: 'cell-policy', detail: {} }
+      : uncrossable(server, own(input.facts, server.id) ?? null, input.sharing);
+  const counts: Partial<Record<ReasonCode, number>> = {};
+  const share = shares(placing);
+  const fitting: { readonly host: number; readonly rank: number }[] = [];
+  for (const there of target) {
+    const host = entry(cluster.hostIndex, there.host.name);
+    const same = cellOf(there) === from;
+    const refusal = checker.refusal(vm, host);
+    let code = refusal === 0 ? null : codeOfNumber(refusal);
+    if (flavor !== null && !mayTake(flavor, flavorHost(there))) code ??= 'missing-trait';
+    if (!same && kept !== null) code ??= kept.code;
+    if (code === null) fitting.push({ host, rank: share(host) + (same ? input.crossCellWeight : 0) });
+    else counts[code] = (counts[code] ?? 0) + 1;
   }
+  const hosts = fitting.sort((a, b) => b.rank - a.rank || a.host - b.host).map(({ host }) => host);
+  // If no other rule refuses a host, the reason that keeps the server in its cell applies.
+  if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
+  return { hosts, ground: groundOfCounts(counts) };
+}
 
-  /** A host's free memory, as a share of the most that a host of the target has free. */
-  function shares(): (host: number) => number {
-    const memory = cluster.resourceClasses.indexOf('MEMORY_MB');
-    if (memory < 0) return () => 0;
-    const freeOf = (host: number): number => Math.max(0, float(room.free, host * cluster.R + memory));
-    let most = 0;
-    for (const { host } of target) most = Math.max(most, freeOf(entry(cluster.hostIndex, host.name)));
-    return (host) => (most === 0 ? 0 : freeOf(host) / most);
-  }
+/** The one reason of all hosts, or that there is no destination; with the number of hosts by reason. */
+function groundOfCounts(counts: Readonly<Partial<Record<ReasonCode, number>>>): Ground {
+  const codes = Object.keys(counts).sort() as ReasonCode[];
+  const detail = Object.fromEntries(codes.map((code) => [code, counts[code] ?? 0]));
+  const [only = 'no-destination'] = codes;
+  return { code: codes.length === 1 ? only : 'no-destination', detail };
+}
 
-  function stepOf({ server, place: home, flavor }: Candidate, hosts: readonly number[]): CellStep {
-    const to = item(cluster.hostNames, item(hosts, 0));
-    const there = places.get(to) ?? home;
-    const [fromCell, toCell] = [cellOf(home), cellOf(there)];
-    const copied = fromCell === toCell || server.bootFromVolume ? 0 : server.diskGb;
-    const { fixedSeconds, secondsPerGib } = input.pace;
-    const { alternates } = home.aggregate.options;
-    return {
-      serverId: server.id,
-      serverName: server.name,
-      aggregate: home.aggregate.snapshot.aggregate,
-      from: server.host,
-      fromCell,
-      to,
-      toCell,
-      alternates: hosts.slice(1, 1 + alternates).map((host) => item(cluster.hostNames, host)),
-      method: flavor === null ? 'migrate' : 'resize',
-      oldFlavor: server.flavor,
-      newFlavor: flavor?.name ?? server.flavor,
-      resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server),
-      ramMb: flavor?.ramMb ?? server.ramMb,
-      diskGb: flavor?.diskGb ?? server.diskGb,
-      downtimeSeconds: server.status === 'SHUTOFF' ? 0 : fixedSeconds + secondsPerGib * copied,
-      why: reasonOf({ code: 'leaves-cell', detail: { fromCell: fromCell ?? '', toCell: toCell ?? '' } }),
-    };
-  }
+/** A host's free memory, as a share of the most that a host of the target has free. */
+function shares({ cluster, room, target }: Placing): (host: number) => number {
+  const memory = cluster.resourceClasses.indexOf('MEMORY_MB');
+  if (memory < 0) return () => 0;
+  const freeOf = (host: number): number => Math.max(0, float(room.free, host * cluster.R + memory));
+  let most = 0;
+  for (const { host } of target) most = Math.max(most, freeOf(entry(cluster.hostIndex, host.name)));
+  return (host) => (most === 0 ? 0 : freeOf(host) / most);
+}
+
+function stepOf(
+  { input, cluster, places }: Placing,
+  { server, place: home, flavor }: Candidate,
+  hosts: readonly number[],
+): CellStep {
+  const to = item(cluster.hostNames, item(hosts, 0));
+  const there = places.get(to) ?? home;
+  const [fromCell, toCell] = [cellOf(home), cellOf(there)];
+  const copied = fromCell === toCell || server.bootFromVolume ? 0 : server.diskGb;
+  const { fixedSeconds, secondsPerGib } = input.pace;
+  const { alternates } = home.aggregate.options;
+  return {
+    serverId: server.id,
+    serverName: server.name,
+    aggregate: home.aggregate.snapshot.aggregate,
+    from: server.host,
+    fromCell,
+    to,
+    toCell,
+    alternates: hosts.slice(1, 1 + alternates).map((host) => item(cluster.hostNames, host)),
+    method: flavor === null ? 'migrate' : 'resize',
+    oldFlavor: server.flavor,
+    newFlavor: flavor?.name ?? server.flavor,
+    resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server),
+    ramMb: flavor?.ramMb ?? server.ramMb,
+    diskGb: flavor?.diskGb ?? server.diskGb,
+    downtimeSeconds: server.status === 'SHUTOFF' ? 0 : fixedSeconds + secondsPerGib * copied,
+    why: reasonOf({ code: 'leaves-cell', detail: { fromCell: fromCell ?? '', toCell: toCell ?? '' } }),
+  };
 }
 
 /** Both `[cells]` and `[nova] cells` can name it; null when neither does, or when they differ. */
@@ -223,15 +249,15 @@ const flavorHost = ({ aggregate, host }: Place): FlavorHost => ({
 
 const reasonOf = ({ code, detail }: Ground): Reason => ({ code, text: reasonMeanings[code], detail: { ...detail } });
 
+/** The servers that the request names, each with its new flavor or the reason that it cannot move. */
 function candidatesOf(
   asked: CellsAsked,
   input: CellsInput,
   places: ReadonlyMap<string, Place>,
   isTarget: ReadonlySet<string>,
-  others: readonly FlavorHost[],
 ): Candidate[] {
-  const from = new Set(asked.from);
-  const only = asked.servers === null ? null : new Set(asked.servers);
+  const others = [...places.values()].filter(({ host }) => !isTarget.has(host.name)).map(flavorHost);
+  const isAsked = serversAsked(asked);
   const seen = new Set<string>();
   const candidates: Candidate[] = [];
   for (const { snapshot, memory, options } of input.aggregates) {
@@ -241,21 +267,30 @@ function candidatesOf(
     for (const server of snapshot.servers) {
       const place = places.get(server.host);
       if (place === undefined || isTarget.has(server.host) || seen.has(server.id)) continue;
-      if (!from.has(snapshot.aggregate) && !from.has(server.host)) continue;
-      if (only !== null && !only.has(server.id) && !only.has(server.name)) continue;
-      if (asked.project !== null && server.projectId !== asked.project) continue;
+      if (!isAsked(server, snapshot.aggregate)) continue;
       seen.add(server.id);
-      const flavor = newFlavorOf(server, asked.flavorMap, input.flavors, others);
+      const mapped = newFlavorOf(server, asked.flavorMap, input.flavors, others);
+      const [flavor, unmapped] = mapped !== null && 'code' in mapped ? [null, mapped] : [mapped, null];
       const ground =
         remembered(server.id, memory, options, now) ??
         unmovableCold(server, place.host, { migrating: moving.has(server.id) }) ??
         windowOf(server).hard ??
         (cellOf(place) === null ? ({ code: 'cell-unknown', detail: { host: server.host } } as const) : null) ??
-        (flavor !== null && 'code' in flavor ? flavor : null);
-      candidates.push({ server, place, flavor: flavor !== null && 'code' in flavor ? null : flavor, ground });
+        unmapped;
+      candidates.push({ server, place, flavor, ground });
     }
   }
   return candidates;
+}
+
+/** Whether a request names a server: by its aggregate or host, and by the server or its project where the request has them. */
+function serversAsked(asked: CellsAsked): (server: ServerObservation, aggregate: string) => boolean {
+  const from = new Set(asked.from);
+  const only = asked.servers === null ? null : new Set(asked.servers);
+  return ({ id, name, host, projectId }, aggregate) =>
+    (from.has(aggregate) || from.has(host)) &&
+    (only === null || only.has(id) || only.has(name)) &&
+    (asked.project === null || projectId === asked.project);
 }
 
 /** The hosts of all aggregates as one cluster, so that the one checker applies. Moves between cells are legal here, and only to the target. */

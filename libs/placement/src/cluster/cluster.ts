@@ -283,25 +283,14 @@ function groupsOf(
   return { groups, vmGroups };
 }
 
-/** Builds the arrays. Hosts and VMs of equal name are not expected; VMs on unknown hosts are left out. */
-export function buildCluster(parts: ClusterParts): Cluster {
-  const { policies } = parts;
-  const P = policies.length;
-  const hosts = sortedBy(parts.hosts, (host) => host.name);
+/** The values and amounts of the hosts: by policy, and by resource class. */
+function hostColumns(
+  hosts: readonly HostPart[],
+  P: number,
+  resourceClasses: readonly string[],
+): Pick<Cluster, 'score' | 'size' | 'fullness' | 'free' | 'capacity' | 'units'> {
   const H = hosts.length;
-  const hostIndex = new Map(hosts.map((host, i) => [host.name, i]));
-  const vms = sortedBy(
-    parts.vms.filter((vm) => hostIndex.has(vm.host)),
-    (vm) => vm.id,
-  );
-  const V = vms.length;
-  const vmIndex = new Map(vms.map((vm, i) => [vm.id, i]));
-
-  const classNames = new Set<string>();
-  for (const { resources } of vms) for (const name in resources) classNames.add(name);
-  const resourceClasses = [...classNames].sort(byText);
   const R = resourceClasses.length;
-
   const score = new Float64Array(H * P);
   const size = new Float64Array(H * P);
   const fullness = new Float64Array(H * P);
@@ -330,7 +319,23 @@ export function buildCluster(parts: ClusterParts): Cluster {
         unitsMatter = true;
     });
   });
+  return { score, size, fullness, free, capacity, units: unitsMatter ? { min, max, step } : null };
+}
 
+/** The places, values and claims of the VMs, and the reasons that they stay. */
+function vmColumns(
+  vms: readonly VmPart[],
+  {
+    P,
+    size,
+    hostIndex,
+    classIndex,
+  }: Pick<Cluster, 'P' | 'size' | 'hostIndex'> & {
+    readonly classIndex: ReadonlyMap<string, number>;
+  },
+): Pick<Cluster, 'vmHost' | 'weight' | 'load' | 'demand' | 'evacuationOnly' | 'vmRefusal' | 'alsoOn'> {
+  const V = vms.length;
+  const R = classIndex.size;
   const vmHost = new Int32Array(V);
   const weight = new Float64Array(V * P);
   const load = new Float64Array(V * P);
@@ -338,7 +343,6 @@ export function buildCluster(parts: ClusterParts): Cluster {
   const evacuationOnly = new Int32Array(V);
   const vmRefusal = new Int32Array(V);
   const alsoOn = new Map<number, readonly number[]>();
-  const classIndex = new Map(resourceClasses.map((name, r) => [name, r]));
   vms.forEach((vm, v) => {
     const host = entry(hostIndex, vm.host);
     vmHost[v] = host;
@@ -358,7 +362,32 @@ export function buildCluster(parts: ClusterParts): Cluster {
       if (others.size > 0) alsoOn.set(v, ascending(others));
     }
   });
+  return { vmHost, weight, load, demand, evacuationOnly, vmRefusal, alsoOn };
+}
 
+/** Builds the arrays. Hosts and VMs of equal name are not expected; VMs on unknown hosts are left out. */
+export function buildCluster(parts: ClusterParts): Cluster {
+  const { policies } = parts;
+  const P = policies.length;
+  const hosts = sortedBy(parts.hosts, (host) => host.name);
+  const H = hosts.length;
+  const hostIndex = new Map(hosts.map((host, i) => [host.name, i]));
+  const vms = sortedBy(
+    parts.vms.filter((vm) => hostIndex.has(vm.host)),
+    (vm) => vm.id,
+  );
+  const V = vms.length;
+  const vmIndex = new Map(vms.map((vm, i) => [vm.id, i]));
+
+  const classNames = new Set<string>();
+  for (const { resources } of vms) for (const name in resources) classNames.add(name);
+  const resourceClasses = [...classNames].sort(byText);
+  const R = resourceClasses.length;
+
+  const { score, size, fullness, free, capacity, units } = hostColumns(hosts, P, resourceClasses);
+  const classIndex = new Map(resourceClasses.map((name, r) => [name, r]));
+  const columns = vmColumns(vms, { P, size, hostIndex, classIndex });
+  const { vmHost, weight, load, demand, evacuationOnly, vmRefusal, alsoOn } = columns;
   const { groups, vmGroups } = groupsOf(parts, vmIndex, V);
 
   return {
@@ -379,7 +408,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     leaving: Uint8Array.from(hosts, (host) => (host.leaving ? 1 : 0)),
     free,
     capacity,
-    units: unitsMatter ? { min, max, step } : null,
+    units,
     numa: cellModel(hosts, vms, { vmHost, alsoOn }, { allowUnknown: parts.allowUnknownCells === true }),
     vmIds: vms.map((vm) => vm.id),
     vmNames: vms.map((vm) => vm.name),

@@ -91,63 +91,27 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const judged = judgePolicies({ ...snapshot, options });
   const refused = refusedServers(snapshot, memory, now);
   const taking = judged.filter((j) => j.reason === null);
-  const policies = modelsOf(taking, options);
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
   const servers = mergeServers(snapshot.servers, hosts);
-  const tasks = new Map<string, InFlightTask[]>();
-  for (const task of sortedBy(memory.inFlight, (t) => t.taskId))
-    tasks.set(task.serverId, [...(tasks.get(task.serverId) ?? []), task]);
   const migrations = endsOfMigrations(snapshot);
-  const movable = { devices: options.movableDevices, vtpmMoves: snapshot.vtpmMoves };
-
   const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
-  const vmGrounds = new Map<string, Ground>();
-  const assumed = new Map<string, Assumed>();
-  const evacuationOnlyGrounds = new Map<string, Ground>();
-  const vmWindowEnds = new Map<string, number>();
-  const windowOf = vmWindows(options, now);
-  const waits = waiting({ snapshot, memory, options, now });
+  const given = { snapshot, memory, options, now, taking, hosts, servers, migrations };
+  const { vmGrounds, evacuationOnlyGrounds, vmWindowEnds } = groundsOf(given, profiles);
   const costs = costsOf(snapshot, memory, options, now);
-  const shifts: { host: string; policy: number; by: number }[] = [];
-  const claims: { host: string; task: InFlightTask }[] = [];
+  const assumed = new Map<string, Assumed>();
+  const ahead: Ahead = { shifts: [], claims: [] };
+  const afterMoves = movesAhead(given, ahead);
   const vms = servers.map((server, i): VmPart => {
-    const host = hosts.get(server.host);
-    const running = migrations.get(server.id);
-    const window = windowOf(server);
-    if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
-    const ground =
-      (host === undefined ? null : remembered(server.id, memory, options, now)) ??
-      (host === undefined ? null : unmovable(server, host, { migrating: running !== undefined }, movable)) ??
-      window.hard ??
-      missingProfile(taking, profiles, i);
-    if (ground !== null) vmGrounds.set(server.id, ground);
-    const evacuationOnly = waits(server, host) ?? window.soft;
-    if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
-    let at = server.host;
-    let alsoOn = running === undefined ? server.alsoOn : [...server.alsoOn, ...running];
-    let weight = profiles.map((of) => of[i] ?? 0);
-    const way: Assumed['tasks'][number][] = [];
-    for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
-      alsoOn = [...alsoOn, task.from, task.destination];
-      if (at !== task.from || !hosts.has(task.destination)) continue;
-      at = task.destination;
-      way.push({ taskId: task.taskId, startedAt: isoOrNull(task.startedAtMs) });
-      const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
-      ofTask.forEach((w, policy) => {
-        shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
-      });
-      weight = ofTask.map((w) => w.destination);
-      if (!claimSeen(task, snapshot)) claims.push({ host: at, task });
-    }
+    const weight = profiles.map((of) => of[i] ?? 0);
+    const { at, way, ...after } = afterMoves(server, weight);
     if (at !== server.host) assumed.set(server.id, { observed: server.host, host: at, tasks: way });
     return {
       id: server.id,
       name: server.name,
       host: at,
-      alsoOn,
-      weight,
+      ...after,
       resources: resourcesOf(server),
-      refusal: ground?.code ?? null,
+      refusal: vmGrounds.get(server.id)?.code ?? null,
       pin: server.pinnedAvailabilityZone,
       requiredTraits: traitsOf(server, 'required'),
       forbiddenTraits: traitsOf(server, 'forbidden'),
@@ -157,56 +121,14 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
       diskGb: server.diskGb,
       vcpus: server.vcpus,
       ...costs(server),
-      evacuationOnly: evacuationOnly?.code ?? null,
+      evacuationOnly: evacuationOnlyGrounds.get(server.id)?.code ?? null,
     };
   });
 
-  const hostGrounds = new Map<string, Ground>();
-  const hostParts = [...hosts.values()].map((host): HostPart => {
-    const ground = hostGround(host, memory, options, now);
-    if (ground !== null) hostGrounds.set(host.name, ground);
-    return {
-      name: host.name,
-      zone: host.availabilityZone,
-      cell: host.cell,
-      hypervisorType: host.hypervisorType,
-      hypervisorVersion: host.hypervisorVersion,
-      traits: host.traits,
-      score: taking.map((j, p) => shifted(j.values.get(host.name) ?? 0, host.name, p)),
-      size: taking.map((j) => j.sizes.get(host.name) ?? 1),
-      fullness: taking.map((j, p) => shifted(j.capacities.get(host.name) ?? 0, host.name, p)),
-      counted: isCounted(host),
-      refusal: ground?.code ?? null,
-      leaving:
-        isUp(host.service) &&
-        host.service.status === 'disabled' &&
-        (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
-      inventory: inventoryOf(host),
-      ...hostCellsOf(host),
-    };
-  });
-
-  function shifted(value: number, host: string, policy: number): number {
-    let sum = value;
-    for (const shift of shifts) if (shift.host === host && shift.policy === policy) sum += shift.by;
-    return sum;
-  }
-
-  function inventoryOf(host: HostObservation): HostPart['inventory'] {
-    const here = claims.filter((claim) => claim.host === host.name);
-    if (host.inventory === null || here.length === 0) return host.inventory;
-    return Object.fromEntries(
-      Object.entries(host.inventory).map(([name, item]) => {
-        let used = item.used;
-        for (const { task } of here) used += own(task.resources, name) ?? 0;
-        return [name, { ...item, used }];
-      }),
-    );
-  }
-
+  const { hostGrounds, parts } = hostPartsOf(given, ahead);
   const cluster = buildCluster({
-    policies,
-    hosts: hostParts,
+    policies: modelsOf(taking, options),
+    hosts: parts,
     vms,
     groups: snapshot.serverGroups,
     restrictToAz: options.restrictToAz,
@@ -225,6 +147,133 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
     notes: snapshot.notes,
     assumed,
   };
+}
+
+type Given = {
+  readonly snapshot: Snapshot;
+  readonly memory: Memory;
+  readonly options: CompleteEngineOptions;
+  readonly now: number;
+  readonly taking: readonly JudgedPolicy[];
+  readonly hosts: ReadonlyMap<string, HostObservation>;
+  readonly servers: readonly ServerObservation[];
+  readonly migrations: ReadonlyMap<string, readonly string[]>;
+};
+
+/** Why servers do not move, or move only with an evacuation, and how long their own windows are open. */
+function groundsOf(
+  { snapshot, memory, options, now, taking, hosts, servers, migrations }: Given,
+  profiles: readonly (readonly (number | null)[])[],
+): { vmGrounds: Map<string, Ground>; evacuationOnlyGrounds: Map<string, Ground>; vmWindowEnds: Map<string, number> } {
+  const vmGrounds = new Map<string, Ground>();
+  const evacuationOnlyGrounds = new Map<string, Ground>();
+  const vmWindowEnds = new Map<string, number>();
+  const movable = { devices: options.movableDevices, vtpmMoves: snapshot.vtpmMoves };
+  const windowOf = vmWindows(options, now);
+  const waits = waiting({ snapshot, memory, options, now });
+  for (const [i, server] of servers.entries()) {
+    const host = hosts.get(server.host);
+    const window = windowOf(server);
+    if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
+    const ground =
+      (host === undefined ? null : remembered(server.id, memory, options, now)) ??
+      (host === undefined ? null : unmovable(server, host, { migrating: migrations.has(server.id) }, movable)) ??
+      window.hard ??
+      missingProfile(taking, profiles, i);
+    if (ground !== null) vmGrounds.set(server.id, ground);
+    const evacuationOnly = waits(server, host) ?? window.soft;
+    if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
+  }
+  return { vmGrounds, evacuationOnlyGrounds, vmWindowEnds };
+}
+
+/** What unfinished moves change on hosts, in the order of servers and moves. */
+type Ahead = {
+  readonly shifts: { readonly host: string; readonly policy: number; readonly by: number }[];
+  /** The claims that Nova had not made yet. */
+  readonly claims: { readonly host: string; readonly task: InFlightTask }[];
+};
+
+/** Applies the unfinished moves of a server: gives its place and its shares after them, and adds to `ahead` what changes on the hosts. */
+function movesAhead(
+  { snapshot, memory, taking, hosts, migrations }: Given,
+  ahead: Ahead,
+): (
+  server: ServerObservation,
+  weight: readonly number[],
+) => Pick<VmPart, 'alsoOn' | 'weight'> & { readonly at: string; readonly way: Assumed['tasks'] } {
+  const tasks = Map.groupBy(
+    sortedBy(memory.inFlight, (task) => task.taskId),
+    ({ serverId }) => serverId,
+  );
+  return (server, observed) => {
+    let at = server.host;
+    let alsoOn: readonly string[] = [...server.alsoOn, ...(migrations.get(server.id) ?? [])];
+    let weight = observed;
+    const way: Assumed['tasks'][number][] = [];
+    for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
+      alsoOn = [...alsoOn, task.from, task.destination];
+      if (at !== task.from || !hosts.has(task.destination)) continue;
+      at = task.destination;
+      way.push({ taskId: task.taskId, startedAt: isoOrNull(task.startedAtMs) });
+      const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
+      for (const [policy, { source, destination }] of ofTask.entries())
+        ahead.shifts.push({ host: task.from, policy, by: -source }, { host: at, policy, by: destination });
+      weight = ofTask.map((w) => w.destination);
+      if (!claimSeen(task, snapshot)) ahead.claims.push({ host: at, task });
+    }
+    return { at, alsoOn, weight, way };
+  };
+}
+
+/** The hosts after the unfinished moves, and the reasons that some are no destinations. */
+function hostPartsOf(
+  { memory, options, now, taking, hosts }: Given,
+  { shifts, claims }: Ahead,
+): { readonly parts: HostPart[]; readonly hostGrounds: Map<string, Ground> } {
+  const hostGrounds = new Map<string, Ground>();
+  const shifted = (value: number, host: string, policy: number): number => {
+    let sum = value;
+    for (const shift of shifts) if (shift.host === host && shift.policy === policy) sum += shift.by;
+    return sum;
+  };
+  const parts = [...hosts.values()].map((host): HostPart => {
+    const ground = hostGround(host, memory, options, now);
+    if (ground !== null) hostGrounds.set(host.name, ground);
+    return {
+      name: host.name,
+      zone: host.availabilityZone,
+      cell: host.cell,
+      hypervisorType: host.hypervisorType,
+      hypervisorVersion: host.hypervisorVersion,
+      traits: host.traits,
+      score: taking.map((j, p) => shifted(j.values.get(host.name) ?? 0, host.name, p)),
+      size: taking.map((j) => j.sizes.get(host.name) ?? 1),
+      fullness: taking.map((j, p) => shifted(j.capacities.get(host.name) ?? 0, host.name, p)),
+      counted: isCounted(host),
+      refusal: ground?.code ?? null,
+      leaving:
+        isUp(host.service) &&
+        host.service.status === 'disabled' &&
+        (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
+      inventory: claimed(host, claims),
+      ...hostCellsOf(host),
+    };
+  });
+  return { parts, hostGrounds };
+}
+
+/** The inventory of a host with the claims that will come. */
+function claimed({ name, inventory }: HostObservation, claims: Ahead['claims']): HostPart['inventory'] {
+  const here = claims.filter(({ host }) => host === name);
+  if (inventory === null || here.length === 0) return inventory;
+  return Object.fromEntries(
+    Object.entries(inventory).map(([resourceClass, item]) => {
+      let used = item.used;
+      for (const { task } of here) used += own(task.resources, resourceClass) ?? 0;
+      return [resourceClass, { ...item, used }];
+    }),
+  );
 }
 
 /** Server uuid -> hosts at the ends of its running migrations. */
