@@ -394,8 +394,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'claims of moves in flight not counted',
     file: 'libs/placement/src/snapshot/observe.ts',
-    find: 'if (!claimSeen(task, snapshot)) claims.push(',
-    replace: 'if (!claimSeen(task, snapshot) && now < 0) claims.push(',
+    find: 'if (!claimSeen(task, snapshot)) ahead.claims.push(',
+    replace: 'if (!claimSeen(task, snapshot) && way.length === 0) ahead.claims.push(',
   },
   {
     name: 'capacity of a destination ignored',

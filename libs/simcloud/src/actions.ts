@@ -2,7 +2,13 @@
 import type { Action, ActionEvent, Migration, Server } from './model.ts';
 import type { Caller, CloudState } from './state.ts';
 
-export function recordAction(s: CloudState, server: Server, action: string, caller: Caller | null, atMs: number): void {
+/** @param caller null: something that Nova's API was not asked for */
+export function recordAction(
+  s: CloudState,
+  server: Server,
+  action: string,
+  { caller, atMs = s.nowMs }: { readonly caller: Caller | null; readonly atMs?: number },
+): void {
   const entry: Action = {
     requestId: caller?.requestId ?? `req-${s.random.uuid()}`,
     serverUuid: server.uuid,
@@ -31,8 +37,7 @@ export function beginEvent(
   s: CloudState,
   migration: Request,
   event: string,
-  host: string,
-  cell: string | null = null,
+  { host, cell = null }: { readonly host: string; readonly cell?: string | null },
 ): ActionEvent | undefined {
   const action = actionOf(s, migration);
   if (action === undefined) return undefined;
@@ -64,8 +69,7 @@ export function endEvent(
   s: CloudState,
   migration: Request,
   event: string,
-  error?: string,
-  cell: string | null = null,
+  { error, cell = null }: { readonly error?: string | undefined; readonly cell?: string | null } = {},
 ): void {
   const action = actionOf(s, migration);
   const entry = action?.events.findLast((each) => each.event === event && each.finishMs === null && each.cell === cell);

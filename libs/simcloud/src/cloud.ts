@@ -12,7 +12,16 @@ import {
   setMembership,
 } from './estate.ts';
 import type { SeriesFault } from './faults.ts';
-import { abortMigration, carryOutAbort, conduct, forceComplete, goOn, liveMigrate, liveStep } from './liveMigration.ts';
+import {
+  abortMigration,
+  carryOutAbort,
+  conduct,
+  forceComplete,
+  goOn,
+  liveMigrate,
+  liveStep,
+  type NamedMigration,
+} from './liveMigration.ts';
 import { progress } from './migrations.ts';
 import {
   type Aggregate,
@@ -74,8 +83,9 @@ export class Cloud extends CloudState {
     super(scenario, options);
     this.project('admin');
     this.project('service');
-    addUser(this, 'admin', 'secret', ['admin', 'manager', 'member', 'reader'], 'admin');
-    for (const user of scenario.users) addUser(this, user.name, user.password, user.roles, user.project);
+    const roles = ['admin', 'manager', 'member', 'reader'];
+    addUser(this, { name: 'admin', password: 'secret', roles, project: 'admin' });
+    for (const user of scenario.users) addUser(this, user);
     for (const credential of scenario.applicationCredentials) {
       const user = this.userNamed(credential.user);
       this.applicationCredentials.set(credential.id, {
@@ -123,12 +133,9 @@ export class Cloud extends CloudState {
   }
 
   #perform(step: Step): void {
-    if (step.kind === 'conduct') {
-      if (step.request !== undefined) conduct(this, step.server, step.request);
-      return;
-    }
-    if (step.kind === 'cold-conduct') {
-      if (step.request !== undefined) conductResize(this, step.server, step.request);
+    if (step.request !== undefined) {
+      const begin = step.kind === 'cold-conduct' ? conductResize : conduct;
+      begin(this, step.server, step.request);
       return;
     }
     if (step.kind === 'build' || step.kind === 'trip' || isStateStep(step.kind)) {
@@ -147,7 +154,7 @@ export class Cloud extends CloudState {
     const server = this.servers.get(migration.serverUuid) ?? survivor(this, migration);
     if (server === undefined) return;
     if (COLD.has(step.kind)) resizeStep(this, migration, server, step.kind);
-    else liveStep(this, migration, server, step.kind, step.status);
+    else liveStep(step.kind, { s: this, migration, server, status: step.status });
   }
 
   addFlavor(input: FlavorInput): Flavor {
@@ -273,15 +280,15 @@ export class Cloud extends CloudState {
   }
 
   /** DELETE /servers/{id}/migrations/{mid}. `queuedToo`: from 2.65 on. Throws NovaRefusal as Nova would. */
-  abort(nowMs: number, caller: Caller, uuid: string, migrationId: string, rule: { readonly queuedToo: boolean }): void {
+  abort(nowMs: number, caller: Caller, named: NamedMigration, rule: { readonly queuedToo: boolean }): void {
     this.advance(nowMs);
-    abortMigration(this, caller, uuid, migrationId, rule);
+    abortMigration(this, caller, named, rule);
   }
 
   /** POST /servers/{id}/migrations/{mid}/action force_complete: the copying ends at once. */
-  forceComplete(nowMs: number, caller: Caller, uuid: string, migrationId: string): void {
+  forceComplete(nowMs: number, caller: Caller, named: NamedMigration): void {
     this.advance(nowMs);
-    forceComplete(this, caller, uuid, migrationId);
+    forceComplete(this, caller, named);
   }
 
   /** POST /servers/{id}/action migrate: to another host, of another cell too. Throws NovaRefusal as Nova would. */

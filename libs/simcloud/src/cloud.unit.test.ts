@@ -133,7 +133,7 @@ describe('a live migration', () => {
     }
     const { admin } = cloud;
     const caller = { userId: admin.id, projectId: admin.projectId, requestId: 'req-abort' };
-    cloud.abort(at, caller, v1.uuid, '1', { queuedToo: true });
+    cloud.abort(at, caller, { server: v1.uuid, migration: '1' }, { queuedToo: true });
     cloud.advance(ALWAYS);
     expect([cloud.migrations[0]?.status, v1.host]).toEqual(['completed', 'h2']);
   });
@@ -227,9 +227,14 @@ describe('a live migration', () => {
     cloud.advance(START + 60_000);
     cloud.serverFaults.set(v1.uuid, { kind: 'abort-ignored' });
     const { admin } = cloud;
-    cloud.abort(START + 60_000, { userId: admin.id, projectId: admin.projectId, requestId: 'req' }, v1.uuid, '1', {
-      queuedToo: true,
-    });
+    cloud.abort(
+      START + 60_000,
+      { userId: admin.id, projectId: admin.projectId, requestId: 'req' },
+      { server: v1.uuid, migration: '1' },
+      {
+        queuedToo: true,
+      },
+    );
     cloud.advance(ALWAYS);
     expect(cloud.migrations[0]?.status).toBe('running');
   });
@@ -373,7 +378,12 @@ function play(steps: readonly RandomStep[], seed: number, check?: (cloud: Cloud)
     try {
       if (each.what === 'migrate') cloud.liveMigrate(at, caller, uuid, { host, force: false, async: true });
       if (each.what === 'abort')
-        cloud.abort(at, caller, uuid, String(cloud.migrationsByServer.get(uuid)?.at(-1)?.id ?? 0), { queuedToo: true });
+        cloud.abort(
+          at,
+          caller,
+          { server: uuid, migration: String(cloud.migrationsByServer.get(uuid)?.at(-1)?.id ?? 0) },
+          { queuedToo: true },
+        );
       if (each.what === 'delete' && cloud.servers.has(uuid)) cloud.deleteServer(at, name);
       if (each.what === 'fault') {
         const fault = each.fault === 'slow' ? { kind: each.fault, seconds: 20 } : { kind: each.fault };

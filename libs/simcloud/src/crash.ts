@@ -6,14 +6,21 @@ import type { CloudState } from './state.ts';
 const leaving = (s: CloudState, host: string): Migration[] =>
   s.migrations.filter((each) => each.type === 'live-migration' && each.source === host && !ENDED.has(each.status));
 
-/** Its nova-compute stops to report, or reports again. */
-export function setUp(s: CloudState, host: Host, up: boolean): void {
-  if (host.up === up) return;
-  host.up = up;
+/** Its nova-compute stops to report. */
+export function goDown(s: CloudState, host: Host): void {
+  if (!host.up) return;
+  host.up = false;
+  host.lastSeenMs = s.nowMs;
+  host.outages.push({ fromMs: s.nowMs, untilMs: null });
+}
+
+/** Its nova-compute reports again. */
+export function comeUp(s: CloudState, host: Host): void {
+  if (host.up) return;
+  host.up = true;
   host.lastSeenMs = s.nowMs;
   const last = host.outages.at(-1);
-  if (!up) host.outages.push({ fromMs: s.nowMs, untilMs: null });
-  else if (last !== undefined) last.untilMs = s.nowMs;
+  if (last !== undefined) last.untilMs = s.nowMs;
 }
 
 /** Its nova-compute dies. What it did stops where it is; Nova calls it down. */
@@ -21,7 +28,7 @@ export function killHost(s: CloudState, name: string): void {
   const host = s.host(name);
   if (host.crashed) return;
   host.crashed = true;
-  setUp(s, host, false);
+  goDown(s, host);
   // Only the compute of the source works on a migration that it has been given.
   for (const migration of leaving(s, name)) if (migration.status !== 'accepted') s.next.delete(migration.id);
 }
@@ -35,7 +42,7 @@ export function startHost(s: CloudState, name: string): void {
   const host = s.host(name);
   if (!host.crashed) return;
   host.crashed = false;
-  setUp(s, host, true);
+  comeUp(s, host);
   host.waiting.length = 0;
   host.running.clear();
   for (const migration of leaving(s, name)) {

@@ -1,7 +1,7 @@
 /** People and things but servers: users, flavors, hosts, aggregates, groups. */
-import { setUp } from './crash.ts';
+import { comeUp, goDown } from './crash.ts';
 import { ActError } from './errors.ts';
-import type { Aggregate, Flavor, Group, Host } from './model.ts';
+import type { Aggregate, Flavor, Group, Host, User } from './model.ts';
 import { type Amount, allocate, capacity, release } from './placement.ts';
 import type { AggregateInput, FlavorInput, GroupInput, HostInput } from './scenario.ts';
 import { aggregateSchema, flavorSchema, groupSchema, hostSchema } from './scenario.ts';
@@ -22,10 +22,15 @@ const COMMON_TRAITS = [
 
 export function addUser(
   s: CloudState,
-  name: string,
-  password: string,
-  roles: readonly string[],
-  project: string,
+  {
+    name,
+    password,
+    roles,
+    project,
+  }: Pick<User, 'name' | 'password' | 'roles'> & {
+    /** By name. */
+    readonly project: string;
+  },
 ): void {
   const id = s.random.uuid().replaceAll('-', '');
   s.users.set(id, { id, name, password, roles, projectId: s.project(project).id });
@@ -100,7 +105,8 @@ export function setHost(
     if (!change.disabled) host.disabledReason = null;
   }
   if (change.disabledReason !== undefined) host.disabledReason = change.disabledReason;
-  if (change.up !== undefined) setUp(s, host, change.up);
+  if (change.up === true) comeUp(s, host);
+  if (change.up === false) goDown(s, host);
   if (change.forcedDown !== undefined) host.forcedDown = change.forcedDown;
   if (change.full !== undefined) {
     const filler = `00000000-0000-4000-8000-${String(host.nodeId).padStart(12, '0')}`;

@@ -41,7 +41,7 @@ export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request
   }
   server.taskState = 'migrating';
   s.touch(server);
-  recordAction(s, server, 'live-migration', caller, s.nowMs);
+  recordAction(s, server, 'live-migration', { caller });
   const pending = { caller, requestedHost: request.host, forced: request.force, async: request.async };
   const fault = serverFault(s, uuid, 'lost', 'conductor-delay');
   if (fault?.kind === 'lost') return;
@@ -72,7 +72,7 @@ function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
   for (const kind of ['schedule', 'check'] as const) {
     const seq = migration === undefined ? undefined : s.next.get(migration.id);
     if (migration === undefined || seq === undefined) break;
-    liveStep(s, migration, server, kind);
+    liveStep(kind, { s, migration, server });
   }
   const last = s.migrationsByServer.get(server.uuid)?.at(-1);
   if (last?.status !== 'error') return;
@@ -86,12 +86,14 @@ function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
   throw new NovaRefusal(400, event?.details ?? NO_HOST);
 }
 
+/** A migration of a server, as paths name it: by uuid, and by the id of the first row. */
+export type NamedMigration = { readonly server: string; readonly migration: string };
+
 /** DELETE /servers/{id}/migrations/{mid}. `queuedToo`: from 2.65 on. Throws NovaRefusal as Nova would. */
 export function abortMigration(
   s: CloudState,
   caller: Caller,
-  uuid: string,
-  migrationId: string,
+  { server: uuid, migration: migrationId }: NamedMigration,
   { queuedToo }: { readonly queuedToo: boolean },
 ): void {
   const server = s.servers.get(uuid);
@@ -108,13 +110,17 @@ export function abortMigration(
       `Migration ${migrationId} state of instance ${uuid} is ${migration.status}. ` +
         'Cannot abort live migration while the migration is in this state.',
     );
-  recordAction(s, server, 'live_migration_cancel', caller, s.nowMs);
+  recordAction(s, server, 'live_migration_cancel', { caller });
   if (serverFault(s, uuid, 'abort-ignored') !== undefined) return;
   s.schedule('abort', migration.id, s.wait(s.timing.abortMs));
 }
 
 /** POST /servers/{id}/migrations/{mid}/action force_complete: the copying ends at once. */
-export function forceComplete(s: CloudState, caller: Caller, uuid: string, migrationId: string): void {
+export function forceComplete(
+  s: CloudState,
+  caller: Caller,
+  { server: uuid, migration: migrationId }: NamedMigration,
+): void {
   const server = s.servers.get(uuid);
   if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
   if (server.taskState === null)
@@ -127,7 +133,7 @@ export function forceComplete(s: CloudState, caller: Caller, uuid: string, migra
       `Migration ${migrationId} state of instance ${uuid} is ${migration.status}. ` +
         'Cannot force complete while the migration is in this state.',
     );
-  recordAction(s, server, 'live_migration_force_complete', caller, s.nowMs);
+  recordAction(s, server, 'live_migration_force_complete', { caller });
   if (!migration.switched) s.schedule('switchover', migration.id, 100 / s.speed);
 }
 
@@ -136,8 +142,8 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
   if (server === undefined) return;
   const source = s.host(server.host);
   const another = currentMove(s, uuid);
-  const migration = newMigration(s, server, request, 'live-migration', 'accepted');
-  beginEvent(s, migration, conductorEvent(migration), CONDUCTOR);
+  const migration = newMigration(s, server, request, { type: 'live-migration', status: 'accepted' });
+  beginEvent(s, migration, conductorEvent(migration), { host: CONDUCTOR });
   if (server.powerState !== 1 && server.powerState !== 3) {
     const state = POWER_STATES[server.powerState] ?? String(server.powerState);
     const why = 'Cannot live migrate while the instance is in this state.';
@@ -159,148 +165,144 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
   s.schedule('schedule', migration.id, s.wait(s.timing.schedulerMs));
 }
 
-/** One step of a live migration that is under way; `status`: how a roll-back ends. */
-export function liveStep(
-  s: CloudState,
-  migration: Migration,
-  server: Server,
-  kind: StepKind,
-  status?: MigrationStatus,
-): void {
-  const { timing } = s;
-  switch (kind) {
-    case 'schedule': {
-      if (s.holds(kind, migration.id)) return;
-      const verdict = chooseHost(s, server, { requested: migration.requestedHost, forced: migration.forced });
-      if (typeof verdict === 'string') {
-        giveUp(s, migration, server, verdict);
-        return;
-      }
-      allocate(s, server.uuid, verdict, resourcesOf(server));
-      migration.chosen = verdict.name;
-      const sign = beginEvent(s, migration, 'compute_check_can_live_migrate_destination', verdict.name);
-      if (sign !== undefined) beginEvent(s, migration, 'compute_check_can_live_migrate_source', migration.source);
-      s.schedule('check', migration.id, s.wait(timing.checkMs));
+/** A step of a live migration that is under way. */
+type LiveStep = {
+  readonly s: CloudState;
+  readonly migration: Migration;
+  readonly server: Server;
+  /** How a roll-back ends. */
+  readonly status?: MigrationStatus | undefined;
+};
+
+/** What Nova does in each step. */
+const STEPS: Partial<Record<StepKind, (step: LiveStep) => void>> = {
+  schedule: ({ s, migration, server }) => {
+    if (s.holds('schedule', migration.id)) return;
+    const verdict = chooseHost(s, server, { requested: migration.requestedHost, forced: migration.forced });
+    if (typeof verdict === 'string') {
+      giveUp(s, migration, server, verdict);
       return;
     }
-    case 'check': {
-      const dest = s.host(migration.chosen ?? migration.source);
-      const violated = groupViolated(s, server, dest);
-      if (violated !== null) {
-        explode(s, migration, server, `${violated} instance group policy was violated`);
-        return;
-      }
-      const refusal = refusalOf(s, migration, server, dest);
-      endEvent(s, migration, 'compute_check_can_live_migrate_source');
-      if (refusal !== null) {
-        endEvent(s, migration, 'compute_check_can_live_migrate_destination', refusal.event);
-        giveUp(s, migration, server, refusal.text);
-        return;
-      }
-      endEvent(s, migration, 'compute_check_can_live_migrate_destination');
-      migration.dest = dest.name;
-      migration.destNode = dest.hypervisorHostname;
-      for (const row of migration.rows) row.updatedMs = s.nowMs;
-      endEvent(s, migration, conductorEvent(migration));
-      beginEvent(s, migration, 'compute_live_migration', migration.source);
-      s.schedule('queue', migration.id, s.wait(timing.queuedMs));
+    allocate(s, server.uuid, verdict, resourcesOf(server));
+    migration.chosen = verdict.name;
+    const sign = beginEvent(s, migration, 'compute_check_can_live_migrate_destination', { host: verdict.name });
+    if (sign !== undefined)
+      beginEvent(s, migration, 'compute_check_can_live_migrate_source', { host: migration.source });
+    s.schedule('check', migration.id, s.wait(s.timing.checkMs));
+  },
+  check: ({ s, migration, server }) => {
+    const dest = s.host(migration.chosen ?? migration.source);
+    const violated = groupViolated(s, server, dest);
+    if (violated !== null) {
+      explode(s, migration, server, `${violated} instance group policy was violated`);
       return;
     }
-    case 'queue': {
-      // No compute service takes the cast: the row stays as it is.
-      if (s.host(migration.source).crashed) {
-        s.next.delete(migration.id);
-        return;
-      }
-      setStatus(s, migration, 'queued');
-      endEvent(s, migration, 'compute_live_migration');
-      s.host(migration.source).waiting.push(migration.id);
-      admit(s, migration.source);
+    const refusal = refusalOf(s, migration, server, dest);
+    endEvent(s, migration, 'compute_check_can_live_migrate_source');
+    if (refusal !== null) {
+      endEvent(s, migration, 'compute_check_can_live_migrate_destination', { error: refusal.event });
+      giveUp(s, migration, server, refusal.text);
       return;
     }
-    case 'prepare': {
-      setStatus(s, migration, 'preparing');
-      beginEvent(s, migration, 'compute_pre_live_migration', migration.dest ?? '');
-      s.schedule('run', migration.id, s.wait(timing.preLiveMigrationMs));
+    endEvent(s, migration, 'compute_check_can_live_migrate_destination');
+    migration.dest = dest.name;
+    migration.destNode = dest.hypervisorHostname;
+    for (const row of migration.rows) row.updatedMs = s.nowMs;
+    endEvent(s, migration, conductorEvent(migration));
+    beginEvent(s, migration, 'compute_live_migration', { host: migration.source });
+    s.schedule('queue', migration.id, s.wait(s.timing.queuedMs));
+  },
+  queue: ({ s, migration }) => {
+    // No compute service takes the cast: the row stays as it is.
+    if (s.host(migration.source).crashed) {
+      s.next.delete(migration.id);
       return;
     }
-    case 'run': {
-      const dest = s.host(migration.dest ?? migration.source);
-      if (dest.crashed) {
-        // The source waits for an answer that never comes, and rolls back without a word of it in the action.
-        rollBack(s, migration, 'failed');
-        return;
-      }
-      if (!s.isUp(dest)) {
-        endEvent(s, migration, 'compute_pre_live_migration', 'Timed out waiting for a reply to message ID');
-        rollBack(s, migration, 'error');
-        return;
-      }
-      endEvent(s, migration, 'compute_pre_live_migration');
-      if (migration.abortRequested) {
-        rollBack(s, migration, 'cancelled');
-        return;
-      }
-      setStatus(s, migration, 'running');
-      copy(s, migration, server, dest);
+    setStatus(s, migration, 'queued');
+    endEvent(s, migration, 'compute_live_migration');
+    s.host(migration.source).waiting.push(migration.id);
+    admit(s, migration.source);
+  },
+  prepare: ({ s, migration }) => {
+    setStatus(s, migration, 'preparing');
+    beginEvent(s, migration, 'compute_pre_live_migration', { host: migration.dest ?? '' });
+    s.schedule('run', migration.id, s.wait(s.timing.preLiveMigrationMs));
+  },
+  run: ({ s, migration, server }) => {
+    const dest = s.host(migration.dest ?? migration.source);
+    if (dest.crashed) {
+      // The source waits for an answer that never comes, and rolls back without a word of it in the action.
+      rollBack(s, migration, 'failed');
       return;
     }
-    case 'break': {
-      rollBack(s, migration, status ?? 'failed');
+    if (!s.isUp(dest)) {
+      endEvent(s, migration, 'compute_pre_live_migration', { error: 'Timed out waiting for a reply to message ID' });
+      rollBack(s, migration, 'error');
       return;
     }
-    case 'switchover': {
-      migration.switched = true;
-      server.guestHost = migration.dest ?? server.host;
-      server.placements.push({ fromMs: s.nowMs, host: server.guestHost });
-      beginEvent(s, migration, 'compute_post_live_migration_at_destination', server.guestHost);
-      s.schedule('arrive', migration.id, s.wait(timing.postMs));
+    endEvent(s, migration, 'compute_pre_live_migration');
+    if (migration.abortRequested) {
+      rollBack(s, migration, 'cancelled');
       return;
     }
-    case 'arrive': {
-      if (s.host(server.guestHost).crashed) {
-        arriveUntaken(s, migration, server, 'Timed out waiting for a reply to message ID');
-        return;
-      }
-      if (server.taskState !== 'migrating') {
-        const message =
-          `Conflict updating instance ${server.uuid}. Expected: {'task_state': ['migrating']}. ` +
-          "Actual: {'task_state': None}";
-        endEvent(s, migration, 'compute_post_live_migration_at_destination', message);
-        arriveUntaken(s, migration, server, message);
-        return;
-      }
-      const fault = serverFault(s, server.uuid, 'error-after-switchover');
-      server.host = server.guestHost;
-      server.taskState = null;
-      if (fault !== undefined) {
-        endEvent(s, migration, 'compute_post_live_migration_at_destination', 'Unexpected error after switch-over');
-        s.touch(server);
-        endMigration(s, migration, 'error');
-        if (fault.vmError) s.later('trip', server.uuid, s.wait(timing.failedMs));
-        return;
-      }
+    setStatus(s, migration, 'running');
+    copy(s, migration, server, dest);
+  },
+  break: ({ s, migration, status }) => {
+    rollBack(s, migration, status ?? 'failed');
+  },
+  switchover: ({ s, migration, server }) => {
+    migration.switched = true;
+    server.guestHost = migration.dest ?? server.host;
+    server.placements.push({ fromMs: s.nowMs, host: server.guestHost });
+    beginEvent(s, migration, 'compute_post_live_migration_at_destination', { host: server.guestHost });
+    s.schedule('arrive', migration.id, s.wait(s.timing.postMs));
+  },
+  arrive: ({ s, migration, server }) => {
+    if (s.host(server.guestHost).crashed) {
+      arriveUntaken(s, migration, server, 'Timed out waiting for a reply to message ID');
+      return;
+    }
+    if (server.taskState !== 'migrating') {
+      const message =
+        `Conflict updating instance ${server.uuid}. Expected: {'task_state': ['migrating']}. ` +
+        "Actual: {'task_state': None}";
+      endEvent(s, migration, 'compute_post_live_migration_at_destination', { error: message });
+      arriveUntaken(s, migration, server, message);
+      return;
+    }
+    const fault = serverFault(s, server.uuid, 'error-after-switchover');
+    server.host = server.guestHost;
+    server.taskState = null;
+    if (fault !== undefined) {
+      endEvent(s, migration, 'compute_post_live_migration_at_destination', {
+        error: 'Unexpected error after switch-over',
+      });
       s.touch(server);
-      endEvent(s, migration, 'compute_post_live_migration_at_destination');
-      s.schedule('complete', migration.id, s.wait(timing.completedMs));
+      endMigration(s, migration, 'error');
+      if (fault.vmError) s.later('trip', server.uuid, s.wait(s.timing.failedMs));
       return;
     }
-    case 'complete': {
-      endMigration(s, migration, 'completed');
-      return;
-    }
-    case 'rollback': {
-      giveBack(s, migration, server);
-      server.taskState = null;
-      s.touch(server);
-      s.schedule('settle', migration.id, s.wait(timing.failedMs), status ?? 'failed');
-      return;
-    }
-    case 'settle': {
-      endMigration(s, migration, status ?? 'failed');
-      return;
-    }
-  }
+    s.touch(server);
+    endEvent(s, migration, 'compute_post_live_migration_at_destination');
+    s.schedule('complete', migration.id, s.wait(s.timing.completedMs));
+  },
+  complete: ({ s, migration }) => {
+    endMigration(s, migration, 'completed');
+  },
+  rollback: ({ s, migration, server, status }) => {
+    giveBack(s, migration, server);
+    server.taskState = null;
+    s.touch(server);
+    s.schedule('settle', migration.id, s.wait(s.timing.failedMs), status ?? 'failed');
+  },
+  settle: ({ s, migration, status }) => {
+    endMigration(s, migration, status ?? 'failed');
+  },
+};
+
+export function liveStep(kind: StepKind, step: LiveStep): void {
+  STEPS[kind]?.(step);
 }
 
 /** The destination's compute checks the move, and claims NUMA cells; null: it agrees. */
@@ -393,7 +395,7 @@ function rollBack(s: CloudState, migration: Migration, status: MigrationStatus):
 
 /** An error that the conductor does not expect: the server itself goes to ERROR, though its guest runs on (a bug of Nova). */
 function explode(s: CloudState, migration: Migration, server: Server, details: string): void {
-  endEvent(s, migration, 'compute_check_can_live_migrate_destination', details);
+  endEvent(s, migration, 'compute_check_can_live_migrate_destination', { error: details });
   giveUp(s, migration, server, `Migration error: ${details}`);
   server.vmState = 'error';
   server.fault = { code: 500, message: details, createdMs: s.nowMs };

@@ -1,7 +1,7 @@
 /** The table of migrations: rows, their statuses and ends, and Nova's queue per source. */
 import { actionOf, conductorEvent, endEvent } from './actions.ts';
 import { NovaRefusal } from './errors.ts';
-import { ENDED, type Flavor, type Migration, type MigrationStatus, type Server } from './model.ts';
+import { ENDED, type Migration, type MigrationStatus, type Server } from './model.ts';
 import { allocate, release } from './placement.ts';
 import type { CloudState, Pending } from './state.ts';
 
@@ -15,9 +15,7 @@ export function newMigration(
   s: CloudState,
   server: Server,
   request: Pending,
-  type: Migration['type'],
-  status: MigrationStatus,
-  newFlavor: Flavor = server.flavor,
+  { type, status }: Pick<Migration, 'type' | 'status'>,
 ): Migration {
   const source = s.host(server.host);
   const id = ++s.ids.migration;
@@ -28,7 +26,7 @@ export function newMigration(
     type,
     rows: [{ cell: source.cell, id: nextRowId(s, source.cell), status, updatedMs: null }],
     oldFlavor: server.flavor,
-    newFlavor,
+    newFlavor: request.flavor ?? server.flavor,
     source: source.name,
     sourceNode: source.hypervisorHostname,
     dest: request.forced ? request.requestedHost : null,
@@ -143,7 +141,7 @@ export function giveUp(s: CloudState, migration: Migration, server: Server, deta
   giveBack(s, migration, server);
   server.taskState = null;
   s.touch(server);
-  endEvent(s, migration, conductorEvent(migration), details);
+  endEvent(s, migration, conductorEvent(migration), { error: details });
   const action = actionOf(s, migration);
   if (action !== undefined) action.message = 'Error';
   endMigration(s, migration, 'error');

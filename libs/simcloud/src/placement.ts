@@ -40,16 +40,15 @@ export function fits(host: Host, wanted: Resources): boolean {
   );
 }
 
-export const resourcesOf = ({ imageId, flavor }: Server, wanted: Flavor = flavor): Resources =>
-  claimOf(wanted, imageId === null);
+export const resourcesOf = (server: Server, wanted: Flavor = server.flavor): Resources => claimOf(wanted, server);
 
-/** What a server of this flavor claims. */
-export function claimOf(flavor: Flavor, bootFromVolume: boolean): Resources {
+/** What a server of this flavor claims; one without an image boots from a volume. */
+export function claimOf(flavor: Flavor, { imageId }: Pick<Server, 'imageId'>): Resources {
   const pcpus = pinnedCpus(flavor);
   return {
     vcpus: pcpus > 0 ? 0 : flavor.vcpus,
     memoryMb: flavor.memoryMb,
-    diskGb: bootFromVolume ? 0 : flavor.diskGb,
+    diskGb: imageId === null ? 0 : flavor.diskGb,
     ...(pcpus > 0 ? { pcpus } : {}),
   };
 }
@@ -61,6 +60,10 @@ export type Amount = 'vcpus' | 'memoryMb' | 'diskGb';
 export function capacity(host: Host, key: Amount): number {
   return Math.floor((host.total[key] - host.reserved[key]) * host.ratio[key]);
 }
+
+/** Nova's RAM weigher: most free memory first. */
+export const byFreeMemory = (a: Host, b: Host): number =>
+  capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb);
 
 function plus(a: Resources, b: Resources, sign: 1 | -1): Resources {
   return {

@@ -53,95 +53,97 @@ export function evaluate(cloud: Cloud, expression: Expression, atMs: number): Va
       if (expression.rangeMs !== null)
         throw new BadQuery('invalid expression type "range vector" for range query, must be Scalar or instant Vector');
       return { vector: select(cloud, expression, atMs) };
-    case 'call': {
-      const { argument, name } = expression;
-      if (name === 'timestamp') {
-        const inner = evaluate(cloud, argument, atMs);
-        if ('scalar' in inner)
-          throw new BadQuery(`expected type instant vector in call to function "${name}", got scalar`);
-        return {
-          vector: inner.vector.map(({ labels, atMs: at }) => ({
-            labels: nameless(labels),
-            value: at / 1000,
-            atMs: at,
-          })),
-        };
+    case 'call':
+      return { vector: called(cloud, expression, atMs) };
+    case 'sum':
+      return { vector: aggregated(cloud, expression, atMs) };
+    case 'binary':
+      return combined(cloud, expression, atMs);
+  }
+}
+
+type Of<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
+
+function called(cloud: Cloud, { name, argument }: Of<'call'>, atMs: number): Sample[] {
+  if (name === 'timestamp') {
+    const inner = evaluate(cloud, argument, atMs);
+    if ('scalar' in inner) throw new BadQuery(`expected type instant vector in call to function "${name}", got scalar`);
+    return inner.vector.map(({ labels, atMs: at }) => ({ labels: nameless(labels), value: at / 1000, atMs: at }));
+  }
+  const over = OVER_TIME[name];
+  if (over === undefined || argument.kind !== 'selector' || argument.rangeMs === null)
+    throw new BadQuery(`unknown function with name "${name}"`);
+  const named = name === 'last_over_time' ? (labels: Sample['labels']) => labels : nameless;
+  const series = seriesIn(cloud, argument, { fromMs: atMs - argument.rangeMs, untilMs: atMs }, named);
+  return series.map(({ labels, values }) => ({ labels, value: over(values), atMs }));
+}
+
+/** The values of each series in a range, oldest first, with the labels that `named` leaves. */
+function seriesIn(
+  cloud: Cloud,
+  selector: Selector,
+  { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
+  named: (labels: Sample['labels']) => Sample['labels'],
+): { readonly labels: Sample['labels']; readonly values: readonly number[] }[] {
+  const stepMs = cloud.scenario.scrapeSeconds * 1000;
+  const series = new Map<string, { labels: Sample['labels']; values: number[]; seen: Set<number> }>();
+  // A long range is thinned: the simulated series are smooth, 60 samples say enough.
+  const stride = Math.max(1, Math.floor((untilMs - fromMs) / stepMs / 60)) * stepMs;
+  for (let t = untilMs; t > fromMs && t >= cloud.startMs - stepMs; t -= stride) {
+    for (const sample of select(cloud, selector, t)) {
+      if (sample.atMs <= fromMs) continue;
+      const labels = named(sample.labels);
+      const key = JSON.stringify(labels);
+      let entry = series.get(key);
+      if (entry === undefined) {
+        entry = { labels, values: [], seen: new Set() };
+        series.set(key, entry);
       }
-      const over = OVER_TIME[name];
-      if (over === undefined || argument.kind !== 'selector' || argument.rangeMs === null)
-        throw new BadQuery(`unknown function with name "${name}"`);
-      const stepMs = cloud.scenario.scrapeSeconds * 1000;
-      const series = new Map<
-        string,
-        { labels: Readonly<Record<string, string>>; values: number[]; seen: Set<number> }
-      >();
-      // A long range is thinned: the simulated series are smooth, 60 samples say enough.
-      const stride = Math.max(1, Math.floor(argument.rangeMs / stepMs / 60)) * stepMs;
-      for (let t = atMs; t > atMs - argument.rangeMs && t >= cloud.startMs - stepMs; t -= stride) {
-        for (const sample of select(cloud, argument, t)) {
-          if (sample.atMs <= atMs - argument.rangeMs) continue;
-          const labels = name === 'last_over_time' ? sample.labels : nameless(sample.labels);
-          const key = JSON.stringify(labels);
-          let entry = series.get(key);
-          if (entry === undefined) {
-            entry = { labels, values: [], seen: new Set() };
-            series.set(key, entry);
-          }
-          if (entry.seen.has(sample.atMs)) continue;
-          entry.seen.add(sample.atMs);
-          entry.values.unshift(sample.value);
-        }
-      }
-      return { vector: [...series.values()].map(({ labels, values }) => ({ labels, value: over(values), atMs })) };
-    }
-    case 'sum': {
-      const inner = evaluate(cloud, expression.argument, atMs);
-      if ('scalar' in inner) throw new BadQuery(`expected type instant vector in aggregation expression, got scalar`);
-      const groups = new Map<string, { labels: Record<string, string>; values: number[] }>();
-      for (const sample of inner.vector) {
-        const labels: Record<string, string> = {};
-        for (const name of expression.by) {
-          const value = sample.labels[name];
-          if (value !== undefined) labels[name] = value;
-        }
-        const key = JSON.stringify(labels);
-        const group = groups.get(key);
-        if (group === undefined) groups.set(key, { labels, values: [sample.value] });
-        else group.values.push(sample.value);
-      }
-      const fold = AGGREGATE[expression.name] ?? ((): number => Number.NaN);
-      return { vector: [...groups.values()].map(({ labels, values }) => ({ labels, value: fold(values), atMs })) };
-    }
-    case 'binary': {
-      const operate = OPERATE[expression.operator] ?? ((): number => Number.NaN);
-      const left = evaluate(cloud, expression.left, atMs);
-      const right = evaluate(cloud, expression.right, atMs);
-      if ('scalar' in left && 'scalar' in right) return { scalar: operate(left.scalar, right.scalar) };
-      if ('scalar' in right && 'vector' in left)
-        return {
-          vector: left.vector.map((s) => ({
-            labels: nameless(s.labels),
-            value: operate(s.value, right.scalar),
-            atMs: s.atMs,
-          })),
-        };
-      if ('scalar' in left && 'vector' in right)
-        return {
-          vector: right.vector.map((s) => ({
-            labels: nameless(s.labels),
-            value: operate(left.scalar, s.value),
-            atMs: s.atMs,
-          })),
-        };
-      if ('scalar' in left || 'scalar' in right) return { scalar: Number.NaN };
-      const partners = new Map(right.vector.map((s) => [JSON.stringify(nameless(s.labels)), s.value]));
-      const out: Sample[] = [];
-      for (const sample of left.vector) {
-        const labels = nameless(sample.labels);
-        const partner = partners.get(JSON.stringify(labels));
-        if (partner !== undefined) out.push({ labels, value: operate(sample.value, partner), atMs });
-      }
-      return { vector: out };
+      if (entry.seen.has(sample.atMs)) continue;
+      entry.seen.add(sample.atMs);
+      entry.values.unshift(sample.value);
     }
   }
+  return [...series.values()];
+}
+
+function aggregated(cloud: Cloud, { name, by, argument }: Of<'sum'>, atMs: number): Sample[] {
+  const inner = evaluate(cloud, argument, atMs);
+  if ('scalar' in inner) throw new BadQuery(`expected type instant vector in aggregation expression, got scalar`);
+  const groups = new Map<string, { labels: Record<string, string>; values: number[] }>();
+  for (const sample of inner.vector) {
+    const labels: Record<string, string> = {};
+    for (const label of by) {
+      const value = sample.labels[label];
+      if (value !== undefined) labels[label] = value;
+    }
+    const key = JSON.stringify(labels);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { labels, values: [sample.value] });
+    else group.values.push(sample.value);
+  }
+  const fold = AGGREGATE[name] ?? ((): number => Number.NaN);
+  return [...groups.values()].map(({ labels, values }) => ({ labels, value: fold(values), atMs }));
+}
+
+function combined(cloud: Cloud, { operator, left: one, right: other }: Of<'binary'>, atMs: number): Value {
+  const operate = OPERATE[operator] ?? ((): number => Number.NaN);
+  const left = evaluate(cloud, one, atMs);
+  const right = evaluate(cloud, other, atMs);
+  const each = (samples: readonly Sample[], value: (of: number) => number): Value => ({
+    vector: samples.map((s) => ({ labels: nameless(s.labels), value: value(s.value), atMs: s.atMs })),
+  });
+  if ('scalar' in left)
+    return 'scalar' in right
+      ? { scalar: operate(left.scalar, right.scalar) }
+      : each(right.vector, (value) => operate(left.scalar, value));
+  if ('scalar' in right) return each(left.vector, (value) => operate(value, right.scalar));
+  const partners = new Map(right.vector.map((s) => [JSON.stringify(nameless(s.labels)), s.value]));
+  const out: Sample[] = [];
+  for (const sample of left.vector) {
+    const labels = nameless(sample.labels);
+    const partner = partners.get(JSON.stringify(labels));
+    if (partner !== undefined) out.push({ labels, value: operate(sample.value, partner), atMs });
+  }
+  return { vector: out };
 }

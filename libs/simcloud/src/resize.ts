@@ -72,7 +72,7 @@ function ask(s: CloudState, server: Server, request: Pending): void {
   server.oldVmState = server.vmState === 'stopped' ? 'stopped' : 'active';
   server.taskState = 'resize_prep';
   s.touch(server);
-  recordAction(s, server, request.flavor === undefined ? 'migrate' : 'resize', request.caller, s.nowMs);
+  recordAction(s, server, request.flavor === undefined ? 'migrate' : 'resize', { caller: request.caller });
   s.agenda.push({
     atMs: s.nowMs + s.wait(s.timing.conductorMs),
     seq: ++s.seq,
@@ -95,7 +95,7 @@ export function endResize(s: CloudState, caller: Caller, uuid: string, action: '
   const confirm = action === 'confirmResize';
   if (confirm && !s.isUp(s.host(migration.source))) throw new NovaRefusal(409, 'Service is unavailable at this time.');
   migration.endRequestId = caller.requestId;
-  recordAction(s, server, action, caller, s.nowMs);
+  recordAction(s, server, action, { caller });
   if (!confirm) {
     server.taskState = 'resize_reverting';
     s.touch(server);
@@ -142,9 +142,9 @@ export function conductResize(s: CloudState, uuid: string, request: Pending): vo
   const server = s.servers.get(uuid);
   if (server === undefined) return;
   const type = request.flavor === undefined ? 'migration' : 'resize';
-  const migration = newMigration(s, server, request, type, 'pre-migrating', request.flavor);
-  beginEvent(s, migration, 'conductor_migrate_server', CONDUCTOR);
-  beginEvent(s, migration, 'cold_migrate', CONDUCTOR);
+  const migration = newMigration(s, server, request, { type, status: 'pre-migrating' });
+  beginEvent(s, migration, 'conductor_migrate_server', { host: CONDUCTOR });
+  beginEvent(s, migration, 'cold_migrate', { host: CONDUCTOR });
   const held = s.allocations.get(uuid)?.resources ?? resourcesOf(server);
   release(s, uuid);
   allocate(s, migration.uuid, s.host(server.host), held);
@@ -163,12 +163,23 @@ export function resizeStep(s: CloudState, migration: Migration, server: Server, 
   const across = crosses(s, migration);
   const works = worker(s, migration, kind, across);
   if (works !== null && !works.up) {
-    if (works.crashed) lose(s, migration, server, kind, across);
-    else s.schedule(kind, migration.id, s.wait(s.timing.coldMs));
+    // The compute that was to carry the step out is dead, or it will do so once it is up.
+    if (!works.crashed) s.schedule(kind, migration.id, s.wait(s.timing.coldMs));
+    else if (kind.startsWith('cold'))
+      abandon(s, migration, server, { vmState: across ? 'error' : server.oldVmState, why: NO_REPLY });
+    else fail(s, migration, server, NO_REPLY);
     return;
   }
-  if (across) stepAcross(s, migration, server, kind);
-  else stepWithin(s, migration, server, kind);
+  const step = (across ? ACROSS : WITHIN)[kind];
+  step?.({
+    s,
+    migration,
+    server,
+    source: s.host(migration.source),
+    dest: s.host(migration.chosen ?? migration.source),
+    ending: endingOf(migration),
+    next: (then) => s.schedule(then, migration.id, s.wait(s.timing.coldMs)),
+  });
 }
 
 /** The host whose nova-compute carries a step out; null: the conductor does. */
@@ -191,12 +202,6 @@ function worker(s: CloudState, migration: Migration, kind: StepKind, across: boo
   }
 }
 
-/** The compute that was to carry the step out is dead. */
-function lose(s: CloudState, migration: Migration, server: Server, kind: StepKind, across: boolean): void {
-  if (kind.startsWith('cold')) abandon(s, migration, server, across ? 'error' : server.oldVmState, NO_REPLY);
-  else fail(s, migration, server, NO_REPLY);
-}
-
 function schedule(s: CloudState, migration: Migration, server: Server): void {
   const verdict = chooseHost(
     s,
@@ -212,7 +217,7 @@ function schedule(s: CloudState, migration: Migration, server: Server): void {
   if (typeof verdict === 'string' || cells === null) {
     const what = migration.type === 'resize' ? 'resize' : 'cold migrate';
     const why = `No valid host was found. No valid host found for ${what}`;
-    endEvent(s, migration, 'cold_migrate', why);
+    endEvent(s, migration, 'cold_migrate', { error: why });
     giveUp(s, migration, server, why);
     return;
   }
@@ -231,207 +236,218 @@ function claim(s: CloudState, migration: Migration): void {
   migration.destNode = dest.hypervisorHostname;
 }
 
-function stepWithin(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
-  const next = (then: StepKind): void => s.schedule(then, migration.id, s.wait(s.timing.coldMs));
-  const dest = migration.chosen ?? migration.source;
-  switch (kind) {
-    case 'cold-claim':
-      beginEvent(s, migration, 'compute_prep_resize', dest);
-      claim(s, migration);
-      endEvent(s, migration, 'compute_prep_resize');
-      next('cold-move');
-      return;
-    case 'cold-move':
-      beginEvent(s, migration, 'compute_resize_instance', migration.source);
-      server.taskState = 'resize_migrating';
-      setStatus(s, migration, 'migrating');
-      s.touch(server);
-      next('cold-moved');
-      return;
-    case 'cold-moved':
-      endEvent(s, migration, 'compute_resize_instance');
-      server.taskState = 'resize_migrated';
-      setStatus(s, migration, 'post-migrating');
-      server.host = dest;
-      beginEvent(s, migration, 'compute_finish_resize', dest);
-      s.touch(server);
-      next('cold-finish');
-      return;
-    case 'cold-finish':
-      server.taskState = 'resize_finish';
-      server.flavor = migration.newFlavor;
-      for (const row of migration.rows) setRow(s, migration, row.cell, 'finished');
-      s.touch(server);
-      next('cold-verify');
-      return;
-    case 'cold-verify':
-      endEvent(s, migration, 'compute_finish_resize');
-      endEvent(s, migration, 'cold_migrate');
-      endEvent(s, migration, 'conductor_migrate_server');
-      arrive(s, migration, server);
-      return;
-    case 'confirm':
-      next('confirm-source');
-      return;
-    case 'confirm-source':
-      for (const row of migration.rows) setRow(s, migration, row.cell, 'confirmed');
-      next('confirm-end');
-      return;
-    case 'confirm-end':
-      endMigration(s, migration, 'confirmed');
-      restore(s, server);
-      return;
-    case 'revert':
-      for (const row of migration.rows) setRow(s, migration, row.cell, 'reverted');
-      next('revert-source');
-      return;
-    case 'revert-source':
-      settleOn(s, server, migration.source);
-      server.flavor = migration.oldFlavor;
-      s.touch(server);
-      next('revert-allocation');
-      return;
-    case 'revert-allocation':
-      giveBack(s, migration, server);
-      next('revert-end');
-      return;
-    case 'revert-end':
-      endMigration(s, migration, 'reverted');
-      restore(s, server);
-      return;
-  }
-}
+/** A step of a cold migration or resize. */
+type ColdStep = {
+  readonly s: CloudState;
+  readonly migration: Migration;
+  readonly server: Server;
+  readonly source: Host;
+  readonly dest: Host;
+  /** The action of its confirmation or reversal. */
+  readonly ending: ReturnType<typeof endingOf>;
+  /** Schedules the next step. */
+  readonly next: (kind: StepKind) => void;
+};
+
+type ColdSteps = Partial<Record<StepKind, (step: ColdStep) => void>>;
+
+const endingOf = ({ serverUuid, endRequestId }: Migration) => ({ serverUuid, requestId: endRequestId ?? '' });
+
+const WITHIN: ColdSteps = {
+  'cold-claim': ({ s, migration, dest, next }) => {
+    beginEvent(s, migration, 'compute_prep_resize', { host: dest.name });
+    claim(s, migration);
+    endEvent(s, migration, 'compute_prep_resize');
+    next('cold-move');
+  },
+  'cold-move': ({ s, migration, server, next }) => {
+    beginEvent(s, migration, 'compute_resize_instance', { host: migration.source });
+    server.taskState = 'resize_migrating';
+    setStatus(s, migration, 'migrating');
+    s.touch(server);
+    next('cold-moved');
+  },
+  'cold-moved': ({ s, migration, server, dest, next }) => {
+    endEvent(s, migration, 'compute_resize_instance');
+    server.taskState = 'resize_migrated';
+    setStatus(s, migration, 'post-migrating');
+    server.host = dest.name;
+    beginEvent(s, migration, 'compute_finish_resize', { host: dest.name });
+    s.touch(server);
+    next('cold-finish');
+  },
+  'cold-finish': ({ s, migration, server, next }) => {
+    server.taskState = 'resize_finish';
+    server.flavor = migration.newFlavor;
+    for (const row of migration.rows) setRow(s, migration, row.cell, 'finished');
+    s.touch(server);
+    next('cold-verify');
+  },
+  'cold-verify': ({ s, migration, server }) => {
+    endEvent(s, migration, 'compute_finish_resize');
+    endEvent(s, migration, 'cold_migrate');
+    endEvent(s, migration, 'conductor_migrate_server');
+    arrive(s, migration, server);
+  },
+  confirm: ({ next }) => {
+    next('confirm-source');
+  },
+  'confirm-source': ({ s, migration, next }) => {
+    for (const row of migration.rows) setRow(s, migration, row.cell, 'confirmed');
+    next('confirm-end');
+  },
+  'confirm-end': ({ s, migration, server }) => {
+    endMigration(s, migration, 'confirmed');
+    restore(s, server);
+  },
+  revert: ({ s, migration, next }) => {
+    for (const row of migration.rows) setRow(s, migration, row.cell, 'reverted');
+    next('revert-source');
+  },
+  'revert-source': ({ s, migration, server, next }) => {
+    settleOn(s, server, migration.source);
+    server.flavor = migration.oldFlavor;
+    s.touch(server);
+    next('revert-allocation');
+  },
+  'revert-allocation': ({ s, migration, server, next }) => {
+    giveBack(s, migration, server);
+    next('revert-end');
+  },
+  'revert-end': ({ s, migration, server }) => {
+    endMigration(s, migration, 'reverted');
+    restore(s, server);
+  },
+};
 
 /**
  * Between cells each has its own record of the server and of the migration; users see the source's until the guest
  * runs in the other cell, and again when a revert has removed it there.
  */
-function stepAcross(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
-  const next = (then: StepKind): void => s.schedule(then, migration.id, s.wait(s.timing.coldMs));
-  const dest = s.host(migration.chosen ?? migration.source);
-  const source = s.host(migration.source);
-  const ending = { serverUuid: server.uuid, requestId: migration.endRequestId ?? '' };
-  switch (kind) {
-    case 'cold-claim':
-      beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', dest.name, dest.cell);
-      claim(s, migration);
-      endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', undefined, dest.cell);
-      next('cold-move');
-      return;
-    case 'cold-move':
-      beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', source.name, source.cell);
-      server.taskState = 'resize_migrating';
-      setRow(s, migration, source.cell, 'migrating');
-      s.touch(server);
-      next('cold-moved');
-      return;
-    case 'cold-moved': {
-      server.powerState = SHUTDOWN;
-      const broken = serverFault(s, server.uuid, 'snapshot') !== undefined;
-      const error = broken ? 'the image could not be uploaded' : undefined;
-      endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', error, source.cell);
-      if (error !== undefined) {
-        abandon(s, migration, server, server.oldVmState, error);
-        return;
-      }
-      server.taskState = 'resize_migrated';
-      migration.status = 'post-migrating';
-      setRow(s, migration, source.cell, 'post-migrating');
-      s.touch(server);
-      next('cold-finish');
+const ACROSS: ColdSteps = {
+  'cold-claim': ({ s, migration, dest, next }) => {
+    beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', { host: dest.name, cell: dest.cell });
+    claim(s, migration);
+    endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', { cell: dest.cell });
+    next('cold-move');
+  },
+  'cold-move': ({ s, migration, server, source, next }) => {
+    beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', { host: source.name, cell: source.cell });
+    server.taskState = 'resize_migrating';
+    setRow(s, migration, source.cell, 'migrating');
+    s.touch(server);
+    next('cold-moved');
+  },
+  'cold-moved': ({ s, migration, server, source, next }) => {
+    server.powerState = SHUTDOWN;
+    const broken = serverFault(s, server.uuid, 'snapshot') !== undefined;
+    const error = broken ? 'the image could not be uploaded' : undefined;
+    endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', { error, cell: source.cell });
+    if (error !== undefined) {
+      abandon(s, migration, server, { vmState: server.oldVmState, why: error });
       return;
     }
-    case 'cold-finish': {
-      beginEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', dest.name);
-      if (serverFault(s, server.uuid, 'spawn') !== undefined) {
-        endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', 'the guest could not be started');
-        abandon(s, migration, server, 'error', 'the guest could not be started');
-        return;
-      }
-      const slow = serverFault(s, server.uuid, 'slow');
-      s.schedule('cold-verify', migration.id, s.wait(s.timing.coldMs) + ((slow?.seconds ?? 0) * 1000) / s.speed);
+    server.taskState = 'resize_migrated';
+    migration.status = 'post-migrating';
+    setRow(s, migration, source.cell, 'post-migrating');
+    s.touch(server);
+    next('cold-finish');
+  },
+  'cold-finish': ({ s, migration, server, dest }) => {
+    beginEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', { host: dest.name });
+    if (serverFault(s, server.uuid, 'spawn') !== undefined) {
+      endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', {
+        error: 'the guest could not be started',
+      });
+      abandon(s, migration, server, { vmState: 'error', why: 'the guest could not be started' });
       return;
     }
-    case 'cold-verify':
-      if (migration.orphanedMs !== null) {
-        // Once its old cell has carried the deletion out, the new one cannot take over. Until then it does.
-        if (s.nowMs - migration.orphanedMs > (DELETION_MS * (1 + s.timing.jitter)) / s.speed) {
-          endMigration(s, migration, 'error');
-          return;
-        }
-        comeBack(s, server);
-      }
-      endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest');
-      endEvent(s, migration, 'cold_migrate', undefined, source.cell);
-      endEvent(s, migration, 'conductor_migrate_server', undefined, source.cell);
-      setRow(s, migration, dest.cell, 'finished');
-      server.flavor = migration.newFlavor;
-      server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
-      arrive(s, migration, server);
-      return;
-    case 'confirm':
-      beginEvent(s, ending, 'conductor_confirm_snapshot_based_resize', CONDUCTOR);
-      if (migration.orphanedMs !== null) {
-        fail(s, migration, server, `Instance ${server.uuid} could not be found.`);
+    const slow = serverFault(s, server.uuid, 'slow');
+    s.schedule('cold-verify', migration.id, s.wait(s.timing.coldMs) + ((slow?.seconds ?? 0) * 1000) / s.speed);
+  },
+  'cold-verify': ({ s, migration, server, source, dest }) => {
+    if (migration.orphanedMs !== null) {
+      // Once its old cell has carried the deletion out, the new one cannot take over. Until then it does.
+      if (s.nowMs - migration.orphanedMs > (DELETION_MS * (1 + s.timing.jitter)) / s.speed) {
+        endMigration(s, migration, 'error');
         return;
       }
-      beginEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', source.name);
-      next('confirm-source');
+      comeBack(s, server);
+    }
+    endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest');
+    endEvent(s, migration, 'cold_migrate', { cell: source.cell });
+    endEvent(s, migration, 'conductor_migrate_server', { cell: source.cell });
+    setRow(s, migration, dest.cell, 'finished');
+    server.flavor = migration.newFlavor;
+    server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
+    arrive(s, migration, server);
+  },
+  confirm: ({ s, migration, server, source, ending, next }) => {
+    beginEvent(s, ending, 'conductor_confirm_snapshot_based_resize', { host: CONDUCTOR });
+    if (migration.orphanedMs !== null) {
+      fail(s, migration, server, `Instance ${server.uuid} could not be found.`);
       return;
-    case 'confirm-source':
-      if (serverFault(s, server.uuid, 'confirm') !== undefined) {
-        release(s, migration.uuid);
-        endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', 'the guest could not be removed');
-        fail(s, migration, server, 'the guest could not be removed');
-        return;
-      }
-      endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source');
-      setRow(s, migration, source.cell, 'confirmed');
+    }
+    beginEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', { host: source.name });
+    next('confirm-source');
+  },
+  'confirm-source': ({ s, migration, server, source, ending, next }) => {
+    if (serverFault(s, server.uuid, 'confirm') !== undefined) {
       release(s, migration.uuid);
-      next('confirm-end');
+      endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', {
+        error: 'the guest could not be removed',
+      });
+      fail(s, migration, server, 'the guest could not be removed');
       return;
-    case 'confirm-end':
-      endEvent(s, ending, 'conductor_confirm_snapshot_based_resize');
-      forgetRows(s, server, source.cell);
-      endMigration(s, migration, 'confirmed');
-      restore(s, server);
+    }
+    endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source');
+    setRow(s, migration, source.cell, 'confirmed');
+    release(s, migration.uuid);
+    next('confirm-end');
+  },
+  'confirm-end': ({ s, migration, server, source, ending }) => {
+    endEvent(s, ending, 'conductor_confirm_snapshot_based_resize');
+    forgetRows(s, server, source.cell);
+    endMigration(s, migration, 'confirmed');
+    restore(s, server);
+  },
+  revert: ({ s, migration, dest, ending, next }) => {
+    beginEvent(s, ending, 'conductor_revert_snapshot_based_resize', { host: CONDUCTOR });
+    beginEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest', { host: dest.name });
+    endEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest');
+    setRow(s, migration, dest.cell, 'reverted');
+    next('revert-source');
+  },
+  'revert-source': ({ s, migration, server, source, dest, ending, next }) => {
+    setRow(s, migration, source.cell, 'reverting');
+    server.vmState = server.oldVmState;
+    server.powerState = SHUTDOWN;
+    server.flavor = migration.oldFlavor;
+    settleOn(s, server, source.name);
+    forgetRows(s, server, dest.cell);
+    beginEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', { host: source.name });
+    s.touch(server);
+    next('revert-allocation');
+  },
+  'revert-allocation': ({ s, migration, server, next }) => {
+    giveBack(s, migration, server);
+    next('revert-end');
+  },
+  'revert-end': ({ s, migration, server, ending }) => {
+    if (serverFault(s, server.uuid, 'revert') !== undefined) {
+      endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', {
+        error: 'the guest could not be started',
+      });
+      fail(s, migration, server, 'the guest could not be started');
       return;
-    case 'revert':
-      beginEvent(s, ending, 'conductor_revert_snapshot_based_resize', CONDUCTOR);
-      beginEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest', dest.name);
-      endEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest');
-      setRow(s, migration, dest.cell, 'reverted');
-      next('revert-source');
-      return;
-    case 'revert-source':
-      setRow(s, migration, source.cell, 'reverting');
-      server.vmState = server.oldVmState;
-      server.powerState = SHUTDOWN;
-      server.flavor = migration.oldFlavor;
-      settleOn(s, server, source.name);
-      forgetRows(s, server, dest.cell);
-      beginEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', source.name);
-      s.touch(server);
-      next('revert-allocation');
-      return;
-    case 'revert-allocation':
-      giveBack(s, migration, server);
-      next('revert-end');
-      return;
-    case 'revert-end':
-      if (serverFault(s, server.uuid, 'revert') !== undefined) {
-        endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', 'the guest could not be started');
-        fail(s, migration, server, 'the guest could not be started');
-        return;
-      }
-      endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source');
-      endEvent(s, ending, 'conductor_revert_snapshot_based_resize');
-      endMigration(s, migration, 'reverted');
-      server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
-      restore(s, server);
-      return;
-  }
-}
+    }
+    endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source');
+    endEvent(s, ending, 'conductor_revert_snapshot_based_resize');
+    endMigration(s, migration, 'reverted');
+    server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
+    restore(s, server);
+  },
+};
 
 /** VERIFY_RESIZE on the destination. */
 function arrive(s: CloudState, migration: Migration, server: Server): void {
@@ -466,8 +482,7 @@ function abandon(
   s: CloudState,
   migration: Migration,
   server: Server,
-  vmState: 'active' | 'stopped' | 'error',
-  why: string,
+  { vmState, why }: { readonly vmState: 'active' | 'stopped' | 'error'; readonly why: string },
 ): void {
   const dest = s.host(migration.chosen ?? migration.source);
   const source = s.host(migration.source);
@@ -475,18 +490,18 @@ function abandon(
   server.flavor = migration.oldFlavor;
   server.vmState = vmState;
   if (vmState === 'error') server.fault = { code: 500, message: why, createdMs: s.nowMs };
-  for (const cell of [null, source.cell]) endEvent(s, migration, 'cold_migrate', why, cell);
-  endEvent(s, migration, 'conductor_migrate_server', why, source.cell);
+  for (const cell of [null, source.cell]) endEvent(s, migration, 'cold_migrate', { error: why, cell });
+  endEvent(s, migration, 'conductor_migrate_server', { error: why, cell: source.cell });
   giveUp(s, migration, server, why);
   if (dest.cell !== source.cell) forgetRows(s, server, dest.cell);
 }
 
 /** Neither confirmed nor reverted: Nova gives up, and the server is in ERROR where it is. */
 function fail(s: CloudState, migration: Migration, server: Server, why: string): void {
-  const ending = { serverUuid: server.uuid, requestId: migration.endRequestId ?? '' };
+  const ending = endingOf(migration);
   const action = actionOf(s, ending);
   if (action !== undefined) action.message = 'Error';
-  endEvent(s, ending, 'conductor_confirm_snapshot_based_resize', why);
+  endEvent(s, ending, 'conductor_confirm_snapshot_based_resize', { error: why });
   const held = migration.orphanedMs !== null ? s.allocations.get(migration.uuid) : undefined;
   endMigration(s, migration, 'error');
   if (held !== undefined) allocate(s, migration.uuid, s.host(held.host), held.resources);

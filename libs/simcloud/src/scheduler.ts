@@ -1,9 +1,9 @@
 /** Nova's scheduler, and the looks that the computes take at its choice. */
 
 import { currentMove } from './migrations.ts';
-import type { Flavor, Host, Server } from './model.ts';
+import type { Flavor, Host, Resources, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { capacity, fits, resourcesOf } from './placement.ts';
+import { byFreeMemory, fits, resourcesOf } from './placement.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { CloudState } from './state.ts';
 
@@ -23,45 +23,63 @@ export function chooseHost(
 ): Host | string {
   const source = s.host(server.host);
   if (!s.isUp(source)) return `Compute service of ${source.name} is unavailable at this time.`;
+  if (forced && requested !== null) return forcedHost(s, server, s.host(requested), resourcesOf(server, flavor));
+  const asked = requested === null ? [...s.hosts.values()] : [s.host(requested)];
+  const takes = placementTakes(s, server, flavor);
+  const room = asked.filter((host) => (crossCell || host.cell === source.cell) && takes(host));
+  const candidates = room.filter(
+    (host) =>
+      // The filters' part.
+      host !== source &&
+      s.isUp(host) &&
+      groupAllows(s, server, host, s.scenario.schedulers === 1 ? 'arrivals' : 'present') &&
+      filtersAllow(s, flavor, host) &&
+      // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
+      host.hypervisorType === source.hypervisorType &&
+      host.hypervisorVersion >= source.hypervisorVersion,
+  );
+  // Nova's cross-cell weigher prefers the server's own cell; then its RAM weigher.
+  const foreign = (host: Host): number => (host.cell === source.cell ? 0 : 1);
+  const [best] = candidates.sort((a, b) => foreign(a) - foreign(b) || byFreeMemory(a, b));
+  return best ?? (room.length > 0 ? NO_HOST : NO_ROOM);
+}
+
+/** The conductor's answer to a host that the scheduler is not asked about. */
+function forcedHost(s: CloudState, server: Server, dest: Host, wanted: Resources): Host | string {
+  if (dest.name === server.host) return `Unable to migrate instance (${server.uuid}) to current host (${dest.name}).`;
+  if (!s.isUp(dest)) return `Compute service of ${dest.name} is unavailable at this time.`;
+  if (fits(dest, wanted)) return dest;
+  return (
+    `No valid host was found. Unable to move instance ${server.uuid} to host ${dest.name}. ` +
+    'There is not enough capacity on the host for the instance.'
+  );
+}
+
+/** Placement's part: capacity, traits, disabled services and availability zones. */
+function placementTakes(s: CloudState, server: Server, flavor: Flavor): (host: Host) => boolean {
   const wanted = resourcesOf(server, flavor);
   const required = Object.entries(flavor.extraSpecs).flatMap(([key, value]) =>
     key.startsWith('trait:') && value === 'required' ? key.slice('trait:'.length) : [],
   );
-  if (forced && requested !== null) {
-    const dest = s.host(requested);
-    if (dest === source) return `Unable to migrate instance (${server.uuid}) to current host (${source.name}).`;
-    if (!s.isUp(dest)) return `Compute service of ${dest.name} is unavailable at this time.`;
-    if (!fits(dest, wanted))
-      return (
-        `No valid host was found. Unable to move instance ${server.uuid} to host ${dest.name}. ` +
-        'There is not enough capacity on the host for the instance.'
-      );
-    return dest;
-  }
-  const candidates: Host[] = [];
-  let room = false;
-  for (const host of requested === null ? s.hosts.values() : [s.host(requested)]) {
-    if (!crossCell && host.cell !== source.cell) continue;
-    // Placement's part: capacity, traits, disabled services and availability zones.
-    if (host.disabled || !fits(host, wanted)) continue;
-    if (required.some((trait) => !host.traits.includes(trait))) continue;
-    if (server.pinnedZone !== null && s.zoneOf(host.name) !== server.pinnedZone) continue;
-    room = true;
-    // The filters' part.
-    if (host === source || !s.isUp(host) || !groupAllows(s, server, host, s.scenario.schedulers === 1)) continue;
-    if (!filtersAllow(s, flavor, host)) continue;
-    // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
-    if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
-    candidates.push(host);
-  }
-  // Nova's cross-cell weigher prefers the server's own cell; then its RAM weigher: most free memory first.
-  const foreign = (host: Host): number => (host.cell === source.cell ? 0 : 1);
-  candidates.sort(
-    (a, b) =>
-      foreign(a) - foreign(b) ||
-      capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb),
+  return (host) =>
+    !host.disabled &&
+    fits(host, wanted) &&
+    required.every((trait) => host.traits.includes(trait)) &&
+    (server.pinnedZone === null || s.zoneOf(host.name) === server.pinnedZone);
+}
+
+/** The host of a server that is on none: the first of its cell that takes it. */
+export function hostForShelved(s: CloudState, server: Server): Host | undefined {
+  const cell = s.cellOf(server);
+  const takes = placementTakes(s, server, server.flavor);
+  return [...s.hosts.values()].find(
+    (host) =>
+      host.cell === cell &&
+      s.isUp(host) &&
+      takes(host) &&
+      groupAllows(s, server, host, 'present') &&
+      placeCells(s, host, server.flavor) !== null,
   );
-  return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
 }
 
 /** Filters of the operator's choice: AggregateInstanceExtraSpecsFilter and NUMATopologyFilter. */
@@ -85,7 +103,7 @@ function aggregatesAllow(s: CloudState, { extraSpecs }: Flavor, host: Host): boo
  * The scheduler's group filters. `arrivals`: it also knows of the moves under way, because it chose them itself; of
  * several schedulers none knows the choices of the others.
  */
-function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolean): boolean {
+function groupAllows(s: CloudState, server: Server, dest: Host, known: 'present' | 'arrivals'): boolean {
   const group = s.groupOf.get(server.uuid);
   if (group === undefined) return true;
   const others = group.members.filter((member) => member !== server.uuid);
@@ -93,13 +111,10 @@ function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolea
   if (group.policy !== 'anti-affinity') return true;
   const there = others.filter((member) => {
     if (s.servers.get(member)?.host === dest.name) return true;
-    return arrivals && currentMove(s, member)?.chosen === dest.name;
+    return known === 'arrivals' && currentMove(s, member)?.chosen === dest.name;
   });
   return there.length < (group.maxServerPerHost ?? 1);
 }
-
-/** Whether the group of a server that is on no host lets it be there. */
-export const groupTakes = (s: CloudState, server: Server, dest: Host): boolean => groupAllows(s, server, dest, false);
 
 /** The compute's own look at the group, which counts every move to or from it (nova/compute/manager.py). */
 export function groupViolated(s: CloudState, server: Server, dest: Host): string | null {

@@ -1,4 +1,5 @@
 import type { Cloud } from './cloud.ts';
+import type { ActiveSeriesFault } from './faults.ts';
 import type { Host, Server } from './model.ts';
 import { isRunning } from './servers.ts';
 
@@ -87,51 +88,64 @@ function labelsOf(metric: string): (of: Server | Host, host: string) => Labels {
 /** Every exported sample of `metric` as scraped at exactly `atMs`, before faults. */
 function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
   const labels = labelsOf(metric);
-  const ofHost = (host: Host, value: number): Sample => ({ labels: labels(host, host.name), value, atMs });
-  const all = (): Iterable<Server> => {
-    const gone = [...cloud.deleted.values()].filter((server) => (server.deletedMs ?? 0) > atMs);
-    return gone.length === 0 ? cloud.servers.values() : [...cloud.servers.values(), ...gone];
-  };
+  const sized = (size: 'vcpus' | 'memoryMb'): Sample[] =>
+    [...cloud.hosts.values()].map((host) => ({ labels: labels(host, host.name), value: host.total[size], atMs }));
   switch (metric) {
     case 'up':
       return [{ labels: { __name__: metric, ...TARGET }, value: 1, atMs }];
     case 'host_cpu_cores':
-      return [...cloud.hosts.values()].map((host) => ofHost(host, host.total.vcpus));
+      return sized('vcpus');
     case 'host_mem_mb':
-      return [...cloud.hosts.values()].map((host) => ofHost(host, host.total.memoryMb));
+      return sized('memoryMb');
     case 'host_cpu_utilisation':
-    case 'host_mem_utilisation': {
-      const cpu = metric === 'host_cpu_utilisation';
-      const sums = new Map<string, number>();
-      for (const host of cloud.hosts.values()) if (upAt(host, atMs)) sums.set(host.name, 0);
-      for (const server of all()) {
-        const host = hostAt(server, atMs);
-        const sum = host === null ? undefined : sums.get(host);
-        if (host === null || sum === undefined) continue;
-        const use = cpu ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
-        sums.set(host, sum + use);
-      }
-      return [...cloud.hosts.values()].flatMap((host) => {
-        const sum = sums.get(host.name);
-        const size = cpu ? host.total.vcpus : host.total.memoryMb;
-        return sum === undefined ? [] : [ofHost(host, Math.min(1, sum / size))];
-      });
-    }
+    case 'host_mem_utilisation':
+      return utilisation(cloud, metric, atMs);
     case 'vm_cpu_cores':
-    case 'vm_mem_mb': {
-      const out: Sample[] = [];
-      for (const server of all()) {
-        const host = hostAt(server, atMs);
-        if (host === null || !upAt(cloud.hosts.get(host), atMs)) continue;
-        const cpu = metric === 'vm_cpu_cores';
-        const value = cpu ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
-        out.push({ labels: labels(server, host), value, atMs });
-      }
-      return out;
-    }
+    case 'vm_mem_mb':
+      return usedByServers(cloud, metric, atMs);
     default:
       return ofCells(cloud, metric, atMs);
   }
+}
+
+/** Servers that were there at `atMs`. */
+function serversAt(cloud: Cloud, atMs: number): Iterable<Server> {
+  const gone = [...cloud.deleted.values()].filter((server) => (server.deletedMs ?? 0) > atMs);
+  return gone.length === 0 ? cloud.servers.values() : [...cloud.servers.values(), ...gone];
+}
+
+/** What a server uses at `atMs`: cores, or MB of memory. */
+const useAt = (cloud: Cloud, server: Server, size: 'vcpus' | 'memoryMb', atMs: number): number =>
+  size === 'vcpus' ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
+
+function utilisation(cloud: Cloud, metric: 'host_cpu_utilisation' | 'host_mem_utilisation', atMs: number): Sample[] {
+  const labels = labelsOf(metric);
+  const size = metric === 'host_cpu_utilisation' ? 'vcpus' : 'memoryMb';
+  const sums = new Map<string, number>();
+  for (const host of cloud.hosts.values()) if (upAt(host, atMs)) sums.set(host.name, 0);
+  for (const server of serversAt(cloud, atMs)) {
+    const host = hostAt(server, atMs);
+    const sum = host === null ? undefined : sums.get(host);
+    if (host === null || sum === undefined) continue;
+    sums.set(host, sum + useAt(cloud, server, size, atMs));
+  }
+  return [...cloud.hosts.values()].flatMap((host) => {
+    const sum = sums.get(host.name);
+    if (sum === undefined) return [];
+    return [{ labels: labels(host, host.name), value: Math.min(1, sum / host.total[size]), atMs }];
+  });
+}
+
+function usedByServers(cloud: Cloud, metric: 'vm_cpu_cores' | 'vm_mem_mb', atMs: number): Sample[] {
+  const labels = labelsOf(metric);
+  const size = metric === 'vm_cpu_cores' ? 'vcpus' : 'memoryMb';
+  const out: Sample[] = [];
+  for (const server of serversAt(cloud, atMs)) {
+    const host = hostAt(server, atMs);
+    if (host === null || !upAt(cloud.hosts.get(host), atMs)) continue;
+    out.push({ labels: labels(server, host), value: useAt(cloud, server, size, atMs), atMs });
+  }
+  return out;
 }
 
 /** node_exporter's metrics of NUMA cells (--collector.meminfo_numa). */
@@ -164,50 +178,47 @@ export function instant(cloud: Cloud, metric: string, atMs: number): Sample[] {
   );
   const fresh = scrape(cloud, metric, scraped);
   if (faults.length === 0) return fresh;
-  const out: Sample[] = [];
   const before = new Map<number, Map<string, Sample>>();
-  const former = (fromMs: number, key: string): Sample | undefined => {
+  const former: Former = ({ labels }, fromMs) => {
     let then = before.get(fromMs);
     if (then === undefined) {
       const at = Math.floor(fromMs / stepMs) * stepMs;
       then = new Map(scrape(cloud, metric, at).map((sample) => [JSON.stringify(sample.labels), sample]));
       before.set(fromMs, then);
     }
-    return then.get(key);
+    return then.get(JSON.stringify(labels));
   };
-  for (const sample of fresh) {
+  return fresh.flatMap((sample) => {
     const fault = faults.findLast((each) =>
       Object.entries(each.labels).every(([name, value]) => sample.labels[name] === value),
     );
-    switch (fault?.kind) {
-      case undefined:
-        out.push(sample);
-        break;
-      case 'missing':
-        break;
-      case 'stale': {
-        const last = former(fault.fromMs, JSON.stringify(sample.labels));
-        if (last !== undefined && atMs - last.atMs < LOOKBACK_MS) out.push(last);
-        break;
-      }
-      case 'frozen': {
-        const last = former(fault.fromMs, JSON.stringify(sample.labels));
-        out.push(last === undefined ? sample : { ...last, atMs: sample.atMs });
-        break;
-      }
-      case 'duplicate':
-        out.push(sample, { ...sample, labels: { ...sample.labels, instance: '127.0.0.2:19180' } });
-        break;
-      case 'nan':
-        out.push({ ...sample, value: Number.NaN });
-        break;
-      case 'inf':
-        out.push({ ...sample, value: Number.POSITIVE_INFINITY });
-        break;
-      case 'value':
-        out.push({ ...sample, value: fault.value ?? 0 });
-        break;
+    return fault === undefined ? [sample] : underFault(sample, fault, former, atMs);
+  });
+}
+
+/** The sample of the same series at an earlier time. */
+type Former = (sample: Sample, atMs: number) => Sample | undefined;
+
+/** What Prometheus has of a sample whose series has a fault. */
+function underFault(sample: Sample, fault: ActiveSeriesFault, former: Former, atMs: number): Sample[] {
+  switch (fault.kind) {
+    case 'missing':
+      return [];
+    case 'stale': {
+      const last = former(sample, fault.fromMs);
+      return last !== undefined && atMs - last.atMs < LOOKBACK_MS ? [last] : [];
     }
+    case 'frozen': {
+      const last = former(sample, fault.fromMs);
+      return [last === undefined ? sample : { ...last, atMs: sample.atMs }];
+    }
+    case 'duplicate':
+      return [sample, { ...sample, labels: { ...sample.labels, instance: '127.0.0.2:19180' } }];
+    case 'nan':
+      return [{ ...sample, value: Number.NaN }];
+    case 'inf':
+      return [{ ...sample, value: Number.POSITIVE_INFINITY }];
+    case 'value':
+      return [{ ...sample, value: fault.value ?? 0 }];
   }
-  return out;
 }

@@ -6,7 +6,7 @@ import { fixedFactsSchema } from './fixedFacts.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, capacity, claimOf, fits, release } from './placement.ts';
+import { allocate, byFreeMemory, claimOf, fits, release, resourcesOf } from './placement.ts';
 import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
@@ -67,8 +67,8 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   };
   s.servers.set(uuid, server);
   s.order = null;
-  allocate(s, uuid, host, { ...claimOf(flavor, parsed.bootFromVolume), cells });
-  recordAction(s, server, 'create', null, createdMs);
+  allocate(s, uuid, host, { ...resourcesOf(server), cells });
+  recordAction(s, server, 'create', { caller: null, atMs: createdMs });
   if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
   server.updatedMs = createdMs + 8000;
   return server;
@@ -104,11 +104,10 @@ export function bootServer(
       (wanted.pinnedZone === null || s.zoneOf(host.name) === wanted.pinnedZone) &&
       s.isUp(host) &&
       !host.disabled &&
-      fits(host, claimOf(flavor, false)) &&
+      fits(host, claimOf(flavor, { imageId: s.imageId })) &&
       placeCells(s, host, flavor) !== null,
   );
-  fitting.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
-  const host = fitting[0];
+  const [host] = fitting.sort(byFreeMemory);
   if (host === undefined) throw new NovaRefusal(400, NO_HOST);
   const cores = Number(wanted.metadata.cpu ?? 0.3 * flavor.vcpus);
   const memoryMb = Number(wanted.metadata.mem ?? 0.5 * flavor.memoryMb);
@@ -154,7 +153,7 @@ export function deleteServer(s: CloudState, idOrName: string): void {
   server.deletedMs = s.nowMs;
   s.touch(server);
   server.placements.push({ fromMs: s.nowMs, host: null });
-  recordAction(s, server, 'delete', null, s.nowMs);
+  recordAction(s, server, 'delete', { caller: null });
   s.servers.delete(server.uuid);
   s.deleted.set(server.uuid, server);
   s.order = null;
@@ -216,26 +215,18 @@ export function setServer(
   // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
   const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);
   const touched = set || Object.values(columns).some((value) => value !== undefined);
-  if (change.demand !== undefined || change.vmState !== undefined)
+  const { demand, vmState, ...plain } = change;
+  if (demand !== undefined || vmState !== undefined)
     server.formerLoads.push({ untilMs: s.nowMs, demand: server.demand, running: isRunning(server) });
-  if (change.name !== undefined) server.name = change.name;
-  if (change.metadata !== undefined) server.metadata = change.metadata;
-  if (change.tags !== undefined) server.tags = change.tags;
-  if (change.locked !== undefined) {
-    server.locked = change.locked;
-    if (!change.locked) server.lockedReason = null;
+  if (change.locked === false) server.lockedReason = null;
+  if (vmState !== undefined) {
+    const action = ACTIONS[`${server.vmState} ${vmState}`];
+    if (action !== undefined) recordAction(s, server, action, { caller: null });
+    server.vmState = vmState;
+    server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[vmState];
   }
-  if (change.lockedReason !== undefined) server.lockedReason = change.lockedReason;
-  if (change.pinnedZone !== undefined) server.pinnedZone = change.pinnedZone;
-  if (change.vmState !== undefined) {
-    const action = ACTIONS[`${server.vmState} ${change.vmState}`];
-    if (action !== undefined) recordAction(s, server, action, null, s.nowMs);
-    server.vmState = change.vmState;
-    server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[change.vmState];
-  }
-  if (change.powerState !== undefined) server.powerState = change.powerState;
-  if (change.taskState !== undefined) server.taskState = change.taskState;
-  if (change.demand !== undefined) server.demand = change.demand;
+  const given = Object.entries({ ...plain, demand }).filter(([, value]) => value !== undefined);
+  Object.assign(server, Object.fromEntries(given));
   if (touched) s.touch(server);
   else s.changed(server);
 }

@@ -4,8 +4,8 @@ import { NovaRefusal } from './errors.ts';
 import { conflict } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, fits, release, resourcesOf } from './placement.ts';
-import { groupTakes } from './scheduler.ts';
+import { allocate, release, resourcesOf } from './placement.ts';
+import { hostForShelved } from './scheduler.ts';
 import { isRunning } from './servers.ts';
 import type { Caller, CloudState, StateAction, StateStep } from './state.ts';
 
@@ -26,7 +26,7 @@ export function beginStateAction(s: CloudState, caller: Caller, uuid: string, ac
   const states: readonly string[] = FROM[action];
   if (!states.includes(server.vmState)) throw conflict(action, uuid, 'vm_state', server.vmState);
   if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
-  recordAction(s, server, action, caller, s.nowMs);
+  recordAction(s, server, action, { caller });
   const tasks = {
     rescue: 'rescuing',
     unrescue: 'unrescuing',
@@ -81,20 +81,9 @@ function endStateAction(s: CloudState, server: Server, action: StateAction): voi
 /** Nova chooses among the hosts of its cell; when none takes the server, it stays shelved. */
 function claim(s: CloudState, server: Server): void {
   server.taskState = null;
-  const cell = s.cellOf(server);
-  const wanted = resourcesOf(server);
-  const host = [...s.hosts.values()].find(
-    (each) =>
-      each.cell === cell &&
-      s.isUp(each) &&
-      !each.disabled &&
-      fits(each, wanted) &&
-      (server.pinnedZone === null || s.zoneOf(each.name) === server.pinnedZone) &&
-      groupTakes(s, server, each) &&
-      placeCells(s, each, server.flavor) !== null,
-  );
+  const host = hostForShelved(s, server);
   if (host === undefined) return;
-  allocate(s, server.uuid, host, { ...wanted, cells: placeCells(s, host, server.flavor) ?? [] });
+  allocate(s, server.uuid, host, { ...resourcesOf(server), cells: placeCells(s, host, server.flavor) ?? [] });
   server.placements.push({ fromMs: s.nowMs, host: host.name });
   Object.assign(server, { taskState: 'spawning', host: host.name, guestHost: host.name });
   s.later('spawned', server.uuid, s.timing.postMs / s.speed);

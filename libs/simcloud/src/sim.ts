@@ -7,11 +7,12 @@ import { ActError } from './errors.ts';
 import { type ActiveApiFault, type ApiName, apis } from './faults.ts';
 import { Compute } from './http/compute/routes.ts';
 import type { Call, Reply } from './http/exchange.ts';
-import { json, parseJson } from './http/exchange.ts';
+import { json, object, parseJson } from './http/exchange.ts';
 import { type CatalogEntry, Identity } from './http/identity.ts';
 import { NeutronApi } from './http/neutron.ts';
 import { PlacementApi } from './http/placement.ts';
 import { prometheus } from './http/prometheus.ts';
+import type { Server } from './model.ts';
 import { type Random, random } from './random.ts';
 import { describeIssues, parseScenario, type ScenarioInput } from './scenario.ts';
 
@@ -135,6 +136,12 @@ export async function startSim(options: SimOptions): Promise<Sim> {
   return sim;
 }
 
+/** An act of one kind. */
+type ActOf<Kind extends Act['act']> = Extract<Act, { readonly act: Kind }>;
+
+/** A call, and the API that it is for. */
+type Addressed = Pick<Call, 'method' | 'path' | 'rawQuery' | 'body' | 'requestId'> & { readonly api: ApiName };
+
 class SimServer implements InProcessSim {
   readonly cloud: Cloud;
   readonly clock: Clock;
@@ -226,137 +233,101 @@ class SimServer implements InProcessSim {
   }
 
   #do(act: Act): Readonly<Record<string, unknown>> {
-    const { cloud } = this;
     const now = this.clock.now();
-    cloud.advance(now);
-    switch (act.act) {
-      case 'createServer':
-        return { id: cloud.createServer(now, act.server).uuid };
-      case 'deleteServer':
-        cloud.deleteServer(now, act.server);
-        return {};
-      case 'migrateServer': {
-        const { admin } = cloud;
-        const requestId = this.#requestId();
-        const request = { host: act.host, force: false, async: true };
-        cloud.liveMigrate(
-          now,
-          { userId: admin.id, projectId: admin.projectId, requestId },
-          cloud.server(act.server).uuid,
-          request,
-        );
-        return { requestId };
-      }
-      case 'lockServer':
-        cloud.setServer(now, act.server, { locked: true, lockedReason: act.reason });
-        return {};
-      case 'unlockServer':
-        cloud.setServer(now, act.server, { locked: false });
-        return {};
-      case 'setServer': {
-        const { act: _, server, demand, ...change } = act;
+    this.cloud.advance(now);
+    const perform = SimServer.#acts[act.act] as (sim: SimServer, act: Act, now: number) => unknown;
+    return object(perform(this, act, now)) ?? {};
+  }
+
+  /** Each returns the id of the thing that it made, if any. */
+  static readonly #acts: { readonly [Kind in Act['act']]: (sim: SimServer, act: ActOf<Kind>, now: number) => unknown } =
+    {
+      createServer: ({ cloud }, { server }, now) => ({ id: cloud.createServer(now, server).uuid }),
+      deleteServer: ({ cloud }, { server }, now) => cloud.deleteServer(now, server),
+      migrateServer: (sim, { server, host }, now) => sim.#migrateServer(server, host, now),
+      lockServer: ({ cloud }, { server, reason }, now) =>
+        cloud.setServer(now, server, { locked: true, lockedReason: reason }),
+      unlockServer: ({ cloud }, { server }, now) => cloud.setServer(now, server, { locked: false }),
+      setServer: ({ cloud }, { act: _, server, demand, ...change }, now) =>
         cloud.setServer(now, server, {
           ...change,
           ...(demand === undefined
             ? {}
             : { demand: demand as NonNullable<Parameters<Cloud['setServer']>[2]['demand']> }),
-        });
-        return {};
-      }
-      case 'addFlavor':
-        cloud.addFlavor(act.flavor);
-        return {};
-      case 'addHost':
-        cloud.addHost(act.host);
-        return {};
-      case 'setHost': {
-        const { act: _, host, ...change } = act;
-        cloud.setHost(now, host, change);
-        return {};
-      }
-      case 'createGroup':
-        return { id: cloud.addGroup(act.group).uuid };
-      case 'deleteGroup':
-        cloud.removeGroup(act.group);
-        return {};
-      case 'setGroup':
-        cloud.setMembership(act.server, act.group);
-        return {};
-      case 'createAggregate':
-        return { id: cloud.addAggregate(act.aggregate).id };
-      case 'deleteAggregate':
-        cloud.removeAggregate(act.aggregate);
-        return {};
-      case 'setAggregate': {
-        const { act: _, aggregate, ...change } = act;
-        cloud.setAggregate(aggregate, change);
-        return {};
-      }
-      case 'killHost':
-        cloud.killHost(now, act.host);
-        return {};
-      case 'startHost':
-        cloud.startHost(now, act.host);
-        return {};
-      case 'loseMigrations':
-        cloud.loseMigrations(now, act.server);
-        return {};
-      case 'faultServer': {
-        const { uuid } = cloud.server(act.server);
-        if (act.fault === null) cloud.mendServer(now, uuid);
-        else cloud.serverFaults.set(uuid, act.fault);
-        return {};
-      }
-      case 'faultHost': {
+        }),
+      addFlavor: ({ cloud }, { flavor }) => {
+        cloud.addFlavor(flavor);
+      },
+      addHost: ({ cloud }, { host }) => {
+        cloud.addHost(host);
+      },
+      setHost: ({ cloud }, { act: _, host, ...change }, now) => cloud.setHost(now, host, change),
+      createGroup: ({ cloud }, { group }) => ({ id: cloud.addGroup(group).uuid }),
+      deleteGroup: ({ cloud }, { group }) => cloud.removeGroup(group),
+      setGroup: ({ cloud }, { server, group }) => cloud.setMembership(server, group),
+      createAggregate: ({ cloud }, { aggregate }) => ({ id: cloud.addAggregate(aggregate).id }),
+      deleteAggregate: ({ cloud }, { aggregate }) => cloud.removeAggregate(aggregate),
+      setAggregate: ({ cloud }, { act: _, aggregate, ...change }) => cloud.setAggregate(aggregate, change),
+      killHost: ({ cloud }, { host }, now) => cloud.killHost(now, host),
+      startHost: ({ cloud }, { host }, now) => cloud.startHost(now, host),
+      loseMigrations: ({ cloud }, { server }, now) => cloud.loseMigrations(now, server),
+      faultServer: ({ cloud }, { server, fault }, now) => {
+        const { uuid } = cloud.server(server);
+        if (fault === null) cloud.mendServer(now, uuid);
+        else cloud.serverFaults.set(uuid, fault);
+      },
+      faultHost: ({ cloud }, act) => {
         const { name } = cloud.host(act.host);
         if (act.fault === null) cloud.hostFaults.delete(name);
         else cloud.hostFaults.set(name, act.fault);
-        return {};
-      }
-      case 'faultApi': {
-        if (act.fault.path !== undefined && !isPattern(act.fault.path))
-          throw new ActError(`fault.path: ${act.fault.path} is no regular expression`);
-        const id = ++this.#faultId;
-        this.#faults.push({ ...act.fault, id, left: act.fault.times ?? Number.POSITIVE_INFINITY });
-        return { id };
-      }
-      case 'mendApi':
-        this.#faults = act.id === undefined ? [] : this.#faults.filter((fault) => fault.id !== act.id);
-        return {};
-      case 'faultSeries':
-        return { id: cloud.faultSeries(now, act.fault) };
-      case 'mendSeries':
-        cloud.clearSeries(now, act.id);
-        return {};
-      case 'pauseApi':
-        for (const api of named(act.api)) if (!this.#paused.has(api)) this.#paused.set(api, []);
-        return {};
-      case 'resumeApi':
-        for (const api of named(act.api)) {
-          const held = this.#paused.get(api) ?? [];
-          this.#paused.delete(api);
-          for (const go of held) go();
-        }
-        return {};
-      case 'revokeTokens':
-        this.#identity.revokeAll();
-        return {};
-      case 'setRoles':
-        this.#identity.setRoles(act.user, act.roles);
-        return {};
-      case 'mendAll':
-        this.#faults = [];
-        cloud.serverFaults.clear();
-        cloud.hostFaults.clear();
-        cloud.clearSeries(now);
-        return this.#do({ act: 'resumeApi', api: '*' });
-      case 'setSpeed':
-        cloud.setSpeed(now, act.speed);
-        return {};
-      case 'setTokenSeconds':
-        this.#identity.tokenSeconds = act.seconds;
-        return {};
-    }
+      },
+      faultApi: (sim, { fault }) => ({ id: sim.#faultApi(fault) }),
+      mendApi: (sim, { id }) => {
+        sim.#faults = id === undefined ? [] : sim.#faults.filter((fault) => fault.id !== id);
+      },
+      faultSeries: ({ cloud }, { fault }, now) => ({ id: cloud.faultSeries(now, fault) }),
+      mendSeries: ({ cloud }, { id }, now) => cloud.clearSeries(now, id),
+      pauseApi: (sim, act) => {
+        for (const api of named(act.api)) if (!sim.#paused.has(api)) sim.#paused.set(api, []);
+      },
+      resumeApi: (sim, act) => {
+        for (const api of named(act.api)) sim.#resume(api);
+      },
+      revokeTokens: (sim) => sim.#identity.revokeAll(),
+      setRoles: (sim, { user, roles }) => sim.#identity.setRoles(user, roles),
+      mendAll: (sim, _act, now) => {
+        sim.#faults = [];
+        sim.cloud.serverFaults.clear();
+        sim.cloud.hostFaults.clear();
+        sim.cloud.clearSeries(now);
+        for (const api of apis) sim.#resume(api);
+      },
+      setSpeed: ({ cloud }, { speed }, now) => cloud.setSpeed(now, speed),
+      setTokenSeconds: (sim, { seconds }) => {
+        sim.#identity.tokenSeconds = seconds;
+      },
+    };
+
+  #migrateServer(server: string, host: string | null, now: number): { readonly requestId: string } {
+    const { admin } = this.cloud;
+    const requestId = this.#requestId();
+    const caller = { userId: admin.id, projectId: admin.projectId, requestId };
+    this.cloud.liveMigrate(now, caller, this.cloud.server(server).uuid, { host, force: false, async: true });
+    return { requestId };
+  }
+
+  #faultApi(fault: ActOf<'faultApi'>['fault']): number {
+    if (fault.path !== undefined && !isPattern(fault.path))
+      throw new ActError(`fault.path: ${fault.path} is no regular expression`);
+    const id = ++this.#faultId;
+    this.#faults.push({ ...fault, id, left: fault.times ?? Number.POSITIVE_INFINITY });
+    return id;
+  }
+
+  #resume(api: ApiName): void {
+    const held = this.#paused.get(api) ?? [];
+    this.#paused.delete(api);
+    for (const go of held) go();
   }
 
   // ---------------------------------------------------------------- records
@@ -407,13 +378,7 @@ class SimServer implements InProcessSim {
 
   dispatch(request: Arrived, outcome: ActOutcome): void {
     const { method, body } = request;
-    const url =
-      this.#origin !== '' && request.url.startsWith(this.#origin)
-        ? request.url.slice(this.#origin.length)
-        : request.url;
-    const mark = url.indexOf('?');
-    const rawPath = mark < 0 ? url : url.slice(0, mark);
-    const rawQuery = mark < 0 ? '' : url.slice(mark + 1);
+    const { rawPath, rawQuery } = this.#partsOf(request.url);
     if (rawPath === '/_sim' || rawPath.startsWith('/_sim/')) {
       outcome.reply(this.#admin(method, rawPath.slice('/_sim'.length), new URLSearchParams(rawQuery), body));
       return;
@@ -449,93 +414,17 @@ class SimServer implements InProcessSim {
     else go();
   }
 
-  #serve(
-    request: Arrived,
-    outcome: ActOutcome,
-    record: CallRecord,
-    given: { api: ApiName; method: string; path: string; rawQuery: string; body: string; requestId: string },
-  ): void {
-    const { api } = given;
-    const { latencyMs, fault } = this.#faultFor(api, given.method, record.path);
+  #partsOf(whole: string): { readonly rawPath: string; readonly rawQuery: string } {
+    const url = this.#origin !== '' && whole.startsWith(this.#origin) ? whole.slice(this.#origin.length) : whole;
+    const mark = url.indexOf('?');
+    return mark < 0 ? { rawPath: url, rawQuery: '' } : { rawPath: url.slice(0, mark), rawQuery: url.slice(mark + 1) };
+  }
+
+  #serve(request: Arrived, outcome: ActOutcome, record: CallRecord, given: Addressed): void {
+    const { latencyMs, fault } = this.#faultFor(given.api, given.method, record.path);
     if (fault !== undefined) record.fault = fault.effect.kind;
-    const carryOut = (): Reply => {
-      const nowMs = this.clock.now();
-      this.cloud.advance(nowMs);
-      const call: Call = {
-        method: given.method,
-        path: given.path,
-        query: new URLSearchParams(given.rawQuery),
-        rawQuery: given.rawQuery,
-        headers: Object.fromEntries(
-          Object.entries(request.headers).map(([key, value]) => [key, headerText(value) ?? undefined]),
-        ),
-        body: given.body,
-        nowMs,
-        requestId: given.requestId,
-        base: `${this.#origin}${PREFIXES[api]}`,
-      };
-      switch (api) {
-        case 'identity':
-          return this.#identity.answer(call);
-        case 'compute':
-          return this.#compute.answer(call);
-        case 'placement':
-          return this.#placement.answer(call);
-        case 'network':
-          return this.#neutron.answer(call);
-        case 'prometheus':
-          return prometheus(this.cloud, call);
-      }
-    };
-    const finish = (): void => {
-      const effect = fault?.effect;
-      switch (effect?.kind) {
-        case undefined:
-        case 'latency': {
-          const reply = carryOut();
-          record.status = reply.status;
-          outcome.reply(reply);
-          return;
-        }
-        case 'status': {
-          if (effect.processed) carryOut();
-          record.status = effect.status;
-          const text = effect.body ?? `<html><body><h1>${effect.status}</h1></body></html>`;
-          outcome.reply({ status: effect.status, headers: { 'Content-Type': 'text/html' }, body: text });
-          return;
-        }
-        case 'unauthorized':
-          record.status = 401;
-          outcome.reply(
-            json(401, {
-              error: {
-                code: 401,
-                title: 'Unauthorized',
-                message: 'The request you have made requires authentication.',
-              },
-            }),
-          );
-          return;
-        case 'garbage':
-          carryOut();
-          record.status = 200;
-          outcome.reply({ status: 200, headers: { 'Content-Type': 'application/json' }, body: '{"truncat' });
-          return;
-        case 'cut': {
-          if (effect.when === 'before') {
-            outcome.cut();
-            return;
-          }
-          const reply = carryOut();
-          if (effect.when === 'middle') outcome.cut(reply);
-          else outcome.cut();
-          return;
-        }
-        case 'hang':
-          if (effect.when === 'after') carryOut();
-          return;
-      }
-    };
+    const carryOut = (): Reply => this.#carryOut(request, given);
+    const finish = (): void => answer(fault?.effect, record, outcome, carryOut);
     if (latencyMs <= 0) {
       finish();
       return;
@@ -545,6 +434,33 @@ class SimServer implements InProcessSim {
       finish();
     });
     this.#timers.add(cancel);
+  }
+
+  #carryOut(request: Arrived, { api, rawQuery, ...given }: Addressed): Reply {
+    const nowMs = this.clock.now();
+    this.cloud.advance(nowMs);
+    const call: Call = {
+      ...given,
+      query: new URLSearchParams(rawQuery),
+      rawQuery,
+      headers: Object.fromEntries(
+        Object.entries(request.headers).map(([key, value]) => [key, headerText(value) ?? undefined]),
+      ),
+      nowMs,
+      base: `${this.#origin}${PREFIXES[api]}`,
+    };
+    switch (api) {
+      case 'identity':
+        return this.#identity.answer(call);
+      case 'compute':
+        return this.#compute.answer(call);
+      case 'placement':
+        return this.#placement.answer(call);
+      case 'network':
+        return this.#neutron.answer(call);
+      case 'prometheus':
+        return prometheus(this.cloud, call);
+    }
   }
 
   #faultFor(api: ApiName, method: string, path: string): { latencyMs: number; fault: ActiveApiFault | undefined } {
@@ -566,89 +482,136 @@ class SimServer implements InProcessSim {
 
   #admin(method: string, path: string, query: URLSearchParams, body: string): Reply {
     this.settle();
-    const { cloud } = this;
-    if (method === 'POST' && path === '/acts') {
-      const given = parseJson(body);
-      if (given === undefined)
-        return json(400, { code: 'KRONOS_SIM_ACT', message: 'the body must be JSON: one act or a list' });
-      const acts = Array.isArray(given) ? given : [given];
-      const results: unknown[] = [];
-      for (const each of acts) {
-        try {
-          results.push(this.act(each as ActInput));
-        } catch (error) {
-          if (!(error instanceof Error)) throw error;
-          return json(400, { code: 'KRONOS_SIM_ACT', message: `act ${results.length}: ${error.message}`, results });
-        }
-      }
-      return json(200, { results });
-    }
-    if (method !== 'GET') return json(404, { code: 'KRONOS_SIM_ACT', message: `there is no ${method} /_sim${path}` });
-    switch (path) {
-      case '':
-      case '/':
-        return json(200, {
-          scenario: cloud.scenario.name,
-          now: new Date(cloud.nowMs).toISOString(),
-          speed: cloud.speed,
-          urls: this.urls,
-          hosts: cloud.hosts.size,
-          servers: cloud.servers.size,
-          migrations: cloud.migrations.length,
-        });
-      case '/calls':
-        return json(200, { calls: this.calls(Number(query.get('since') ?? 0)) });
-      case '/counts':
-        return json(200, this.counts());
-      case '/migrations':
-        return json(200, { migrations: this.migrations() });
-      case '/faults':
-        return json(200, {
-          api: this.#faults,
-          servers: Object.fromEntries(cloud.serverFaults),
-          hosts: Object.fromEntries(cloud.hostFaults),
-          series: cloud.seriesFaults.filter((fault) => fault.untilMs === null),
-          paused: [...this.#paused.keys()],
-        });
-      case '/servers':
-        return json(200, {
-          servers: cloud.listing().map((server) => ({
-            id: server.uuid,
-            name: server.name,
-            host: server.host,
-            guestHost: server.guestHost,
-            vmState: server.vmState,
-            taskState: server.taskState,
-            locked: server.locked,
-            group: cloud.groupOf.get(server.uuid)?.name ?? null,
-            vcpus: server.flavor.vcpus,
-            memoryMb: server.flavor.memoryMb,
-            demand: server.demand,
-          })),
-        });
-      case '/hosts':
-        return json(200, {
-          hosts: [...cloud.hosts.values()].map((host) => ({
-            name: host.name,
-            up: host.up,
-            disabled: host.disabled,
-            forcedDown: host.forcedDown,
-            cell: host.cell,
-            zone: cloud.zoneOf(host.name),
-            total: host.total,
-            used: host.used,
-          })),
-        });
-      default:
-        return json(404, { code: 'KRONOS_SIM_ACT', message: `there is no GET /_sim${path}` });
-    }
+    if (method === 'POST' && path === '/acts') return this.#performAll(body);
+    const view = method === 'GET' ? this.#views[path] : undefined;
+    if (view === undefined) return json(404, { code: 'KRONOS_SIM_ACT', message: `there is no ${method} /_sim${path}` });
+    return json(200, view(query));
   }
+
+  /** Performs acts until one is refused. */
+  #performAll(body: string): Reply {
+    const given = parseJson(body);
+    if (given === undefined)
+      return json(400, { code: 'KRONOS_SIM_ACT', message: 'the body must be JSON: one act or a list' });
+    const acts = Array.isArray(given) ? given : [given];
+    const results: unknown[] = [];
+    for (const each of acts) {
+      try {
+        results.push(this.act(each as ActInput));
+      } catch (error) {
+        if (!(error instanceof Error)) throw error;
+        return json(400, { code: 'KRONOS_SIM_ACT', message: `act ${results.length}: ${error.message}`, results });
+      }
+    }
+    return json(200, { results });
+  }
+
+  #overview(): unknown {
+    const { cloud } = this;
+    return {
+      scenario: cloud.scenario.name,
+      now: new Date(cloud.nowMs).toISOString(),
+      speed: cloud.speed,
+      urls: this.urls,
+      hosts: cloud.hosts.size,
+      servers: cloud.servers.size,
+      migrations: cloud.migrations.length,
+    };
+  }
+
+  /** The answers to GET below /_sim, by path. */
+  readonly #views: Readonly<Record<string, (query: URLSearchParams) => unknown>> = {
+    '': () => this.#overview(),
+    '/': () => this.#overview(),
+    '/calls': (query) => ({ calls: this.calls(Number(query.get('since') ?? 0)) }),
+    '/counts': () => this.counts(),
+    '/migrations': () => ({ migrations: this.migrations() }),
+    '/faults': () => ({
+      api: this.#faults,
+      servers: Object.fromEntries(this.cloud.serverFaults),
+      hosts: Object.fromEntries(this.cloud.hostFaults),
+      series: this.cloud.seriesFaults.filter((fault) => fault.untilMs === null),
+      paused: [...this.#paused.keys()],
+    }),
+    '/servers': () => ({ servers: this.cloud.listing().map((server) => serverRecord(this.cloud, server)) }),
+    '/hosts': () => ({
+      hosts: [...this.cloud.hosts.values()].map((host) => ({
+        name: host.name,
+        up: host.up,
+        disabled: host.disabled,
+        forcedDown: host.forcedDown,
+        cell: host.cell,
+        zone: this.cloud.zoneOf(host.name),
+        total: host.total,
+        used: host.used,
+      })),
+    }),
+  };
 
   async close(): Promise<void> {
     for (const cancel of this.#timers) cancel();
     if (!this.#http.listening) return;
     for (const socket of this.#sockets) socket.destroy();
     await new Promise<void>((resolve) => this.#http.close(() => resolve()));
+  }
+}
+
+/** The cloud's own record of a server. */
+const serverRecord = (cloud: Cloud, server: Server): unknown => ({
+  id: server.uuid,
+  name: server.name,
+  host: server.host,
+  guestHost: server.guestHost,
+  vmState: server.vmState,
+  taskState: server.taskState,
+  locked: server.locked,
+  group: cloud.groupOf.get(server.uuid)?.name ?? null,
+  vcpus: server.flavor.vcpus,
+  memoryMb: server.flavor.memoryMb,
+  demand: server.demand,
+});
+
+/** Answers a call as its fault has it; with a status or a cut before the answer the call may not be carried out at all. */
+function answer(
+  effect: ActiveApiFault['effect'] | undefined,
+  record: CallRecord,
+  outcome: ActOutcome,
+  carryOut: () => Reply,
+): void {
+  switch (effect?.kind) {
+    case undefined:
+    case 'latency': {
+      const reply = carryOut();
+      record.status = reply.status;
+      outcome.reply(reply);
+      return;
+    }
+    case 'status': {
+      if (effect.processed) carryOut();
+      record.status = effect.status;
+      const text = effect.body ?? `<html><body><h1>${effect.status}</h1></body></html>`;
+      outcome.reply({ status: effect.status, headers: { 'Content-Type': 'text/html' }, body: text });
+      return;
+    }
+    case 'unauthorized': {
+      record.status = 401;
+      const message = 'The request you have made requires authentication.';
+      outcome.reply(json(401, { error: { code: 401, title: 'Unauthorized', message } }));
+      return;
+    }
+    case 'garbage':
+      carryOut();
+      record.status = 200;
+      outcome.reply({ status: 200, headers: { 'Content-Type': 'application/json' }, body: '{"truncat' });
+      return;
+    case 'cut': {
+      const reply = effect.when === 'before' ? undefined : carryOut();
+      outcome.cut(effect.when === 'middle' ? reply : undefined);
+      return;
+    }
+    case 'hang':
+      if (effect.when === 'after') carryOut();
+      return;
   }
 }
 

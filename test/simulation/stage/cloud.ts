@@ -44,7 +44,8 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
     stopMigration: (server) =>
       asPerson(sim, (nowMs, caller) => {
         const running = cloud.migrationsByServer.get(server)?.findLast(({ status }) => status === 'running');
-        if (running !== undefined) cloud.abort(nowMs, caller, server, String(running.id), { queuedToo: true });
+        if (running !== undefined)
+          cloud.abort(nowMs, caller, { server, migration: String(running.id) }, { queuedToo: true });
       }),
     migrateCold: (server) => asPerson(sim, (nowMs, caller) => cloud.coldMigrate(nowMs, caller, server, null)),
     endResize: (server, how) => asPerson(sim, (nowMs, caller) => cloud.endResize(nowMs, caller, server, how)),

@@ -23,6 +23,18 @@ export interface CatalogEntry {
   readonly url: string;
 }
 
+type Given = Readonly<Record<string, unknown>>;
+
+/** What an authentication method proves. */
+type Proven = { readonly user: User; readonly projectId?: string; readonly parent?: string } & Partial<
+  Pick<Token, 'credential'>
+>;
+
+const NO_JSON =
+  'Expecting to find valid JSON in request body. The server could not comply with the request since it is either ' +
+  'malformed or otherwise incorrect. The client is assumed to be in error.';
+const NO_IDENTITY = "'identity' is a required property\n\nFailed validating 'required' in schema";
+
 /** Keystone v3 as a client of the APIs uses it: tokens, and the catalog in them. */
 export class Identity {
   readonly tokens = new Map<string, Token>();
@@ -61,28 +73,10 @@ export class Identity {
   }
 
   answer(call: Call): Reply {
-    const { method, path } = call;
+    const { path } = call;
     if (path === '' || path === '/') return this.#versions(call);
     if (path === '/v3' || path === '/v3/') return json(200, { version: version(call) }, vary(call));
-    if (path === '/v3/auth/tokens') {
-      if (method === 'POST') return this.#issue(call);
-      const caller = this.check(call.headers['x-auth-token'], call.nowMs);
-      if (caller === undefined) return unauthorized(call);
-      const subject = this.check(call.headers['x-subject-token'], call.nowMs);
-      if (subject === undefined) return failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
-      // Each worker of the real Keystone has a cache of its own: one that still has the token shows no roles, and the
-      // others refuse the token as that of the caller or as the subject.
-      if (subject.projectId !== null && subject.user.roles.length === 0) {
-        const worker = this.#random.int(0, 2);
-        if (worker === 0) return unauthorized(call);
-        if (worker === 1) return failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
-      }
-      if (method === 'DELETE') {
-        this.tokens.delete(subject.id);
-        return { status: 204, headers: vary(call), body: '' };
-      }
-      return json(200, { token: this.#view(subject) }, { 'X-Subject-Token': subject.id, ...vary(call) });
-    }
+    if (path === '/v3/auth/tokens') return call.method === 'POST' ? this.#issue(call) : this.#subject(call);
     if (path === '/v3/auth/catalog') {
       const caller = this.check(call.headers['x-auth-token'], call.nowMs);
       return caller === undefined
@@ -98,6 +92,26 @@ export class Identity {
     };
   }
 
+  /** Shows or revokes the token in X-Subject-Token. */
+  #subject(call: Call): Reply {
+    const caller = this.check(call.headers['x-auth-token'], call.nowMs);
+    if (caller === undefined) return unauthorized(call);
+    const subject = this.check(call.headers['x-subject-token'], call.nowMs);
+    if (subject === undefined) return unknownToken(call);
+    // Each worker of the real Keystone has a cache of its own: one that still has the token shows no roles, and the
+    // others refuse the token as that of the caller or as the subject.
+    if (subject.projectId !== null && subject.user.roles.length === 0) {
+      const worker = this.#random.int(0, 2);
+      if (worker === 0) return unauthorized(call);
+      if (worker === 1) return unknownToken(call);
+    }
+    if (call.method === 'DELETE') {
+      this.tokens.delete(subject.id);
+      return { status: 204, headers: vary(call), body: '' };
+    }
+    return json(200, { token: this.#view(subject) }, { 'X-Subject-Token': subject.id, ...vary(call) });
+  }
+
   #asOfNow(user: User): User {
     return { ...user, roles: this.#roles.get(user.id) ?? user.roles };
   }
@@ -107,89 +121,86 @@ export class Identity {
   }
 
   #issue(call: Call): Reply {
-    const body = parseJson(call.body);
-    if (object(body) === undefined)
-      return failure(
-        call,
-        400,
-        'Bad Request',
-        'Expecting to find valid JSON in request body. The server could not comply with the request since it is either ' +
-          'malformed or otherwise incorrect. The client is assumed to be in error.',
-      );
-    const auth = object(object(body)?.auth);
+    const body = object(parseJson(call.body));
+    if (body === undefined) return badRequest(call, NO_JSON);
+    const auth = object(body.auth);
     const identity = object(auth?.identity);
-    if (identity === undefined)
-      return failure(
-        call,
-        400,
-        'Bad Request',
-        "'identity' is a required property\n\nFailed validating 'required' in schema",
-      );
+    if (identity === undefined) return badRequest(call, NO_IDENTITY);
     const methods = Array.isArray(identity.methods) ? identity.methods.filter((each) => typeof each === 'string') : [];
-    let user: User | undefined;
-    let projectId: string | null = null;
-    let parent: string | null = null;
-    let credential: Token['credential'] = null;
-    for (const method of methods) {
-      const given = object(identity[method]);
-      if (method === 'password') {
-        const asked = object(given?.user);
-        const found = [...this.#cloud.users.values()].find(
-          (each) => each.id === asked?.id || (each.name === asked?.name && isDefaultDomain(object(asked?.domain))),
-        );
-        if (found === undefined || found.password !== asked?.password) return unauthorized(call);
-        user = found;
-      } else if (method === 'token') {
-        const former = this.check(text(given?.id), call.nowMs);
-        if (former === undefined) return failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
-        user = former.user;
-        parent = former.auditId;
-      } else if (method === 'application_credential') {
-        const id = text(given?.id);
-        const name = text(given?.name);
-        const owner = object(given?.user);
-        const found = [...this.#cloud.applicationCredentials.values()].find((each) => {
-          if (id !== undefined) return each.id === id;
-          const by = this.#cloud.users.get(each.userId);
-          return each.name === name && (owner?.id === by?.id || owner?.name === by?.name);
-        });
-        if (found === undefined)
-          return failure(call, 404, 'Not Found', `Could not find Application Credential: ${id ?? name ?? ''}.`);
-        if (found.secret !== given?.secret) return unauthorized(call);
-        user = this.#cloud.users.get(found.userId);
-        projectId = user?.projectId ?? null;
-        credential = { id: found.id, name: found.name };
-      }
-    }
-    if (user === undefined) return unauthorized(call);
-    user = this.#asOfNow(user);
-    const scope = object(auth?.scope);
-    const project = object(scope?.project);
-    if (project !== undefined) {
-      const found = [...this.#cloud.projects.values()].find(
-        (each) => each.id === project.id || (each.name === project.name && isDefaultDomain(object(project.domain))),
-      );
-      if (
-        user.roles.length === 0 ||
-        found === undefined ||
-        (found.id !== user.projectId && !user.roles.includes('admin'))
-      )
-        return unauthorized(call);
-      projectId = found.id;
-    }
+    const proven = this.#proveAll(call, methods, identity);
+    if ('status' in proven) return proven;
+    const user = this.#asOfNow(proven.user);
+    const project = object(object(auth?.scope)?.project);
+    const scope = project === undefined ? { id: proven.projectId ?? null } : this.#projectOf(user, project);
+    if (scope === undefined) return unauthorized(call);
     const token: Token = {
       id: `gAAAAAB${this.#random.word(160)}`,
       user,
-      projectId,
+      projectId: scope.id,
       methods: methods.length === 0 ? ['password'] : methods,
       issuedMs: call.nowMs,
       expiresMs: call.nowMs + this.tokenSeconds * 1000,
       auditId: this.#random.word(22),
-      parentAuditId: parent,
-      credential,
+      parentAuditId: proven.parent ?? null,
+      credential: proven.credential ?? null,
     };
     this.tokens.set(token.id, token);
     return json(201, { token: this.#view(token) }, { 'X-Subject-Token': token.id, ...vary(call) });
+  }
+
+  /** Who the methods together prove the caller to be, or the first refusal. */
+  #proveAll(call: Call, methods: readonly string[], identity: Given): Proven | Reply {
+    let proven: Proven | undefined;
+    for (const method of methods) {
+      const result = this.#prove(call, method, object(identity[method]) ?? {});
+      if (result === null) continue;
+      if ('status' in result) return result;
+      proven = { ...proven, ...result };
+    }
+    return proven ?? unauthorized(call);
+  }
+
+  /** Who a method proves the caller to be, or the refusal; null: a method that is not known here. */
+  #prove(call: Call, method: string, given: Given): Proven | Reply | null {
+    if (method === 'password') return this.#byPassword(call, given);
+    if (method === 'token') {
+      const former = this.check(text(given.id), call.nowMs);
+      return former === undefined ? unknownToken(call) : { user: former.user, parent: former.auditId };
+    }
+    return method === 'application_credential' ? this.#byCredential(call, given) : null;
+  }
+
+  #byPassword(call: Call, given: Given): Proven | Reply {
+    const asked = object(given.user);
+    const user = [...this.#cloud.users.values()].find(
+      (each) => each.id === asked?.id || (each.name === asked?.name && isDefaultDomain(object(asked?.domain))),
+    );
+    return user === undefined || user.password !== asked?.password ? unauthorized(call) : { user };
+  }
+
+  #byCredential(call: Call, given: Given): Proven | Reply {
+    const id = text(given.id);
+    const name = text(given.name);
+    const owner = object(given.user);
+    const found = [...this.#cloud.applicationCredentials.values()].find((each) => {
+      if (id !== undefined) return each.id === id;
+      const by = this.#cloud.users.get(each.userId);
+      return each.name === name && (owner?.id === by?.id || owner?.name === by?.name);
+    });
+    if (found === undefined)
+      return failure(call, 404, 'Not Found', `Could not find Application Credential: ${id ?? name ?? ''}.`);
+    const user = found.secret === given.secret ? this.#cloud.users.get(found.userId) : undefined;
+    if (user === undefined) return unauthorized(call);
+    return { user, projectId: user.projectId, credential: { id: found.id, name: found.name } };
+  }
+
+  /** The project that a scope names; undefined when the user has no role in it. */
+  #projectOf(user: User, wanted: Given): { readonly id: string } | undefined {
+    const project = [...this.#cloud.projects.values()].find(
+      (each) => each.id === wanted.id || (each.name === wanted.name && isDefaultDomain(object(wanted.domain))),
+    );
+    if (user.roles.length === 0 || project === undefined) return undefined;
+    return project.id === user.projectId || user.roles.includes('admin') ? project : undefined;
   }
 
   #view(token: Token): Record<string, unknown> {
@@ -249,6 +260,10 @@ function vary(call: Call): Record<string, string> {
 function failure(call: Call, code: number, title: string, message: string): Reply {
   return json(code, { error: { code, message, title } }, vary(call));
 }
+
+const badRequest = (call: Call, message: string): Reply => failure(call, 400, 'Bad Request', message);
+
+const unknownToken = (call: Call): Reply => failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
 
 function unauthorized(call: Call): Reply {
   return failure(call, 401, 'Unauthorized', 'The request you have made requires authentication.');

@@ -14,7 +14,6 @@ const CLASSES: Readonly<Record<string, Amount | 'pcpus'>> = {
 const amountOf = (resources: Resources, key: Amount | 'pcpus'): number => resources[key] ?? 0;
 const capacityOf = (host: Host, key: Amount | 'pcpus'): number =>
   key === 'pcpus' ? amountOf(host.total, key) : capacity(host, key);
-const NAMES = Object.keys(CLASSES);
 const TITLES: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   404: 'Not Found',
@@ -68,32 +67,40 @@ export class PlacementApi {
       );
     if (this.#identity.check(call.headers['x-auth-token'], call.nowMs) === undefined)
       return denied(call, this.#keystone());
-    const given = call.headers['openstack-api-version']
-      ?.split(',')
-      .map((each) => each.trim().split(/\s+/))
-      .find(([service]) => service === 'placement')?.[1];
-    const found = given === undefined ? null : /^(\d+)\.(\d+)$/.exec(given);
-    if (given !== undefined && given !== 'latest' && found === null)
-      return failure(call, null, 400, `${BAD}\n\n Invalid microversion: invalid version string: ${given}  `, {});
-    const major = found === null ? 1 : Number(found[1]);
-    const minor = given === 'latest' ? this.#max : found === null ? 0 : Number(found[2]);
-    if (major !== 1 || minor > this.#max)
-      return failure(
-        call,
-        null,
-        406,
-        'The resource could not be generated that was acceptable to your browser (content of type application/json. ' +
-          `\n\n Invalid microversion: Unacceptable version header: ${given}`,
-        { max_version: `1.${this.#max}`, min_version: '1.0' },
-      );
+    const minor = this.#minorOf(call);
+    if (typeof minor !== 'number') return minor;
     try {
       return this.#route(call, minor);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const lead = error.status === 404 ? MISSING : BAD;
-      const code = minor >= 23 ? { code: error.errorCode } : {};
-      return failure(call, minor, error.status, `${lead}\n\n ${error.message}  `, code);
+      const more = minor >= 23 ? { code: error.errorCode } : {};
+      return failure(call, minor, error.status, { detail: `${lead}\n\n ${error.message}  `, ...more });
     }
+  }
+
+  /** The minor version that the call asks for, or Placement's refusal of it. */
+  #minorOf(call: Call): number | Reply {
+    const given = call.headers['openstack-api-version']
+      ?.split(',')
+      .map((each) => each.trim().split(/\s+/))
+      .find(([service]) => service === 'placement')?.[1];
+    if (given === undefined) return 0;
+    if (given === 'latest') return this.#max;
+    const found = /^(\d+)\.(\d+)$/.exec(given);
+    if (found === null) {
+      const detail = `${BAD}\n\n Invalid microversion: invalid version string: ${given}  `;
+      return failure(call, null, 400, { detail });
+    }
+    const minor = Number(found[2]);
+    if (Number(found[1]) === 1 && minor <= this.#max) return minor;
+    return failure(call, null, 406, {
+      detail:
+        'The resource could not be generated that was acceptable to your browser (content of type application/json. ' +
+        `\n\n Invalid microversion: Unacceptable version header: ${given}`,
+      max_version: `1.${this.#max}`,
+      min_version: '1.0',
+    });
   }
 
   #route(call: Call, minor: number): Reply {
@@ -186,39 +193,7 @@ export class PlacementApi {
 
   #candidates(call: Call, minor: number): Reply {
     const { query } = call;
-    const since: Readonly<Record<string, number>> = {
-      resources: 10,
-      limit: 16,
-      required: 17,
-      member_of: 21,
-      group_policy: 25,
-      in_tree: 31,
-      root_required: 35,
-      same_subtree: 36,
-    };
-    for (const key of query.keys()) {
-      const from = since[key];
-      if (from === undefined || minor < from)
-        throw new Refusal(
-          400,
-          `Invalid query string parameters: Additional properties are not allowed ('${key}' was unexpected)`,
-        );
-    }
-    const resources = query.get('resources');
-    if (resources === null)
-      throw new Refusal(
-        400,
-        'There must be at least one resources or resources[$S] parameter.',
-        'placement.query.missing_value',
-      );
-    const wanted = amounts(resources);
-    const limitText = query.get('limit');
-    if (limitText !== null && !/^[1-9][0-9]*$/.test(limitText))
-      throw new Refusal(400, `Invalid query string parameters: '${limitText}' does not match '^[1-9][0-9]*$'`);
-    const limit = limitText === null ? Number.POSITIVE_INFINITY : Number(limitText);
-    const tree = query.get('in_tree');
-    if (tree !== null && !/^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(tree))
-      throw new Refusal(400, `Expected 'in_tree' parameter to be a format of uuid, but got ${tree}.`);
+    const { wanted, limit, tree } = candidatesAsked(query, minor);
     const chosen: Host[] = [];
     for (const host of this.#cloud.hosts.values()) {
       if (chosen.length >= limit) break;
@@ -235,21 +210,19 @@ export class PlacementApi {
         ...(minor >= 34 ? { mappings: { '': [host.nodeUuid] } } : {}),
       };
     });
-    const summaries: Record<string, unknown> = {};
-    for (const host of chosen) {
-      const shown: Record<string, unknown> = {};
-      for (const name of NAMES) {
-        const key = CLASSES[name];
-        if (key === undefined || amountOf(host.total, key) === 0 || (minor < 27 && !(name in asked))) continue;
-        shown[name] = { capacity: capacityOf(host, key), used: amountOf(host.used, key) };
-      }
-      summaries[host.nodeUuid] = {
-        resources: shown,
-        ...(minor >= 17 ? { traits: this.#cloud.traitsOf(host) } : {}),
-        ...(minor >= 29 ? { parent_provider_uuid: null, root_provider_uuid: host.nodeUuid } : {}),
-      };
-    }
+    const summaries = Object.fromEntries(chosen.map((host) => [host.nodeUuid, this.#summary(host, asked, minor)]));
     return json(200, { allocation_requests: requests, provider_summaries: summaries }, headers(call, minor));
+  }
+
+  #summary(host: Host, asked: Readonly<Record<string, number>>, minor: number): unknown {
+    const resources = Object.entries(CLASSES)
+      .filter(([name, key]) => amountOf(host.total, key) > 0 && (minor >= 27 || name in asked))
+      .map(([name, key]) => [name, { capacity: capacityOf(host, key), used: amountOf(host.used, key) }] as const);
+    return {
+      resources: Object.fromEntries(resources),
+      ...(minor >= 17 ? { traits: this.#cloud.traitsOf(host) } : {}),
+      ...(minor >= 29 ? { parent_provider_uuid: null, root_provider_uuid: host.nodeUuid } : {}),
+    };
   }
 
   #aggregatesOf(host: Host): string[] {
@@ -285,6 +258,48 @@ export class PlacementApi {
       return known(trait) && mine.has(trait) !== negative;
     });
   }
+}
+
+/** The microversions from which GET /allocation_candidates takes its parameters. */
+const CANDIDATES_SINCE: Readonly<Record<string, number>> = {
+  resources: 10,
+  limit: 16,
+  required: 17,
+  member_of: 21,
+  group_policy: 25,
+  in_tree: 31,
+  root_required: 35,
+  same_subtree: 36,
+};
+
+/** @throws Refusal */
+function candidatesAsked(
+  query: URLSearchParams,
+  minor: number,
+): { readonly wanted: Resources; readonly limit: number; readonly tree: string | null } {
+  for (const key of query.keys()) {
+    const from = CANDIDATES_SINCE[key];
+    if (from === undefined || minor < from)
+      throw new Refusal(
+        400,
+        `Invalid query string parameters: Additional properties are not allowed ('${key}' was unexpected)`,
+      );
+  }
+  const resources = query.get('resources');
+  if (resources === null)
+    throw new Refusal(
+      400,
+      'There must be at least one resources or resources[$S] parameter.',
+      'placement.query.missing_value',
+    );
+  const wanted = amounts(resources);
+  const limit = query.get('limit');
+  if (limit !== null && !/^[1-9][0-9]*$/.test(limit))
+    throw new Refusal(400, `Invalid query string parameters: '${limit}' does not match '^[1-9][0-9]*$'`);
+  const tree = query.get('in_tree');
+  if (tree !== null && !/^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(tree))
+    throw new Refusal(400, `Expected 'in_tree' parameter to be a format of uuid, but got ${tree}.`);
+  return { wanted, limit: limit === null ? Number.POSITIVE_INFINITY : Number(limit), tree };
 }
 
 function amounts(given: string): Resources {
@@ -364,11 +379,16 @@ function headers(call: Call, minor: number): Record<string, string> {
   };
 }
 
-function failure(call: Call, minor: number | null, status: number, detail: string, more: object): Reply {
+function failure(
+  call: Call,
+  minor: number | null,
+  status: number,
+  what: { readonly detail: string; readonly [more: string]: string },
+): Reply {
   const version = minor === null ? {} : { 'openstack-api-version': `placement 1.${minor}` };
   return json(
     status,
-    { errors: [{ status, title: TITLES[status] ?? 'Error', detail, ...more, request_id: call.requestId }] },
+    { errors: [{ status, title: TITLES[status] ?? 'Error', ...what, request_id: call.requestId }] },
     { ...version, 'x-openstack-request-id': call.requestId },
   );
 }

@@ -1,7 +1,7 @@
 import type { Cloud } from '../cloud.ts';
 import { evaluate, type Value } from '../promql.ts';
 import { BadQuery, parse, UNITS } from '../promqlParser.ts';
-import { instant, METRICS } from '../series.ts';
+import { instant, METRICS, type Sample } from '../series.ts';
 import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
@@ -12,88 +12,26 @@ const HEAD = '{"status":"success","data":{"resultType":';
 /** The part of Prometheus' HTTP API that Kronos uses: query, query_range, the values of a label, status/runtimeinfo, and health. */
 export function prometheus(cloud: Cloud, call: Call): Reply {
   const form = call.method === 'POST' ? new URLSearchParams(call.body) : new URLSearchParams();
-  const parameter = (name: string): string => form.get(name) ?? call.query.get(name) ?? '';
+  const parameter: Parameter = (name) => form.get(name) ?? call.query.get(name) ?? '';
   try {
     switch (call.path) {
       case '/-/healthy':
       case '/-/ready':
-        return {
-          status: 200,
-          headers: { 'Content-Type': 'text/plain; charset=utf-8' },
-          body: 'Prometheus Server is Ready.\n',
-        };
+        return plain(200, 'Prometheus Server is Ready.\n');
       case '/api/v1/status/runtimeinfo':
-        return success({
-          startTime: new Date(cloud.startMs).toISOString(),
-          CWD: '/',
-          reloadConfigSuccess: true,
-          lastConfigTime: new Date(cloud.startMs).toISOString(),
-          corruptionCount: 0,
-          goroutineCount: 25,
-          GOMAXPROCS: 2,
-          GOMEMLIMIT: 4_294_967_296,
-          GOGC: '75',
-          GODEBUG: '',
-          storageRetention: '15d',
-        });
+        return success(runtimeInfo(cloud));
       case '/api/v1/query': {
-        const expression = read(parameter('query'));
+        const expression = parse(parameter('query'));
         const at = parameter('time') === '' ? call.nowMs : time('time', parameter('time'));
         const value = evaluate(cloud, expression, at);
         return { status: 200, headers: { 'Content-Type': JSON_TYPE }, body: instantBody(value, at) };
       }
-      case '/api/v1/query_range': {
-        const start = time('start', parameter('start'));
-        const end = time('end', parameter('end'));
-        if (end < start) throw new Bad('invalid parameter "end": end timestamp must not be before start time');
-        const step = duration(parameter('step'));
-        if (step <= 0)
-          throw new Bad(
-            'invalid parameter "step": zero or negative query resolution step widths are not accepted. Try a positive integer',
-          );
-        if ((end - start) / step > MOST_POINTS)
-          throw new Bad(
-            'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
-          );
-        const expression = read(parameter('query'));
-        /** By labels as JSON. A value that stays as it is, as most do, is written once. */
-        const series = new Map<string, { points: string; value: number; text: string }>();
-        let loaded = 0;
-        for (let at = start; at <= end; at += step) {
-          // Before its start the cloud had no samples; after now it has none yet.
-          if (at > call.nowMs) break;
-          const found = evaluate(cloud, expression, at);
-          const samples: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[] =
-            'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
-          loaded += samples.length;
-          if (loaded > cloud.scenario.maxSamples) return tooManySamples();
-          const head = `[${at / 1000},"`;
-          for (const { labels, value } of samples) {
-            const metric = textOf(labels);
-            const one = series.get(metric);
-            if (one === undefined) {
-              const text = `${show(value)}"]`;
-              series.set(metric, { points: head + text, value, text });
-              continue;
-            }
-            if (one.value !== value) {
-              one.value = value;
-              one.text = `${show(value)}"]`;
-            }
-            one.points += `,${head}${one.text}`;
-          }
-        }
-        const result = Array.from(series, ([metric, { points }]) => `{"metric":${metric},"values":[${points}]}`);
-        return {
-          status: 200,
-          headers: { 'Content-Type': JSON_TYPE },
-          body: `${HEAD}"matrix","result":[${result.join()}]}}`,
-        };
-      }
+      case '/api/v1/query_range':
+        return overRange(cloud, call, parameter);
       default: {
         const label = /^\/api\/v1\/label\/([A-Za-z_]\w*)\/values$/.exec(call.path)?.[1];
         if (label !== undefined) return success(labelValues(cloud, label, call.nowMs));
-        return { status: 404, headers: { 'Content-Type': 'text/plain; charset=utf-8' }, body: '404 page not found\n' };
+        return plain(404, '404 page not found\n');
       }
     }
   } catch (error) {
@@ -103,6 +41,84 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
   }
 }
 
+/** The value of a parameter of the query or the form; empty when neither has it. */
+type Parameter = (name: string) => string;
+
+const plain = (status: number, body: string): Reply => ({
+  status,
+  headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+  body,
+});
+
+const runtimeInfo = (cloud: Cloud) => ({
+  startTime: new Date(cloud.startMs).toISOString(),
+  CWD: '/',
+  reloadConfigSuccess: true,
+  lastConfigTime: new Date(cloud.startMs).toISOString(),
+  corruptionCount: 0,
+  goroutineCount: 25,
+  GOMAXPROCS: 2,
+  GOMEMLIMIT: 4_294_967_296,
+  GOGC: '75',
+  GODEBUG: '',
+  storageRetention: '15d',
+});
+
+/** @throws Bad */
+function rangeAsked(parameter: Parameter): { readonly start: number; readonly end: number; readonly step: number } {
+  const start = time('start', parameter('start'));
+  const end = time('end', parameter('end'));
+  if (end < start) throw new Bad('invalid parameter "end": end timestamp must not be before start time');
+  const step = duration(parameter('step'));
+  if (step <= 0)
+    throw new Bad(
+      'invalid parameter "step": zero or negative query resolution step widths are not accepted. Try a positive integer',
+    );
+  if ((end - start) / step > MOST_POINTS)
+    throw new Bad(
+      'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
+    );
+  return { start, end, step };
+}
+
+/** The answer to a range query. */
+function overRange(cloud: Cloud, call: Call, parameter: Parameter): Reply {
+  const { start, end, step } = rangeAsked(parameter);
+  const expression = parse(parameter('query'));
+  /** By labels as JSON. A value that stays as it is, as most do, is written once. */
+  const series = new Map<string, { points: string; value: number; text: string }>();
+  let loaded = 0;
+  // Before its start the cloud had no samples; after now it has none yet.
+  for (let at = start; at <= end && at <= call.nowMs; at += step) {
+    const found = evaluate(cloud, expression, at);
+    const samples: readonly Pick<Sample, 'labels' | 'value'>[] =
+      'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
+    loaded += samples.length;
+    if (loaded > cloud.scenario.maxSamples) return tooManySamples();
+    const head = `[${at / 1000},"`;
+    for (const { labels, value } of samples) {
+      const metric = textOf(labels);
+      const one = series.get(metric);
+      if (one === undefined) {
+        const text = `${show(value)}"]`;
+        series.set(metric, { points: head + text, value, text });
+        continue;
+      }
+      if (one.value !== value) {
+        one.value = value;
+        one.text = `${show(value)}"]`;
+      }
+      one.points += `,${head}${one.text}`;
+    }
+  }
+  const result = Array.from(series, ([metric, { points }]) => `{"metric":${metric},"values":[${points}]}`);
+  return {
+    status: 200,
+    headers: { 'Content-Type': JSON_TYPE },
+    body: `${HEAD}"matrix","result":[${result.join()}]}}`,
+  };
+}
+
 /** The values that a label has in any series, sorted. */
 function labelValues(cloud: Cloud, label: string, nowMs: number): string[] {
   const samples = Object.keys(METRICS).flatMap((metric) => instant(cloud, metric, nowMs));
@@ -110,10 +126,6 @@ function labelValues(cloud: Cloud, label: string, nowMs: number): string[] {
 }
 
 class Bad extends Error {}
-
-function read(query: string): ReturnType<typeof parse> {
-  return parse(query);
-}
 
 function bad(error: string): Reply {
   return json(400, { status: 'error', errorType: 'bad_data', error });

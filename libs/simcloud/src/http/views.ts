@@ -38,12 +38,7 @@ export function statusOf(server: Server): string {
     case 'active':
     case 'paused':
       if (server.taskState === 'migrating') return 'MIGRATING';
-      if (server.vmState === 'paused') return 'PAUSED';
-      if (resizing(server)) return 'RESIZE';
-      if (server.taskState?.startsWith('reboot') === true)
-        return server.taskState.endsWith('hard') ? 'HARD_REBOOT' : 'REBOOT';
-      if (server.taskState?.startsWith('rebuild') === true) return 'REBUILD';
-      return 'ACTIVE';
+      return server.vmState === 'paused' ? 'PAUSED' : activeStatus(server);
     case 'stopped':
       return resizing(server) ? 'RESIZE' : 'SHUTOFF';
     case 'resized':
@@ -51,6 +46,13 @@ export function statusOf(server: Server): string {
     default:
       return PLAIN[server.vmState];
   }
+}
+
+function activeStatus(server: Server): string {
+  if (resizing(server)) return 'RESIZE';
+  const task = server.taskState ?? '';
+  if (task.startsWith('reboot')) return task.endsWith('hard') ? 'HARD_REBOOT' : 'REBOOT';
+  return task.startsWith('rebuild') ? 'REBUILD' : 'ACTIVE';
 }
 
 /** While a revert is under way in its old cell a server has its old vm_state and `resize_reverting`, which is no RESIZE. */
@@ -66,11 +68,20 @@ function hostStatus(host: Host | undefined): string {
   return host.up ? 'UP' : 'UNKNOWN';
 }
 
-export function serverView(cloud: Cloud, server: Server, minor: number, base: string, show: boolean): string {
-  const key = `${minor}${show ? 's' : ''}`;
+/** The form of an object. */
+type Form = {
+  readonly minor: number;
+  /** See {@link Call.base}. */
+  readonly base: string;
+};
+/** `show`: as GET of one server has it, not as a list. */
+type ServerForm = Form & { readonly show: boolean };
+
+export function serverView(cloud: Cloud, server: Server, form: ServerForm): string {
+  const key = `${form.minor}${form.show ? 's' : ''}`;
   const cached = server.views.get(key);
   if (cached !== undefined) return cached;
-  const view = JSON.stringify(serverObject(cloud, server, minor, base, show));
+  const view = JSON.stringify(serverObject(cloud, server, form));
   server.views.set(key, view);
   return view;
 }
@@ -83,18 +94,33 @@ function addressesOf({ ports }: Server): Record<string, object[]> {
   return found.length === 0 ? {} : { net: found };
 }
 
-function serverObject(cloud: Cloud, server: Server, minor: number, base: string, show: boolean): unknown {
-  const host = cloud.hosts.get(server.host);
+function imageOf({ imageId }: Server, { minor, base }: Form): unknown {
+  if (imageId === null) return '';
+  return {
+    id: imageId,
+    links: [{ rel: 'bookmark', href: `${base}/images/${imageId}` }],
+    ...(minor >= 98 ? { properties: { base_image_ref: imageId, min_ram: '0', min_disk: '1' } } : {}),
+  };
+}
+
+function flavorOf({ flavor }: Server, { minor, base }: Form): unknown {
+  if (minor < 47) return { id: flavor.id, links: [{ rel: 'bookmark', href: `${base}/flavors/${flavor.id}` }] };
+  return {
+    vcpus: flavor.vcpus,
+    ram: flavor.memoryMb,
+    disk: flavor.diskGb,
+    ephemeral: 0,
+    swap: 0,
+    original_name: flavor.name,
+    extra_specs: flavor.extraSpecs,
+  };
+}
+
+const WITH_PROGRESS: readonly string[] = ['ACTIVE', 'BUILD', 'REBUILD', 'RESIZE', 'VERIFY_RESIZE', 'MIGRATING'];
+
+function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
+  const { base } = form;
   const status = statusOf(server);
-  const { flavor } = server;
-  const image =
-    server.imageId === null
-      ? ''
-      : {
-          id: server.imageId,
-          links: [{ rel: 'bookmark', href: `${base}/images/${server.imageId}` }],
-          ...(minor >= 98 ? { properties: { base_image_ref: server.imageId, min_ram: '0', min_disk: '1' } } : {}),
-        };
   const view: Record<string, unknown> = {
     id: server.uuid,
     name: server.name,
@@ -103,19 +129,8 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
     user_id: server.userId,
     metadata: server.metadata,
     hostId: hostId(server.projectId, server.host),
-    image,
-    flavor:
-      minor >= 47
-        ? {
-            vcpus: flavor.vcpus,
-            ram: flavor.memoryMb,
-            disk: flavor.diskGb,
-            ephemeral: 0,
-            swap: 0,
-            original_name: flavor.name,
-            extra_specs: flavor.extraSpecs,
-          }
-        : { id: flavor.id, links: [{ rel: 'bookmark', href: `${base}/flavors/${flavor.id}` }] },
+    image: imageOf(server, form),
+    flavor: flavorOf(server, form),
     created: seconds(server.createdMs),
     updated: seconds(server.updatedMs),
     addresses: addressesOf(server),
@@ -133,19 +148,43 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
       created: seconds(server.fault.createdMs),
       message: server.fault.message,
     };
-  if (['ACTIVE', 'BUILD', 'REBUILD', 'RESIZE', 'VERIFY_RESIZE', 'MIGRATING'].includes(status)) view.progress = 0;
-  view['OS-EXT-AZ:availability_zone'] = host === undefined ? '' : cloud.zoneOf(server.host);
+  if (WITH_PROGRESS.includes(status)) view.progress = 0;
+  const host = cloud.hosts.get(server.host);
+  const group = cloud.groupOf.get(server.uuid);
+  addExtensions(view, server, {
+    minor: form.minor,
+    host,
+    zone: host === undefined ? '' : cloud.zoneOf(server.host),
+    group,
+  });
+  addLaterFields(view, server, { ...form, host, group });
+  return view;
+}
+
+/** The fields of what were extensions of the API, in their order. */
+function addExtensions(
+  view: Record<string, unknown>,
+  server: Server,
+  {
+    minor,
+    host,
+    zone,
+    group,
+  }: Pick<Form, 'minor'> & {
+    readonly host: Host | undefined;
+    readonly zone: string;
+    readonly group: Group | undefined;
+  },
+): void {
+  view['OS-EXT-AZ:availability_zone'] = zone;
   if (minor >= 96) view.pinned_availability_zone = server.pinnedZone;
-  if (minor >= 100) {
-    const group = cloud.groupOf.get(server.uuid);
-    view.scheduler_hints = group === undefined ? {} : { group: [group.uuid] };
-  }
+  if (minor >= 100) view.scheduler_hints = group === undefined ? {} : { group: [group.uuid] };
   view.config_drive = server.fixed.configDrive ? 'True' : '';
   view.key_name = null;
   view['OS-SRV-USG:launched_at'] = server.vmState === 'building' ? null : micros(server.launchedMs);
   view['OS-SRV-USG:terminated_at'] = null;
   view['OS-EXT-SRV-ATTR:host'] = server.host === '' ? null : server.host;
-  view['OS-EXT-SRV-ATTR:instance_name'] = `instance-${server.id.toString(16).padStart(8, '0')}`;
+  view['OS-EXT-SRV-ATTR:instance_name'] = instanceName(server);
   view['OS-EXT-SRV-ATTR:hypervisor_hostname'] = host?.hypervisorHostname ?? null;
   if (minor >= 3) {
     view['OS-EXT-SRV-ATTR:reservation_id'] = server.reservationId;
@@ -159,22 +198,26 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
   view['OS-EXT-STS:task_state'] = server.taskState;
   view['OS-EXT-STS:vm_state'] = server.vmState;
   view['OS-EXT-STS:power_state'] = server.powerState;
-  view['os-extended-volumes:volumes_attached'] =
-    server.imageId === null
-      ? [minor >= 3 ? { id: server.uuid, delete_on_termination: true } : { id: server.uuid }]
-      : [];
+  const root = minor >= 3 ? { id: server.uuid, delete_on_termination: true } : { id: server.uuid };
+  view['os-extended-volumes:volumes_attached'] = server.imageId === null ? [root] : [];
+}
+
+/** The fields that microversions added at the end. */
+function addLaterFields(
+  view: Record<string, unknown>,
+  server: Server,
+  { minor, show, host, group }: ServerForm & { readonly host: Host | undefined; readonly group: Group | undefined },
+): void {
   if (minor >= 9) view.locked = server.locked;
   if (minor >= 73) view.locked_reason = server.lockedReason;
   if (minor >= 19) view.description = null;
   if (minor >= 26) view.tags = server.tags;
   if (minor >= 63) view.trusted_image_certificates = null;
   if (minor >= 16) view.host_status = hostStatus(host);
-  if (show && minor >= 71) {
-    const group = cloud.groupOf.get(server.uuid);
-    view.server_groups = group === undefined ? [] : [group.uuid];
-  }
-  return view;
+  if (show && minor >= 71) view.server_groups = group === undefined ? [] : [group.uuid];
 }
+
+const instanceName = ({ id }: Server): string => `instance-${id.toString(16).padStart(8, '0')}`;
 
 export function migrationView(migration: Migration, minor: number, base: string): unknown {
   const row = shownRow(migration);
@@ -340,7 +383,7 @@ export function hypervisorView(
   }
   if (withServers && servers.length > 0)
     view.servers = servers.map((server) => ({
-      name: `instance-${server.id.toString(16).padStart(8, '0')}`,
+      name: instanceName(server),
       uuid: server.uuid,
     }));
   else if (withServers && minor >= 75) view.servers = [];

@@ -1,4 +1,4 @@
-import { random } from '../random.ts';
+import { type Random, random } from '../random.ts';
 import { parseScenario, type Scenario, type ScenarioInput, type ServerInput } from '../scenario.ts';
 
 export interface GenerateOptions {
@@ -28,43 +28,67 @@ const FLAVORS = [
   { name: 'm.large', vcpus: 4, memoryMb: 32_768, diskGb: 80 },
 ] as const;
 
+/** The hosts of a generated cloud are alike. */
+type Hosts = { readonly names: readonly string[]; readonly vcpus: number; readonly memoryMb: number };
+
 /**
  * A cloud of any size, the same for the same seed. Every host is as large as its share of the VMs needs and three
  * times more, so that there is room to move; what a host is liked by decides how many VMs it gets.
  */
 export function generate(options: GenerateOptions): Scenario {
-  const { hosts, vms } = options;
-  const seed = options.seed ?? 1;
+  const { hosts: count, vms, seed = 1, memoryRatio = 1.5, aggregates = 1, zones = 0 } = options;
   const chance = random(seed);
-  const skew = options.skew ?? 0.8;
-  const names = Array.from(
-    { length: hosts },
-    (_, index) => `host-${String(index + 1).padStart(String(hosts).length, '0')}`,
-  );
+  const hosts = hostsOf(options);
+  const { names, vcpus, memoryMb } = hosts;
+  const servers = serversOn(hosts, options, chance);
+  const groups = group(servers, Math.floor(vms * (options.grouped ?? 0.1)), chance);
+  const spread = (parts: number, prefix: string): NonNullable<ScenarioInput['aggregates']> =>
+    Array.from({ length: parts }, (_, index) => ({
+      name: `${prefix}-${index + 1}`,
+      hosts: names.filter((__, at) => at % parts === index),
+    }));
+  return parseScenario({
+    name: `generated-${count}x${vms}`,
+    seed,
+    hosts: names.map((name) => ({ name, vcpus, memoryMb, memoryRatio, diskGb: 100_000 })),
+    flavors: [...FLAVORS],
+    aggregates: [
+      ...spread(aggregates, 'aggregate'),
+      ...spread(zones, 'zone').map((zone) => ({ ...zone, availabilityZone: zone.name })),
+    ],
+    groups,
+    servers,
+  });
+}
+
+function hostsOf({ hosts, vms, room = 2 }: GenerateOptions): Hosts {
+  const digits = String(hosts).length;
   const share = vms / hosts;
-  const { room: factor = 2, memoryRatio = 1.5 } = options;
-  const vcpus = Math.max(16, Math.ceil((share * 4 * factor) / 16) * 16);
-  const memoryMb = Math.max(65_536, Math.ceil((share * 16_384 * factor) / 16_384) * 16_384);
+  return {
+    names: Array.from({ length: hosts }, (_, index) => `host-${String(index + 1).padStart(digits, '0')}`),
+    vcpus: Math.max(16, Math.ceil((share * 4 * room) / 16) * 16),
+    memoryMb: Math.max(65_536, Math.ceil((share * 16_384 * room) / 16_384) * 16_384),
+  };
+}
+
+/** Each host gets its share of the VMs by how much it is liked; a VM that finds it full goes to the next with room. */
+function serversOn({ names, vcpus, memoryMb }: Hosts, options: GenerateOptions, chance: Random): ServerInput[] {
+  const { vms, skew = 0.8, varying = 0, memoryRatio = 1.5 } = options;
   const liking = names.map(() => 1 - skew + 2 * skew * chance.next() ** 2);
   const total = liking.reduce((sum, each) => sum + each, 0);
-  const servers: ServerInput[] = [];
+  const shareOf = (host: number): number => ((liking[host] ?? 0) / total) * vms;
   const room = names.map(() => ({ memoryMb: memoryMb * Math.min(1.2, memoryRatio), cores: vcpus * 0.95 }));
+  const servers: ServerInput[] = [];
   let carried = 0;
   let next = 0;
   for (let index = 0; index < vms; index++) {
     // Walks along the likings, so that each host gets its share to within one VM.
-    while (next < hosts - 1 && index >= carried + ((liking[next] ?? 0) / total) * vms) {
-      carried += ((liking[next] ?? 0) / total) * vms;
+    while (next < names.length - 1 && index >= carried + shareOf(next)) {
+      carried += shareOf(next);
       next++;
     }
     const flavor = chance.pick(FLAVORS);
-    let at = next;
-    for (
-      let tries = 0;
-      tries < hosts && ((room[at]?.memoryMb ?? 0) < flavor.memoryMb || (room[at]?.cores ?? 0) < flavor.vcpus * 0.2);
-      tries++
-    )
-      at = (at + 1) % hosts;
+    const at = withRoom(room, next, flavor);
     const left = room[at];
     if (left === undefined) continue;
     const cpuCores = Math.min(left.cores, round(flavor.vcpus * (0.1 + 0.8 * chance.next() ** 2)));
@@ -72,7 +96,7 @@ export function generate(options: GenerateOptions): Scenario {
     left.memoryMb -= flavor.memoryMb;
     left.cores -= cpuCores;
     const curve =
-      chance.next() < (options.varying ?? 0)
+      chance.next() < varying
         ? { amplitude: round(0.1 + 0.4 * chance.next()), periodSeconds: 86_400, phase: round(chance.next()) }
         : undefined;
     servers.push({
@@ -83,49 +107,63 @@ export function generate(options: GenerateOptions): Scenario {
       demand: { cpuCores, memoryMb: usedMb, ...(curve === undefined ? {} : { curve }) },
     });
   }
+  return servers;
+}
+
+/** The first host from `from` on that has room for the flavor; `from` itself when none has. */
+function withRoom(
+  room: readonly { readonly memoryMb: number; readonly cores: number }[],
+  from: number,
+  { memoryMb, vcpus }: (typeof FLAVORS)[number],
+): number {
+  for (let tries = 0; tries < room.length; tries++) {
+    const at = (from + tries) % room.length;
+    const left = room[at];
+    if (left !== undefined && left.memoryMb >= memoryMb && left.cores >= vcpus * 0.2) return at;
+  }
+  return from;
+}
+
+/** Puts this many of the servers into groups of 2 to 4 that keep their rules where the servers are. */
+function group(servers: ServerInput[], wanted: number, chance: Random): NonNullable<ScenarioInput['groups']> {
   const groups: NonNullable<ScenarioInput['groups']> = [];
   const policies = ['anti-affinity', 'soft-anti-affinity', 'affinity', 'soft-affinity'] as const;
-  let wanted = Math.floor(vms * (options.grouped ?? 0.1));
   const free = servers.map((_, index) => index);
-  while (wanted > 1 && free.length > 3) {
-    const size = Math.min(wanted, chance.int(2, 4));
+  for (let left = wanted; left > 1 && free.length > 3; ) {
+    const size = Math.min(left, chance.int(2, 4));
     const policy = chance.pick(policies);
     const name = `group-${groups.length + 1}`;
     groups.push({ name, policy });
-    const first = free.splice(chance.int(0, free.length - 1), 1)[0] ?? 0;
-    const members = [first];
-    const together = policy.endsWith('affinity') && !policy.includes('anti');
-    const start = chance.int(0, free.length - 1);
-    for (let step = 0; step < free.length && members.length < size; step++) {
-      const place = (start + step) % free.length;
-      const candidate = free[place] ?? 0;
-      const host = servers[candidate]?.host;
-      const hostsSoFar = members.map((member) => servers[member]?.host);
-      if (together ? host !== hostsSoFar[0] : hostsSoFar.includes(host)) continue;
-      members.push(candidate);
-      free.splice(place, 1);
-    }
+    const members = takeMembers(servers, free, { size, together: !policy.includes('anti') }, chance);
     for (const member of members) {
       const server = servers[member];
       if (server !== undefined) servers[member] = { ...server, group: name };
     }
-    wanted -= members.length;
+    left -= members.length;
   }
-  const spread = (count: number, prefix: string, zoned: boolean): NonNullable<ScenarioInput['aggregates']> =>
-    Array.from({ length: count }, (_, index) => ({
-      name: `${prefix}-${index + 1}`,
-      hosts: names.filter((__, at) => at % count === index),
-      ...(zoned ? { availabilityZone: `${prefix}-${index + 1}` } : {}),
-    }));
-  return parseScenario({
-    name: `generated-${hosts}x${vms}`,
-    seed,
-    hosts: names.map((name) => ({ name, vcpus, memoryMb, memoryRatio, diskGb: 100_000 })),
-    flavors: [...FLAVORS],
-    aggregates: [...spread(options.aggregates ?? 1, 'aggregate', false), ...spread(options.zones ?? 0, 'zone', true)],
-    groups,
-    servers,
-  });
+  return groups;
+}
+
+/** Takes the members of a group out of the free servers: all on one host, or each on another. */
+function takeMembers(
+  servers: readonly ServerInput[],
+  free: number[],
+  { size, together }: { readonly size: number; readonly together: boolean },
+  chance: Random,
+): number[] {
+  const first = free.splice(chance.int(0, free.length - 1), 1)[0] ?? 0;
+  const members = [first];
+  const start = chance.int(0, free.length - 1);
+  for (let step = 0; step < free.length && members.length < size; step++) {
+    const place = (start + step) % free.length;
+    const candidate = free[place] ?? 0;
+    const host = servers[candidate]?.host;
+    const hosts = members.map((member) => servers[member]?.host);
+    if (together ? host !== hosts[0] : hosts.includes(host)) continue;
+    members.push(candidate);
+    free.splice(place, 1);
+  }
+  return members;
 }
 
 function round(value: number): number {

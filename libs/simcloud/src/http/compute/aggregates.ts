@@ -7,16 +7,16 @@ import { empty, ID, type Route, reply, route, type Scope, strings } from './nova
 /** os-aggregates. */
 export function aggregateRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/os-aggregates', 'os-aggregates:index', (scope) =>
+    route('GET /os-aggregates', 'os-aggregates:index', (scope) =>
       reply(scope, 200, {
         aggregates: [...cloud.aggregates.values()].map((each) => aggregateView(each, scope.minor)),
       }),
     ),
-    route('POST', '/os-aggregates', 'os-aggregates:create', (scope) => createAggregate(cloud, scope)),
-    route('GET', `/os-aggregates/${ID}`, 'os-aggregates:show', (scope, [aid = '']) =>
+    route('POST /os-aggregates', 'os-aggregates:create', (scope) => createAggregate(cloud, scope)),
+    route(`GET /os-aggregates/${ID}`, 'os-aggregates:show', (scope, [aid = '']) =>
       reply(scope, 200, { aggregate: aggregateView(findAggregate(cloud, aid), scope.minor) }),
     ),
-    route('DELETE', `/os-aggregates/${ID}`, 'os-aggregates:delete', (scope, [aid = '']) => {
+    route(`DELETE /os-aggregates/${ID}`, 'os-aggregates:delete', (scope, [aid = '']) => {
       const aggregate = findAggregate(cloud, aid);
       if (aggregate.hosts.length > 0)
         throw new NovaRefusal(
@@ -26,7 +26,7 @@ export function aggregateRoutes(cloud: Cloud): readonly Route[] {
       cloud.removeAggregate(aid);
       return empty(scope, 200);
     }),
-    route('POST', `/os-aggregates/${ID}/action`, 'os-aggregates:add_host', (scope, [aid = '']) =>
+    route(`POST /os-aggregates/${ID}/action`, 'os-aggregates:add_host', (scope, [aid = '']) =>
       aggregateAction(cloud, scope, aid),
     ),
   ];

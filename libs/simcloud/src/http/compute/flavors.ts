@@ -4,7 +4,7 @@ import { type Route, reply, route } from './nova.ts';
 /** flavors. */
 export function flavorRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/flavors/detail', 'flavors', (scope) =>
+    route('GET /flavors/detail', 'flavors', (scope) =>
       reply(scope, 200, {
         flavors: [...cloud.flavors.values()].map((each) => ({
           id: each.id,

@@ -1,6 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import type { Server } from '../../model.ts';
+import type { Host, Server } from '../../model.ts';
 import type { Reply } from '../exchange.ts';
 import { hypervisorView } from '../views.ts';
 import { ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } from './nova.ts';
@@ -8,11 +8,9 @@ import { ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } 
 /** os-hypervisors. */
 export function hypervisorRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/os-hypervisors', 'os-hypervisors:list', (scope) => listHypervisors(cloud, scope, false)),
-    route('GET', '/os-hypervisors/detail', 'os-hypervisors:list-detail', (scope) =>
-      listHypervisors(cloud, scope, true),
-    ),
-    route('GET', `/os-hypervisors/${ID}`, 'os-hypervisors:show', (scope, [hid = '']) => {
+    route('GET /os-hypervisors', 'os-hypervisors:list', (scope) => listHypervisors(cloud, scope, false)),
+    route('GET /os-hypervisors/detail', 'os-hypervisors:list-detail', (scope) => listHypervisors(cloud, scope, true)),
+    route(`GET /os-hypervisors/${ID}`, 'os-hypervisors:show', (scope, [hid = '']) => {
       const host = [...cloud.hosts.values()].find((each) =>
         scope.minor >= 53 ? each.nodeUuid === hid : String(each.nodeId) === hid,
       );
@@ -34,47 +32,38 @@ function listHypervisors(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const { query } = call;
   const hosts = [...cloud.hosts.values()];
   const withServers = minor >= 53 && truthy(query.get('with_servers'));
-  const pattern = minor >= 53 ? query.get('hypervisor_hostname_pattern') : null;
-  const byHost = new Map<string, Server[]>();
-  if (withServers || (detail && minor < 88))
-    for (const server of cloud.servers.values()) {
-      const list = byHost.get(server.host);
-      if (list === undefined) byHost.set(server.host, [server]);
-      else list.push(server);
-    }
-  const view = (host: (typeof hosts)[number]): unknown =>
+  const shown = withServers || (detail && minor < 88) ? cloud.servers.values() : [];
+  const byHost = Map.groupBy(shown, ({ host }) => host);
+  const view = (host: Host): unknown =>
     hypervisorView(cloud, host, minor, { detail, servers: byHost.get(host.name) ?? [], withServers });
-  if (pattern !== null) {
-    if (query.has('limit') || query.has('marker'))
-      throw new NovaRefusal(
-        400,
-        'The server could not comply with the request since it is either malformed or otherwise incorrect.',
-      );
-    const found = hosts.filter((host) => host.hypervisorHostname.includes(pattern));
-    if (found.length === 0) throw new NovaRefusal(404, `No hypervisor matching '${pattern}' could be found.`);
-    return reply(scope, 200, { hypervisors: found.map(view) });
-  }
+  const pattern = minor >= 53 ? query.get('hypervisor_hostname_pattern') : null;
+  if (pattern !== null) return reply(scope, 200, { hypervisors: matching(hosts, pattern, query).map(view) });
   if (minor < 33) return reply(scope, 200, { hypervisors: hosts.map(view) });
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
+  const idOf = (host: Host): string => (minor >= 53 ? host.nodeUuid : String(host.nodeId));
   const marker = query.get('marker');
-  let from = 0;
-  if (marker !== null) {
-    from = hosts.findIndex((host) => (minor >= 53 ? host.nodeUuid : String(host.nodeId)) === marker) + 1;
-    if (from === 0) throw new NovaRefusal(400, `marker [${marker}] not found`);
-  }
-  const page = hosts.slice(from, from + limit);
-  const last = page.at(-1);
-  const links = nextPage(
-    cloud,
-    call,
-    detail ? 'os-hypervisors/detail' : 'os-hypervisors',
-    page.length,
-    last === undefined ? undefined : minor >= 53 ? last.nodeUuid : String(last.nodeId),
-  );
+  const before = marker === null ? -1 : hosts.findIndex((host) => idOf(host) === marker);
+  if (marker !== null && before < 0) throw new NovaRefusal(400, `marker [${marker}] not found`);
+  const page = hosts.slice(before + 1, before + 1 + limit);
+  const links = nextPage(cloud, call, detail ? 'os-hypervisors/detail' : 'os-hypervisors', {
+    count: page.length,
+    last: page.map(idOf).at(-1),
+  });
   return reply(scope, 200, {
     hypervisors: page.map(view),
     ...(links === null ? {} : { hypervisors_links: links }),
   });
+}
+
+function matching(hosts: readonly Host[], pattern: string, query: URLSearchParams): Host[] {
+  if (query.has('limit') || query.has('marker'))
+    throw new NovaRefusal(
+      400,
+      'The server could not comply with the request since it is either malformed or otherwise incorrect.',
+    );
+  const found = hosts.filter((host) => host.hypervisorHostname.includes(pattern));
+  if (found.length === 0) throw new NovaRefusal(404, `No hypervisor matching '${pattern}' could be found.`);
+  return found;
 }
 
 function serversOn(cloud: Cloud, host: string): Server[] {

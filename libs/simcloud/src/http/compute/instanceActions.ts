@@ -8,12 +8,11 @@ import { findServer, ID, nextPage, pageSize, type Route, reply, route, type Scop
 /** os-instance-actions: the requests about a server, and the outcome of each. */
 export function instanceActionRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', `/servers/${ID}/os-instance-actions`, 'os-instance-actions:list', (scope, [uuid = '']) =>
+    route(`GET /servers/${ID}/os-instance-actions`, 'os-instance-actions:list', (scope, [uuid = '']) =>
       listActions(cloud, scope, uuid),
     ),
     route(
-      'GET',
-      `/servers/${ID}/os-instance-actions/${ID}`,
+      `GET /servers/${ID}/os-instance-actions/${ID}`,
       'os-instance-actions:show',
       (scope, [uuid = '', requestId = '']) => {
         const server = anyServer(cloud, uuid, scope.minor);
@@ -41,7 +40,10 @@ function listActions(cloud: Cloud, scope: Scope, uuid: string): Reply {
     if (from === 0) throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
   }
   const page = list.slice(from, from + limit);
-  const links = nextPage(cloud, scope.call, `servers/${uuid}/os-instance-actions`, page.length, page.at(-1)?.requestId);
+  const links = nextPage(cloud, scope.call, `servers/${uuid}/os-instance-actions`, {
+    count: page.length,
+    last: page.at(-1)?.requestId,
+  });
   return reply(scope, 200, {
     instanceActions: page.map((each) => actionView(each, scope.minor)),
     ...(links === null ? {} : { links }),

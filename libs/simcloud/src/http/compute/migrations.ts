@@ -24,8 +24,7 @@ const MIGRATION_QUERY = ['hidden', 'host', 'instance_uuid', 'source_compute', 's
 export function migrationRoutes(cloud: Cloud): readonly Route[] {
   return [
     route(
-      'GET',
-      `/servers/${ID}/migrations`,
+      `GET /servers/${ID}/migrations`,
       'servers:migrations:index',
       (scope, [uuid = '']) => {
         findServer(cloud, uuid);
@@ -34,11 +33,10 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
         );
         return reply(scope, 200, { migrations: list.map((each) => progressView(cloud, each, scope.minor)) });
       },
-      23,
+      { since: 23 },
     ),
     route(
-      'GET',
-      `/servers/${ID}/migrations/${ID}`,
+      `GET /servers/${ID}/migrations/${ID}`,
       'servers:migrations:show',
       (scope, [uuid = '', mid = '']) => {
         findServer(cloud, uuid);
@@ -51,45 +49,75 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
           throw new NovaRefusal(404, `Live migration ${mid} for server ${uuid} is not in progress.`);
         return reply(scope, 200, { migration: progressView(cloud, migration, scope.minor) });
       },
-      23,
+      { since: 23 },
     ),
     route(
-      'DELETE',
-      `/servers/${ID}/migrations/${ID}`,
+      `DELETE /servers/${ID}/migrations/${ID}`,
       'servers:migrations:delete',
-      (scope, [uuid = '', mid = '']) => {
-        cloud.abort(scope.call.nowMs, caller(scope), uuid, mid, { queuedToo: scope.minor >= 65 });
+      (scope, [server = '', migration = '']) => {
+        cloud.abort(scope.call.nowMs, caller(scope), { server, migration }, { queuedToo: scope.minor >= 65 });
         return empty(scope, 202);
       },
-      24,
+      { since: 24 },
     ),
     route(
-      'POST',
-      `/servers/${ID}/migrations/${ID}/action`,
+      `POST /servers/${ID}/migrations/${ID}/action`,
       'servers:migrations:force_complete',
-      (scope, [uuid = '', mid = '']) => {
+      (scope, [server = '', migration = '']) => {
         const body = object(parseJson(scope.call.body));
         if (body === undefined || !('force_complete' in body)) throw new NovaRefusal(400, 'Malformed request body');
-        cloud.forceComplete(scope.call.nowMs, caller(scope), uuid, mid);
+        cloud.forceComplete(scope.call.nowMs, caller(scope), { server, migration });
         return empty(scope, 202);
       },
-      22,
+      { since: 22 },
     ),
-    route('GET', '/os-migrations', 'os-migrations:index', (scope) => listMigrations(cloud, scope)),
+    route('GET /os-migrations', 'os-migrations:index', (scope) => listMigrations(cloud, scope)),
   ];
 }
 
 function listMigrations(cloud: Cloud, scope: Scope): Reply {
   const { call, minor } = scope;
   const { query } = call;
-  if (minor >= 59) {
-    const known = [...MIGRATION_QUERY, 'limit', 'marker', 'changes-since'];
-    if (minor >= 66) known.push('changes-before');
-    if (minor >= 80) known.push('user_id', 'project_id');
-    for (const key of query.keys())
-      if (!known.includes(key))
-        throw new NovaRefusal(400, `Additional properties are not allowed ('${key}' was unexpected)`);
+  if (minor >= 59) checkMigrationQuery(query, minor);
+  const keep = migrationFilter(cloud, scope);
+  const uuid = query.get('instance_uuid');
+  const pool =
+    uuid === null ? cloud.migrations.filter((each) => !each.lost) : (cloud.migrationsByServer.get(uuid) ?? []);
+  if (minor < 59)
+    return reply(scope, 200, { migrations: pool.filter(keep).map((each) => migrationView(each, minor, call.base)) });
+  const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
+  const below = idOfMarker(cloud, query.get('marker'));
+  const page: Migration[] = [];
+  for (let i = pool.length - 1; i >= 0 && page.length < limit; i--) {
+    const migration = pool[i];
+    if (migration !== undefined && migration.id < below && keep(migration)) page.push(migration);
   }
+  const links = nextPage(cloud, call, 'os-migrations', { count: page.length, last: page.at(-1)?.uuid });
+  return reply(scope, 200, {
+    migrations: page.map((each) => migrationView(each, minor, call.base)),
+    ...(links === null ? {} : { migrations_links: links }),
+  });
+}
+
+function checkMigrationQuery(query: URLSearchParams, minor: number): void {
+  const known = [...MIGRATION_QUERY, 'limit', 'marker', 'changes-since'];
+  if (minor >= 66) known.push('changes-before');
+  if (minor >= 80) known.push('user_id', 'project_id');
+  for (const key of query.keys())
+    if (!known.includes(key))
+      throw new NovaRefusal(400, `Additional properties are not allowed ('${key}' was unexpected)`);
+}
+
+/** A page holds the migrations with smaller ids than its marker's. */
+function idOfMarker(cloud: Cloud, marker: string | null): number {
+  if (marker === null) return Number.POSITIVE_INFINITY;
+  const found = cloud.migrations.find((each) => each.uuid === marker);
+  if (found === undefined || !cloud.servers.has(found.serverUuid))
+    throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
+  return found.id;
+}
+
+function migrationFilter(cloud: Cloud, { call: { query }, minor }: Scope): (migration: Migration) => boolean {
   const tests: ((migration: Migration) => boolean)[] = [];
   const test = (key: string, check: (migration: Migration, value: string) => boolean): void => {
     const value = query.get(key);
@@ -113,31 +141,5 @@ function listMigrations(cloud: Cloud, scope: Scope): Reply {
   }
   // The rows of a deleted server are gone with it.
   tests.push((migration) => cloud.servers.has(migration.serverUuid));
-  const uuid = query.get('instance_uuid');
-  const pool =
-    uuid === null ? cloud.migrations.filter((each) => !each.lost) : (cloud.migrationsByServer.get(uuid) ?? []);
-  if (minor < 59) {
-    const list = pool.filter((migration) => tests.every((check) => check(migration)));
-    return reply(scope, 200, { migrations: list.map((each) => migrationView(each, minor, call.base)) });
-  }
-  const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
-  const marker = query.get('marker');
-  let below = Number.POSITIVE_INFINITY;
-  if (marker !== null) {
-    const found = cloud.migrations.find((each) => each.uuid === marker);
-    if (found === undefined || !cloud.servers.has(found.serverUuid))
-      throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
-    below = found.id;
-  }
-  const page: Migration[] = [];
-  for (let i = pool.length - 1; i >= 0 && page.length < limit; i--) {
-    const migration = pool[i];
-    if (migration !== undefined && migration.id < below && tests.every((check) => check(migration)))
-      page.push(migration);
-  }
-  const links = nextPage(cloud, call, 'os-migrations', page.length, page.at(-1)?.uuid);
-  return reply(scope, 200, {
-    migrations: page.map((each) => migrationView(each, minor, call.base)),
-    ...(links === null ? {} : { migrations_links: links }),
-  });
+  return (migration) => tests.every((check) => check(migration));
 }

@@ -35,14 +35,14 @@ export interface Route {
 /** One part of a path, captured. */
 export const ID = '([^/]+)';
 
+/** @param call method and path: `GET /servers` */
 export function route(
-  method: string,
-  path: string,
+  call: string,
   policy: string,
   handler: Handler,
-  since = 1,
-  until = Number.POSITIVE_INFINITY,
+  { since = 1, until = Number.POSITIVE_INFINITY }: Partial<Pick<Route, 'since' | 'until'>> = {},
 ): Route {
+  const [method = '', path = ''] = call.split(' ');
   return { method, pattern: new RegExp(`^${path}$`), since, until, policy, handler };
 }
 
@@ -69,8 +69,7 @@ export function nextPage(
   cloud: Cloud,
   call: Call,
   collection: string,
-  count: number,
-  last: string | undefined,
+  { count, last }: { readonly count: number; readonly last: string | undefined },
 ): unknown[] | null {
   const most = Math.min(Number(call.query.get('limit') ?? cloud.scenario.maxLimit), cloud.scenario.maxLimit);
   if (last === undefined || most === 0 || count !== most) return null;

@@ -47,30 +47,30 @@ export class Compute {
     if (inner === '') return json(200, { version: this.#version(call, true) }, versionHeaders(call, '2.1'));
     const token = this.#identity.check(call.headers['x-auth-token'], call.nowMs);
     if (token === undefined) return denied(call, this.#keystone());
+    const minor = this.#minorOf(call);
+    return typeof minor === 'number' ? this.#dispatch({ call, minor, token }, inner) : minor;
+  }
+
+  /** The minor version that the call asks for, or Nova's refusal of it. */
+  #minorOf(call: Call): number | Reply {
     const asked = requested(call);
-    if (asked === 'invalid' || typeof asked === 'string') {
-      const given = asked === 'invalid' ? '' : asked;
-      return refusal(
-        call,
-        null,
-        400,
-        `API Version String ${given} is of invalid format. Must be of format MajorNum.MinorNum.`,
-      );
+    if (typeof asked === 'string') {
+      const message = `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`;
+      return refusal(call, null, 400, message);
     }
     const [major, wanted] = asked;
     const minor = wanted === Number.POSITIVE_INFINITY ? this.#max : wanted;
-    if (major !== 2 || minor < 1 || minor > this.#max)
-      return json(
-        406,
-        {
-          computeFault: {
-            code: 406,
-            message: `Version ${major}.${minor} is not supported by the API. Minimum is 2.1 and maximum is 2.${this.#max}.`,
-          },
-        },
-        { ...versionHeaders(call, `${major}.${minor}`), 'Content-Type': 'application/json; charset=UTF-8' },
-      );
-    const scope: Scope = { call, minor, token };
+    if (major === 2 && minor >= 1 && minor <= this.#max) return minor;
+    const message = `Version ${major}.${minor} is not supported by the API. Minimum is 2.1 and maximum is 2.${this.#max}.`;
+    return json(
+      406,
+      { computeFault: { code: 406, message } },
+      { ...versionHeaders(call, `${major}.${minor}`), 'Content-Type': 'application/json; charset=UTF-8' },
+    );
+  }
+
+  #dispatch(scope: Scope, inner: string): Reply {
+    const { call, minor, token } = scope;
     const withoutProject = inner.replace(/^\/[0-9a-f]{32}(?=\/)/, '');
     let known = false;
     for (const route of this.#routes) {

@@ -1,81 +1,101 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { conflict } from '../../migrations.ts';
+import type { StateAction } from '../../state.ts';
 import { object, parseJson, python, type Reply, text } from '../exchange.ts';
 import { caller, empty, findServer, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
 
 /** POST /servers/{id}/action: moves, their end, locks, power. */
 export function serverActionRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('POST', `/servers/${ID}/action`, 'os-migrate-server:migrate_live:host', (scope, [uuid = '']) =>
+    route(`POST /servers/${ID}/action`, 'os-migrate-server:migrate_live:host', (scope, [uuid = '']) =>
       act(cloud, scope, uuid),
     ),
   ];
 }
 
 function act(cloud: Cloud, scope: Scope, uuid: string): Reply {
-  const { call, minor } = scope;
-  const body = object(parseJson(call.body));
+  const body = object(parseJson(scope.call.body));
   const action = body === undefined ? undefined : Object.keys(body)[0];
   if (body === undefined || action === undefined) throw new NovaRefusal(400, 'Malformed request body');
-  const given = body[action];
-  switch (action) {
-    case 'os-migrateLive': {
-      const request = liveMigrationBody(given, minor);
-      cloud.liveMigrate(call.nowMs, caller(scope), uuid, request);
-      return empty(scope, 202);
-    }
-    case 'migrate': {
-      const wanted = minor >= 56 ? (text(object(given)?.host) ?? null) : null;
-      cloud.coldMigrate(call.nowMs, caller(scope), uuid, wanted);
-      return empty(scope, 202);
-    }
-    case 'resize': {
-      const wanted = object(given);
-      const extra = Object.keys(wanted ?? {}).find((key) => key !== 'flavorRef' && key !== 'OS-DCF:diskConfig');
-      if (extra !== undefined)
-        throw new NovaRefusal(
-          400,
-          `Invalid input for field/attribute resize. Value: ${python(given)}. ` +
-            `Additional properties are not allowed ('${extra}' was unexpected)`,
-        );
-      cloud.resize(call.nowMs, caller(scope), uuid, text(wanted?.flavorRef) ?? '');
-      return empty(scope, 202);
-    }
-    case 'reboot':
-      if (text(object(given)?.type) !== 'HARD') throw new NovaRefusal(400, 'The simulated cloud reboots HARD only.');
-      cloud.hardReboot(call.nowMs, uuid);
-      return empty(scope, 202);
-    case 'confirmResize':
-    case 'revertResize':
-      cloud.endResize(call.nowMs, caller(scope), uuid, action);
-      return empty(scope, action === 'confirmResize' ? 204 : 202);
-    case 'lock': {
-      findServer(cloud, uuid);
-      const reason = minor >= 73 ? (text(object(given)?.locked_reason) ?? null) : null;
-      cloud.setServer(call.nowMs, uuid, { locked: true, lockedReason: reason });
-      return empty(scope, 202);
-    }
-    case 'unlock':
-      findServer(cloud, uuid);
-      cloud.setServer(call.nowMs, uuid, { locked: false });
-      return empty(scope, 202);
-    case 'rescue':
-    case 'unrescue':
-    case 'shelve':
-    case 'unshelve':
-      cloud.beginStateAction(call.nowMs, caller(scope), uuid, action);
-      return action === 'rescue' ? reply(scope, 200, { adminPass: 'unused' }) : empty(scope, 202);
-    case 'os-stop':
-    case 'os-start':
-    case 'pause':
-    case 'unpause':
-      setPower(cloud, call.nowMs, uuid, action);
-      return empty(scope, 202);
-    default:
-      throw new NovaRefusal(400, `There is no such action: ${action}`);
-  }
+  const perform = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
+  if (perform === undefined) throw new NovaRefusal(400, `There is no such action: ${action}`);
+  return perform(cloud, scope, uuid, body[action]) ?? empty(scope, 202);
 }
+
+/** What an action does with its value in the body; its answer where that is not an empty 202. */
+type Action = (cloud: Cloud, scope: Scope, uuid: string, given: unknown) => Reply | undefined;
+
+const endResize =
+  (action: 'confirmResize' | 'revertResize'): Action =>
+  (cloud, scope, uuid) => {
+    cloud.endResize(scope.call.nowMs, caller(scope), uuid, action);
+    return empty(scope, action === 'confirmResize' ? 204 : 202);
+  };
+
+const changeState =
+  (action: StateAction): Action =>
+  (cloud, scope, uuid) => {
+    cloud.beginStateAction(scope.call.nowMs, caller(scope), uuid, action);
+    return action === 'rescue' ? reply(scope, 200, { adminPass: 'unused' }) : undefined;
+  };
+
+const power =
+  (action: keyof typeof POWER): Action =>
+  (cloud, scope, uuid) => {
+    setPower(cloud, scope.call.nowMs, uuid, action);
+    return undefined;
+  };
+
+const ACTIONS: Readonly<Record<string, Action>> = {
+  'os-migrateLive': (cloud, scope, uuid, given) => {
+    cloud.liveMigrate(scope.call.nowMs, caller(scope), uuid, liveMigrationBody(given, scope.minor));
+    return undefined;
+  },
+  migrate: (cloud, scope, uuid, given) => {
+    const wanted = scope.minor >= 56 ? (text(object(given)?.host) ?? null) : null;
+    cloud.coldMigrate(scope.call.nowMs, caller(scope), uuid, wanted);
+    return undefined;
+  },
+  resize: (cloud, scope, uuid, given) => {
+    const wanted = object(given);
+    const extra = Object.keys(wanted ?? {}).find((key) => key !== 'flavorRef' && key !== 'OS-DCF:diskConfig');
+    if (extra !== undefined)
+      throw new NovaRefusal(
+        400,
+        `Invalid input for field/attribute resize. Value: ${python(given)}. ` +
+          `Additional properties are not allowed ('${extra}' was unexpected)`,
+      );
+    cloud.resize(scope.call.nowMs, caller(scope), uuid, text(wanted?.flavorRef) ?? '');
+    return undefined;
+  },
+  reboot: (cloud, scope, uuid, given) => {
+    if (text(object(given)?.type) !== 'HARD') throw new NovaRefusal(400, 'The simulated cloud reboots HARD only.');
+    cloud.hardReboot(scope.call.nowMs, uuid);
+    return undefined;
+  },
+  confirmResize: endResize('confirmResize'),
+  revertResize: endResize('revertResize'),
+  lock: (cloud, scope, uuid, given) => {
+    findServer(cloud, uuid);
+    const reason = scope.minor >= 73 ? (text(object(given)?.locked_reason) ?? null) : null;
+    cloud.setServer(scope.call.nowMs, uuid, { locked: true, lockedReason: reason });
+    return undefined;
+  },
+  unlock: (cloud, scope, uuid) => {
+    findServer(cloud, uuid);
+    cloud.setServer(scope.call.nowMs, uuid, { locked: false });
+    return undefined;
+  },
+  rescue: changeState('rescue'),
+  unrescue: changeState('unrescue'),
+  shelve: changeState('shelve'),
+  unshelve: changeState('unshelve'),
+  'os-stop': power('os-stop'),
+  'os-start': power('os-start'),
+  pause: power('pause'),
+  unpause: power('unpause'),
+};
 
 /** The state that each action needs, and the one that it leads to. */
 const POWER = {
@@ -96,18 +116,30 @@ function setPower(cloud: Cloud, nowMs: number, uuid: string, action: keyof typeo
   cloud.setServer(nowMs, uuid, { vmState: to });
 }
 
+const invalid = (field: string, value: unknown, why: string): NovaRefusal => {
+  const shown = typeof value === 'string' ? value : python(value);
+  return new NovaRefusal(400, `Invalid input for field/attribute ${field}. Value: ${shown}. ${why}`);
+};
+
+/** From 2.30 to 2.67 the body may say `force`. */
+const takesForce = (minor: number): boolean => minor >= 30 && minor < 68;
+
 /** The body of os-migrateLive per microversion (nova/api/openstack/compute/schemas/migrate_server.py). */
 function liveMigrationBody(given: unknown, minor: number): { host: string | null; force: boolean; async: boolean } {
-  const invalid = (field: string, value: unknown, why: string): NovaRefusal => {
-    const shown = typeof value === 'string' ? value : python(value);
-    return new NovaRefusal(400, `Invalid input for field/attribute ${field}. Value: ${shown}. ${why}`);
-  };
   const body = object(given);
   if (body === undefined) throw invalid('os-migrateLive', given, `${python(given)} is not of type 'object'`);
-  const fields = ['block_migration', 'host'];
-  if (minor < 25) fields.splice(1, 0, 'disk_over_commit');
-  const booleans: unknown[] = [...TRUTHS, ...LIES];
   // In the order of Nova's validator: wrong values, missing fields, unknown fields.
+  const host = checkedValues(body, minor);
+  checkFields(body, minor);
+  const forced = takesForce(minor) && TRUTHS.includes(body.force as string | boolean);
+  if (forced && host === null) throw new NovaRefusal(400, "Can't force to a non-provided destination");
+  // Before 2.30 a named host by-passes the scheduler.
+  return { host, force: forced || (minor < 30 && host !== null), async: minor >= 34 };
+}
+
+/** Returns the host. */
+function checkedValues(body: Readonly<Record<string, unknown>>, minor: number): string | null {
+  const booleans: unknown[] = [...TRUTHS, ...LIES];
   const oneOf = (key: string, choices: readonly unknown[]): void => {
     const value = body[key];
     if (key in body && !choices.includes(value))
@@ -118,15 +150,15 @@ function liveMigrationBody(given: unknown, minor: number): { host: string | null
   const host = body.host ?? null;
   if (host !== null && typeof host !== 'string')
     throw invalid('host', host, `${python(host)} is not of type 'string', 'null'`);
-  const takesForce = minor >= 30 && minor < 68;
-  if (takesForce) oneOf('force', booleans);
+  if (takesForce(minor)) oneOf('force', booleans);
+  return host;
+}
+
+function checkFields(body: Readonly<Record<string, unknown>>, minor: number): void {
+  const fields = ['block_migration', ...(minor < 25 ? ['disk_over_commit'] : []), 'host'];
   for (const key of fields)
-    if (!(key in body)) throw invalid('os-migrateLive', given, `'${key}' is a required property`);
+    if (!(key in body)) throw invalid('os-migrateLive', body, `'${key}' is a required property`);
   for (const key of Object.keys(body))
-    if (!fields.includes(key) && !(takesForce && key === 'force'))
-      throw invalid('os-migrateLive', given, `Additional properties are not allowed ('${key}' was unexpected)`);
-  const forced = takesForce && TRUTHS.includes(body.force as string | boolean);
-  if (forced && host === null) throw new NovaRefusal(400, "Can't force to a non-provided destination");
-  // Before 2.30 a named host by-passes the scheduler.
-  return { host, force: forced || (minor < 30 && host !== null), async: minor >= 34 };
+    if (!fields.includes(key) && !(takesForce(minor) && key === 'force'))
+      throw invalid('os-migrateLive', body, `Additional properties are not allowed ('${key}' was unexpected)`);
 }

@@ -7,14 +7,14 @@ import { empty, ID, type Route, reply, route, type Scope } from './nova.ts';
 /** os-server-groups. */
 export function serverGroupRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/os-server-groups', 'os-server-groups:index', (scope) => listGroups(cloud, scope)),
-    route('POST', '/os-server-groups', 'os-server-groups:create', (scope) => createGroup(cloud, scope)),
-    route('GET', `/os-server-groups/${ID}`, 'os-server-groups:show', (scope, [gid = '']) => {
+    route('GET /os-server-groups', 'os-server-groups:index', (scope) => listGroups(cloud, scope)),
+    route('POST /os-server-groups', 'os-server-groups:create', (scope) => createGroup(cloud, scope)),
+    route(`GET /os-server-groups/${ID}`, 'os-server-groups:show', (scope, [gid = '']) => {
       const group = cloud.groups.get(gid);
       if (group === undefined) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
       return reply(scope, 200, { server_group: groupView(group, scope.minor) });
     }),
-    route('DELETE', `/os-server-groups/${ID}`, 'os-server-groups:delete', (scope, [gid = '']) => {
+    route(`DELETE /os-server-groups/${ID}`, 'os-server-groups:delete', (scope, [gid = '']) => {
       if (!cloud.groups.has(gid)) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
       cloud.removeGroup(gid);
       return empty(scope, 204);
@@ -49,14 +49,14 @@ function listGroups(cloud: Cloud, scope: Scope): Reply {
 }
 
 function createGroup(cloud: Cloud, scope: Scope): Reply {
-  const wanted = object(object(parseJson(scope.call.body))?.server_group);
-  const legacy = Array.isArray(wanted?.policies) ? text(wanted.policies[0]) : undefined;
-  const policy = scope.minor >= 64 ? text(wanted?.policy) : legacy;
+  const wanted = object(object(parseJson(scope.call.body))?.server_group) ?? {};
+  const { policies } = wanted;
+  const policy = scope.minor >= 64 ? wanted.policy : Array.isArray(policies) ? policies[0] : undefined;
   const known = ['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity'] as const;
   const found = known.find((each) => each === policy);
-  const name = text(wanted?.name);
+  const name = text(wanted.name);
   if (found === undefined || name === undefined) throw new NovaRefusal(400, 'Malformed request body');
-  const most = object(wanted?.rules)?.max_server_per_host;
+  const most = object(wanted.rules)?.max_server_per_host;
   if (most !== undefined && found !== 'anti-affinity')
     throw new NovaRefusal(400, 'Only anti-affinity policy supports rules.');
   const project = [...cloud.projects.values()].find((each) => each.id === scope.token.projectId);

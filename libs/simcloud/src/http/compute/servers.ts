@@ -36,40 +36,38 @@ const SERVER_QUERY = new Set(
 /** Nova's servers: list, show, create, delete, metadata and tags. */
 export function serverRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/servers/detail', 'servers:detail', (scope) => listServers(cloud, scope, true)),
-    route('GET', '/servers', 'servers:index', (scope) => listServers(cloud, scope, false)),
-    route('POST', '/servers', 'servers:create', (scope) => createServer(cloud, scope)),
-    route('GET', `/servers/${ID}`, 'servers:show', (scope, [uuid = '']) => showServer(cloud, scope, uuid)),
+    route('GET /servers/detail', 'servers:detail', (scope) => listServers(cloud, scope, true)),
+    route('GET /servers', 'servers:index', (scope) => listServers(cloud, scope, false)),
+    route('POST /servers', 'servers:create', (scope) => createServer(cloud, scope)),
+    route(`GET /servers/${ID}`, 'servers:show', (scope, [uuid = '']) => showServer(cloud, scope, uuid)),
     route(
-      'GET',
-      `/servers/${ID}/topology`,
+      `GET /servers/${ID}/topology`,
       'server:topology:index',
       (scope, [uuid = '']) => topology(cloud, scope, uuid),
-      78,
+      { since: 78 },
     ),
-    route('DELETE', `/servers/${ID}`, 'servers:delete', (scope, [uuid = '']) => {
+    route(`DELETE /servers/${ID}`, 'servers:delete', (scope, [uuid = '']) => {
       findServer(cloud, uuid);
       cloud.deleteServer(scope.call.nowMs, uuid);
       return empty(scope, 204);
     }),
-    route('GET', `/servers/${ID}/metadata`, 'server-metadata:index', (scope, [uuid = '']) =>
+    route(`GET /servers/${ID}/metadata`, 'server-metadata:index', (scope, [uuid = '']) =>
       reply(scope, 200, { metadata: findServer(cloud, uuid).metadata }),
     ),
-    route('POST', `/servers/${ID}/metadata`, 'server-metadata:create', (scope, [uuid = '']) => {
+    route(`POST /servers/${ID}/metadata`, 'server-metadata:create', (scope, [uuid = '']) => {
       const server = findServer(cloud, uuid);
       const given = object(object(parseJson(scope.call.body))?.metadata) ?? {};
       const metadata = { ...server.metadata, ...strings(given) };
       cloud.setServer(scope.call.nowMs, uuid, { metadata });
       return reply(scope, 200, { metadata });
     }),
-    route('DELETE', `/servers/${ID}/metadata/${ID}`, 'server-metadata:delete', (scope, [uuid = '', key = '']) => {
+    route(`DELETE /servers/${ID}/metadata/${ID}`, 'server-metadata:delete', (scope, [uuid = '', key = '']) => {
       const { [decodeURIComponent(key)]: _, ...metadata } = findServer(cloud, uuid).metadata;
       cloud.setServer(scope.call.nowMs, uuid, { metadata });
       return empty(scope, 204);
     }),
     route(
-      'PUT',
-      `/servers/${ID}/tags/${ID}`,
+      `PUT /servers/${ID}/tags/${ID}`,
       'os-server-tags:update',
       (scope, [uuid = '', tag = '']) => {
         const { tags } = findServer(cloud, uuid);
@@ -78,11 +76,10 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
         cloud.setServer(scope.call.nowMs, uuid, { tags: [...tags, added] });
         return empty(scope, 201);
       },
-      26,
+      { since: 26 },
     ),
     route(
-      'DELETE',
-      `/servers/${ID}/tags/${ID}`,
+      `DELETE /servers/${ID}/tags/${ID}`,
       'os-server-tags:delete',
       (scope, [uuid = '', tag = '']) => {
         const { tags } = findServer(cloud, uuid);
@@ -91,7 +88,7 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
         cloud.setServer(scope.call.nowMs, uuid, { tags: tags.filter((each) => each !== gone) });
         return empty(scope, 204);
       },
-      26,
+      { since: 26 },
     ),
   ];
 }
@@ -99,31 +96,22 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
 function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const { call, minor } = scope;
   const { query } = call;
-  if (minor >= 75)
-    for (const key of query.keys())
-      if (!SERVER_QUERY.has(key) && !key.startsWith('_'))
-        throw new NovaRefusal(400, `'${key}' does not match any of the regexes: '^_'`);
-  const limit = pageSize(cloud, query);
-  const marker = query.get('marker');
-  let from = 0;
+  const unknown =
+    minor >= 75 ? [...query.keys()].find((key) => !SERVER_QUERY.has(key) && !key.startsWith('_')) : undefined;
+  if (unknown !== undefined) throw new NovaRefusal(400, `'${unknown}' does not match any of the regexes: '^_'`);
   // With changes-since Nova also lists servers that were deleted since (nova/api/openstack/compute/servers.py).
   const deleted = query.has('changes-since') ? [...cloud.deleted.values()] : [];
   const all = deleted.length === 0 ? cloud.listing() : [...cloud.listing(), ...deleted];
-  if (marker !== null) {
-    const found = cloud.position(marker) ?? all.findIndex((each) => each.uuid === marker);
-    const place = found < 0 ? undefined : found;
-    if (place === undefined) throw new NovaRefusal(400, `marker [${marker}] not found`);
-    from = place + 1;
-  }
+  const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
+  const from = afterMarker(cloud, query.get('marker'), all);
   const keep = serverFilter(cloud, scope);
   const page: Server[] = [];
-  const limits = limit ?? cloud.scenario.maxLimit;
-  for (let i = from; i < all.length && page.length < limits; i++) {
+  for (let i = from; i < all.length && page.length < limit; i++) {
     const server = all[i];
     if (server !== undefined && keep(server)) page.push(server);
   }
   const views = detail
-    ? page.map((server) => serverView(cloud, server, minor, call.base, false))
+    ? page.map((server) => serverView(cloud, server, { minor, base: call.base, show: false }))
     : page.map((server) =>
         JSON.stringify({
           id: server.uuid,
@@ -134,7 +122,10 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
           ],
         }),
       );
-  const links = nextPage(cloud, call, detail ? 'servers/detail' : 'servers', page.length, page.at(-1)?.uuid);
+  const links = nextPage(cloud, call, detail ? 'servers/detail' : 'servers', {
+    count: page.length,
+    last: page.at(-1)?.uuid,
+  });
   const tail = links === null ? '' : `,"servers_links":${JSON.stringify(links)}`;
   return {
     status: 200,
@@ -143,17 +134,22 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   };
 }
 
-function serverFilter(cloud: Cloud, scope: Scope): (server: Server) => boolean {
+/** The place of the first server of a page. */
+function afterMarker(cloud: Cloud, marker: string | null, all: readonly Server[]): number {
+  if (marker === null) return 0;
+  const found = cloud.position(marker) ?? all.findIndex((each) => each.uuid === marker);
+  if (found < 0) throw new NovaRefusal(400, `marker [${marker}] not found`);
+  return found + 1;
+}
+
+type ServerTest = (server: Server) => boolean;
+
+function serverFilter(cloud: Cloud, scope: Scope): ServerTest {
   const { query } = scope.call;
-  const tests: ((server: Server) => boolean)[] = [];
+  const tests: ServerTest[] = [];
   const allTenants = query.has('all_tenants') && !LIES.includes(query.get('all_tenants') ?? '');
-  if (!allTenants) {
-    const project = scope.token.projectId;
-    tests.push((server) => server.projectId === project);
-  } else {
-    const project = query.get('project_id') ?? query.get('tenant_id');
-    if (project !== null) tests.push((server) => server.projectId === project);
-  }
+  const project = allTenants ? (query.get('project_id') ?? query.get('tenant_id')) : scope.token.projectId;
+  if (!allTenants || project !== null) tests.push((server) => server.projectId === project);
   const host = query.get('host');
   if (host !== null) tests.push((server) => server.host === host);
   const node = query.get('node');
@@ -165,27 +161,8 @@ function serverFilter(cloud: Cloud, scope: Scope): (server: Server) => boolean {
     const pattern = new RegExp(name);
     tests.push((server) => pattern.test(server.name));
   }
-  const statuses = query.getAll('status').map((each) => each.toUpperCase());
-  if (statuses.length > 0) {
-    const known =
-      'ACTIVE PAUSED SHUTOFF ERROR MIGRATING BUILD RESIZE VERIFY_RESIZE REVERT_RESIZE REBOOT HARD_REBOOT REBUILD SUSPENDED DELETED SHELVED SHELVED_OFFLOADED RESCUE PASSWORD SOFT_DELETED';
-    if (!statuses.some((each) => known.split(' ').includes(each))) {
-      if (scope.minor >= 38) throw new NovaRefusal(400, 'Invalid status value');
-      tests.push(() => false);
-    }
-    tests.push((server) => statuses.includes(statusOf(server)));
-  }
-  const list = (key: string): string[] | null => query.get(key)?.split(',') ?? null;
-  if (scope.minor >= 26) {
-    const tags = list('tags');
-    if (tags !== null) tests.push((server) => tags.every((tag) => server.tags.includes(tag)));
-    const any = list('tags-any');
-    if (any !== null) tests.push((server) => any.some((tag) => server.tags.includes(tag)));
-    const none = list('not-tags');
-    if (none !== null) tests.push((server) => !none.every((tag) => server.tags.includes(tag)));
-    const notAny = list('not-tags-any');
-    if (notAny !== null) tests.push((server) => !notAny.some((tag) => server.tags.includes(tag)));
-  }
+  tests.push(...statusTests(scope));
+  if (scope.minor >= 26) tests.push(...tagTests(query));
   const locked = query.get('locked');
   if (locked !== null && scope.minor >= 73) tests.push((server) => server.locked === truthy(locked));
   const since = query.get('changes-since');
@@ -196,12 +173,38 @@ function serverFilter(cloud: Cloud, scope: Scope): (server: Server) => boolean {
   return (server) => tests.every((test) => test(server));
 }
 
+const STATUSES = (
+  'ACTIVE PAUSED SHUTOFF ERROR MIGRATING BUILD RESIZE VERIFY_RESIZE REVERT_RESIZE REBOOT HARD_REBOOT REBUILD SUSPENDED ' +
+  'DELETED SHELVED SHELVED_OFFLOADED RESCUE PASSWORD SOFT_DELETED'
+).split(' ');
+
+function statusTests({ call, minor }: Scope): ServerTest[] {
+  const statuses = call.query.getAll('status').map((each) => each.toUpperCase());
+  if (statuses.length === 0) return [];
+  if (statuses.some((each) => STATUSES.includes(each))) return [(server) => statuses.includes(statusOf(server))];
+  if (minor >= 38) throw new NovaRefusal(400, 'Invalid status value');
+  return [() => false];
+}
+
+function tagTests(query: URLSearchParams): ServerTest[] {
+  const kinds: readonly [string, (has: (tag: string) => boolean, tags: readonly string[]) => boolean][] = [
+    ['tags', (has, tags) => tags.every(has)],
+    ['tags-any', (has, tags) => tags.some(has)],
+    ['not-tags', (has, tags) => !tags.every(has)],
+    ['not-tags-any', (has, tags) => !tags.some(has)],
+  ];
+  return kinds.flatMap(([key, test]): ServerTest[] => {
+    const tags = query.get(key)?.split(',');
+    return tags === undefined ? [] : [(server) => test((tag) => server.tags.includes(tag), tags)];
+  });
+}
+
 function showServer(cloud: Cloud, scope: Scope, uuid: string): Reply {
   const server = findServer(cloud, uuid);
   return {
     status: 200,
     headers: { ...versionHeaders(scope.call, `2.${scope.minor}`), 'Content-Type': 'application/json' },
-    body: `{"server":${serverView(cloud, server, scope.minor, scope.call.base, true)}}`,
+    body: `{"server":${serverView(cloud, server, { minor: scope.minor, base: scope.call.base, show: true })}}`,
   };
 }
 
@@ -228,6 +231,15 @@ function topology(cloud: Cloud, scope: Scope, uuid: string): Reply {
   return reply(scope, 200, { nodes, pagesize_kb: cells[0]?.pageKb ?? null });
 }
 
+/** The group in the scheduler hints; undefined when they name none. */
+function groupHint(cloud: Cloud, body: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const hints = object(body?.['os:scheduler_hints'] ?? body?.['OS-SCH-HNT:scheduler_hints']);
+  const group = text(hints?.group);
+  if (group !== undefined && !cloud.groups.has(group))
+    throw new NovaRefusal(400, `Instance group ${group} could not be found.`);
+  return group;
+}
+
 function createServer(cloud: Cloud, scope: Scope): Reply {
   const body = object(parseJson(scope.call.body));
   const wanted = object(body?.server);
@@ -238,21 +250,15 @@ function createServer(cloud: Cloud, scope: Scope): Reply {
   const named = text(wanted.host);
   if (named !== undefined && !cloud.hosts.has(named))
     throw new NovaRefusal(400, `Compute host ${named} could not be found.`);
-  const hints = object(body?.['os:scheduler_hints'] ?? body?.['OS-SCH-HNT:scheduler_hints']);
-  const group = text(hints?.group);
-  if (group !== undefined && !cloud.groups.has(group))
-    throw new NovaRefusal(400, `Instance group ${group} could not be found.`);
-  const metadata = strings(object(wanted.metadata) ?? {});
-  const zone = text(wanted.availability_zone) ?? null;
-  const given = Array.isArray(wanted.tags) ? wanted.tags.filter((tag) => typeof tag === 'string') : [];
+  const group = groupHint(cloud, body);
   const server = cloud.bootServer(scope.call.nowMs, caller(scope), {
     name: text(wanted.name) ?? 'server',
     flavor: flavor.name,
     host: named ?? null,
-    pinnedZone: zone,
+    pinnedZone: text(wanted.availability_zone) ?? null,
     group: group ?? null,
-    metadata,
-    tags: given,
+    metadata: strings(object(wanted.metadata) ?? {}),
+    tags: Array.isArray(wanted.tags) ? wanted.tags.filter((tag) => typeof tag === 'string') : [],
   });
   const self = `${scope.call.base}/v2.1/servers/${server.uuid}`;
   return json(

@@ -7,14 +7,10 @@ import { ID, type Route, reply, route, type Scope, truthy } from './nova.ts';
 /** os-services. */
 export function serviceRoutes(cloud: Cloud): readonly Route[] {
   return [
-    route('GET', '/os-services', 'os-services:list', (scope) => listServices(cloud, scope)),
-    route(
-      'PUT',
-      `/os-services/${ID}`,
-      'os-services:update',
-      (scope, [uuid = '']) => updateService(cloud, scope, uuid),
-      53,
-    ),
+    route('GET /os-services', 'os-services:list', (scope) => listServices(cloud, scope)),
+    route(`PUT /os-services/${ID}`, 'os-services:update', (scope, [uuid = '']) => updateService(cloud, scope, uuid), {
+      since: 53,
+    }),
   ];
 }
 
