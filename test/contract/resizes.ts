@@ -1,409 +1,361 @@
 import { beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
-import { messageOf } from './reads.ts';
-import { type Answer, NEWEST, type ServerView, Wire } from './wire.ts';
+import { line, refused, type Steps, stepsOf } from './resizeSteps.ts';
+import { NEWEST, Wire } from './wire.ts';
 
 /** The events' messages when no host can take the server. */
 const NO_HOST = 'No valid host was found. No valid host found for cold migrate';
-const TASKS = ['resize_prep', 'resize_migrating', 'resize_migrated', 'resize_finish'];
 const SMALL = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 1 };
 const LARGER = { VCPU: 4, MEMORY_MB: 8192, DISK_GB: 1 };
 const RUNNING = 1;
 const SHUTDOWN = 4;
 
-const rowSchema = z.looseObject({
-  id: z.number(),
-  uuid: z.string(),
-  status: z.string(),
-  migration_type: z.string(),
-  source_compute: z.string(),
-  dest_compute: z.string().nullable(),
-});
-type ResizeRow = z.infer<typeof rowSchema>;
+interface Given extends Steps {
+  readonly wire: Wire;
+  readonly home: string;
+}
+
+/** A host of the second cell; without one the test is skipped. */
+const foreign = (cloud: CloudUnderTest, context: TestContext): string => {
+  const host = cloud.foreignHost;
+  if (host === null) return context.skip('the cloud has one cell');
+  return host;
+};
 
 /** Cold migration and resize, within a cell and across cells: visible states, ends and failures. */
 export function resizeContract(cloud: () => CloudUnderTest): void {
   describe('Nova, cold migration and resize', () => {
     let wire: Wire;
     let home: string;
+    let steps: Steps;
     beforeEach(async () => {
       await cloud().reset();
       wire = await Wire.connect(cloud());
       [home] = cloud().hosts;
+      steps = stepsOf(wire, home);
     });
 
-    const foreign = (context: TestContext): string => {
-      const host = cloud().foreignHost;
-      if (host === null) return context.skip('the cloud has one cell');
-      return host;
-    };
-    const act = (id: string, body: unknown, version = NEWEST) =>
-      wire.nova('POST', `/servers/${id}/action`, version, body);
-    const accepted = async (id: string, body: unknown): Promise<string> => {
-      const answer = await act(id, body);
-      expect([answer.status, answer.text]).toEqual([202, '']);
-      return answer.headers.get('x-openstack-request-id') ?? '';
-    };
-    const refused = (answer: Answer, status: number, text: string): void => {
-      const kind = { 400: 'badRequest', 409: 'conflictingRequest' }[status] ?? '';
-      expect([answer.status, messageOf(answer.body, kind)]).toEqual([status, text]);
-    };
-    const row = async (id: string): Promise<ResizeRow | undefined> => {
-      const body = await wire.get(`/os-migrations?instance_uuid=${id}&limit=1`);
-      return z.object({ migrations: z.array(rowSchema) }).parse(body).migrations[0];
-    };
-    /** Host -> resources that the consumer holds there. */
-    const holds = async (consumer: string): Promise<Record<string, unknown>> => {
-      const held = z.record(z.string(), z.object({ resources: z.unknown() })).parse(await wire.allocations(consumer));
-      const hypervisors = z
-        .object({ hypervisors: z.array(z.object({ id: z.string(), service: z.object({ host: z.string() }) })) })
-        .parse(await wire.get('/os-hypervisors/detail')).hypervisors;
-      const name = (id: string) => hypervisors.find((each) => each.id === id)?.service.host ?? id;
-      return Object.fromEntries(Object.entries(held).map(([id, { resources }]) => [name(id), resources]));
-    };
-    const line = (server: ServerView) => ({
-      status: server.status,
-      vmState: server['OS-EXT-STS:vm_state'],
-      task: server['OS-EXT-STS:task_state'],
-      power: server['OS-EXT-STS:power_state'],
-      host: server['OS-EXT-SRV-ATTR:host'],
-    });
-    const settled = (id: string, status: string) =>
-      wire.until(`${id} ${status}`, async () => {
-        const server = await wire.server(id);
-        return server.status === status && server['OS-EXT-STS:task_state'] === null && server;
-      });
-    const boot = async (state: 'ACTIVE' | 'SHUTOFF', host = home): Promise<string> => {
-      const id = await wire.bootOne(host);
-      if (state === 'SHUTOFF') {
-        expect((await act(id, { 'os-stop': null })).status).toBe(202);
-        await settled(id, 'SHUTOFF');
-      }
-      return id;
-    };
-    /** Requests a move that must arrive. Returns the uuid of its row once the server waits for a confirmation. */
-    const move = async (id: string, body: unknown): Promise<string> => {
-      const former = (await row(id))?.uuid;
-      await accepted(id, body);
-      const first = await wire.server(id);
-      expect([first.status, first['OS-EXT-STS:task_state']]).toEqual(['RESIZE', expect.stringMatching(/^resize_/)]);
-      const uuids = new Set<string>();
-      let last = 0;
-      await wire.until('VERIFY_RESIZE', async () => {
-        const seen = await row(id);
-        if (seen !== undefined && seen.uuid !== former) uuids.add(seen.uuid);
-        const server = await wire.server(id);
-        if (server.status === 'VERIFY_RESIZE') return true;
-        expect(server.status).toBe('RESIZE');
-        // The steps never go back; a look may miss some of them.
-        const step = TASKS.indexOf(server['OS-EXT-STS:task_state'] ?? '');
-        expect(step).toBeGreaterThanOrEqual(last);
-        last = step;
-        return false;
-      });
-      const seen = await row(id);
-      // Each cell's row has its own id; the uuid is the same in all cells.
-      expect([...uuids, seen?.uuid].every((uuid) => uuid === seen?.uuid)).toBe(true);
-      return seen?.uuid ?? '';
-    };
-    /** Waits for the failure of the action. Its events end one after the other, after the server is free again. */
-    const failed = (id: string, request: string, events: readonly string[]) =>
-      wire.until(`${events.join(', ')} to fail`, async () => {
-        const action = await wire.action(id, request);
-        const wrong = action.events.filter(({ result }) => result === 'Error').map(({ event }) => event);
-        return action.message === 'Error' && events.every((event) => wrong.includes(event)) && action;
-      });
-    const gone = async (id: string, ...consumers: string[]): Promise<void> => {
-      await wire.until(`${id} gone`, async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
-      for (const consumer of [id, ...consumers])
-        await wire.until(`nothing left of ${consumer}`, async () => Object.keys(await holds(consumer)).length === 0);
-    };
-    const ways: [string, 'ACTIVE' | 'SHUTOFF', (context: TestContext) => string][] = [
-      ['an ACTIVE server to another host of the cell', 'ACTIVE', () => cloud().hosts[1]],
-      ['a SHUTOFF server to another host of the cell', 'SHUTOFF', () => cloud().hosts[1]],
-      ['an ACTIVE server to a host of another cell', 'ACTIVE', foreign],
-      ['a SHUTOFF server to a host of another cell', 'SHUTOFF', foreign],
-    ];
-    for (const [way, state, choose] of ways) {
-      const power = state === 'ACTIVE' ? RUNNING : SHUTDOWN;
-      const vmState = state === 'ACTIVE' ? 'active' : 'stopped';
+    for (const part of [thatWait, ofFlavors, inTurn, withoutTarget, thatBreak, ofOutages])
+      part(() => ({ wire, home, ...steps }), cloud);
+  });
+}
 
-      test(`${way} waits in VERIFY_RESIZE, its source held by the migration; confirmed, it is what it was`, async (context) => {
-        const to = choose(context);
-        const id = await boot(state);
-        const uuid = await move(id, { migrate: { host: to } });
-        expect(line(await wire.server(id))).toEqual({
-          status: 'VERIFY_RESIZE',
-          vmState: 'resized',
-          task: null,
-          power,
-          host: to,
-        });
-        // Each of the two cells has a row. Of two rows that changed within the same second Nova lists either.
-        const listed = to === cloud().foreignHost ? ['finished', 'post-migrating'] : ['finished'];
-        await wire.until(listed.join(' or '), async () => listed.includes((await row(id))?.status ?? ''));
-        expect(await row(id)).toMatchObject({ migration_type: 'migration', source_compute: home, dest_compute: to });
-        expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, { [home]: SMALL }]);
-        const answer = await act(id, { confirmResize: null });
-        expect([answer.status, answer.text]).toEqual([204, '']);
-        await wire.until('an end', async () => (await wire.server(id)).status === state);
-        expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: to });
-        await wire.until('confirmed', async () => (await row(id))?.status === 'confirmed');
-        expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, {}]);
-      });
+/** Moves that wait to be confirmed. */
+function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
+  const ways: [string, 'ACTIVE' | 'SHUTOFF', near: boolean][] = [
+    ['an ACTIVE server to another host of the cell', 'ACTIVE', true],
+    ['a SHUTOFF server to another host of the cell', 'SHUTOFF', true],
+    ['an ACTIVE server to a host of another cell', 'ACTIVE', false],
+    ['a SHUTOFF server to a host of another cell', 'SHUTOFF', false],
+  ];
+  for (const [way, state, near] of ways) {
+    const power = state === 'ACTIVE' ? RUNNING : SHUTDOWN;
+    const vmState = state === 'ACTIVE' ? 'active' : 'stopped';
 
-      test(`${way} can be reverted: it is where it was, as it was`, async (context) => {
-        const to = choose(context);
-        const id = await boot(state);
-        const uuid = await move(id, { migrate: { host: to } });
-        await accepted(id, { revertResize: null });
-        await settled(id, state);
-        expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: home });
-        await wire.until('reverted', async () => (await row(id))?.status === 'reverted');
-        expect([await holds(id), await holds(uuid)]).toEqual([{ [home]: SMALL }, {}]);
+    test(`${way} waits in VERIFY_RESIZE, its source held by the migration; confirmed, it is what it was`, async (context) => {
+      const { wire, home, act, row, holds, boot, move } = given();
+      const to = near ? cloud().hosts[1] : foreign(cloud(), context);
+      const id = await boot(state);
+      const uuid = await move(id, { migrate: { host: to } });
+      expect(line(await wire.server(id))).toEqual({
+        status: 'VERIFY_RESIZE',
+        vmState: 'resized',
+        task: null,
+        power,
+        host: to,
       });
-    }
-
-    test('a resize goes where its flavor may: to another cell only when its own has no host for it', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      const flavor = async () =>
-        z
-          .object({ vcpus: z.number(), ram: z.number(), extra_specs: z.record(z.string(), z.string()) })
-          .parse((await wire.server(id)).flavor);
-      const before = await flavor();
-      const uuid = await move(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
-      expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
-      expect(await row(id)).toMatchObject({ migration_type: 'resize', source_compute: home, dest_compute: to });
-      expect([before.extra_specs, Object.keys((await flavor()).extra_specs).length]).toEqual([{}, 1]);
+      // Each of the two cells has a row. Of two rows that changed within the same second Nova lists either.
+      const listed = to === cloud().foreignHost ? ['finished', 'post-migrating'] : ['finished'];
+      await wire.until(listed.join(' or '), async () => listed.includes((await row(id))?.status ?? ''));
+      expect(await row(id)).toMatchObject({ migration_type: 'migration', source_compute: home, dest_compute: to });
       expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, { [home]: SMALL }]);
+      const answer = await act(id, { confirmResize: null });
+      expect([answer.status, answer.text]).toEqual([204, '']);
+      await wire.until('an end', async () => (await wire.server(id)).status === state);
+      expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: to });
+      await wire.until('confirmed', async () => (await row(id))?.status === 'confirmed');
+      expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, {}]);
+    });
+
+    test(`${way} can be reverted: it is where it was, as it was`, async (context) => {
+      const { wire, home, accepted, row, holds, settled, boot, move } = given();
+      const to = near ? cloud().hosts[1] : foreign(cloud(), context);
+      const id = await boot(state);
+      const uuid = await move(id, { migrate: { host: to } });
       await accepted(id, { revertResize: null });
-      await settled(id, 'ACTIVE');
-      expect([await flavor(), (await wire.server(id))['OS-EXT-SRV-ATTR:host']]).toEqual([before, home]);
-
-      const larger = await move(id, { resize: { flavorRef: cloud().largerFlavorRef } });
-      const near = (await wire.server(id))['OS-EXT-SRV-ATTR:host'] ?? '';
-      expect(near).not.toBe(to);
-      expect(await flavor()).toMatchObject({ vcpus: LARGER.VCPU, ram: LARGER.MEMORY_MB });
-      expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, { [home]: SMALL }]);
-      expect((await act(id, { confirmResize: null })).status).toBe(204);
-      await settled(id, 'ACTIVE');
-      expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, {}]);
+      await settled(id, state);
+      expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: home });
+      await wire.until('reverted', async () => (await row(id))?.status === 'reverted');
+      expect([await holds(id), await holds(uuid)]).toEqual([{ [home]: SMALL }, {}]);
     });
+  }
+}
 
-    test('what cannot be is refused at once, and changes nothing', async () => {
-      const id = await boot('ACTIVE');
-      const state = (action: string) => `Cannot '${action}' instance ${id} while it is in vm_state active`;
-      const cases: [unknown, number, string][] = [
-        [{ migrate: { host: home } }, 400, 'Cannot migrate to the host where the server exists.'],
-        [{ migrate: { host: 'nobody' } }, 400, 'Compute host nobody could not be found.'],
-        [{ resize: { flavorRef: cloud().flavorRef } }, 400, 'When resizing, instances must change flavor!'],
-        [{ resize: { flavorRef: 'nothing' } }, 400, 'Flavor nothing could not be found.'],
-        [
-          { resize: { flavorRef: cloud().disklessFlavorRef } },
-          400,
-          'Server disk was unable to be resized because: Resize to zero disk flavor is not allowed.',
-        ],
-        [
-          { resize: { flavorRef: cloud().largerFlavorRef, host: home } },
-          400,
-          `Invalid input for field/attribute resize. Value: {'flavorRef': '${cloud().largerFlavorRef}', 'host': '${home}'}. ` +
-            "Additional properties are not allowed ('host' was unexpected)",
-        ],
-        [{ confirmResize: null }, 409, state('confirmResize')],
-        [{ revertResize: null }, 409, state('revertResize')],
-      ];
-      for (const [body, status, message] of cases) refused(await act(id, body), status, message);
-      expect(line(await wire.server(id))).toMatchObject({ status: 'ACTIVE', task: null, host: home });
-      expect(await row(id)).toBeUndefined();
-    });
+/** Resizes, and what is refused at once. */
+function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
+  test('a resize goes where its flavor may: to another cell only when its own has no host for it', async (context) => {
+    const { wire, home, act, accepted, row, holds, settled, boot, move } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    const flavor = async () =>
+      z
+        .object({ vcpus: z.number(), ram: z.number(), extra_specs: z.record(z.string(), z.string()) })
+        .parse((await wire.server(id)).flavor);
+    const before = await flavor();
+    const uuid = await move(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
+    expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
+    expect(await row(id)).toMatchObject({ migration_type: 'resize', source_compute: home, dest_compute: to });
+    expect([before.extra_specs, Object.keys((await flavor()).extra_specs).length]).toEqual([{}, 1]);
+    expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, { [home]: SMALL }]);
+    await accepted(id, { revertResize: null });
+    await settled(id, 'ACTIVE');
+    expect([await flavor(), (await wire.server(id))['OS-EXT-SRV-ATTR:host']]).toEqual([before, home]);
 
-    test('while one is under way no other is taken, and a server that waits to be confirmed takes nothing else', async () => {
-      const id = await boot('ACTIVE');
-      await accepted(id, { migrate: { host: cloud().hosts[1] } });
-      refused(
-        await act(id, { migrate: { host: cloud().hosts[2] } }),
-        409,
-        `Cannot 'migrate' instance ${id} while it is in task_state resize_prep`,
-      );
-      await settled(id, 'VERIFY_RESIZE');
-      for (const [body, action] of [
-        [{ 'os-stop': null }, 'stop'],
-        [{ 'os-start': null }, 'start'],
-        [{ migrate: { host: home } }, 'migrate'],
-        [{ 'os-migrateLive': { host: home, block_migration: 'auto' } }, 'os-migrateLive'],
-      ] as const)
-        refused(await act(id, body), 409, `Cannot '${action}' instance ${id} while it is in vm_state resized`);
-    });
+    const larger = await move(id, { resize: { flavorRef: cloud().largerFlavorRef } });
+    const near = (await wire.server(id))['OS-EXT-SRV-ATTR:host'] ?? '';
+    expect(near).not.toBe(to);
+    expect(await flavor()).toMatchObject({ vcpus: LARGER.VCPU, ram: LARGER.MEMORY_MB });
+    expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, { [home]: SMALL }]);
+    expect((await act(id, { confirmResize: null })).status).toBe(204);
+    await settled(id, 'ACTIVE');
+    expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, {}]);
+  });
 
-    test('of two who confirm, or revert, or both, the first counts', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      await move(id, { migrate: { host: to } });
-      await accepted(id, { revertResize: null });
-      const reverting = (action: string) =>
-        `Cannot '${action}' instance ${id} while it is in task_state resize_reverting`;
-      refused(await act(id, { revertResize: null }), 409, reverting('revertResize'));
-      refused(await act(id, { confirmResize: null }), 409, reverting('confirmResize'));
-      await settled(id, 'ACTIVE');
-      await move(id, { migrate: { host: to } });
-      expect((await act(id, { confirmResize: null })).status).toBe(204);
-      // The server itself does not show that a confirmation is under way.
-      refused(await act(id, { confirmResize: null }), 400, 'Instance has not been resized.');
-      refused(await act(id, { revertResize: null }), 400, 'Instance has not been resized.');
-      await settled(id, 'ACTIVE');
-      expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
-    });
+  test('what cannot be is refused at once, and changes nothing', async () => {
+    const { wire, home, act, row, boot } = given();
+    const id = await boot('ACTIVE');
+    const state = (action: string) => `Cannot '${action}' instance ${id} while it is in vm_state active`;
+    const cases: [unknown, number, string][] = [
+      [{ migrate: { host: home } }, 400, 'Cannot migrate to the host where the server exists.'],
+      [{ migrate: { host: 'nobody' } }, 400, 'Compute host nobody could not be found.'],
+      [{ resize: { flavorRef: cloud().flavorRef } }, 400, 'When resizing, instances must change flavor!'],
+      [{ resize: { flavorRef: 'nothing' } }, 400, 'Flavor nothing could not be found.'],
+      [
+        { resize: { flavorRef: cloud().disklessFlavorRef } },
+        400,
+        'Server disk was unable to be resized because: Resize to zero disk flavor is not allowed.',
+      ],
+      [
+        { resize: { flavorRef: cloud().largerFlavorRef, host: home } },
+        400,
+        `Invalid input for field/attribute resize. Value: {'flavorRef': '${cloud().largerFlavorRef}', 'host': '${home}'}. ` +
+          "Additional properties are not allowed ('host' was unexpected)",
+      ],
+      [{ confirmResize: null }, 409, state('confirmResize')],
+      [{ revertResize: null }, 409, state('revertResize')],
+    ];
+    for (const [body, status, message] of cases) refused(await act(id, body), status, message);
+    expect(line(await wire.server(id))).toMatchObject({ status: 'ACTIVE', task: null, host: home });
+    expect(await row(id)).toBeUndefined();
+  });
+}
 
-    test('below 2.56 a named host is ignored', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      expect((await act(id, { migrate: { host: to } }, '2.55')).status).toBe(202);
-      const server = await settled(id, 'VERIFY_RESIZE');
-      expect([home, to]).not.toContain(server['OS-EXT-SRV-ATTR:host']);
-    });
+/** Several requests for one server. */
+function inTurn(given: () => Given, cloud: () => CloudUnderTest): void {
+  test('while one is under way no other is taken, and a server that waits to be confirmed takes nothing else', async () => {
+    const { home, act, accepted, settled, boot } = given();
+    const id = await boot('ACTIVE');
+    await accepted(id, { migrate: { host: cloud().hosts[1] } });
+    refused(
+      await act(id, { migrate: { host: cloud().hosts[2] } }),
+      409,
+      `Cannot 'migrate' instance ${id} while it is in task_state resize_prep`,
+    );
+    await settled(id, 'VERIFY_RESIZE');
+    for (const [body, action] of [
+      [{ 'os-stop': null }, 'stop'],
+      [{ 'os-start': null }, 'start'],
+      [{ migrate: { host: home } }, 'migrate'],
+      [{ 'os-migrateLive': { host: home, block_migration: 'auto' } }, 'os-migrateLive'],
+    ] as const)
+      refused(await act(id, body), 409, `Cannot '${action}' instance ${id} while it is in vm_state resized`);
+  });
 
-    test('without the policy a named host of another cell is unknown, and a flavor of another cell has no host', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      await cloud().crossCells(false);
-      refused(await act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
-      const request = await accepted(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
-      await wire.until('error', async () => (await row(id))?.status === 'error');
-      await settled(id, 'ACTIVE');
-      const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
-      for (const event of action.events) expect(event.details).toBe(NO_HOST.replace('cold migrate', 'resize'));
-      expect(await holds(id)).toEqual({ [home]: SMALL });
-    });
+  test('of two who confirm, or revert, or both, the first counts', async (context) => {
+    const { wire, act, accepted, settled, boot, move } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    await move(id, { migrate: { host: to } });
+    await accepted(id, { revertResize: null });
+    const reverting = (action: string) =>
+      `Cannot '${action}' instance ${id} while it is in task_state resize_reverting`;
+    refused(await act(id, { revertResize: null }), 409, reverting('revertResize'));
+    refused(await act(id, { confirmResize: null }), 409, reverting('confirmResize'));
+    await settled(id, 'ACTIVE');
+    await move(id, { migrate: { host: to } });
+    expect((await act(id, { confirmResize: null })).status).toBe(204);
+    // The server itself does not show that a confirmation is under way.
+    refused(await act(id, { confirmResize: null }), 400, 'Instance has not been resized.');
+    refused(await act(id, { revertResize: null }), 400, 'Instance has not been resized.');
+    await settled(id, 'ACTIVE');
+    expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
+  });
+}
 
-    test('a target that is full, or disabled, ends it in error, and the server is as it was', async (context) => {
-      const to = foreign(context);
-      const id = await boot('SHUTOFF');
-      const service = await wire.serviceId(to);
-      for (const close of [
-        () => cloud().fill(to, true),
-        async () => {
-          await cloud().fill(to, false);
-          await wire.nova('PUT', `/os-services/${service}`, NEWEST, { status: 'disabled', disabled_reason: 'old' });
-        },
-      ]) {
-        await close();
-        const request = await accepted(id, { migrate: { host: to } });
-        await wire.until('error', async () => (await row(id))?.status === 'error');
-        const server = await settled(id, 'SHUTOFF');
-        expect(line(server)).toMatchObject({ vmState: 'stopped', power: SHUTDOWN, host: home });
-        expect((await row(id))?.dest_compute).toBeNull();
-        const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
-        expect(action.events.map((event) => [event.event, event.details]).sort()).toEqual([
-          ['cold_migrate', NO_HOST],
-          ['conductor_migrate_server', NO_HOST],
-        ]);
-        const migration = (await row(id))?.uuid ?? '';
-        expect([await holds(id), await holds(migration)]).toEqual([{ [home]: SMALL }, {}]);
-        await wire.nova('PUT', `/os-services/${service}`, NEWEST, { status: 'enabled' });
-      }
-    });
+/** Moves without a host that may take the server. */
+function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
+  test('below 2.56 a named host is ignored', async (context) => {
+    const { home, act, settled, boot } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    expect((await act(id, { migrate: { host: to } }, '2.55')).status).toBe(202);
+    const server = await settled(id, 'VERIFY_RESIZE');
+    expect([home, to]).not.toContain(server['OS-EXT-SRV-ATTR:host']);
+  });
 
-    test('a source that cannot upload the image leaves the server ACTIVE and powered off', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      await cloud().fault(id, 'snapshot');
+  test('without the policy a named host of another cell is unknown, and a flavor of another cell has no host', async (context) => {
+    const { wire, home, act, accepted, row, holds, settled, boot, failed } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    await cloud().crossCells(false);
+    refused(await act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
+    const request = await accepted(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
+    await wire.until('error', async () => (await row(id))?.status === 'error');
+    await settled(id, 'ACTIVE');
+    const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
+    for (const event of action.events) expect(event.details).toBe(NO_HOST.replace('cold migrate', 'resize'));
+    expect(await holds(id)).toEqual({ [home]: SMALL });
+  });
+
+  test('a target that is full, or disabled, ends it in error, and the server is as it was', async (context) => {
+    const { wire, home, accepted, row, holds, settled, boot, failed } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('SHUTOFF');
+    const service = await wire.serviceId(to);
+    for (const close of [
+      () => cloud().fill(to, true),
+      async () => {
+        await cloud().fill(to, false);
+        await wire.nova('PUT', `/os-services/${service}`, NEWEST, { status: 'disabled', disabled_reason: 'old' });
+      },
+    ]) {
+      await close();
       const request = await accepted(id, { migrate: { host: to } });
       await wire.until('error', async () => (await row(id))?.status === 'error');
-      const server = await settled(id, 'ACTIVE');
-      expect(line(server)).toMatchObject({ vmState: 'active', power: SHUTDOWN, host: home });
-      await failed(id, request, [
-        'cold_migrate',
-        'compute_prep_snapshot_based_resize_at_source',
-        'conductor_migrate_server',
+      const server = await settled(id, 'SHUTOFF');
+      expect(line(server)).toMatchObject({ vmState: 'stopped', power: SHUTDOWN, host: home });
+      expect((await row(id))?.dest_compute).toBeNull();
+      const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
+      expect(action.events.map((event) => [event.event, event.details]).sort()).toEqual([
+        ['cold_migrate', NO_HOST],
+        ['conductor_migrate_server', NO_HOST],
       ]);
       const migration = (await row(id))?.uuid ?? '';
+      expect([await holds(id), await holds(migration)]).toEqual([{ [home]: SMALL }, {}]);
+      await wire.nova('PUT', `/os-services/${service}`, NEWEST, { status: 'enabled' });
+    }
+  });
+}
+
+/** Moves that a fault ends. */
+function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
+  test('a source that cannot upload the image leaves the server ACTIVE and powered off', async (context) => {
+    const { wire, home, accepted, row, holds, settled, boot, failed } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    await cloud().fault(id, 'snapshot');
+    const request = await accepted(id, { migrate: { host: to } });
+    await wire.until('error', async () => (await row(id))?.status === 'error');
+    const server = await settled(id, 'ACTIVE');
+    expect(line(server)).toMatchObject({ vmState: 'active', power: SHUTDOWN, host: home });
+    await failed(id, request, [
+      'cold_migrate',
+      'compute_prep_snapshot_based_resize_at_source',
+      'conductor_migrate_server',
+    ]);
+    const migration = (await row(id))?.uuid ?? '';
+    await wire.until('the allocation back', async () => Object.keys(await holds(migration)).length === 0);
+    expect(await holds(id)).toEqual({ [home]: SMALL });
+    await cloud().fault(id, null);
+    await accepted(id, { reboot: { type: 'HARD' } });
+    await wire.until('power', async () => (await wire.server(id))['OS-EXT-STS:power_state'] === RUNNING);
+  });
+
+  const breaks: ['spawn' | 'confirm' | 'revert', string, 'old' | 'new', string][] = [
+    ['spawn', 'a destination that cannot start the guest', 'old', 'compute_finish_snapshot_based_resize_at_dest'],
+    ['confirm', 'a source that cannot clean up', 'new', 'compute_confirm_snapshot_based_resize_at_source'],
+    [
+      'revert',
+      'a source that cannot start the guest again',
+      'old',
+      'compute_finish_revert_snapshot_based_resize_at_source',
+    ],
+  ];
+  test.each(breaks)(
+    '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
+    async (step, _, cell, event) => {
+      const { wire, home, act, accepted, row, holds, settled, boot, move, failed } = given();
+      const to = cloud().foreignHost;
+      if (to === null) return;
+      const id = await boot('ACTIVE');
+      await cloud().fault(id, step);
+      let request = '';
+      if (step === 'spawn') request = await accepted(id, { migrate: { host: to } });
+      else {
+        await move(id, { migrate: { host: to } });
+        const answer = await act(id, { [`${step}Resize`]: null });
+        expect(answer.status).toBe(step === 'confirm' ? 204 : 202);
+        request = answer.headers.get('x-openstack-request-id') ?? '';
+      }
+      const server = await settled(id, 'ERROR');
+      const host = cell === 'old' ? home : to;
+      expect(server['OS-EXT-SRV-ATTR:host']).toBe(host);
+      await wire.until('error', async () => (await row(id))?.status === 'error');
+      const action = await failed(id, request, [event]);
+      const broken = action.events.find((each) => each.event === event);
+      // Nova records the fault shortly after the state.
+      const fault = await wire.until('a fault', async () => (await wire.server(id)).fault);
+      expect(fault).toMatchObject({ message: broken?.details });
+      const migration = (await row(id))?.uuid ?? '';
       await wire.until('the allocation back', async () => Object.keys(await holds(migration)).length === 0);
-      expect(await holds(id)).toEqual({ [home]: SMALL });
+      expect(await holds(id)).toEqual({ [host]: SMALL });
       await cloud().fault(id, null);
       await accepted(id, { reboot: { type: 'HARD' } });
-      await wire.until('power', async () => (await wire.server(id))['OS-EXT-STS:power_state'] === RUNNING);
-    });
+      const back = await settled(id, 'ACTIVE');
+      expect(line(back)).toMatchObject({ power: RUNNING, host });
+    },
+  );
+}
 
-    const breaks: ['spawn' | 'confirm' | 'revert', string, 'old' | 'new', string][] = [
-      ['spawn', 'a destination that cannot start the guest', 'old', 'compute_finish_snapshot_based_resize_at_dest'],
-      ['confirm', 'a source that cannot clean up', 'new', 'compute_confirm_snapshot_based_resize_at_source'],
-      [
-        'revert',
-        'a source that cannot start the guest again',
-        'old',
-        'compute_finish_revert_snapshot_based_resize_at_source',
-      ],
-    ];
-    test.each(breaks)(
-      '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
-      async (step, _, cell, event) => {
-        const to = cloud().foreignHost;
-        if (to === null) return;
-        const id = await boot('ACTIVE');
-        await cloud().fault(id, step);
-        let request = '';
-        if (step === 'spawn') request = await accepted(id, { migrate: { host: to } });
-        else {
-          await move(id, { migrate: { host: to } });
-          const answer = await act(id, { [`${step}Resize`]: null });
-          expect(answer.status).toBe(step === 'confirm' ? 204 : 202);
-          request = answer.headers.get('x-openstack-request-id') ?? '';
-        }
-        const server = await settled(id, 'ERROR');
-        const host = cell === 'old' ? home : to;
-        expect(server['OS-EXT-SRV-ATTR:host']).toBe(host);
-        await wire.until('error', async () => (await row(id))?.status === 'error');
-        const action = await failed(id, request, [event]);
-        const broken = action.events.find((each) => each.event === event);
-        // Nova records the fault shortly after the state.
-        const fault = await wire.until('a fault', async () => (await wire.server(id)).fault);
-        expect(fault).toMatchObject({ message: broken?.details });
-        const migration = (await row(id))?.uuid ?? '';
-        await wire.until('the allocation back', async () => Object.keys(await holds(migration)).length === 0);
-        expect(await holds(id)).toEqual({ [host]: SMALL });
-        await cloud().fault(id, null);
-        await accepted(id, { reboot: { type: 'HARD' } });
-        const back = await settled(id, 'ACTIVE');
-        expect(line(back)).toMatchObject({ power: RUNNING, host });
-      },
+/** Servers that are deleted, and hosts that are down. */
+function ofOutages(given: () => Given, cloud: () => CloudUnderTest): void {
+  test('a server deleted in VERIFY_RESIZE is gone, and holds nothing in either cell', async (context) => {
+    const { wire, boot, move, gone } = given();
+    const id = await boot('ACTIVE');
+    const uuid = await move(id, { migrate: { host: foreign(cloud(), context) } });
+    expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
+    await gone(id, uuid);
+  });
+
+  test('a server deleted while its guest starts in another cell is gone, and holds nothing in the end', async (context) => {
+    const { wire, accepted, row, boot, gone } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    await cloud().fault(id, 'slow');
+    await accepted(id, { migrate: { host: to } });
+    await wire.until(
+      'resize_migrated',
+      async () => (await wire.server(id))['OS-EXT-STS:task_state'] === 'resize_migrated',
     );
+    const uuid = (await row(id))?.uuid ?? '';
+    expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
+    await gone(id, uuid);
+    expect((await wire.nova('GET', `/servers/${id}`)).status).toBe(404);
+  });
 
-    test('a server deleted in VERIFY_RESIZE is gone, and holds nothing in either cell', async (context) => {
-      const id = await boot('ACTIVE');
-      const uuid = await move(id, { migrate: { host: foreign(context) } });
-      expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
-      await gone(id, uuid);
-    });
-
-    test('a server deleted while its guest starts in another cell is gone, and holds nothing in the end', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      await cloud().fault(id, 'slow');
-      await accepted(id, { migrate: { host: to } });
-      await wire.until(
-        'resize_migrated',
-        async () => (await wire.server(id))['OS-EXT-STS:task_state'] === 'resize_migrated',
-      );
-      const uuid = (await row(id))?.uuid ?? '';
-      expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
-      await gone(id, uuid);
-      expect((await wire.nova('GET', `/servers/${id}`)).status).toBe(404);
-    });
-
-    test('while the source is down a move is neither taken nor confirmed', async (context) => {
-      const to = foreign(context);
-      const id = await boot('ACTIVE');
-      const other = await boot('ACTIVE');
-      await move(id, { migrate: { host: to } });
-      await cloud().stop(home, true);
-      refused(await act(id, { confirmResize: null }), 409, 'Service is unavailable at this time.');
-      refused(await act(other, { migrate: { host: to } }), 409, 'Service is unavailable at this time.');
-      expect((await wire.server(id)).status).toBe('VERIFY_RESIZE');
-      await cloud().stop(home, false);
-      expect((await act(id, { confirmResize: null })).status).toBe(204);
-      await settled(id, 'ACTIVE');
-    });
+  test('while the source is down a move is neither taken nor confirmed', async (context) => {
+    const { wire, home, act, settled, boot, move } = given();
+    const to = foreign(cloud(), context);
+    const id = await boot('ACTIVE');
+    const other = await boot('ACTIVE');
+    await move(id, { migrate: { host: to } });
+    await cloud().stop(home, true);
+    refused(await act(id, { confirmResize: null }), 409, 'Service is unavailable at this time.');
+    refused(await act(other, { migrate: { host: to } }), 409, 'Service is unavailable at this time.');
+    expect((await wire.server(id)).status).toBe('VERIFY_RESIZE');
+    await cloud().stop(home, false);
+    expect((await act(id, { confirmResize: null })).status).toBe(204);
+    await settled(id, 'ACTIVE');
   });
 }

@@ -91,7 +91,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     replicas: REPLICAS,
   });
   const commands = new Commands(server, () => world.wall);
-  const people = new CellsPeople(world, chance, sim, checker, commands, before, config.cells.confirm);
+  const people = new CellsPeople({ world, chance, sim, checker, commands, before, confirm: config.cells.confirm });
   const provisioner = new Provisioner({
     world,
     chance,

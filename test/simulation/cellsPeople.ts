@@ -13,6 +13,17 @@ const FIRST_MS = 400_000;
 const MEND_MS = 900_000;
 const USER = { userId: 'user', projectId: 'admin', requestId: 'req-user' };
 
+export interface PeopleSetting {
+  readonly world: World;
+  readonly chance: Chance;
+  readonly sim: InProcessSim;
+  readonly checker: CellsChecker;
+  readonly commands: Commands;
+  /** Server -> its `vm_state` before any move. */
+  readonly before: ReadonlyMap<string, string>;
+  readonly confirm: 'auto' | 'manual';
+}
+
 export class CellsPeople {
   readonly #world: World;
   readonly #sim: InProcessSim;
@@ -26,15 +37,7 @@ export class CellsPeople {
   readonly #manual: boolean;
   #calm = false;
 
-  constructor(
-    world: World,
-    chance: Chance,
-    sim: InProcessSim,
-    checker: CellsChecker,
-    commands: Commands,
-    before: ReadonlyMap<string, string>,
-    confirm: 'auto' | 'manual',
-  ) {
+  constructor({ world, chance, sim, checker, commands, before, confirm }: PeopleSetting) {
     this.#world = world;
     this.#sim = sim;
     this.#checker = checker;

@@ -34,6 +34,17 @@ export interface Finding {
   readonly text: string;
 }
 
+type Say = (rule: Finding['rule'], text: string) => void;
+
+/** A snapshot under judgement: when its cycle began, by the true clock, when it was stored, and who took it. */
+interface Judged {
+  readonly snapshot: Snapshot;
+  readonly scorer: Scorer;
+  readonly cycleMs: number;
+  readonly storedMs: number;
+  readonly say: Say;
+}
+
 /** A snapshot is not judged where the clock of its scorer was changed this long before, and so perhaps between two of its times. */
 const UNSURE_MS = 1_200_000;
 /** Of a time in whole milliseconds, and of timers that are late. */
@@ -136,10 +147,18 @@ export class InventoryWitness {
     if (storedMs < setMs + UNSURE_MS) return [];
     const trueMs = (text: string): number => Date.parse(text) - skewMs - TOLERANCE_MS;
     const found: Finding[] = [];
-    const say = (rule: Finding['rule'], text: string): void =>
-      void found.push({ rule, text: `${snapshot.id}: ${text}` });
+    const say: Say = (rule, text) => void found.push({ rule, text: `${snapshot.id}: ${text}` });
     this.#count('snapshots');
-    const cycleMs = trueMs(snapshot.observedFrom);
+    const judged: Judged = { snapshot, scorer, cycleMs: trueMs(snapshot.observedFrom), storedMs, say };
+    const checked = this.#judgeLists(judged, trueMs);
+    this.#judgeShown(judged, checked);
+    this.#judgeMissing(judged, checked);
+    return found;
+  }
+
+  /** Judges how old the lists are and where they are from. Returns when the list of each host was compared with Nova. */
+  #judgeLists(judged: Judged, trueMs: (text: string) => number): ReadonlyMap<string, number> {
+    const { snapshot, scorer, cycleMs, storedMs, say } = judged;
     const checked = new Map<string, number>();
     for (const { name, listing } of snapshot.hosts) {
       if (listing === undefined) continue;
@@ -154,10 +173,14 @@ export class InventoryWitness {
         );
       if (listing.from === 'api' && !whole(cycleMs))
         say('untrusted', `the list of ${name} is said to be read, and was not`);
-      if (listing.from === 'notifications') this.#trusted(scorer, name, cycleMs, storedMs, whole, say);
+      if (listing.from === 'notifications') this.#trusted(judged, name, whole);
     }
-    const shown = new Map(snapshot.servers.map((one) => [one.id, one]));
-    for (const one of shown.values()) {
+    return checked;
+  }
+
+  /** Each server was as it is shown, at a time since its list was compared. */
+  #judgeShown({ snapshot, cycleMs, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
+    for (const one of shownIn(snapshot).values()) {
       const sinceMs = checked.get(one.host);
       if (sinceMs === undefined || this.#isTrue(one, checked, cycleMs, storedMs)) continue;
       say(
@@ -165,6 +188,11 @@ export class InventoryWitness {
         `${one.id} on ${one.host} is ${one.vmState} ${one.taskState}, which it was not since ${when(sinceMs)}`,
       );
     }
+  }
+
+  /** No server is missing that has been on its host since the list was compared. */
+  #judgeMissing({ snapshot, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
+    const shown = shownIn(snapshot);
     for (const id of this.#servers.keys()) {
       if (shown.has(id)) continue;
       const was = this.#during(id, Number.NEGATIVE_INFINITY, storedMs);
@@ -174,7 +202,6 @@ export class InventoryWitness {
       const fromMs = was[was.findLastIndex((one) => one.host !== host) + 1]?.fromMs ?? sinceMs;
       if (fromMs < sinceMs) say('stale', `${id} is missing; it is on ${host} since ${when(fromMs)}`);
     }
-    return found;
   }
 
   /** Whether a server was as it is shown, at a time since its list was compared. */
@@ -196,14 +223,7 @@ export class InventoryWitness {
   }
 
   /** Its nova-compute was heard since the last loss of trust, and its whole list was read after that. */
-  #trusted(
-    scorer: Scorer,
-    host: string,
-    cycleMs: number,
-    storedMs: number,
-    whole: (since: number) => boolean,
-    say: (rule: Finding['rule'], text: string) => void,
-  ): void {
+  #trusted({ scorer, cycleMs, storedMs, say }: Judged, host: string, whole: (since: number) => boolean): void {
     let sinceMs = scorer.startedMs;
     for (const { fromMs, toMs } of scorer.outages) {
       const lostMs = fromMs + this.#syncMs;
@@ -229,5 +249,7 @@ export class InventoryWitness {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 }
+
+const shownIn = ({ servers }: Snapshot) => new Map(servers.map((one) => [one.id, one]));
 
 const when = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'the start');

@@ -2,10 +2,10 @@
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
-import type { CloudNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
 import type { Drawn } from './options.ts';
 import { SimulatedRabbit } from './rabbit.ts';
+import type { Run, Surroundings } from './surroundings.ts';
 import type { World } from './world.ts';
 
 export interface KeptInventory {
@@ -22,12 +22,9 @@ export interface Notifications {
 
 /** @param optOut tags and metadata keys that exclude a server */
 export function keptInventory(
-  world: World,
-  chance: Chance,
-  drawn: Drawn,
+  { world, chance, drawn }: Run,
+  { sim, cloudNetwork: network }: Pick<Surroundings, 'sim' | 'cloudNetwork'>,
   optOut: readonly string[],
-  sim: InProcessSim,
-  network: CloudNetwork,
 ): KeptInventory {
   if (drawn.inventory === 'api') return { witness: null, notifications: null };
   const { cloud } = sim;

@@ -124,42 +124,12 @@ function cloudOf(asked: Asked, drawn: Drawn): Pick<Setting, 'scenario' | 'hostCe
   return drawn.numa === 'none' ? { scenario: plain, hostCells: null } : withNuma(plain, drawn.numa, asked.seed);
 }
 
-export function settingOf(asked: Asked, drawn: Drawn): Setting {
-  const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
-  const { scenario, hostCells } = cloudOf(asked, drawn);
-  const windows = drawWindows(
-    asked.seed,
-    aggregates,
-    scenario.servers.map(({ name }) => name),
-    EPOCH_MS,
-    asked.days * DAY_MS,
-  );
-  const config: Config = {
+/** The options of all services. */
+function configOf(drawn: Drawn, aggregates: readonly string[], windows: DrawnWindows | null): Config {
+  return {
     ...defaultConfig,
     overrides: new Map([...(windows?.own ?? [])].map(([name, hours]) => [name, windowOptions(hours)])),
-    engine: {
-      ...defaultConfig.engine,
-      aggregates,
-      dryRun: false,
-      evaluationInterval: drawn.intervalSeconds,
-      cooldown: drawn.cooldownSeconds,
-      instanceCooldown: drawn.instanceCooldownSeconds,
-      instanceQuarantineSeconds: drawn.quarantineSeconds,
-      planTtl: drawn.planTtlSeconds,
-      settleSeconds: drawn.settleSeconds,
-      approval: drawn.approval,
-      approvalTtl: drawn.approvalTtlSeconds,
-      planner: drawn.planner,
-      alternates: drawn.alternates,
-      evacuateDisabledHosts: drawn.evacuate,
-      enforceHardAffinity: true,
-      searchWorkLimit: 200_000,
-      // Then Nova refuses what does not fit.
-      moveUnknownTopology: drawn.numa === 'unknown',
-      ...(windows === null
-        ? {}
-        : { ...windowOptions(windows.usual), evacuationIgnoresWindows: windows.evacuationIgnoresWindows }),
-    },
+    engine: engineOf(drawn, aggregates, windows),
     executor: {
       ...defaultConfig.executor,
       maxConcurrentMigrations: drawn.maxConcurrent,
@@ -187,9 +157,43 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       archiveDir: null,
     },
   };
+}
+
+/** `[engine]`. */
+function engineOf(drawn: Drawn, aggregates: readonly string[], windows: DrawnWindows | null): Config['engine'] {
+  return {
+    ...defaultConfig.engine,
+    aggregates,
+    dryRun: false,
+    evaluationInterval: drawn.intervalSeconds,
+    cooldown: drawn.cooldownSeconds,
+    instanceCooldown: drawn.instanceCooldownSeconds,
+    instanceQuarantineSeconds: drawn.quarantineSeconds,
+    planTtl: drawn.planTtlSeconds,
+    settleSeconds: drawn.settleSeconds,
+    approval: drawn.approval,
+    approvalTtl: drawn.approvalTtlSeconds,
+    planner: drawn.planner,
+    alternates: drawn.alternates,
+    evacuateDisabledHosts: drawn.evacuate,
+    enforceHardAffinity: true,
+    searchWorkLimit: 200_000,
+    // Then Nova refuses what does not fit.
+    moveUnknownTopology: drawn.numa === 'unknown',
+    ...(windows === null
+      ? {}
+      : { ...windowOptions(windows.usual), evacuationIgnoresWindows: windows.evacuationIgnoresWindows }),
+  };
+}
+
+export function settingOf(asked: Asked, drawn: Drawn): Setting {
+  const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
+  const { scenario, hostCells } = cloudOf(asked, drawn);
+  const servers = scenario.servers.map(({ name }) => name);
+  const windows = drawWindows(asked.seed, { aggregates, servers }, EPOCH_MS, asked.days * DAY_MS);
   return {
     aggregates,
-    config,
+    config: configOf(drawn, aggregates, windows),
     policies: policiesOf(scenario),
     windows,
     hostCells,

@@ -2,18 +2,16 @@
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import type { InProcessSim, Scenario } from '@kronos/simcloud';
 import { audit } from './audit.ts';
-import type { Chance } from './chance.ts';
 import type { Checker } from './checker/checker.ts';
 import { ROLES } from './faults.ts';
 import type { InventoryWitness } from './inventoryWitness.ts';
 import type { LogLoss } from './logLoss.ts';
-import type { NatsNetwork } from './network.ts';
-import type { Drawn } from './options.ts';
 import type { Commands } from './people/commands.ts';
 import type { Custodian } from './people/custodian.ts';
 import { actIfPossible, asPerson } from './simulatedCloud.ts';
 import { allowWrites } from './stage/streams.ts';
 import type { Supervisor } from './supervisor.ts';
+import type { Run, Surroundings } from './surroundings.ts';
 import type { Moments } from './watch/moments.ts';
 import { Process, type World } from './world.ts';
 
@@ -91,9 +89,8 @@ export function endActs(commands: Commands, { aggregates }: Pick<Scenario, 'aggr
 
 /** Runs without faults until every task has ended, and has the checker look whether everything has. */
 export async function finish(
-  world: World,
+  { world, drawn: { planTtlSeconds } }: Run,
   checker: Checker,
-  { planTtlSeconds }: Drawn,
   aggregates: readonly string[],
   over: () => boolean,
 ): Promise<void> {
@@ -108,10 +105,8 @@ export async function finish(
 }
 
 export async function auditRun(
-  world: World,
-  chance: Chance,
-  nats: NatsNetwork,
-  checker: Checker,
+  { world, chance }: Run,
+  { nats, checker }: Pick<Surroundings, 'nats' | 'checker'>,
   witness: InventoryWitness | null,
 ): Promise<void> {
   const log = nats.connect(new Process(world, 'auditor', chance));

@@ -88,7 +88,7 @@ export class SimulatedRabbit {
       const refused = (code: string): void => reject(new Error(`connect ${code} ${host}`));
       this.#world.after(0.2 + chance.exponential(2), () => {
         if (!this.#down.has(host)) {
-          const link = new Link(this, this.#world, process, host, chance);
+          const link = new Link(this, this.#world, { process, host, chance });
           this.#links.add(link);
           process.onKilled(() => link.lost(0));
           process.enter(() => resolve(link.connection));
@@ -182,6 +182,13 @@ export class SimulatedRabbit {
   }
 }
 
+/** Who connects to which broker, and the source of what is drawn for their connection. */
+interface LinkEnds {
+  readonly process: Process;
+  readonly host: string;
+  readonly chance: Chance;
+}
+
 /** One connection, seen from both ends. */
 class Link {
   readonly host: string;
@@ -200,7 +207,7 @@ class Link {
   #silent = false;
   #takes = false;
 
-  constructor(rabbit: SimulatedRabbit, world: World, process: Process, host: string, chance: Chance) {
+  constructor(rabbit: SimulatedRabbit, world: World, { process, host, chance }: LinkEnds) {
     this.host = host;
     this.process = process.name;
     this.#rabbit = rabbit;

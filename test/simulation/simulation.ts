@@ -23,7 +23,7 @@ import type { Stage } from './stage/stage.ts';
 import { streamActs } from './stage/streams.ts';
 import { taskActs } from './stage/tasks.ts';
 import { type Supervised, Supervisor } from './supervisor.ts';
-import { keepLooking, openSurroundings, type Surroundings } from './surroundings.ts';
+import { keepLooking, openSurroundings, type Run, type Surroundings } from './surroundings.ts';
 import { LastMessages } from './watch/lastMessages.ts';
 import { LogDigest } from './watch/logDigest.ts';
 import { Moments } from './watch/moments.ts';
@@ -60,30 +60,75 @@ export interface Observer {
 
 const secondsOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1e6;
 
+/** A run whose parts know one another. */
+interface Built extends Run, Surroundings {
+  readonly setting: Setting;
+  readonly inventory: KeptInventory;
+  readonly supervisor: Supervisor;
+  readonly commands: Commands;
+}
+
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
   const cpu = process.cpuUsage();
   const chance = new Chance(`run/${asked.seed}`);
   const drawn = draw(asked);
   const setting = settingOf(asked, drawn);
-  const { aggregates, config, scenario } = setting;
   const world = new World(chance);
+  const run: Run = { asked, world, chance, drawn };
   let ended = false;
   const over = (): boolean => ended;
-  const outside = openSurroundings(world, chance, asked.seed, drawn, setting, {
-    onStored: (stream, message) => onStored(stream, message),
+  const outside = openSurroundings(run, setting, {
+    onStored: (stream, message) => watch.onStored(stream, message),
     onBreach(breach) {
       observer.onBreach?.(breach);
       if (observer.stopAtBreach === true) ended = true;
     },
   });
-  const { sim, record, checker, server, nats, cloudNetwork } = outside;
-  const inventory = keptInventory(world, chance, drawn, config.engine.optOut, sim, cloudNetwork);
-  const { witness, notifications } = inventory;
-  const releases = await releasesOf({ asked, drawn, observer }, setting, outside, inventory);
-  const supervisor = supervisorOf(world, chance, asked, releases, outside, inventory);
+  const { sim, checker, nats } = outside;
+  const inventory = keptInventory(run, outside, setting.config.engine.optOut);
+  const { witness } = inventory;
+  const releases = await releasesOf(run, setting, { outside, inventory, observer });
+  const supervisor = supervisorOf(run, releases, outside, inventory);
+  const commands = new Commands(outside.server, () => world.wall);
+  const built: Built = { ...run, ...outside, setting, inventory, supervisor, commands };
+  const watch = watchOf(built);
+  const people = peopleOf(built, watch, observer);
+  const stage = stageOf(built, watch, people);
 
-  // Who learns of what is stored.
-  const commands = new Commands(server, () => world.wall);
+  await world.runThrough('provisioning', people.provisioner.begin(), PROVISION_MS);
+  const beginMs = world.now;
+  for (const name of supervisor.names()) world.after(chance.between(0, 5000), () => supervisor.start(name));
+  const faults = faultsOf(asked, drawn, chance);
+  const callOff = schedule(world, chance, faults, stage);
+  people.operator.begin();
+  keepLooking(world, sim, checker);
+  for (let day = 0; day < asked.days && !ended; day += PROGRESS) {
+    const untilDay = Math.min(asked.days, day + PROGRESS);
+    await world.run(beginMs + untilDay * DAY_MS, over);
+    observer.onProgress?.(untilDay, summaryOf(checker));
+  }
+  if (!ended) {
+    callOff();
+    endTrouble(built, watch.moments, people);
+    await finish(run, checker, setting.aggregates, over);
+  }
+  if (!ended) await auditRun(run, { nats, checker }, witness);
+  supervisor.end();
+  return {
+    asked,
+    drawn,
+    faults,
+    breaches: checker.breaches,
+    digest: watch.digest.hex(),
+    events: world.events,
+    messages: watch.digest.messages,
+    counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => byText(a, b))),
+    cpuSeconds: secondsOf(process.cpuUsage(cpu)),
+  };
+}
+
+/** Who learns of what is stored. */
+function watchOf({ world, chance, drawn, sim, checker, record, inventory, commands }: Built) {
   const digest = new LogDigest();
   const lastMessages = new LastMessages();
   const openTasks = new OpenTasks();
@@ -94,16 +139,22 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     digest,
     checker,
     record,
-    witness,
+    witness: inventory.witness,
     lastMessages,
     openTasks,
     moments,
     approvers:
       drawn.approval === 'manual' ? new Approvers(world, chance, drawn.approvalTtlSeconds * 1000, commands) : null,
   });
+  return { digest, lastMessages, openTasks, moments, onStored };
+}
+type Watch = ReturnType<typeof watchOf>;
 
-  // Other people, and what they and the faults act on.
-  const operator = new Operator(world, sim, record, openTasks, aggregates, commands);
+/** Other people. */
+function peopleOf(built: Built, { openTasks }: Watch, observer: Observer) {
+  const { world, chance, drawn, sim, record, server, checker, nats, commands, setting } = built;
+  const { aggregates, config } = setting;
+  const operator = new Operator({ world, sim, record, openTasks, aggregates, commands });
   const custodian = new Custodian(world, commands);
   const provisioner = new Provisioner({
     world,
@@ -119,55 +170,45 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     openTasks.forget();
     checker.log.wiped(streams);
   });
-  const stage: Stage = {
+  return { operator, custodian, provisioner, logLoss };
+}
+type People = ReturnType<typeof peopleOf>;
+
+/** What the faults act on. */
+function stageOf(
+  built: Built,
+  { lastMessages, openTasks, moments }: Watch,
+  { operator, custodian, logLoss }: People,
+): Stage {
+  const { world, drawn, sim, record, server, nats, cloudNetwork, supervisor, commands, setting, inventory } = built;
+  const { aggregates, scenario } = setting;
+  const intervalMs = drawn.intervalSeconds * 1000;
+  return {
     aggregates,
-    ...processActs(world, supervisor, witness),
+    ...processActs(world, supervisor, inventory.witness),
     ...networkActs(supervisor, nats, cloudNetwork),
     ...cloudActs(sim, record, scenario),
     ...streamActs({ world, server, aggregates, custodian, lastMessages, logLoss }),
     ...taskActs(world, server, supervisor, openTasks),
-    ...notificationActs(supervisor, notifications),
+    ...notificationActs(supervisor, inventory.notifications),
     command: (type, aggregate, data) => void commands.append(type, aggregate, data),
     closeAbandoned: () => operator.closeAbandoned(),
     // Snapshots are taken at multiples of the interval.
-    nextSnapshotMs: () => drawn.intervalSeconds * 1000 - (world.wall % (drawn.intervalSeconds * 1000)),
+    nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
     after: (ms, act) => void world.after(ms, act),
     onNext: (type, act) => moments.onNext(type, act),
   };
+}
 
-  await world.runThrough('provisioning', provisioner.begin(), PROVISION_MS);
-  const beginMs = world.now;
-  for (const name of supervisor.names()) world.after(chance.between(0, 5000), () => supervisor.start(name));
-  const faults = faultsOf(asked, drawn, chance);
-  const callOff = schedule(world, chance, faults, stage);
-  operator.begin();
-  keepLooking(world, sim, checker);
-  for (let day = 0; day < asked.days && !ended; day += PROGRESS) {
-    const untilDay = Math.min(asked.days, day + PROGRESS);
-    await world.run(beginMs + untilDay * DAY_MS, over);
-    observer.onProgress?.(untilDay, summaryOf(checker));
-  }
-  if (!ended) {
-    callOff();
-    const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
-    calm({ world, sim, scenario, server, networks, supervisor, moments, custodian, logLoss, witness });
-    operator.mend();
-    endActs(commands, scenario);
-    await finish(world, checker, drawn, aggregates, over);
-  }
-  if (!ended) await auditRun(world, chance, nats, checker, witness);
-  supervisor.end();
-  return {
-    asked,
-    drawn,
-    faults,
-    breaches: checker.breaches,
-    digest: digest.hex(),
-    events: world.events,
-    messages: digest.messages,
-    counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => byText(a, b))),
-    cpuSeconds: secondsOf(process.cpuUsage(cpu)),
-  };
+/** Nothing goes wrong any more, and people take back what they did. */
+function endTrouble(built: Built, moments: Moments, { operator, custodian, logLoss }: People): void {
+  const { world, sim, server, nats, cloudNetwork, supervisor, commands, setting, inventory } = built;
+  const { notifications, witness } = inventory;
+  const { scenario } = setting;
+  const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
+  calm({ world, sim, scenario, server, networks, supervisor, moments, custodian, logLoss, witness });
+  operator.mend();
+  endActs(commands, scenario);
 }
 
 /** The faults of a run: those that the seed has drawn, or the ones of them that were asked for. */
@@ -182,11 +223,12 @@ function summaryOf({ counts, breaches }: Checker): string {
 }
 
 async function releasesOf(
-  { asked, drawn, observer }: { readonly asked: Asked; readonly drawn: Drawn; readonly observer: Observer },
+  { asked, drawn }: Run,
   { config, policies, hostCells }: Setting,
-  { sim, nats, cloudNetwork }: Surroundings,
-  { notifications }: KeptInventory,
+  of: { readonly outside: Surroundings; readonly inventory: KeptInventory; readonly observer: Observer },
 ): Promise<Supervised['releases']> {
+  const { outside, inventory, observer } = of;
+  const { sim, nats, cloudNetwork } = outside;
   const { onLine } = observer;
   const site: Site = {
     config,
@@ -194,7 +236,7 @@ async function releasesOf(
     hostCells,
     nats,
     cloud: cloudNetwork,
-    rabbit: notifications?.rabbit ?? null,
+    rabbit: inventory.notifications?.rabbit ?? null,
     onLine: onLine ?? (() => undefined),
     logLevel: onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
   };
@@ -206,9 +248,7 @@ async function releasesOf(
 }
 
 function supervisorOf(
-  world: World,
-  chance: Chance,
-  { replicas }: Asked,
+  { world, chance, asked: { replicas } }: Run,
   releases: Supervised['releases'],
   { record, checker }: Surroundings,
   { witness }: KeptInventory,

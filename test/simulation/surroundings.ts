@@ -1,6 +1,7 @@
 /** What is outside of Kronos, with the checker that looks on: the cloud, NATS, and the networks to both. */
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import type { InProcessSim } from '@kronos/simcloud';
+import type { Asked } from './asked.ts';
 import type { Chance } from './chance.ts';
 import { type Breach, Checker } from './checker/checker.ts';
 import { rulesOf } from './checker/rulesOf.ts';
@@ -9,6 +10,14 @@ import { CloudNetwork, NatsNetwork } from './network.ts';
 import type { Drawn, Setting } from './options.ts';
 import { openCloud, watchCalls } from './simulatedCloud.ts';
 import { trueClock, type World } from './world.ts';
+
+/** What every part of a run is built on. */
+export interface Run {
+  readonly asked: Asked;
+  readonly world: World;
+  readonly chance: Chance;
+  readonly drawn: Drawn;
+}
 
 export interface Surroundings {
   readonly sim: InProcessSim;
@@ -26,14 +35,11 @@ export interface Onlookers {
 }
 
 export function openSurroundings(
-  world: World,
-  chance: Chance,
-  seed: number,
-  drawn: Drawn,
+  { asked, world, chance, drawn }: Run,
   setting: Setting,
   { onBreach, onStored }: Onlookers,
 ): Surroundings {
-  const sim = openCloud(setting.scenario, seed, world);
+  const sim = openCloud(setting.scenario, asked.seed, world);
   const { cloud } = sim;
   const record = new SimulatedRecord(cloud);
   const checker = new Checker(rulesOf(drawn, setting, cloud), record, () => world.wall, onBreach);

@@ -134,15 +134,20 @@ export interface DrawnWindows {
   readonly evacuationIgnoresWindows: boolean;
 }
 
+/** The names that windows are drawn for. */
+export interface Windowed {
+  readonly aggregates: readonly string[];
+  readonly servers: readonly string[];
+}
+
 /**
  * The windows of a run; null: it has none. They have a source of their own: a run without windows is what it was before there were any.
  *
- * @param servers by name
+ * @param durationMs of the run, which begins at `beginMs`, ms since the epoch
  */
 export function drawWindows(
   seed: number,
-  aggregates: readonly string[],
-  servers: readonly string[],
+  { aggregates, servers }: Windowed,
   beginMs: number,
   durationMs: number,
 ): DrawnWindows | null {

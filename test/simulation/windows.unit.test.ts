@@ -65,7 +65,12 @@ it('text says the same as the figures', () => {
 
 it('some seeds have windows, and the same seed has the same ones', () => {
   const draw = (seed: number) =>
-    drawWindows(seed, ['a', 'b'], ['vm-1', 'vm-2', 'vm-3'], at('2026-01-05T00:00'), 86_400_000);
+    drawWindows(
+      seed,
+      { aggregates: ['a', 'b'], servers: ['vm-1', 'vm-2', 'vm-3'] },
+      at('2026-01-05T00:00'),
+      86_400_000,
+    );
   const drawn = Array.from({ length: 50 }, (_, seed) => draw(seed));
   const some = drawn.filter((one) => one !== null);
   expect(some.length).toBeGreaterThan(5);
@@ -76,7 +81,7 @@ it('some seeds have windows, and the same seed has the same ones', () => {
 
 it('some seeds have windows that are shorter than most plans take, others have windows of hours', () => {
   const longest = Array.from({ length: 50 }, (_, seed) =>
-    drawWindows(seed, [], [], at('2026-01-05T00:00'), 86_400_000),
+    drawWindows(seed, { aggregates: [], servers: [] }, at('2026-01-05T00:00'), 86_400_000),
   ).flatMap((drawn) => {
     const lengths = (drawn?.usual.spans ?? []).map(({ fromMinute, toMinute }) => (toMinute - fromMinute + 1440) % 1440);
     return lengths.length === 0 ? [] : [Math.max(...lengths)];

@@ -23,6 +23,15 @@ export function isStuck(cloud: Cloud, uuid: string, nowMs: number): boolean {
 /** How often an operator looks for servers that are stuck. */
 const LOOK_MS = 1_800_000;
 
+export interface OperatorSetting {
+  readonly world: World;
+  readonly sim: InProcessSim;
+  readonly record: CloudRecord;
+  readonly openTasks: OpenTasks;
+  readonly aggregates: readonly string[];
+  readonly commands: Commands;
+}
+
 export class Operator {
   readonly #world: World;
   readonly #sim: InProcessSim;
@@ -31,14 +40,7 @@ export class Operator {
   readonly #aggregates: readonly string[];
   readonly #commands: Commands;
 
-  constructor(
-    world: World,
-    sim: InProcessSim,
-    record: CloudRecord,
-    openTasks: OpenTasks,
-    aggregates: readonly string[],
-    commands: Commands,
-  ) {
+  constructor({ world, sim, record, openTasks, aggregates, commands }: OperatorSetting) {
     this.#world = world;
     this.#sim = sim;
     this.#record = record;
