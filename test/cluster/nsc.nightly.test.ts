@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { cacheDir, findNatsServer, onPath } from '@kronos/eventlog/testing';
+import { cacheDir, findNatsServer, onPath, startNatsServer } from '@kronos/eventlog/testing';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permissionsOf, users } from '../../libs/eventlog/src/admin/permissions.ts';
 import { WATCHER } from '../e2e/users.ts';
@@ -35,19 +37,17 @@ describe.skipIf(nsc === null)('the users that nsc makes', () => {
   const keys = new Map<string, string>();
   let formerly: readonly string[] = [];
   let consumers = 0;
-  beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'kronos-nsc-'));
+  const call = (command: string, ...args: string[]) => {
+    const places = ['HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'NSC_HOME', 'NKEYS_PATH'];
     const env = {
       ...process.env,
       PATH: [dirname(nsc ?? ''), process.env.PATH].join(delimiter),
-      ...Object.fromEntries(
-        ['HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'NSC_HOME', 'NKEYS_PATH'].map((name) => [
-          name,
-          join(directory, name.toLowerCase()),
-        ]),
-      ),
+      ...Object.fromEntries(places.map((name) => [name, join(directory, name.toLowerCase())])),
     };
-    const call = (command: string, ...args: string[]) => run(command, args, { env, cwd: directory });
+    return run(command, args, { env, cwd: directory });
+  };
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kronos-nsc-'));
     await call('nsc', 'add', 'operator', '--name', 'cloud', '--sys');
     await call('sh', '-c', former, 'accounts-nsc.sh', directory);
     for (const user of Object.keys(users).filter((name) => name !== 'custodian')) keys.set(user, claimOf(user).sub);
@@ -88,6 +88,37 @@ describe.skipIf(nsc === null)('the users that nsc makes', () => {
       subscribe: [...subscribe].sort(),
     });
     expect([pub.deny, sub.deny]).toEqual([undefined, undefined]);
+  });
+
+  it('nsc push brings the account to a server that runs, and what is changed of it later', async () => {
+    await call('nsc', 'generate', 'config', '--nats-resolver', '--config-file', join(directory, 'resolver.conf'));
+    const config = readFileSync(join(directory, 'resolver.conf'), 'utf8');
+    const place = JSON.stringify(join(directory, 'jwt'));
+    const server = await startNatsServer({
+      server: await findNatsServer('newest'),
+      config: config.replace(/dir: .*$/m, `dir: ${place}`),
+    });
+    try {
+      await call('nsc', 'edit', 'operator', '--account-jwt-server-url', server.url);
+      const consumersOf = async (): Promise<number> => {
+        const authenticator = credsAuthenticator(readFileSync(credentials('provisioner')));
+        const inboxPrefix = '_INBOX_provisioner';
+        const nc = await connect({ servers: server.url, authenticator, inboxPrefix, reconnect: false });
+        try {
+          return (await (await jetstreamManager(nc)).getAccountInfo()).limits.max_consumers;
+        } finally {
+          await nc.close();
+        }
+      };
+      await expect(consumersOf()).rejects.toThrow(/Authorization Violation/);
+      await call('nsc', 'push', '--account', 'KRONOS');
+      expect(await consumersOf()).toBe(2048);
+      await call('nsc', 'edit', 'account', '--name', 'KRONOS', '--js-consumer', '4096');
+      await call('nsc', 'push', '--account', 'KRONOS');
+      expect(await consumersOf()).toBe(4096);
+    } finally {
+      await server.stop();
+    }
   });
 
   it('are enough for all the work of the services and of people', async () => {
