@@ -3,7 +3,8 @@ import { isUp, serviceOf } from '@kronos/facts';
 import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
-import { NEWEST, serverOrGone } from './preflight.ts';
+import { NEWEST } from './preflight.ts';
+import { serverOrGone } from './serverOrGone.ts';
 import type { NovaLook, ServerFacts } from './taskStages.ts';
 
 /**

@@ -21,7 +21,6 @@ import {
   claimsOf,
   MicroversionUnsupported,
   type Migration,
-  NotFound,
   type Nova,
   type Placement,
   type Server,
@@ -30,6 +29,7 @@ import {
 import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
 import { cellsRefusal, readCells } from './preflightCells.ts';
+import { serverOrGone } from './serverOrGone.ts';
 import type { PreflightVerdict, Task } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
@@ -380,7 +380,7 @@ export async function preflight(
   const [groups, fits, cells, refusedBefore, forced, claims] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task.destination, { flavor: server.flavor, resources }, cloud, signal),
-    planned === undefined ? null : readCells(server, task.destination, nova, signal),
+    planned === undefined ? null : readCells(server, task.destination, nova, { nowMs: options.nowMs, signal }),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
     repairs ? readClaims(task.from, cloud, signal) : null,
@@ -426,20 +426,6 @@ export interface CheckedCloud {
   readonly placement: Placement;
   /** Uuid of the resource provider of a service host; null when there is not exactly one. */
   readonly providerOf: (host: string, signal: AbortSignal) => Promise<string | null>;
-}
-
-export async function serverOrGone(
-  nova: Pick<Nova, 'getServer'>,
-  serverId: string,
-  signal: AbortSignal,
-): Promise<Server | 'gone'> {
-  try {
-    const server = await nova.getServer(serverId, { signal });
-    return server.status === 'DELETED' || server.status === 'SOFT_DELETED' ? 'gone' : server;
-  } catch (error) {
-    if (error instanceof NotFound) return 'gone';
-    throw error;
-  }
 }
 
 const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number>> =>

@@ -1,6 +1,13 @@
 /** Pre-flight of NUMA cells: have the cells of the destination room for the server, by what is on them now? The judgement is pure. */
 import type { HostCell } from '@kronos/contracts';
-import { Forbidden, MicroversionUnsupported, NotFound, type Nova, type Server } from '@kronos/openstack';
+import {
+  Forbidden,
+  MicroversionUnsupported,
+  type Migration,
+  NotFound,
+  type Nova,
+  type Server,
+} from '@kronos/openstack';
 import {
   assignCells,
   type CellNeeds,
@@ -10,11 +17,13 @@ import {
   cellNeedsOf,
   cellsOf,
   cellWords,
+  isAbandoned,
   needsCells,
   occupyCells,
   pageSizesOf,
   placesOn,
 } from '@kronos/rules';
+import { serverOrGone } from './serverOrGone.ts';
 
 /** The cells of a destination as the plan saw them. */
 export interface PlannedCells {
@@ -22,10 +31,10 @@ export interface PlannedCells {
   readonly ratios: CellRatios;
 }
 
-/** What is on a destination, or on its way there. */
+/** What is on a destination, on its way there, or not confirmed to have left it. */
 export interface CellsNow {
   readonly own: CellNeeds;
-  /** Of the servers on it, with the cells that they are on where Nova shows them. Of those on their way there, without. */
+  /** Of the servers on it, with the cells that they are on where Nova shows them. Of those that are moved there or away, without. */
   readonly others: readonly CellNeeds[];
 }
 
@@ -52,39 +61,54 @@ export function cellsRefusal(
   return { code: 'numa-fit', text: `no room for ${own.map(cellWords).join('; ')} in its NUMA cells` };
 }
 
-/** What the cells of a destination hold now. @throws the errors of the client */
+/**
+ * What the cells of a destination hold now.
+ *
+ * A server whose migration began or goes there counts on it while Nova works on the migration or waits for its confirmation: until then,
+ * the source of a cold migration keeps the cells too. Which cells it has there is not shown.
+ *
+ * @param nowMs ms since the epoch
+ * @throws the errors of the client
+ */
 export async function readCells(
   server: Server,
   destination: string,
-  nova: Nova,
-  signal: AbortSignal,
+  nova: CellsNova,
+  { nowMs, signal }: { readonly nowMs: number; readonly signal: AbortSignal },
 ): Promise<CellsNow> {
-  const [own, residents, migrations] = await Promise.all([
-    needsOf(server, nova, signal),
-    nova.listServers({ host: destination }, { signal }),
-    nova.listUnfinishedMigrations({ signal }),
-  ]);
+  const own = await needsOf(server, nova, signal);
+  // In this order: a server that arrives meanwhile shows in the first list or in the second.
+  const migrations = await nova.listUnfinishedMigrations({ signal });
+  const residents = await nova.listServers({ host: destination }, { signal });
   const there = new Set([server.id, ...residents.map(({ id }) => id)]);
-  const ids = migrations.flatMap(({ serverId, destCompute }) =>
-    destCompute === destination && !there.has(serverId) ? [serverId] : [],
+  const rows = migrations.filter(
+    ({ serverId, sourceCompute, destCompute }) =>
+      (sourceCompute === destination || destCompute === destination) && !there.has(serverId),
   );
   const needs = residents.filter(({ id }) => id !== server.id).map((one) => needsOf(one, nova, signal));
-  const coming = [...new Set(ids)].map((id) => needsOfArrival(id, nova, signal));
-  return { own, others: await Promise.all([...needs, ...coming]) };
+  const moving = [...Map.groupBy(rows, ({ serverId }) => serverId)].map(([id, ofServer]) =>
+    needsOfMoving(id, ofServer, nova, { nowMs, signal }),
+  );
+  return { own, others: await Promise.all([...needs, ...moving]) };
 }
 
-/** The cells of a server on its way are those of its source: which it gets is not known. */
-async function needsOfArrival(id: string, nova: Nova, signal: AbortSignal): Promise<CellNeeds> {
-  try {
-    const needs = await needsOf(await nova.getServer(id, { signal }), nova, signal);
-    return Array.isArray(needs) ? needs.map((need) => ({ ...need, hostCell: null })) : needs;
-  } catch (error) {
-    if (error instanceof NotFound) return null;
-    throw error;
-  }
+/** Of the client of Nova, what the cells are read with. */
+type CellsNova = Pick<Nova, 'listServers' | 'listUnfinishedMigrations' | 'getServer' | 'getServerTopology'>;
+
+/** Nova shows the cells that a server has on one of the two hosts of its migration: which it has on the other is not known. */
+async function needsOfMoving(
+  id: string,
+  rows: readonly Migration[],
+  nova: CellsNova,
+  { nowMs, signal }: { readonly nowMs: number; readonly signal: AbortSignal },
+): Promise<CellNeeds> {
+  const server = await serverOrGone(nova, id, signal);
+  if (server === 'gone' || rows.every((row) => isAbandoned(row, server, nowMs))) return null;
+  const needs = await needsOf(server, nova, signal);
+  return Array.isArray(needs) ? needs.map((need) => ({ ...need, hostCell: null })) : needs;
 }
 
-async function needsOf(server: Server, nova: Nova, signal: AbortSignal): Promise<CellNeeds> {
+async function needsOf(server: Server, nova: CellsNova, signal: AbortSignal): Promise<CellNeeds> {
   const { flavor } = server;
   if (!needsCells(server) || flavor === null) return null;
   const cells = await topologyOf(server.id, nova, signal);
@@ -93,7 +117,7 @@ async function needsOf(server: Server, nova: Nova, signal: AbortSignal): Promise
 }
 
 /** Null: Nova does not show the cells, and what the flavor says is all that is known. */
-async function topologyOf(id: string, nova: Nova, signal: AbortSignal): Promise<ReturnType<typeof cellsOf>> {
+async function topologyOf(id: string, nova: CellsNova, signal: AbortSignal): Promise<ReturnType<typeof cellsOf>> {
   try {
     return cellsOf(await nova.getServerTopology(id, { signal }));
   } catch (error) {

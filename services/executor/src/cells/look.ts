@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { connect } from 'node:net';
 import type { Verify } from '@kronos/config';
 import type { Nova, Server } from '@kronos/openstack';
-import { NEWEST, serverOrGone } from '../preflight.ts';
+import { NEWEST } from '../preflight.ts';
+import { serverOrGone } from '../serverOrGone.ts';
 import type { CellLook, CellServer, Task } from '../taskStages.ts';
 
 /** One look: the server's newest migrations, the server, and when it waits in VERIFY_RESIZE what its checks need. */

@@ -7,8 +7,8 @@ import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '
 import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
 import type { Clock } from '../clock.ts';
-import { serverOrGone } from '../preflight.ts';
 import { actWithin, type LogReader } from '../run.ts';
+import { serverOrGone } from '../serverOrGone.ts';
 import {
   type Claim,
   changed,
