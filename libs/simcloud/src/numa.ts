@@ -43,12 +43,22 @@ function pageSizeOf(asked: string, { cells }: Host): number {
   return Number.parseInt(asked, 10) * (unit === undefined ? 1 : (UNITS[unit] ?? 1));
 }
 
+/**
+ * Whether a host counts the cells of a consumer. Its nova-compute counts those of a migration only while the server is being moved or
+ * waits in VERIFY_RESIZE; in Placement, a migration that nobody ends holds its share for ever (`_update_usage_from_migrations` in Nova).
+ */
+function countsCells(s: CloudState, consumer: string): boolean {
+  if (s.servers.has(consumer)) return true;
+  const server = s.servers.get(s.migrations.find(({ uuid }) => uuid === consumer)?.serverUuid ?? '');
+  return server === undefined || server.taskState !== null || server.vmState === 'resized';
+}
+
 /** Cells of the host for a server of this flavor, as Nova chooses them; null: it does not fit. */
 export function placeCells(s: CloudState, host: Host, flavor: Flavor): HeldCell[] | null {
   const wanted = wantedCells(flavor, host);
   // Of a host without cells in the scenario nothing is known: it has one, which takes everything.
   if (wanted.length === 0 || host.cells.length === 0) return wanted.map((each) => ({ ...each, id: 0 }));
-  const held = [...host.consumers.values()].flatMap((resources) => resources.cells ?? []);
+  const held = [...host.consumers].flatMap(([consumer, { cells = [] }]) => (countsCells(s, consumer) ? cells : []));
   const pinning = wanted.some(({ pinned }) => pinned > 0);
   const loads = host.cells.map((cell) => {
     const here = held.filter(({ id }) => id === cell.id);

@@ -38,6 +38,8 @@ function move(cloud: Cloud, name: string, host: string): [host: string, why: str
   return [cloud.server(name).host, failed?.events.find(({ result }) => result === 'Error')?.details ?? null];
 }
 
+const callerOf = ({ admin }: Cloud) => ({ userId: admin.id, projectId: admin.projectId, requestId: 'req-cold' });
+
 const on = (name: string, host: string, flavor: string) => ({ name, host, flavor });
 
 /** A flavor of the cloud. */
@@ -95,8 +97,7 @@ describe('NUMA cells', () => {
     const cold = (others: number): Cloud => {
       const full = Array.from({ length: others }, (_, i) => on(`other-${i}`, 'h2', 'pages'));
       const cloud = cloudOf({ servers: [on('v', 'h1', 'pages'), ...full] });
-      const caller = { userId: cloud.admin.id, projectId: cloud.admin.projectId, requestId: 'req-cold' };
-      cloud.coldMigrate(START, caller, cloud.server('v').uuid, 'h2');
+      cloud.coldMigrate(START, callerOf(cloud), cloud.server('v').uuid, 'h2');
       cloud.advance(START + 600_000);
       return cloud;
     };
@@ -105,6 +106,26 @@ describe('NUMA cells', () => {
     const held = moved.allocations.get(moved.server('v').uuid);
     expect([held?.host, held?.resources.cells?.map(({ id }) => id)]).toEqual(['h2', [1]]);
     expect(cold(4).server('v').host).toBe('h1');
+  });
+
+  test('the source of a cold migration keeps its cells until the move is confirmed, and a row that nobody ends keeps none', () => {
+    const waiting = (): Cloud => {
+      const cloud = cloudOf({ servers: [on('v', 'h1', 'pinned'), on('w', 'h1', 'pinned')] });
+      cloud.coldMigrate(START, callerOf(cloud), cloud.server('v').uuid, 'h2');
+      cloud.advance(START + 600_000);
+      return cloud;
+    };
+    const free = (cloud: Cloud): boolean => cloud.cellsFor('h1', pinnedOf(cloud)) !== null;
+    const cloud = waiting();
+    expect([cloud.server('v').vmState, free(cloud)]).toEqual(['resized', false]);
+    cloud.endResize(cloud.nowMs, callerOf(cloud), cloud.server('v').uuid, 'confirmResize');
+    cloud.advance(cloud.nowMs + 600_000);
+    expect(free(cloud)).toBe(true);
+    // As a reset of its state leaves it: Placement counts the row for ever, the compute does not.
+    const reset = waiting();
+    expect(() => reset.setServer(reset.nowMs, 'v', { vmState: 'active' })).toThrow('server v waits in VERIFY_RESIZE');
+    reset.setServer(reset.nowMs, 'v', { vmState: 'error' });
+    expect([reset.hosts.get('h1')?.consumers.size, free(reset)]).toEqual([2, true]);
   });
 
   test('guests that have seen more of a CPU than a host has do not go there', () => {

@@ -187,10 +187,12 @@ const ACTIONS: Readonly<Record<string, string>> = {
 export const isRunning = ({ vmState }: Pick<Server, 'vmState'>): boolean =>
   vmState === 'active' || vmState === 'paused' || vmState === 'rescued' || vmState === 'resized';
 
-/** A server that is on no host has no power. */
-function refuseShelved({ name, vmState }: Server, change: { vmState?: unknown; powerState?: unknown }): void {
+/** A server that is on no host has no power, and Nova stops and pauses none that waits for the confirmation of its move. */
+function refusePower({ name, vmState }: Server, change: { vmState?: unknown; powerState?: unknown }): void {
   const power = change.vmState !== undefined || change.powerState !== undefined;
   if (power && vmState.startsWith('shelved')) throw new ActError(`server ${name} is shelved: unshelve it first`);
+  if (change.vmState !== undefined && change.vmState !== 'error' && vmState === 'resized')
+    throw new ActError(`server ${name} waits in VERIFY_RESIZE: confirm or revert its move first`);
 }
 
 export function setServer(
@@ -210,7 +212,7 @@ export function setServer(
   },
 ): void {
   const server = s.server(idOrName);
-  refuseShelved(server, change);
+  refusePower(server, change);
   const { tags: _, metadata: wanted = server.metadata, ...columns } = change;
   // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
   const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);
