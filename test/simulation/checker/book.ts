@@ -128,6 +128,8 @@ export interface Plan {
   readonly steps: readonly Step[];
   readonly sequence: number;
   readonly storedMs: number;
+  /** By this time its windows were judged. */
+  readonly snapshotMs: number;
   releasedMs: number | null;
   /** When it was approved in time. */
   approvedMs: number | null;

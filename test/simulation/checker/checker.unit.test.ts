@@ -313,6 +313,29 @@ it.each([
 );
 
 it.each([
+  ['closed', false],
+  ['was open', true],
+])(
+  'a window %s between the snapshot of a plan and its decision, and the task ends for it: a breach is %s',
+  (_, isBreach) => {
+    const fromMs = Date.UTC(2026, 0, 1) + 120_000;
+    const open = (_name: string, _server: string | null, atMs: number): boolean =>
+      isBreach || atMs < fromMs || atMs >= fromMs + 600_000;
+    begin({ openings: { evacuationIgnoresWindows: false, open } });
+    const snapshotTime = new Date(now).toISOString();
+    // No planner ran meanwhile; the next window is open.
+    now = fromMs + 780_000;
+    decided('spread', { release: 'released', snapshotTime });
+    store('results', 'migration.failed', 'executor', {
+      ...STEP,
+      errorType: 'Cancelled',
+      reason: { code: 'window-closed' },
+    });
+    expect(broken().includes('window')).toBe(isBreach);
+  },
+);
+
+it.each([
   ['the same host', [], ['refused-again']],
   ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], []],
 ])('%s is asked for again after Nova refused it', (_, newcomers, breaches) => {

@@ -365,6 +365,7 @@ export class LogChecker {
       steps,
       sequence,
       storedMs: ms,
+      snapshotMs: Date.parse(data.snapshotTime),
       releasedMs: null,
       approvedMs: null,
       dispatched: false,
@@ -409,10 +410,11 @@ export class LogChecker {
     return [-leewayMs, 0, leewayMs].every((by) => !openings.open(aggregate, server, atMs + by));
   }
 
-  /** Whether a task's window was closed at any minute since its release. */
+  /** Whether a task's window was closed at any minute since the snapshot of its plan: it may be open again when the plan is decided. */
   #hasClosed(task: Task, untilMs: number): boolean {
     const { aggregate, serverId, phase } = task;
-    for (let ms = this.#book.releasedMs(task); ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
+    const fromMs = this.#book.plans.get(task.planId)?.snapshotMs ?? this.#book.releasedMs(task);
+    for (let ms = fromMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
       if (this.#closedFor(aggregate, serverId, phase, ms, 0)) return true;
     return false;
   }
