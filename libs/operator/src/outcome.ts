@@ -285,8 +285,8 @@ function taskOutcome(
   if (task.slot === null) return done(`the move of ${name} is cancelled before it started`);
   if (event.type === 'migration.closed') {
     const { migrationId } = task.slot;
-    const left = migrationId === null ? 'Nova is not called' : `Nova keeps migration ${migrationId}`;
-    return done(`the move of ${name} is being closed and its slots are freed; ${left}`);
+    const which = migrationId === null ? 'the migration' : `migration ${migrationId}`;
+    return done(`the move of ${name} is being closed; while Nova works on ${which}, it is asked to abort it first`);
   }
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
 }

@@ -341,19 +341,23 @@ describe('a move on a simulated cloud', () => {
     expect(attempts(await bed.results())).toEqual(['h2 NovaClientError abandoned']);
   });
 
-  it('that an operator closes ends at once, whatever Nova does', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(isRunning(bed));
-    bed.sim.act({ act: 'pauseApi', api: 'compute' });
-    await bed.command('migration.closed', tasks[0] ?? '');
-    bed.sim.act({ act: 'resumeApi', api: 'compute' });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled closed']);
-    expect(bed.sim.migrations()).toMatchObject([{ status: 'running' }]);
-  });
+  for (const [nova, expected, status] of [
+    ['aborts', 'h2 Cancelled operator', 'cancelled'],
+    ['refuses to abort', 'h2 Cancelled closed', 'running'],
+  ] as const)
+    it(`that an operator closes ends when Nova ${nova} it`, async () => {
+      const bed = await bedWith(smallCloud());
+      bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+      const effect = { kind: 'status', status: 400 } as const;
+      if (nova !== 'aborts') bed.sim.act({ act: 'faultApi', fault: { api: 'compute', method: 'DELETE', effect } });
+      await executorOn(bed);
+      const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+      await until(isRunning(bed));
+      await bed.command('migration.closed', tasks[0] ?? '');
+      await bed.finals(tasks);
+      expect(attempts(await bed.results())).toEqual([expected]);
+      expect(bed.sim.migrations()).toMatchObject([{ status }]);
+    });
 
   it('that somebody else aborts is Cancelled', async () => {
     const bed = await bedWith(smallCloud());

@@ -1035,9 +1035,13 @@ describe('a migration that Nova has abandoned', () => {
 describe('a task that an operator closes', () => {
   const closeAsked = { by: 'ada', comment: 'row lost' };
 
-  it('ends as Cancelled, in the person’s words, whether Nova answers or not', () => {
+  const working = on('h1', { taskState: 'migrating' });
+  const closing = seen([row('running')], working, { closeAsked });
+  const closed = { reason: { code: 'closed', text: expect.stringContaining('Nova called migration 8 running') } };
+
+  it('ends as Cancelled, in the person’s words, where nothing else ends it', () => {
     for (const fact of [
-      seen([row('running')], on('h1', { taskState: 'migrating' }), { closeAsked }),
+      seen([row('running')], on('h1'), { closeAsked }),
       { ...blind, word: { ...silence, closeAsked } } as Body,
     ])
       expect(running().when(fact).ended).toMatchObject({
@@ -1046,9 +1050,56 @@ describe('a task that an operator closes', () => {
         next: null,
         started: true,
       });
-    expect(posted().when(seen([], on('h1', { taskState: 'migrating' }), { closeAsked })).ended).toMatchObject({
-      reason: { code: 'closed' },
-    });
+    expect(posted().when(seen([], on('h1'), { closeAsked })).ended).toMatchObject({ reason: { code: 'closed' } });
+  });
+
+  it.each([
+    [seen([row('cancelled')], on('h1'), { closeAsked }), { errorType: 'Cancelled', reason: { code: 'operator' } }],
+    [seen([row('completed')], on('h2'), { closeAsked }), { type: 'completed', host: 'h2', warnings: [] }],
+  ])('is aborted first while Nova works on it, and ends with the migration', (last, ended) => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life
+      .when({ kind: 'abortAnswered', answer: 'accepted' })
+      .pass(2 * SECOND)
+      .when(closing);
+    expect(life.stage).toBe('following');
+    expect(life.when(last).ended).toMatchObject(ended);
+  });
+
+  it('ends at once when Nova refuses to abort it', () => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life.when(refusedAbort, { kind: 'appended', began: 0 });
+    expect(life.when(closing).ended).toMatchObject(closed);
+  });
+
+  it('ends after a while when Nova does not end what it works on', () => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life
+      .when({ kind: 'abortAnswered', answer: 'accepted' })
+      .pass(44 * SECOND)
+      .when(closing);
+    expect(life.stage).not.toBe('ending');
+    const ignored = running().when(closing);
+    expect(ignored.abort.do).toBe('abort');
+    ignored
+      .when({ kind: 'abortAnswered', answer: 'accepted' })
+      .pass(46 * SECOND)
+      .when(closing);
+    expect(ignored.ended).toMatchObject(closed);
+  });
+
+  it('that Nova has not begun is aborted when it begins, and ends after a while when it does not', () => {
+    const waits = seen([], working, { closeAsked });
+    expect(posted().when(waits, closing).stage).toBe('noting');
+    const life = posted()
+      .when(waits)
+      .pass(44 * SECOND)
+      .when(waits);
+    expect(life.stage).toBe('seeking');
+    expect(life.pass(2 * SECOND).when(waits).ended).toMatchObject({ reason: { code: 'closed' } });
   });
 
   it('ends as done, with a warning, when its server is on its destination', () => {

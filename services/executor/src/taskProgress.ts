@@ -23,6 +23,7 @@ import {
   type ServerFacts,
   type Stage,
   type Stop,
+  type Task,
   type TaskState,
   to,
   UnexpectedFact,
@@ -60,7 +61,34 @@ function ours(
   return found;
 }
 
-/** An event of the log that ends an attempt regardless of Nova; null: none. */
+const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+
+/** Time for which an operator's close waits for Nova to end the move: less than that after which a planner ends the task. */
+const CLOSE_WAIT_MS = 45_000;
+
+/** The run with what an operator asked of it. */
+function withWord(run: Run, { stopAsked, closeAsked }: Word, at: Reading): Run {
+  const asked = stopAsked || closeAsked !== null;
+  const stop: Stop | null = run.stop ?? (asked ? { cause: 'operator' } : null);
+  return { ...run, stop, closeSince: closeAsked === null ? null : (run.closeSince ?? at.mono) };
+}
+
+/**
+ * Whether something else than a close may still end the move: Nova has just ended it, or works on it and has not refused to abort it.
+ * A task that is closed meanwhile would leave a migration that counts towards no limit.
+ */
+function mayStillEnd(
+  { abort, closeSince, status }: Run,
+  { from }: Task,
+  server: NovaLook['server'],
+  at: Reading,
+): boolean {
+  if (server === null || server === 'gone' || at.mono - (closeSince ?? at.mono) >= CLOSE_WAIT_MS) return false;
+  if (FINAL.has(status ?? '')) return true;
+  return server.host === from && server.taskState !== null && abort?.answer !== 'refused';
+}
+
+/** An event of the log that ends an attempt, whatever Nova shows of its migration; null: none. */
 function obeyed(
   state: TaskState,
   run: Run,
@@ -68,7 +96,7 @@ function obeyed(
   { word, at }: { readonly word: Word; readonly at: Reading },
 ): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
-  if (word.closeAsked === null) return null;
+  if (word.closeAsked === null || mayStillEnd(run, state.task, server, at)) return null;
   const { by, comment } = word.closeAsked;
   const seen =
     run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
@@ -82,18 +110,18 @@ function obeyed(
 
 type Looked = Extract<Fact, { readonly kind: 'looked' }>;
 
-export function sought(state: TaskState, run: Run, fact: Looked): TaskState {
+export function sought(state: TaskState, before: Run, fact: Looked): TaskState {
   const { task, options } = state;
   const { look, word, at } = fact;
+  const run = withWord(before, word, at);
   const told = obeyed(state, run, look.server, fact);
   if (told !== null) return told;
-  const stop: Stop | null = run.stop ?? (word.stopAsked ? { cause: 'operator' } : null);
   const found = ours(look.migrations, run.newestMigrationId, task);
   if (found !== null) {
     const { id, status, destCompute } = found;
-    return to(state, { at: 'noting', run: { ...run, stop, migrationId: id, status, destCompute } });
+    return to(state, { at: 'noting', run: { ...run, migrationId: id, status, destCompute } });
   }
-  const stay = to(state, { at: 'seeking', run: { ...run, stop }, soon: false });
+  const stay = to(state, { at: 'seeking', run, soon: false });
   const { server } = look;
   if (server === null) return stay;
   if (server === 'gone') return gone(state, run, at);
@@ -110,13 +138,11 @@ export function sought(state: TaskState, run: Run, fact: Looked): TaskState {
     return to(state, { at: 'ending', ended, expected: null });
   }
   if (server.host !== task.from) return failAfter(state, run, movedByOthers(server.host), at);
-  if (stop?.cause === 'operator') return failAfter(state, run, operatorStopped(), at);
+  if (run.stop?.cause === 'operator') return failAfter(state, run, operatorStopped(), at);
   const waited = Math.round((at.mono - run.since) / 1000);
   const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
   return failAfter(state, run, failureFor('no-migration', { errorType: 'NovaClientError', text }), at);
 }
-
-const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
 /** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
 const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
@@ -126,17 +152,17 @@ export function followed(state: TaskState, before: Run, fact: Looked): TaskState
   const { look, word, at } = fact;
   const { server } = look;
   if (server === 'gone') return gone(state, before, at);
-  const told = obeyed(state, before, server, fact);
-  if (told !== null) return told;
   const row = look.migrations.find((m) => m.id === before.migrationId);
-  const listed = withRow(before, row, at);
+  const listed = withRow(withWord(before, word, at), row, at);
+  const told = obeyed(state, listed, server, fact);
+  if (told !== null) return told;
   if (row !== undefined && FINAL.has(row.status))
     return over(state, { ...listed, overAt: listed.overAt ?? at.mono }, look, at);
   const seen = withProgress(listed, look, at);
   if (server !== null && isAbandoned(seen, at, options)) return abandoned(state, seen, server, at);
   const late = (): Stop | null =>
     forsaken(seen, at, options) ?? overdue({ ...seen, usual: word.usual ?? null }, task, at.mono, options);
-  const stop = seen.stop ?? (word.stopAsked ? { cause: 'operator' } : late());
+  const stop = seen.stop ?? late();
   const run = { ...seen, stop };
   const { migrationId } = run;
   if (stop !== null && migrationId !== null && row !== undefined && mayAbort(run, at, options))

@@ -194,6 +194,8 @@ export interface Run {
   readonly goneSince: number | null;
   /** The log has that Nova refused an abort. */
   readonly refusalNoted: boolean;
+  /** Since when this executor knows that an operator closes the task. */
+  readonly closeSince: number | null;
 }
 
 /** Why a migration has to end before its time. */
@@ -215,7 +217,7 @@ export interface Word {
   readonly stopAsked: boolean;
   /** An operator wants a move between cells confirmed or reverted. */
   readonly settleAsked?: { readonly act: SettleAct; readonly by: string };
-  /** An operator wants the task ended without Nova. */
+  /** An operator wants the task ended, whatever becomes of its migration. */
   readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
   /** The log has the end of the attempt: another executor appended it. */
   readonly ended: boolean;
@@ -425,6 +427,7 @@ export const startRun = (newestMigrationId: number, at: number): Run => ({
   idleSince: null,
   goneSince: null,
   refusalNoted: false,
+  closeSince: null,
 });
 
 /** @param at monotonic */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineCommand } from './define.ts';
 import { comment } from './phrases.ts';
 
-/** The task ends without waiting for Nova any longer. For a task that nothing else can end: what Nova still does is left alone. */
+/** For a task that nothing else can end: it ends within a minute, whatever Nova answers. A migration that Nova still works on is aborted first. */
 export const migrationClosed = defineCommand({
   type: 'migration.closed',
   addressesAll: true,
