@@ -1,12 +1,15 @@
+import { readFileSync } from 'node:fs';
 import type { Config } from '@kronos/config';
 import type { ScenarioInput } from '@kronos/simcloud';
+import { type CauseCode, causes } from '@kronos/status/causes';
 import { afterEach, describe, expect, it } from 'vitest';
 import { asPerson } from '../simulation/simulatedCloud.ts';
+import { elsewhere } from './elsewhere.ts';
 import { HOSTS, openSite, POLICIES, type Site, type SiteOptions } from './site.ts';
 
 const MINUTE = 60_000;
 
-/** A fault, and the one alarm that a person must see for it: its code, its sentence and its remedy. */
+/** A fault, and the one line that a person must see for it: its code, its sentence and its remedy. */
 type Row = {
   readonly fault: string;
   readonly options?: SiteOptions;
@@ -17,7 +20,9 @@ type Row = {
   readonly laterMs?: number;
   /** Until a person looks. */
   readonly afterMs?: number;
-  readonly code: string;
+  /** All is well nevertheless: the line is a note. */
+  readonly note?: true;
+  readonly code: CauseCode;
   readonly sees: RegExp;
   readonly does: RegExp;
 };
@@ -39,6 +44,11 @@ const withoutRoom = (input: ScenarioInput): ScenarioInput => ({
   ...input,
   hosts: input.hosts.map((host) => ({ ...host, cpuRatio: 0.25 })),
 });
+
+/** Room for a dozen decisions. */
+const smallLog = (config: Config): Config => ({ ...config, nats: { ...config.nats, logMaxBytes: 20_000 } });
+/** Moves that a drain asks for begin at once. */
+const moving = (config: Config): Config => emptying(engine({ dryRun: false })(config));
 
 /** Streams on disk: a full disk leaves those in memory alone. */
 const ON_DISK = /^(kronos\.(?!services)|\$O\.)/;
@@ -351,6 +361,132 @@ const table: readonly Row[] = [
     does: /UPDATE migrations/,
   },
   {
+    fault: 'JetStream does not answer',
+    strike: (site) => {
+      site.nats.loses = (subject) => subject.startsWith('$JS.API');
+    },
+    code: 'jetstream-unavailable',
+    sees: /^stream KRONOS_LOG: timeout$/,
+    does: /disks and the log of the NATS servers/,
+  },
+  {
+    fault: 'the event log is about to reach its limit',
+    options: { config: smallLog },
+    strike: () => {},
+    afterMs: 8 * MINUTE,
+    code: 'stream-filling',
+    sees: /^is \d\d % full/,
+    does: /before it is full/,
+  },
+  {
+    fault: 'the event log has reached its limit',
+    options: { config: smallLog },
+    strike: () => {},
+    afterMs: 20 * MINUTE,
+    code: 'log-full',
+    sees: /^the event log (accepts no messages: .*maximum bytes exceeded|is \d+ % full: nothing is planned)/,
+    does: /Raise \[nats\] log_max_bytes/,
+  },
+  {
+    fault: 'somebody disabled a host that nobody empties',
+    strike: (site) => site.act({ act: 'setHost', host: 'cmp2', disabled: true }),
+    afterMs: 3 * MINUTE,
+    note: true,
+    code: 'host-disabled',
+    sees: /^nova-compute is disabled \(1 of 3 hosts of compute\)$/,
+    does: /Nothing to do if somebody disabled it on purpose/,
+  },
+  {
+    fault: 'one VM is larger than the threshold allows',
+    options: {
+      scenario: (input) => ({
+        ...input,
+        servers: (input.servers ?? []).map((server) =>
+          server.name === 'cmp1-a' ? { ...server, demand: { cpuCores: 10, memoryMb: 2048 } } : server,
+        ),
+      }),
+    },
+    note: true,
+    code: 'threshold-unreachable',
+    sees: /cmp1-a/,
+    does: /Raise the threshold of the policy/,
+  },
+  {
+    fault: 'hosts have load that no VM has',
+    strike: (site) =>
+      site.act({
+        act: 'faultSeries',
+        fault: { kind: 'value', metric: 'host_cpu_utilisation', value: 0.35 },
+      }),
+    afterMs: 5 * MINUTE,
+    note: true,
+    code: 'policy-host-load',
+    sees: /^the values of the VMs on cmp\d add up to [\d.]+, and the host's value is 0\.35/,
+    does: /Look at what else runs on these hosts/,
+  },
+  {
+    fault: 'the exporters of VMs run on one host of three',
+    strike: (site) =>
+      site.act(
+        ...['cmp1', 'cmp2'].map((host) => ({
+          act: 'faultSeries' as const,
+          fault: { kind: 'missing' as const, metric: 'vm_cpu_cores', labels: { host } },
+        })),
+      ),
+    afterMs: 10 * MINUTE,
+    note: true,
+    code: 'policy-few-servers',
+    sees: /^only 2 of 6 VMs have a value/,
+    does: /Run the exporter of VMs on every host/,
+  },
+  {
+    fault: 'moves to a host fail again and again',
+    options: {
+      config: (config) => ({
+        ...engine({ instanceQuarantineSeconds: 1, cooldown: 1 })(moving(config)),
+        executor: { ...config.executor, breakerFailures: 1 },
+      }),
+    },
+    strike: (site) =>
+      site.act(
+        { act: 'faultHost', host: 'cmp2', fault: { kind: 'fail-inbound' } },
+        { act: 'setHost', host: 'cmp1', disabled: true },
+      ),
+    afterMs: 15 * MINUTE,
+    code: 'host-broken',
+    sees: /^receives no VM until .*: too many moves to it failed$/,
+    does: /kronos host release HOST/,
+  },
+  {
+    fault: 'a move was forced past the scheduler',
+    options: {
+      config: (config) => ({ ...moving(config), executor: { ...config.executor, force: true } }),
+      scenario: (input) => ({ ...input, compute: '2.60' }),
+    },
+    strike: (site) =>
+      site.act(
+        ...['a', 'b'].map((letter) => ({
+          act: 'faultServer' as const,
+          server: `cmp1-${letter}`,
+          fault: { kind: 'hang' as const },
+        })),
+        { act: 'setHost', host: 'cmp1', disabled: true },
+      ),
+    afterMs: 4 * MINUTE,
+    code: 'move-forced',
+    sees: /^cmp1-[ab] \(compute-\d+-s\d\) was forced past the scheduler$/,
+    does: /Turn \[executor\] force off/,
+  },
+  {
+    fault: "this person's own clock is behind",
+    strike: (site) => {
+      site.behindMs = 60 * MINUTE;
+    },
+    code: 'local-clock',
+    sees: /^its clock is at least [\d a-z]+ behind the NATS server's$/,
+    does: /Set the clock of this machine/,
+  },
+  {
     fault: 'the clock of the scorer is wrong',
     strike: (site) => {
       const process = site.supervisor.processOf('scorer-1');
@@ -363,6 +499,22 @@ const table: readonly Row[] = [
   },
 ];
 
+describe('each cause of status', () => {
+  const rows = new Set<string>(table.map(({ code }) => code));
+
+  it('has a row here, or names the test that holds it', () => {
+    const missing = Object.keys(causes).filter((code) => !rows.has(code) && !Object.hasOwn(elsewhere, code));
+    expect(missing).toEqual([]);
+    expect(Object.keys(elsewhere).filter((code) => rows.has(code))).toEqual([]);
+  });
+
+  it.each(Object.entries(elsewhere))('%s is held by the test that is named', (code, [file, test]) => {
+    const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+    expect(text.includes(test), `${file} has no test "${test}"`).toBe(true);
+    expect(text).toContain(code);
+  });
+});
+
 describe('while a fault lasts, status shows its cause in one sentence, and nothing else', () => {
   let site: Site | null = null;
   afterEach(() => {
@@ -370,19 +522,24 @@ describe('while a fault lasts, status shows its cause in one sentence, and nothi
     site = null;
   });
 
-  it.each(table)('$fault', async ({ options = {}, strike, later, laterMs = 0, afterMs = 0, code, sees, does }) => {
-    site = await openSite(options);
-    if (strike !== undefined) {
-      expect(await site.alarms()).toEqual([]);
-      strike(site);
-    }
-    await site.run(laterMs);
-    later?.(site);
-    await site.run(afterMs);
-    const alarms = await site.alarms();
-    expect(alarms.map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(sees)]]);
-    expect(alarms[0]?.remedy).toMatch(does);
-  });
+  it.each(table)(
+    '$fault',
+    async ({ options = {}, strike, later, laterMs = 0, afterMs = 0, note, code, sees, does }) => {
+      site = await openSite(options);
+      if (strike !== undefined) {
+        expect(await site.alarms()).toEqual([]);
+        strike(site);
+      }
+      await site.run(laterMs);
+      later?.(site);
+      await site.run(afterMs);
+      const alarms = await site.alarms();
+      if (note === true) expect(alarms).toEqual([]);
+      const lines = note === true ? await site.notes() : alarms;
+      expect(lines.map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(sees)]]);
+      expect(lines[0]?.remedy).toMatch(does);
+    },
+  );
 
   it('members of a group share a host, and nobody repairs groups: a note, and all is well', async () => {
     site = await openSite();

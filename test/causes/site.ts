@@ -81,6 +81,8 @@ export interface Site {
   readonly nats: NatsNetwork;
   /** The server's answers to publishes that are not stored. */
   refuse: (subject: string) => object | null;
+  /** How far the clock of the person who looks is behind. */
+  behindMs: number;
   readonly supervisor: Supervisor;
   readonly lines: { readonly process: string; readonly line: string }[];
   act(...acts: readonly ActInput[]): void;
@@ -96,7 +98,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   const chance = new Chance('causes');
   const world = new World(chance);
   const sim = openCloud(parseScenario((options.scenario ?? ((input) => input))(scenario)), 1, world);
-  const site = { refuse: (_: string): object | null => null };
+  const site = { refuse: (_: string): object | null => null, behindMs: 0 };
   const server = new SimulatedServer({ clock: trueClock(world), refuse: (subject) => site.refuse(subject) });
   const nats = new NatsNetwork(world, server, chance, 10_000);
   const cloud = new CloudNetwork(world, sim, chance);
@@ -124,7 +126,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   async function look(): Promise<readonly Alarm[]> {
     const person = new Process(world, `person-${++looks}`, chance);
     const read = async (): Promise<readonly Alarm[]> => {
-      const clock = () => world.wall;
+      const clock = () => world.wall - site.behindMs;
       try {
         const log = await nats.connect(person);
         const view = await foldLog(log, {});

@@ -99,6 +99,12 @@ describe('status', () => {
       /no answer in time/,
     ],
     [
+      'nats-refused',
+      'NATS refuses the credentials of this command',
+      wellFacts(undefined, { facts: { nats: { state: 'refused', text: 'Authorization Violation' } } }),
+      /Authorization Violation/,
+    ],
+    [
       'not-provisioned',
       'the streams are missing',
       wellFacts(undefined, { facts: { nats: { state: 'notProvisioned', text: 'stream KRONOS_LOG is missing' } } }),
@@ -397,6 +403,12 @@ describe('status', () => {
       'hosts do not change with the moves',
       predictedWrongly(),
       /^ten minutes after moves, .*\(60 comparisons\): /,
+    ],
+    [
+      'plan-expired',
+      'a plan has passed its deadline with an open move',
+      after(started, 5 * 3600),
+      /has expired, but not/,
     ],
     ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
