@@ -239,7 +239,10 @@ describe('a service', () => {
     await nameBlindly();
     const opened = await guard();
     expect(opened.problem).toBeNull();
-    await reportSeen(log, { installationId: id, sequence: 1571, seenAtMs: Date.now() }, 'archive', ledger, Date.now());
+    await reportSeen(log, { installationId: id, sequence: 1571, seenAtMs: Date.now() }, 'archive', {
+      by: ledger,
+      nowMs: Date.now(),
+    });
     await expect.poll(() => opened.problem).toMatch(/the ledger's archive has seen event 1571/);
   });
 
@@ -248,7 +251,7 @@ describe('a service', () => {
     const opened = await guard({ needsLedger: true });
     expect(opened.problem).toMatch(/has not compared its archive/);
     const mark = { installationId: installation.id, sequence: 1, seenAtMs: Date.now() };
-    await reportSeen(log, mark, 'log', ledger, Date.now());
+    await reportSeen(log, mark, 'log', { by: ledger, nowMs: Date.now() });
     await expect.poll(() => opened.problem).toBeNull();
     expect((await guard({ needsLedger: true })).problem).toBeNull();
   });
@@ -256,7 +259,7 @@ describe('a service', () => {
   it('waits when the log has lost its last events', async () => {
     const { installation } = await name();
     const mark = { installationId: installation.id, sequence: 5, seenAtMs: Date.now() };
-    await reportSeen(log, mark, 'log', ledger, Date.now());
+    await reportSeen(log, mark, 'log', { by: ledger, nowMs: Date.now() });
     expect((await guard()).problem).toMatch(/KRONOS_LOG has lost events/);
   });
 

@@ -152,8 +152,7 @@ export async function reportSeen(
   log: Pick<EventLog, 'append'>,
   { installationId, sequence, seenAtMs }: Omit<Witness, 'source'>,
   where: LogSeen['data']['where'],
-  by: Actor,
-  nowMs: number,
+  { by, nowMs }: { readonly by: Actor; readonly nowMs: number },
 ): Promise<void> {
   const id = messageId.seen(where, installationId, sequence);
   await log.append({

@@ -59,34 +59,40 @@ interface About {
 export const make = <T>(
   kind: Kind,
   fallback: T,
-  takes: string,
-  parse: (raw: string) => Parsed<T>,
-  about: About,
-  fills: string | null = null,
-): Option<T> => ({ kind, default: fallback, parse, takes, readBy: about.by, help: about.help, fills });
+  { takes, parse, by, help, fills }: About & Pick<Option<T>, 'takes' | 'parse'> & { readonly fills?: string },
+): Option<T> => ({ kind, default: fallback, parse, takes, readBy: by, help, fills: fills ?? null });
 
 export const bool = (fallback: boolean, about: About): Option<boolean> =>
-  make('boolean', fallback, 'true or false', parseBool, about);
+  make('boolean', fallback, { takes: 'true or false', parse: parseBool, ...about });
 
 export const int = (fallback: number, about: About & Range): Option<number> =>
-  make('integer', fallback, rangeText(about, 'a whole number'), (raw) => parseInt10(raw, about), about);
+  make('integer', fallback, {
+    takes: rangeText(about, 'a whole number'),
+    parse: (raw) => parseInt10(raw, about),
+    ...about,
+  });
 
 export const float = (fallback: number, about: About & Range): Option<number> =>
-  make('number', fallback, rangeText(about, 'a number'), (raw) => parseFloat10(raw, about), about);
+  make('number', fallback, { takes: rangeText(about, 'a number'), parse: (raw) => parseFloat10(raw, about), ...about });
 
 export const seconds = (fallback: number, about: About & Range): Option<number> =>
-  make('seconds', fallback, rangeText(about, 'seconds'), (raw) => parseSeconds(raw, about), about);
+  make('seconds', fallback, { takes: rangeText(about, 'seconds'), parse: (raw) => parseSeconds(raw, about), ...about });
 
 export const bytes = (fallback: number, about: About & Range): Option<number> =>
-  make('bytes', fallback, 'bytes, e.g. 1048576, 512MiB or 10GiB', (raw) => parseBytes(raw, about), about);
+  make('bytes', fallback, {
+    takes: 'bytes, e.g. 1048576, 512MiB or 10GiB',
+    parse: (raw) => parseBytes(raw, about),
+    ...about,
+  });
 
 export const text = (fallback: string, about: About): Option<string> =>
-  make('text', fallback, 'text', parseText, about);
+  make('text', fallback, { takes: 'text', parse: parseText, ...about });
 
-export const optionalText = (about: About): Option<string | null> => make('text', null, 'text', parseText, about);
+export const optionalText = (about: About): Option<string | null> =>
+  make('text', null, { takes: 'text', parse: parseText, ...about });
 
 export const list = (fallback: readonly string[], about: About): Option<readonly string[]> =>
-  make('list', fallback, 'a comma list', parseList, about);
+  make('list', fallback, { takes: 'a comma list', parse: parseList, ...about });
 
 /** A comma list whose items a rule reads. They stay text: the rule reads them again where it decides. */
 export const listOf = (
@@ -94,39 +100,36 @@ export const listOf = (
   read: (item: string) => Parsed<unknown>,
   about: About,
 ): Option<readonly string[]> =>
-  make(
-    'list',
-    [],
+  make('list', [], {
     takes,
-    (raw) => {
+    parse: (raw) => {
       const items = parseList(raw);
       const wrong = items.ok ? items.value.map(read).find((item) => !item.ok) : undefined;
       return wrong !== undefined && !wrong.ok ? wrong : items;
     },
-    about,
-  );
+    ...about,
+  });
 
 export const choice = <const V extends string>(values: readonly V[], fallback: NoInfer<V>, about: About): Option<V> =>
-  make('choice', fallback, values.join(' or '), (raw) => parseChoice(raw, values), about);
+  make('choice', fallback, { takes: values.join(' or '), parse: (raw) => parseChoice(raw, values), ...about });
 
 export const path = (fallback: string, about: About): Option<string> =>
-  make('path', fallback, 'a path', parsePath, about);
+  make('path', fallback, { takes: 'a path', parse: parsePath, ...about });
 
-export const optionalPath = (about: About): Option<string | null> => make('path', null, 'a path', parsePath, about);
+export const optionalPath = (about: About): Option<string | null> =>
+  make('path', null, { takes: 'a path', parse: parsePath, ...about });
 
 export const optionalUrl = (schemes: readonly string[], about: About): Option<string | null> =>
-  make('url', null, `a URL (${schemes.join(', ')})`, (raw) => parseUrl(raw, schemes), about);
+  make('url', null, { takes: `a URL (${schemes.join(', ')})`, parse: (raw) => parseUrl(raw, schemes), ...about });
 
 export const urls = (
   fallback: readonly string[],
   schemes: readonly string[],
   about: About,
 ): Option<readonly string[]> =>
-  make(
-    'list',
-    fallback,
-    `a comma list of URLs (${schemes.join(', ')})`,
-    (raw) => {
+  make('list', fallback, {
+    takes: `a comma list of URLs (${schemes.join(', ')})`,
+    parse: (raw) => {
       const items = parseList(raw);
       if (!items.ok) return items;
       if (items.value.length === 0 && fallback.length > 0)
@@ -137,27 +140,24 @@ export const urls = (
       }
       return items;
     },
-    about,
-  );
+    ...about,
+  });
 
-export const secret = (about: About): Option<Secret | null> => make('secret', null, 'a secret', parseSecret, about);
+export const secret = (about: About): Option<Secret | null> =>
+  make('secret', null, { takes: 'a secret', parse: parseSecret, ...about });
 
 /** Headers as a comma list. All of it is a secret: a value may be one. */
 export const headers = (about: About): Option<Secret | null> =>
-  make('secret', null, 'a comma list of NAME: VALUE', parseHeaders, about);
+  make('secret', null, { takes: 'a comma list of NAME: VALUE', parse: parseHeaders, ...about });
 
 export const secretFile = (fills: string, about: Omit<About, 'help'>): Option<string | null> =>
-  make(
-    'path',
-    null,
-    'a path',
-    parsePath,
-    {
-      ...about,
-      help: `File that holds ${fills}, to keep the secret out of kronos.conf. White space around it is ignored.`,
-    },
+  make('path', null, {
+    takes: 'a path',
+    parse: parsePath,
+    ...about,
+    help: `File that holds ${fills}, to keep the secret out of kronos.conf. White space around it is ignored.`,
     fills,
-  );
+  });
 
 export const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
 export const PLANNING = ['planner'] as const;

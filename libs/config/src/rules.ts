@@ -126,6 +126,32 @@ const NOVA_AUTH = [
   'nova.token',
 ] as const satisfies readonly OptionPath[];
 
+/** Reports that an option, or one of its alternatives, is not set. */
+type Need = (path: OptionPath, alternatives?: readonly OptionPath[]) => void;
+
+function userDomain(rules: Rules, need: Need): void {
+  if (rules.has('nova.username')) need('nova.user_domain_name', ['nova.user_domain_id']);
+}
+
+function password(rules: Rules, need: Need): void {
+  need('nova.username', ['nova.user_id']);
+  need('nova.password', ['nova.password_file']);
+  userDomain(rules, need);
+  need('nova.project_name', ['nova.project_id']);
+}
+
+function applicationCredential(rules: Rules, need: Need): void {
+  need('nova.application_credential_id', ['nova.application_credential_name']);
+  need('nova.application_credential_secret', ['nova.application_credential_secret_file']);
+  if (rules.has('nova.application_credential_name') && !rules.has('nova.application_credential_id')) {
+    need('nova.username', ['nova.user_id']);
+    userDomain(rules, need);
+  }
+  for (const path of ['nova.project_name', 'nova.project_id'] as const)
+    if (rules.has(path))
+      rules.problem(path, 'is set, and an application credential has its project already', 'Take it away.');
+}
+
 function nova(rules: Rules): void {
   const { authType } = rules.config.nova;
   if (rules.has('nova.cloud')) {
@@ -143,34 +169,16 @@ function nova(rules: Rules): void {
     interfaces(rules);
     return;
   }
-  const need = (path: OptionPath, alternatives: readonly OptionPath[] = []) => {
+  const need: Need = (path, alternatives = []) => {
     if (rules.has(path) || alternatives.some((p) => rules.has(p))) return;
     const names = [path, ...alternatives].map(written).join(' or ');
     rules.problem(path, `is not set, and auth_type=${authType} needs it`, `Set ${names}.`);
   };
-  const domainOfUser = () => {
-    if (rules.has('nova.username')) need('nova.user_domain_name', ['nova.user_domain_id']);
-  };
   if (rules.input.broken.has('nova.auth_type')) return;
   need('nova.auth_url');
-  if (authType === 'password') {
-    need('nova.username', ['nova.user_id']);
-    need('nova.password', ['nova.password_file']);
-    domainOfUser();
-    need('nova.project_name', ['nova.project_id']);
-  } else if (authType === 'v3applicationcredential') {
-    need('nova.application_credential_id', ['nova.application_credential_name']);
-    need('nova.application_credential_secret', ['nova.application_credential_secret_file']);
-    if (rules.has('nova.application_credential_name') && !rules.has('nova.application_credential_id')) {
-      need('nova.username', ['nova.user_id']);
-      domainOfUser();
-    }
-    for (const path of ['nova.project_name', 'nova.project_id'] as const)
-      if (rules.has(path))
-        rules.problem(path, 'is set, and an application credential has its project already', 'Take it away.');
-  } else {
-    need('nova.token', ['nova.token_file']);
-  }
+  if (authType === 'password') password(rules, need);
+  else if (authType === 'v3applicationcredential') applicationCredential(rules, need);
+  else need('nova.token', ['nova.token_file']);
   if (authType !== 'v3applicationcredential' && rules.has('nova.project_name'))
     need('nova.project_domain_name', ['nova.project_domain_id']);
   interfaces(rules);

@@ -45,10 +45,10 @@ export function forgetSecrets(): void {
 export class Secret {
   readonly #value: string;
 
-  /** @param known false: it holds nothing that has to be hidden wherever it turns up */
-  constructor(value: string, known = true) {
+  /** @param kind `public`: it holds nothing that has to be hidden wherever it turns up */
+  constructor(value: string, kind: 'hidden' | 'public' = 'hidden') {
     this.#value = value;
-    if (!known || configured.has(value)) return;
+    if (kind === 'public' || configured.has(value)) return;
     configured.add(value);
     version++;
   }

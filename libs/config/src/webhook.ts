@@ -22,5 +22,5 @@ export function parseSinkUrl(raw: string): Parsed<Secret> {
     return { ok: false, problem: 'holds a user or a password', remedy: 'Take them out and set authorization.' };
   if (url.hash !== '') return { ok: false, problem: 'has a fragment', remedy: 'Take off what follows #.' };
   // An address alone is no secret: it is shown.
-  return { ok: true, value: new Secret(raw, url.pathname !== '/' || url.search !== '') };
+  return { ok: true, value: new Secret(raw, url.pathname === '/' && url.search === '' ? 'public' : 'hidden') };
 }

@@ -69,6 +69,19 @@ type Facts = {
   readonly pattern?: RegExp;
 };
 
+/** How bounds are written and said: the first words leave the bound itself out. */
+const BOUNDS = {
+  greater_than: { sign: '>', words: ['more than', 'at least'] },
+  less_than: { sign: '<', words: ['less than', 'at most'] },
+} as const;
+
+/** What a text of a format must do. */
+const FORMATS: Readonly<Record<string, (pattern: RegExp) => string>> = {
+  regex: (pattern) => `match ${pattern}`,
+  datetime: () => 'be a time in ISO 8601',
+  uuid: () => 'be a UUID',
+};
+
 class Source {
   readonly functions: string[] = [];
   readonly constants: unknown[] = [];
@@ -202,32 +215,21 @@ class Source {
       case 'max_length':
         return demand(`${x}.length <= ${maximum}`, `must have a length of at most ${maximum}`, at);
       case 'greater_than':
-        return demand(
-          `${x} >${inclusive ? '=' : ''} ${Number(value)}`,
-          `must be ${inclusive ? 'at least' : 'more than'} ${value}`,
-          at,
-        );
-      case 'less_than':
-        return demand(
-          `${x} <${inclusive ? '=' : ''} ${Number(value)}`,
-          `must be ${inclusive ? 'at most' : 'less than'} ${value}`,
-          at,
-        );
+      case 'less_than': {
+        const { sign, words } = BOUNDS[check.check];
+        const [exclusively, inclusively] = words;
+        const what = `must be ${inclusive ? inclusively : exclusively} ${value}`;
+        return demand(`${x} ${sign}${inclusive ? '=' : ''} ${Number(value)}`, what, at);
+      }
       case 'number_format':
         if (format !== 'safeint') break;
         return demand(`Number.isSafeInteger(${x})`, 'must be a whole number', at);
       case 'string_format': {
+        const what = FORMATS[format ?? ''];
         // Other formats are more than their pattern. A pattern with a memory gives another answer each time.
-        if (
-          !['regex', 'datetime', 'uuid'].includes(format ?? '') ||
-          pattern === undefined ||
-          /[gy]/.test(pattern.flags)
-        )
-          break;
+        if (what === undefined || pattern === undefined || /[gy]/.test(pattern.flags)) break;
         const place = this.constants.push(pattern) - 1;
-        const what =
-          format === 'regex' ? `match ${pattern}` : `be a ${format === 'uuid' ? 'UUID' : 'time in ISO 8601'}`;
-        return demand(`constants[${place}].test(${x})`, `must ${what}`, at);
+        return demand(`constants[${place}].test(${x})`, `must ${what(pattern)}`, at);
       }
       default:
     }

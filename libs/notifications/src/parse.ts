@@ -62,29 +62,17 @@ const SENT_BY_CONDUCTOR: ReadonlySet<string> = new Set(['instance.update']);
 
 /** Parses one message, bounded in bytes, depth and values. Never throws; a problem never quotes the body. */
 export function parseNotification(body: Uint8Array): ParsedNotification {
-  const outer = parseJson(body);
-  if (!outer.ok) return bad(outer.problem);
-  const envelope = outerSchema.safeParse(outer.value);
-  if (!envelope.success) return bad('it is not an envelope of oslo.messaging: oslo.message is missing or no text');
-  const inner = parseJson(new TextEncoder().encode(envelope.data['oslo.message']), messageLimits);
-  if (!inner.ok) return bad(`oslo.message: ${inner.problem}`);
-  const message = innerSchema.safeParse(inner.value);
-  if (!message.success) return bad(`oslo.message: ${fieldsOf(message.error)}`);
-  const { message_id: id, publisher_id: publisher, event_type: event, payload } = message.data;
+  const message = messageIn(body);
+  if ('kind' in message) return message;
+  const { message_id: id, publisher_id: publisher, event_type: event, payload } = message;
   if (typeof payload !== 'object' || payload === null || !('nova_object.data' in payload))
     return { kind: 'unversioned' };
   const versioned = versionedSchema.safeParse(payload);
   if (!versioned.success) return bad(`payload of ${shown(event)}: ${fieldsOf(versioned.error)}`);
-  const colon = publisher.indexOf(':');
-  const binary = publisher.slice(0, Math.max(0, colon));
-  const publisherHost = publisher.slice(colon + 1);
-  if (colon < 1 || publisherHost === '') return bad('publisher_id is not of the form SERVICE:HOST');
-  let server: NotifiedServer | null = null;
-  if (event.startsWith('instance.') && !NOTHING_CHANGED.has(event)) {
-    const read = serverSchema.safeParse(versioned.data['nova_object.data']);
-    if (!read.success) return bad(`payload of ${shown(event)}: ${fieldsOf(read.error)}`);
-    server = { id: read.data.uuid, host: read.data.host, deleted: event === DELETED };
-  }
+  const [, binary, publisherHost] = /^([^:]+):(.+)$/s.exec(publisher) ?? [];
+  if (binary === undefined || publisherHost === undefined) return bad('publisher_id is not of the form SERVICE:HOST');
+  const server = serverOf(event, versioned.data['nova_object.data']);
+  if (server !== null && 'kind' in server) return server;
   const own = binary === COMPUTE && event.startsWith('instance.') && !SENT_BY_CONDUCTOR.has(event);
   return {
     kind: 'versioned',
@@ -92,7 +80,27 @@ export function parseNotification(body: Uint8Array): ParsedNotification {
   };
 }
 
-const bad = (problem: string): ParsedNotification => ({ kind: 'bad', problem });
+/** The message in its envelope. */
+function messageIn(body: Uint8Array): z.infer<typeof innerSchema> | ReturnType<typeof bad> {
+  const outer = parseJson(body);
+  if (!outer.ok) return bad(outer.problem);
+  const envelope = outerSchema.safeParse(outer.value);
+  if (!envelope.success) return bad('it is not an envelope of oslo.messaging: oslo.message is missing or no text');
+  const inner = parseJson(new TextEncoder().encode(envelope.data['oslo.message']), messageLimits);
+  if (!inner.ok) return bad(`oslo.message: ${inner.problem}`);
+  const message = innerSchema.safeParse(inner.value);
+  return message.success ? message.data : bad(`oslo.message: ${fieldsOf(message.error)}`);
+}
+
+/** The server that an event is about; null: it is about something else, or nothing changed. */
+function serverOf(event: string, data: unknown): NotifiedServer | ReturnType<typeof bad> | null {
+  if (!event.startsWith('instance.') || NOTHING_CHANGED.has(event)) return null;
+  const read = serverSchema.safeParse(data);
+  if (!read.success) return bad(`payload of ${shown(event)}: ${fieldsOf(read.error)}`);
+  return { id: read.data.uuid, host: read.data.host, deleted: event === DELETED };
+}
+
+const bad = (problem: string): Extract<ParsedNotification, { readonly kind: 'bad' }> => ({ kind: 'bad', problem });
 
 /** Names of fields and of what was expected: neither is taken from the body. */
 const fieldsOf = (error: z.ZodError): string =>

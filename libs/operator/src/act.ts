@@ -68,20 +68,24 @@ export type Giving = Omit<Asking, 'nowMs'> & {
   readonly nameOf?: ((serverId: string) => string | null) | undefined;
 };
 
+/** A view of the log, and the `evolve` that it uses. */
+export type Followed = {
+  readonly view: Pick<LogView<LogState>, 'at' | 'refresh' | 'upTo'>;
+  readonly following: Following;
+};
+
 /** How often another command may come in between. */
 const TRIES = 5;
 
 /**
  * Appends a command of a person and folds the log around it: its effect is read from the log itself.
  *
- * @param view a view of the log that uses `following.evolve`
  * @param ask makes the command from the state before; throws where it cannot mean anything
  * @throws what `ask` throws, ClockWrong, and the errors of append
  */
 export async function giveCommand(
   log: Pick<EventLog, 'append' | 'readClock'>,
-  view: Pick<LogView<LogState>, 'at' | 'refresh' | 'upTo'>,
-  following: Following,
+  { view, following }: Followed,
   { now, maxSkewMs, onSkew, onUnchanged = false, nameOf, ...asking }: Giving,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {

@@ -78,37 +78,35 @@ export function nextRunAct(
   let todo: RunHost | null = null;
   for (const host of hosts) {
     const progress = progressOf(host, stateOf(host.aggregate));
-    switch (progress.at) {
-      case 'todo':
-        todo ??= host;
-        break;
-      case 'drained':
-        if (!rolling) break;
-        if (!host.hooked) return { do: 'hook', host };
-        if (!host.undrainAsked) return { do: 'undrain', host };
-        busy += 1;
-        break;
-      case 'stuck':
-        if (rolling) return end(`${host.host} is ${progress.status.text}`, [host.host]);
-        stuck.push(host.host);
-        break;
-      case 'over':
-        // Somebody else ended this drain, so the host had no maintenance. The run must not continue as if it had.
-        if (rolling && !host.hooked)
-          return end(`the drain of ${host.host} ended before its maintenance: ${endText(progress.finished)}`);
-        break;
-      default:
-        busy += 1;
-    }
+    const next = rolling ? nextOfRolling(host, progress) : null;
+    if (next !== null) return next;
+    if (progress.at === 'todo') todo ??= host;
+    else if (progress.at === 'stuck') stuck.push(host.host);
+    else if (progress.at === 'drained') busy += rolling ? 1 : 0;
+    else if (progress.at !== 'over') busy += 1;
   }
   if (todo !== null && busy + stuck.length < maxParallel) return { do: 'drain', host: todo };
   if (busy > 0) return { do: 'wait' };
-  if (stuck.length > 0)
-    return end(
-      `${stuck.length === 1 ? 'the drain' : 'the drains'} of ${stuck.join(', ')} ${stuck.length === 1 ? 'is' : 'are'} stuck`,
-      stuck,
-    );
-  return end(null);
+  if (stuck.length === 0) return end(null);
+  const [drains, are] = stuck.length === 1 ? ['drain', 'is'] : ['drains', 'are'];
+  return end(`the ${drains} of ${stuck.join(', ')} ${are} stuck`, stuck);
+}
+
+/** What a run with maintenance does about a host right away; null: nothing. */
+function nextOfRolling(host: RunHost, progress: ReturnType<typeof progressOf>): RunAct | null {
+  switch (progress.at) {
+    case 'drained':
+      if (!host.hooked) return { do: 'hook', host };
+      return host.undrainAsked ? null : { do: 'undrain', host };
+    case 'stuck':
+      return end(`${host.host} is ${progress.status.text}`, [host.host]);
+    case 'over':
+      // Somebody else ended this drain, so the host had no maintenance. The run must not continue as if it had.
+      if (host.hooked) return null;
+      return end(`the drain of ${host.host} ended before its maintenance: ${endText(progress.finished)}`);
+    default:
+      return null;
+  }
 }
 
 /** The end of a drain, in words. */

@@ -40,41 +40,40 @@ const named = (serverId: string, nameOf: CommandStates['nameOf']): string => {
  *
  * @param at when it was given, as folds take it (`eventTimeMs`), ms since the epoch
  */
-export function outcomeOf(event: Control, at: number, { before, after, nameOf }: CommandStates): Outcome {
-  switch (event.type) {
-    case 'aggregate.paused':
-    case 'aggregate.resumed':
-      return pauseOutcome(event, at, before, after);
-    case 'plan.approved':
-      return approvalOutcome(event, at, before, after);
-    case 'plan.rejected':
-      return rejectionOutcome(event, at, before, after);
-    case 'instance.quarantined':
-      return quarantineOutcome(event, at, nameOf);
-    case 'instance.unquarantined':
-      return releaseOutcome(event, before, nameOf);
-    case 'migration.cancelled':
-    case 'migration.aborted':
-    case 'migration.closed':
-      return taskOutcome(event, at, before);
-    case 'cells.moveAsked':
-      return done(`requested a plan between cells to ${event.data.to}`);
-    case 'capacity.asked':
-      return done(`requested a plan that makes room for ${event.data.count} of ${event.data.shape.name}`);
-    case 'migration.confirmAsked':
-    case 'migration.revertAsked':
-      return settleOutcome(event, at, before);
-    case 'host.drainAsked':
-    case 'host.undrainAsked':
-      return drainOutcome(event, at, before, after);
-    case 'host.released':
-      return hostOutcome(event, before);
-    case 'event.skipped':
-      return skipOutcome(event, before, after);
-    case 'evaluation.requested':
-      return done(event.data.purpose === 'record' ? 'requested a snapshot to record' : 'requested an evaluation');
-  }
+export function outcomeOf(event: Control, at: number, states: CommandStates): Outcome {
+  const outcome = OUTCOMES[event.type] as (event: Control, at: number, states: CommandStates) => Outcome;
+  return outcome(event, at, states);
 }
+
+type Outcomes = {
+  readonly [Type in Control['type']]: (
+    event: Extract<Control, { readonly type: Type }>,
+    at: number,
+    states: CommandStates,
+  ) => Outcome;
+};
+
+const OUTCOMES: Outcomes = {
+  'aggregate.paused': (event, at, { before, after }) => pauseOutcome(event, at, before, after),
+  'aggregate.resumed': (event, at, { before, after }) => pauseOutcome(event, at, before, after),
+  'plan.approved': (event, at, { before, after }) => approvalOutcome(event, at, before, after),
+  'plan.rejected': (event, at, { before, after }) => rejectionOutcome(event, at, before, after),
+  'instance.quarantined': (event, at, { nameOf }) => quarantineOutcome(event, at, nameOf),
+  'instance.unquarantined': (event, _, { before, nameOf }) => releaseOutcome(event, before, nameOf),
+  'migration.cancelled': (event, at, { before }) => taskOutcome(event, at, before),
+  'migration.aborted': (event, at, { before }) => taskOutcome(event, at, before),
+  'migration.closed': (event, at, { before }) => taskOutcome(event, at, before),
+  'migration.confirmAsked': (event, at, { before }) => settleOutcome(event, at, before),
+  'migration.revertAsked': (event, at, { before }) => settleOutcome(event, at, before),
+  'cells.moveAsked': ({ data }) => done(`requested a plan between cells to ${data.to}`),
+  'capacity.asked': ({ data }) => done(`requested a plan that makes room for ${data.count} of ${data.shape.name}`),
+  'host.drainAsked': (event, at, { before, after }) => drainOutcome(event, at, before, after),
+  'host.undrainAsked': (event, at, { before, after }) => drainOutcome(event, at, before, after),
+  'host.released': (event, _, { before }) => hostOutcome(event, before),
+  'event.skipped': (event, _, { before, after }) => skipOutcome(event, before, after),
+  'evaluation.requested': ({ data }) =>
+    done(data.purpose === 'record' ? 'requested a snapshot to record' : 'requested an evaluation'),
+};
 
 function pauseOutcome(
   event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>,

@@ -141,10 +141,15 @@ function foresee({ snapshot, observed, draft, options, memory, now }: State, kep
     return null;
   }
   const moves = draft.moves.slice(kept);
-  const verdict = verdictOf(past, cluster, base, draft, {
-    effectSeconds: effectOf(cluster, moves, memory),
-    cooldownSeconds: options.cooldownSeconds,
-  });
+  const verdict = verdictOf(
+    past,
+    cluster,
+    { base, planned: draft },
+    {
+      effectSeconds: effectOf(cluster, moves, memory),
+      cooldownSeconds: options.cooldownSeconds,
+    },
+  );
   const waits = memory.waits ?? noWaits;
   const limitMs = waitLimit(waits, now);
   const against = againstPlan(verdict, now, limitMs, moves.length);

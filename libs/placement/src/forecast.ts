@@ -48,37 +48,21 @@ export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past 
   if (forecast === undefined) return none('the snapshot holds no history');
   const steps = Math.min(forecast.points - 1, Math.ceil(options.forecastHorizonSeconds / forecast.stepSeconds));
   const { P, V, policies } = cluster;
-  // Allocations do not depend on the time of the day.
-  const asked = policies.map((model) => {
-    const policy = judged.find((one) => one.policy.name === model.name)?.policy;
-    if (policy === undefined || policy.allocation !== undefined) return null;
-    return (
-      vmReadingOf(forecast.readings, vmQueryOf(policy, 'vm_profile')) ?? {
-        text: `the snapshot holds no history of the VMs for policy ${model.name}`,
-        days: [],
-      }
-    );
-  });
+  const asked = policies.map(({ name }) => historyOf(forecast, judged, name));
   const missing = asked.find((reading) => reading !== null && reading.days.length === 0);
   if (missing !== undefined && missing !== null) return none(missing.text === '' ? 'no former days' : missing.text);
   const agos = [...new Set(asked.flatMap((reading) => reading?.days.map(({ ago }) => ago) ?? []))].sort(
     (a, b) => a - b,
   );
   const days: Day[] = [];
-  let [incomplete, different] = [0, 0];
+  const unlike = { incomplete: 0, different: 0 };
   for (const ago of agos) {
     const change = Array.from({ length: steps + 1 }, () => new Float64Array(V * P));
-    let judgement: 'alike' | 'incomplete' | 'different' = 'alike';
-    for (let p = 0; p < P && judgement === 'alike'; p++) {
-      const reading = asked[p];
-      if (reading === null || reading === undefined) continue;
-      const servers = reading.days.find((day) => day.ago === ago)?.servers;
-      judgement = servers === undefined ? 'incomplete' : fill(cluster, p, servers, change);
-    }
+    const judgement = judgeDay(cluster, asked, ago, change);
     if (judgement === 'alike') days.push({ ago, change });
-    else if (judgement === 'incomplete') incomplete++;
-    else different++;
+    else unlike[judgement]++;
   }
+  const { incomplete, different } = unlike;
   if (days.length >= LEAST_DAYS) return { known: true, stepSeconds: forecast.stepSeconds, steps, days };
   const why = [
     incomplete === 0 ? null : `${incomplete} without enough values`,
@@ -86,6 +70,33 @@ export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past 
   ].filter((part) => part !== null);
   const rest = why.length === 0 ? '' : ` (${why.join(', ')})`;
   return none(`${days.length} of ${agos.length} former days resemble this one, and ${LEAST_DAYS} are needed${rest}`);
+}
+
+type Forecast = NonNullable<Snapshot['forecast']>;
+type DaysOfPolicy = Pick<Forecast['readings'][number], 'text' | 'days'>;
+
+/** The former days of a policy; null: it has allocations, which do not depend on the time of the day. */
+function historyOf(forecast: Forecast, judged: readonly JudgedPolicy[], name: string): DaysOfPolicy | null {
+  const policy = judged.find((one) => one.policy.name === name)?.policy;
+  if (policy === undefined || policy.allocation !== undefined) return null;
+  const reading = vmReadingOf(forecast.readings, vmQueryOf(policy, 'vm_profile'));
+  return reading ?? { text: `the snapshot holds no history of the VMs for policy ${name}`, days: [] };
+}
+
+/** Fills in the changes of all policies on one day, as far as the day resembles today. */
+function judgeDay(
+  cluster: Cluster,
+  asked: readonly (DaysOfPolicy | null)[],
+  ago: number,
+  change: readonly Float64Array[],
+): 'alike' | 'incomplete' | 'different' {
+  for (const [p, reading] of asked.entries()) {
+    if (reading === null) continue;
+    const servers = reading.days.find((day) => day.ago === ago)?.servers;
+    const judgement = servers === undefined ? 'incomplete' : fill(cluster, p, servers, change);
+    if (judgement !== 'alike') return judgement;
+  }
+  return 'alike';
 }
 
 /** Fills in the changes of one policy on one day, unless the day has no values for it. */
@@ -159,15 +170,13 @@ export type ForecastVerdict = {
 /**
  * Applies the changes of each day to the present values, without the plan and with it.
  *
- * @param base hosts and VMs without the plan
- * @param planned with it
+ * @param base hosts and VMs without the plan; planned: with it
  * @param effectSeconds until the moves are done. If the imbalance comes back, the next plan takes as long, after the cooldown.
  */
 export function verdictOf(
   past: Past & { readonly known: true },
   cluster: Cluster,
-  base: Ahead,
-  planned: Ahead,
+  { base, planned }: { readonly base: Ahead; readonly planned: Ahead },
   { effectSeconds, cooldownSeconds }: { readonly effectSeconds: number; readonly cooldownSeconds: number },
 ): ForecastVerdict {
   const { stepSeconds, steps, days } = past;

@@ -11,9 +11,11 @@ export type Gate = { readonly reason: Reason; readonly passable: boolean };
  * The gates that block the cycle, in the order of their checks: the first one ends the cycle. `now` is in ms since the epoch.
  */
 export function gatesShut(
-  snapshot: Snapshot,
-  memory: Memory,
-  options: EngineOptions,
+  {
+    snapshot,
+    memory,
+    options,
+  }: { readonly snapshot: Snapshot; readonly memory: Memory; readonly options: EngineOptions },
   judged: readonly JudgedPolicy[],
   now: number,
 ): Gate[] {

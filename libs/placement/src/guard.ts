@@ -43,7 +43,7 @@ export const keepingRoom =
 function held(state: State, passed: ReturnType<Pass>, best: readonly Move[], mark: number): ReturnType<Pass> {
   const { draft, options } = state;
   if (draft.held.size === 0 || draft.moves.length > mark) return passed;
-  for (const { vm, to, phase, why, repairs, parking } of best) draft.apply(vm, to, phase, why, repairs, parking);
+  for (const { vm, to, phase, why, repairs, parking } of best) draft.apply(vm, to, { phase, why, repairs, parking });
   state.drains = [];
   // Without the others, these may have another order.
   if (best.length > 0 && sorted(draft, mark, options.failoverHosts).taking.length > 0) draft.rollback(mark);
@@ -57,7 +57,7 @@ function serves(draft: Draft, moves: readonly Move[], than: readonly Move[]): bo
   const mark = draft.moves.length;
   const before = imbalances(draft.cluster, draft.score);
   const after = (list: readonly Move[]): number => {
-    for (const { vm, to, phase, why } of list) draft.apply(vm, to, phase, why);
+    for (const { vm, to, phase, why } of list) draft.apply(vm, to, { phase, why });
     const reached = imbalances(draft.cluster, draft.score);
     draft.rollback(mark);
     return worsened(draft.cluster, before, reached) ? Number.POSITIVE_INFINITY : combinedOf(draft.cluster, reached);
@@ -80,7 +80,7 @@ function sorted(
   const taking: number[] = [];
   const skipped: number[] = [];
   const place = Int32Array.from(cluster.vmHost);
-  const amounts = new Room(cluster, true);
+  const amounts = new Room(cluster, { departuresFree: true });
   const checker = new Checker(place, amounts);
   for (const { vm, from, to } of before) {
     amounts.move(vm, from, to);

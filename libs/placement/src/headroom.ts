@@ -53,7 +53,7 @@ type Wish = { readonly vm: number; readonly to: number };
 function residentsFor({ cluster, moves, budget, held, moved }: Draft, lost: ReadonlySet<number>): readonly Wish[] {
   const hostRefusal = cluster.hostRefusal.map((refusal, h) => (lost.has(h) ? codeNumber['host-down'] : refusal));
   const without = new Draft({ ...cluster, hostRefusal }, budget);
-  for (const { vm, to, phase, why } of moves) without.apply(vm, to, phase, why);
+  for (const { vm, to, phase, why } of moves) without.apply(vm, to, { phase, why });
   for (const vm of held) without.held.add(vm);
   const vms = Array.from({ length: cluster.V }, (_, vm) => vm).filter((vm) => lost.has(int(without.place, vm)));
   const repairs = new Map(vms.map((vm) => [vm, affineGroupOf(cluster, vm)]));
@@ -72,7 +72,7 @@ function make(draft: Draft, room: FailureRoom, gaps: Gaps, moves: readonly Wish[
   for (const { vm, to } of moves) {
     const from = room.at(vm);
     if (!tries(room, vm, to, gaps)) break;
-    draft.apply(vm, to, 'headroom', 'restores-failover-room');
+    draft.apply(vm, to, { phase: 'headroom', why: 'restores-failover-room' });
     done.push({ vm, from, to, phase: 'headroom', parking: false, why: 'restores-failover-room', repairs: NO_REPAIR });
   }
   const left = room.gaps();

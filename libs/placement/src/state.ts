@@ -68,7 +68,7 @@ export function begin(snapshot: Snapshot, memory: Memory, options: CompleteEngin
     observed,
     mode: judged[0]?.policy.mode ?? 'spread',
     before: imbalanceOf(observed, memory, imbalances(cluster, cluster.score)),
-    gates: gatesShut(snapshot, memory, options, judged, now),
+    gates: gatesShut({ snapshot, memory, options }, judged, now),
     window: migrationWindow(options, now),
     foreign: foreignMoves({ snapshot, memory, options, now }),
     fullBudget,

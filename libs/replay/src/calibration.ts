@@ -114,31 +114,37 @@ function causeOf(hosts: readonly CalibratedHost[], destinations: ReadonlySet<str
   return asPredicted && gains.length > 0 ? 'host-sizes' : 'load-depends-on-host';
 }
 
-/** Calibrates a plan whose moves have been carried out; null: none was, or its snapshot is not kept. @throws as `loadSnapshot` */
-export async function calibratePlan(
+/** The completed moves of a plan, the ends of the moves of others, and the time of the plan's last end. */
+async function movesAfter(
   history: History,
-  { event, sequence, decision, snapshot }: Pick<FoundDecision, 'event' | 'sequence' | 'decision' | 'snapshot'>,
-): Promise<Calibration | null> {
-  const { plan } = decision;
-  if (plan === null || snapshot === null) return null;
+  sequence: number,
+  { aggregate, planId }: { readonly aggregate: string; readonly planId: string },
+) {
   const moves: DoneMove[] = [];
   const others: { readonly atMs: number; readonly hosts: readonly string[] }[] = [];
   let endedMs = Number.NEGATIVE_INFINITY;
   for await (const stored of history.events(undefined, sequence)) {
-    const { event: one } = stored;
-    if (one.type !== 'migration.started' && one.type !== 'migration.completed') continue;
-    if (one.aggregate !== event.aggregate) continue;
-    const { serverId, from, destination } = one.data;
-    if (one.data.planId !== plan.id) others.push({ atMs: timeOf(stored), hosts: [from, destination] });
-    else if (one.type === 'migration.completed') {
+    const { event } = stored;
+    if (event.type !== 'migration.started' && event.type !== 'migration.completed') continue;
+    if (event.aggregate !== aggregate) continue;
+    const { serverId, from, destination } = event.data;
+    if (event.data.planId !== planId) others.push({ atMs: timeOf(stored), hosts: [from, destination] });
+    else if (event.type === 'migration.completed') {
       moves.push({ serverId, from, to: destination });
       endedMs = Math.max(endedMs, timeOf(stored));
     }
   }
-  if (moves.length === 0) return null;
-  const times = [endedMs + SOON_MS, endedMs + LATER_MS] as const;
-  const found: (Snapshot | null)[] = [null, null];
-  const range = { aggregates: [event.aggregate], sinceMs: times[0], untilMs: times[1] + LATE_MS };
+  return { moves, others, endedMs };
+}
+
+/** The first snapshots of cycles at two times; null where none came in time. */
+async function snapshotsAt(
+  history: History,
+  aggregate: string,
+  times: readonly [number, number],
+): Promise<[Snapshot | null, Snapshot | null]> {
+  const found: [Snapshot | null, Snapshot | null] = [null, null];
+  const range = { aggregates: [aggregate], sinceMs: times[0], untilMs: times[1] + LATE_MS };
   for await (const entry of history.snapshots(range)) {
     for (const [i, atMs] of times.entries()) {
       if (found[i] !== null || entry.timeMs < atMs || entry.timeMs > atMs + LATE_MS) continue;
@@ -146,7 +152,20 @@ export async function calibratePlan(
       if (isOfCycle(loaded.snapshot.purpose)) found[i] = loaded.snapshot;
     }
   }
-  const [soon = null, later = null] = found;
+  return found;
+}
+
+/** Calibrates a plan whose moves have been carried out; null: none was, or its snapshot is not kept. @throws as `loadSnapshot` */
+export async function calibratePlan(
+  history: History,
+  { event, sequence, decision, snapshot }: Pick<FoundDecision, 'event' | 'sequence' | 'decision' | 'snapshot'>,
+): Promise<Calibration | null> {
+  const { plan } = decision;
+  if (plan === null || snapshot === null) return null;
+  const { aggregate } = event;
+  const { moves, others, endedMs } = await movesAfter(history, sequence, { aggregate, planId: plan.id });
+  if (moves.length === 0) return null;
+  const [soon, later] = await snapshotsAt(history, aggregate, [endedMs + SOON_MS, endedMs + LATER_MS]);
   const fromMs = timeMs(snapshot.time);
   const changedBy = (seen: Snapshot | null): Set<string> =>
     new Set(

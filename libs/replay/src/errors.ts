@@ -56,7 +56,7 @@ export class NotOnTheLog extends Error {
   /** Something was named that is not there; else there is simply nothing yet. */
   readonly named: boolean;
 
-  constructor(what: string, remedy: string, named = true) {
+  constructor(what: string, remedy: string, { named = true }: { readonly named?: boolean } = {}) {
     super(what);
     this.name = 'NotOnTheLog';
     this.remedy = remedy;

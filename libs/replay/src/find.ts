@@ -80,7 +80,7 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
     throw new NotOnTheLog(
       `the log has no ${wanted.planId === null ? 'plan for' : 'decision about'} ${wanted.aggregates.join(', ')} ${when}`,
       'kronos status shows whether the scorer and the planner run.',
-      false,
+      { named: false },
     );
   }
   return loadDecision(history, found);

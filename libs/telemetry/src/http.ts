@@ -117,6 +117,9 @@ type Route = {
 /** Why a request is refused. */
 type Refusal = { readonly status: number; readonly error: string };
 
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
 /**
  * The small HTTP server of a service: `/healthz` (the process lives), `/readyz` (every named check passes, else 503 with
  * the reasons), `/metrics`, and what the service adds.
@@ -216,15 +219,12 @@ export class HttpServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const target = request.url ?? '';
-    const url = target.startsWith('/') ? URL.parse(target, 'http://service') : null;
-    const path = url === null ? null : this.#match(url.pathname);
-    const route = path === null ? undefined : this.#routes.get(path);
+    const { url, path, route } = this.#routeOf(target);
     response.on('finish', () => {
       const status = `${Math.floor(response.statusCode / 100)}xx` as '2xx';
       this.#input.metrics.instruments.httpRequests.add(1, { route: path ?? 'none', status });
     });
-    const { headers } = request;
-    const withBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+    const withBody = hasBody(request);
     const refused = this.#refusal(request, target);
     // A body is not read, unless the route takes it.
     if (withBody || refused !== null) response.setHeader('connection', 'close');
@@ -232,7 +232,7 @@ export class HttpServer {
       sendJson(response, refused.status, { error: refused.error });
       return;
     }
-    if (url === null || path === null || route === undefined) {
+    if (url === null || route === undefined) {
       sendJson(response, 404, { error: 'not found' });
       return;
     }
@@ -246,10 +246,26 @@ export class HttpServer {
       sendJson(response, unread.status, { error: unread.error });
       return;
     }
-    if (!this.#enter(route.kind, response)) {
-      sendBusy(response);
-      return;
-    }
+    if (this.#enter(route.kind, response)) await this.#handle(route, request, response, { url, withBody });
+    else sendBusy(response);
+  }
+
+  #routeOf(target: string): {
+    readonly url: URL | null;
+    readonly path: string | null;
+    readonly route: Route | undefined;
+  } {
+    const url = target.startsWith('/') ? URL.parse(target, 'http://service') : null;
+    const path = url === null ? null : this.#match(url.pathname);
+    return { url, path, route: path === null ? undefined : this.#routes.get(path) };
+  }
+
+  async #handle(
+    route: Route,
+    request: IncomingMessage,
+    response: ServerResponse,
+    { url, withBody }: { readonly url: URL; readonly withBody: boolean },
+  ): Promise<void> {
     try {
       const body = withBody ? await readBody(request, route.bodyBytes) : NO_BODY;
       if (body === null) return;
@@ -260,7 +276,7 @@ export class HttpServer {
       response.removeHeader('connection');
       await route.handler(request, response, url, body.value);
     } catch (error) {
-      this.#input.log.error({ err: error, path }, 'a request could not be answered');
+      this.#input.log.error({ err: error, path: this.#match(url.pathname) }, 'a request could not be answered');
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: 'internal error; the log of the service has the reason' });
     }

@@ -90,7 +90,7 @@ export async function startLedger(input: ServedInput): Promise<RunningLedger> {
 /** Waits until the log is the one that the archive and the services have seen before. */
 async function trustedLog({ log, options, by, clock, logger, http, stopping }: LedgerInput): Promise<LogGuard> {
   const own = options.archive === null ? null : await archiveWitness(options.archive);
-  if (own !== null) await reportSeen(log, own, 'archive', by, clock.now());
+  if (own !== null) await reportSeen(log, own, 'archive', { by, nowMs: clock.now() });
   return await awaitTrustedLog({
     log,
     clock,
@@ -114,7 +114,7 @@ async function lookBack({ log }: LedgerInput, seen: History, from: number, level
 async function archiverOf(input: LedgerInput, guard: LogGuard): Promise<Archiver | null> {
   const { log, options, clock, logger, metrics, tracer } = input;
   if (options.archive === null) return null;
-  return await startArchiver(log, guard.identity, options.archive, clock, {
+  return await startArchiver({ log, clock }, guard.identity, options.archive, {
     onSetAside: (dir) =>
       logger.warn(
         { dir },

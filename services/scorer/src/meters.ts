@@ -35,8 +35,21 @@ export const showResync =
 
 /** Sets the figures of one snapshot; `hosts`: also those of each host. */
 export function measure(metrics: Instruments, snapshot: Snapshot, options: { readonly hosts: boolean }): void {
-  const { aggregate, scores, hosts } = snapshot;
-  const { policies, outOfService = [] } = summaryOf(snapshot);
+  const summary = summaryOf(snapshot);
+  measurePolicies(metrics, snapshot, summary, options);
+  measureServers(metrics, snapshot, summary);
+  for (const { code } of snapshot.problems)
+    metrics.observationProblems.add(1, { aggregate: snapshot.aggregate, reason: code });
+  measureLabels(metrics, snapshot);
+  countAnswers(metrics, snapshot);
+}
+
+function measurePolicies(
+  metrics: Instruments,
+  { aggregate, scores }: Snapshot,
+  { policies }: ReturnType<typeof summaryOf>,
+  options: { readonly hosts: boolean },
+): void {
   for (const { policy, participates, imbalance, threshold } of scores.policies) {
     metrics.policyParticipates.set(participates ? 1 : 0, { aggregate, policy });
     metrics.threshold.set(threshold, { aggregate, policy });
@@ -56,6 +69,15 @@ export function measure(metrics: Instruments, snapshot: Snapshot, options: { rea
     metrics.policyMatched.set(matchedHosts ?? Number.NaN, { aggregate, policy, kind: 'host' });
     metrics.policyMatched.set(matchedServers ?? Number.NaN, { aggregate, policy, kind: 'server' });
   }
+}
+
+/** Hosts and servers, and how old the listings of the hosts are. */
+function measureServers(
+  metrics: Instruments,
+  snapshot: Snapshot,
+  { outOfService = [] }: ReturnType<typeof summaryOf>,
+): void {
+  const { aggregate, hosts } = snapshot;
   const out = { disabled: 0, down: 0, unknown: 0 };
   for (const { state, count } of outOfService) out[state === 'forcedDown' ? 'down' : state] += count;
   const up = hosts.length - out.disabled - out.down - out.unknown;
@@ -69,22 +91,22 @@ export function measure(metrics: Instruments, snapshot: Snapshot, options: { rea
   for (const { listing } of hosts) if (listing !== undefined) sources[listing.from]++;
   for (const [source, count] of Object.entries(sources))
     metrics.inventoryHosts.set(count, { aggregate, source: source as keyof typeof sources });
-  for (const { code } of snapshot.problems) metrics.observationProblems.add(1, { aggregate, reason: code });
+}
 
+function measureLabels(metrics: Instruments, { aggregate, hostReadings, vmReadings }: Snapshot): void {
   const unmatched = (counts: readonly number[]): number => Math.max(0, ...counts);
-  metrics.unmatchedLabels.set(unmatched(snapshot.hostReadings.map((one) => one.unmatchedLabels.length)), {
+  metrics.unmatchedLabels.set(unmatched(hostReadings.map((one) => one.unmatchedLabels.length)), {
     aggregate,
     kind: 'host',
   });
-  metrics.unmatchedLabels.set(unmatched(snapshot.vmReadings.map((one) => one.unmatchedLabels)), {
+  metrics.unmatchedLabels.set(unmatched(vmReadings.map((one) => one.unmatchedLabels)), {
     aggregate,
     kind: 'vm',
   });
-  metrics.unmatchedLabels.set(unmatched(snapshot.vmReadings.map((one) => one.ambiguousLabels)), {
+  metrics.unmatchedLabels.set(unmatched(vmReadings.map((one) => one.ambiguousLabels)), {
     aggregate,
     kind: 'vm_ambiguous',
   });
-  countAnswers(metrics, snapshot);
 }
 
 function countAnswers(metrics: Instruments, snapshot: Snapshot): void {

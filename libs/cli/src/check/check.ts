@@ -53,7 +53,8 @@ export async function check(
     loaded = loadConfig({ file, env, role: 'check' });
   } catch (error) {
     if (error instanceof ConfigError)
-      for (const problem of error.problems) report(finding('failed', 'files', 'files', renderProblem(problem)));
+      for (const problem of error.problems)
+        report(finding('failed', 'files', 'files', { text: renderProblem(problem) }));
     else report(failed('files', 'files', error));
     return;
   }
@@ -98,9 +99,10 @@ function policySets(config: Config, policiesOf: Loaded['policiesOf']): PolicySet
 
 function files({ file, policies, suffix }: PolicySet): Finding {
   const what = `files${suffix}`;
-  if (file === null) return finding('ok', 'files', what, 'rules only (balance = false): no policies');
+  if (file === null) return finding('ok', 'files', what, { text: 'rules only (balance = false): no policies' });
   const names = policies.filter((policy) => policy.enabled).map((policy) => policy.name);
-  return finding('ok', 'files', what, `${count(names.length, 'policy', 'policies')} in force: ${names.join(', ')}`, {
+  return finding('ok', 'files', what, {
+    text: `${count(names.length, 'policy', 'policies')} in force: ${names.join(', ')}`,
     detail: { file, policies: names },
   });
 }
@@ -108,7 +110,8 @@ function files({ file, policies, suffix }: PolicySet): Finding {
 /** One warning per option that has a former name in the file or the environment. */
 export const formerNames = ({ warnings }: Pick<Loaded, 'warnings'>): Finding[] =>
   warnings.map(({ file, line, option, problem, remedy }) =>
-    finding('warning', 'former-name', option ?? file, `${line === null ? file : `${file}:${line}`}: ${problem}`, {
+    finding('warning', 'former-name', option ?? file, {
+      text: `${line === null ? file : `${file}:${line}`}: ${problem}`,
       remedy,
     }),
   );
@@ -122,16 +125,16 @@ function overrides(config: Config): Finding[] {
       key.startsWith(prefix) ? [[key.slice(prefix.length), String(value)] as const] : [],
     );
     const what = `[aggregate:${aggregate}]`;
-    if (own.length === 0) return finding('ok', 'aggregate-options', what, 'sets nothing', { detail: {} });
+    if (own.length === 0) return finding('ok', 'aggregate-options', what, { text: 'sets nothing', detail: {} });
     const text = own.map(([option, value]) => `${option} = ${value}`).join(', ');
-    return finding('ok', 'aggregate-options', what, text, { detail: Object.fromEntries(own) });
+    return finding('ok', 'aggregate-options', what, { text, detail: Object.fromEntries(own) });
   });
 }
 
 function failed(code: string, what: string, error: unknown): Finding {
   const own = error instanceof Error && 'remedy' in error ? error.remedy : undefined;
   const remedy = isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined;
-  return finding('failed', code, what, error instanceof Error ? error.message : String(error), { remedy });
+  return finding('failed', code, what, { text: error instanceof Error ? error.message : String(error), remedy });
 }
 
 /** Bytes of a snapshot as it is stored. */
@@ -171,7 +174,7 @@ async function checkStreams(config: Config, log: EventLog): Promise<Finding> {
       limits: storageLimits(config),
       ackWaitSeconds: config.nats.ackWait,
     });
-    return finding('ok', 'nats', what, `nats-server ${log.server.version}, provisioned`);
+    return finding('ok', 'nats', what, { text: `nats-server ${log.server.version}, provisioned` });
   } catch (error) {
     return failed('nats', what, error);
   }
@@ -187,18 +190,8 @@ async function checkObservation(
   const findings: Finding[] = [];
   const policies = sets.flatMap((set) => set.policies);
   await using opened = new AsyncDisposableStack();
-  let cloud: Cloud | null = null;
-  try {
-    cloud = openCloud(config, env);
-    const { session } = cloud;
-    opened.defer(() => session.close());
-    await session.token();
-    const { user, authUrl } = session.identity;
-    findings.push(finding('ok', 'keystone', 'Keystone', `authenticated as ${user} at ${authUrl}`));
-  } catch (error) {
-    findings.push(failed('keystone', 'Keystone', error));
-    cloud = null;
-  }
+  const { cloud, finding: keystone } = await reachCloud(config, env, opened);
+  findings.push(keystone);
   const { prometheus, finding: answer } = await reachPrometheus(config, policies, env);
   if (prometheus !== null) opened.defer(() => prometheus.close());
 
@@ -219,7 +212,7 @@ async function checkObservation(
   const snapshots = cloud === null ? [] : await snapshotsOf(loaded, cloud, observation, usable);
   const types = await declaredTypes(usable, observation);
   // Allocation policies need no answer.
-  const asked = answer?.state === 'ok' || (answer === null && sets.some(({ file }) => file !== null));
+  const asked = answer === null ? sets.some(({ file }) => file !== null) : answer.state === 'ok';
   if (asked)
     for (const set of sets)
       findings.push(
@@ -242,6 +235,24 @@ async function checkObservation(
   return { findings, snapshots };
 }
 
+async function reachCloud(
+  config: Config,
+  env: Readonly<Record<string, string | undefined>>,
+  opened: AsyncDisposableStack,
+): Promise<{ readonly cloud: Cloud | null; readonly finding: Finding }> {
+  try {
+    const cloud = openCloud(config, env);
+    const { session } = cloud;
+    opened.defer(() => session.close());
+    await session.token();
+    const { user, authUrl } = session.identity;
+    const text = `authenticated as ${user} at ${authUrl}`;
+    return { cloud, finding: finding('ok', 'keystone', 'Keystone', { text }) };
+  } catch (error) {
+    return { cloud: null, finding: failed('keystone', 'Keystone', error) };
+  }
+}
+
 async function reachPrometheus(
   config: Config,
   policies: readonly Policy[],
@@ -254,17 +265,14 @@ async function reachPrometheus(
   try {
     prometheus = openPrometheus(config, {}, env);
     if (prometheus === null)
-      return { prometheus, finding: finding('failed', 'prometheus', what, 'no [prometheus] url is set') };
+      return { prometheus, finding: finding('failed', 'prometheus', what, { text: 'no [prometheus] url is set' }) };
     const { startedAt } = await prometheus.runtimeInfo();
     const since = startedAt === undefined ? '' : `, running since ${startedAt}`;
     return {
       prometheus,
-      finding: finding(
-        'ok',
-        'prometheus',
-        what,
-        `answers at ${config.prometheus.url ?? "the catalog's metric-storage"}${since}`,
-      ),
+      finding: finding('ok', 'prometheus', what, {
+        text: `answers at ${config.prometheus.url ?? "the catalog's metric-storage"}${since}`,
+      }),
     };
   } catch (error) {
     return { prometheus, finding: failed('prometheus', what, error) };
@@ -287,14 +295,15 @@ async function declaredTypes(prometheus: Prometheus | null, { answers }: Observa
 
 async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Finding[]> {
   const unread = Object.entries(lists).flatMap(([part, list]) =>
-    list.ok ? [] : [finding('failed', 'nova-list', `Nova ${part}`, list.text)],
+    list.ok ? [] : [finding('failed', 'nova-list', `Nova ${part}`, { text: list.text })],
   );
   try {
     const { max } = await cloud.nova.versions();
     const count = lists.hypervisors.ok ? lists.hypervisors.value.length : 0;
     const servers = lists.servers.ok ? lists.servers.value.length : 0;
     return [
-      finding('ok', 'nova', 'Nova', `microversions up to ${max}, ${count} hypervisors, ${servers} servers`, {
+      finding('ok', 'nova', 'Nova', {
+        text: `microversions up to ${max}, ${count} hypervisors, ${servers} servers`,
         detail: { maxMicroversion: max, hypervisors: count, servers },
       }),
       ...unread,

@@ -15,12 +15,11 @@ export type Finding = {
 
 export type Report = (finding: Finding) => void;
 
-type Rest = { readonly remedy?: string | undefined; readonly detail?: Finding['detail'] };
+type Result = Pick<Finding, 'text'> & { readonly remedy?: string | undefined; readonly detail?: Finding['detail'] };
 
 export const finding = (
   state: Finding['state'],
   code: string,
   what: string,
-  text: string,
-  { remedy, detail = {} }: Rest = {},
+  { text, remedy, detail = {} }: Result,
 ): Finding => ({ code, what, state, text, remedy: remedy ?? null, detail });

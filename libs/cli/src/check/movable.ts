@@ -21,7 +21,8 @@ export function judgeAggregate(
 ): Finding[] {
   const title = snapshot.aggregate === UNASSIGNED ? 'the unassigned hosts' : `aggregate ${snapshot.aggregate}`;
   const problems = snapshot.problems.map((problem) =>
-    finding('failed', `problem-${problem.code}`, title, `${problem.text}: nothing is planned`, {
+    finding('failed', `problem-${problem.code}`, title, {
+      text: `${problem.text}: nothing is planned`,
       remedy: problem.code === 'aggregate-not-found' ? unknownAggregate(aggregates) : undefined,
     }),
   );
@@ -56,7 +57,11 @@ export function judgeAggregate(
     ...skipped.map(({ policy, reason }) => `policy ${policy.name} skipped: ${reason?.text ?? ''}`),
   ];
   const { state, code, remedy } = verdictOf(observed, options, refused);
-  return [...problems, finding(state, code, title, lines.join('\n'), { remedy, detail }), ...sums(snapshot, title)];
+  return [
+    ...problems,
+    finding(state, code, title, { text: lines.join('\n'), remedy, detail }),
+    ...sums(snapshot, title),
+  ];
 }
 
 type Verdict = Pick<Finding, 'state' | 'code'> & { readonly remedy?: string };
@@ -112,7 +117,7 @@ const sums = ({ profileSums = [] }: Snapshot, title: string): Finding[] =>
     if (one.cause === 'load-without-vm') return [];
     const { text, remedy } = profileWords(one);
     const detail = { ratio: one.ratio, host: one.host, sum: one.sum, value: one.value, cause: one.cause };
-    return finding('warning', 'profile-sum', `policy ${one.policy} in ${title}`, text, { remedy, detail });
+    return finding('warning', 'profile-sum', `policy ${one.policy} in ${title}`, { text, remedy, detail });
   });
 
 function unknownAggregate(aggregates: readonly string[]): string {

@@ -76,7 +76,7 @@ export function judgeQueries(input: QueryInput): Finding[] {
 function allocation(input: QueryInput, policy: Policy): Finding {
   const what = `policy ${policy.name} allocation`;
   if (input.snapshots.length === 0)
-    return finding('skipped', 'allocation', what, 'needs Nova, which could not be read');
+    return finding('skipped', 'allocation', what, { text: 'needs Nova, which could not be read' });
   const readings = input.snapshots.flatMap((snapshot) =>
     (['imbalance', 'host_size'] as const).flatMap((use) => {
       const asked = hostQueryOf(policy, use);
@@ -99,7 +99,7 @@ function allocation(input: QueryInput, policy: Policy): Finding {
     `${policy.allocation}: ${values.length} hosts${range}; ${weighed} of ${servers.length} VMs have an allocation`,
   ];
   const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
-    finding(state, code, what, lines.join('\n'), { remedy, detail });
+    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
   const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
   for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${reading.text}`);
   if (unhealthy.length > 0)
@@ -129,7 +129,7 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
   const detail = { series: samples.length, hostsMatched: named.size, ...rangeDetail(values) };
   const lines = [summary(samples, `${named.size} hosts`)];
   const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
-    finding(state, code, what, lines.join('\n'), { remedy, detail });
+    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
 
   const failure = unanswered(matched.answer.failure, samples, query);
   if (failure !== null) {
@@ -238,7 +238,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
   };
   const lines = [summary(samples, `${named.size} VMs`)];
   const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
-    finding(state, code, what, lines.join('\n'), { remedy, detail });
+    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
 
   const failure = unanswered(matched.answer.failure, samples, query);
   if (failure !== null) {

@@ -20,15 +20,17 @@ export async function checkRegions(config: Pick<Config, 'console'>): Promise<Fin
 export function judgeRegion({ name, url, seen, problem }: RegionReport): Finding {
   const what = `region ${name}`;
   if (seen === null)
-    return finding('warning', 'region', what, `the console shows nothing of it: ${problem}`, {
+    return finding('warning', 'region', what, {
+      text: `the console shows nothing of it: ${problem}`,
       remedy: `In [console] regions, give ${name} the address of the console of a running Kronos, which answers without a login. For a certificate of your own CA, set [console] cafile. If only the ledger can reach the address, run this check there.`,
     });
   const { aggregates, hosts, vms } = seen;
   const found = `answers at ${url}: ${count(aggregates, 'aggregate')}, ${count(hosts, 'host')}, ${count(vms, 'VM')}`;
   const detail = { aggregates, hosts, vms };
   const { protocol, hostname } = new URL(url);
-  if (protocol === 'https:' || LOOPBACK.test(hostname)) return finding('ok', 'region', what, found, { detail });
-  return finding('warning', 'region', what, `${found}; without TLS, so others on the way can read and change it`, {
+  if (protocol === 'https:' || LOOPBACK.test(hostname)) return finding('ok', 'region', what, { text: found, detail });
+  return finding('warning', 'region', what, {
+    text: `${found}; without TLS, so others on the way can read and change it`,
     remedy: 'Give its console a certificate, and write https:// in [console] regions.',
     detail,
   });

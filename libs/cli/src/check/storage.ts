@@ -23,7 +23,7 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
   const copies = replicas === 1 ? '' : ` on each of ${replicas} servers (${byteText(needs.file)} in all)`;
   const text = `Kronos stores at most ${byteText(file)} in files and ${byteText(memory)} in memory${copies}`;
   const detail = { fileBytes: needs.file, memoryBytes: needs.memory, replicas };
-  if (account === null) return finding('skipped', 'nats-storage', WHAT, text, { detail });
+  if (account === null) return finding('skipped', 'nats-storage', WHAT, { text, detail });
   const short = (['file', 'memory'] as const).flatMap((kind) => {
     const allowed = account[kind];
     return allowed !== null && allowed < needs[kind]
@@ -32,10 +32,10 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
         ]
       : [];
   });
-  if (short.length === 0) return finding('ok', 'nats-storage', WHAT, text, { detail });
+  if (short.length === 0) return finding('ok', 'nats-storage', WHAT, { text, detail });
   const remedy =
     'Raise max_file and max_mem of the account in the configuration of the NATS servers, or lower [nats] log_max_bytes and snapshot_max_bytes.';
-  return finding('failed', 'nats-storage', WHAT, [text, ...short].join('\n'), { remedy, detail });
+  return finding('failed', 'nats-storage', WHAT, { text: [text, ...short].join('\n'), remedy, detail });
 }
 
 /**
@@ -49,7 +49,8 @@ export function judgeDurability(
   servers: readonly Durability[],
 ): Finding {
   const end = (state: Finding['state'], text: string, remedy?: string): Finding =>
-    finding(state, 'nats-durability', 'NATS durability', text, {
+    finding(state, 'nats-durability', 'NATS durability', {
+      text,
       detail: {
         version,
         ...(servers.length === 0 ? {} : { servers: servers.map(({ url, writes }) => `${url}: ${writes}`) }),
@@ -95,18 +96,13 @@ export function judgeSnapshots(
   const days = room / perDay;
   const detail = { bytesPerCycle: cycle, bytesPerDay: Math.round(perDay), days: Math.round(days * 10) / 10 };
   const text = `the snapshots of a cycle take ${byteText(cycle)}, ${byteText(perDay)} a day: snapshot_max_bytes (${byteText(room)}) is enough for ${days.toFixed(1)} days`;
-  if (days * DAY >= wanted) return [finding('ok', 'snapshot-storage', WHAT, text, { detail })];
+  if (days * DAY >= wanted) return [finding('ok', 'snapshot-storage', WHAT, { text, detail })];
   const needed = Math.ceil((perDay * wanted) / DAY / 1024 ** 3);
   return [
-    finding(
-      'warning',
-      'snapshot-storage',
-      WHAT,
-      `${text}, and snapshot_max_age asks for ${(wanted / DAY).toFixed(1)}`,
-      {
-        remedy: `Set [nats] snapshot_max_bytes = ${needed}GiB, or a snapshot_max_age that fits: the oldest snapshots are dropped, and what is dropped cannot be replayed.`,
-        detail,
-      },
-    ),
+    finding('warning', 'snapshot-storage', WHAT, {
+      text: `${text}, and snapshot_max_age asks for ${(wanted / DAY).toFixed(1)}`,
+      remedy: `Set [nats] snapshot_max_bytes = ${needed}GiB, or a snapshot_max_age that fits: the oldest snapshots are dropped, and what is dropped cannot be replayed.`,
+      detail,
+    }),
   ];
 }

@@ -6,6 +6,7 @@ import {
   type ByPolicy,
   type CycleExplanation,
   type DestinationVerdict,
+  type HostExplanation,
   meaningOf,
 } from '@kronos/placement';
 import { type DamagedMove, estimatedDuration, skipText } from '@kronos/projections';
@@ -52,9 +53,10 @@ const SHOWN = 8;
 export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
     const explained = await explainDecision(history, wanted);
-    await show(shell, options, explained, explained.explanation?.cycle() ?? null, (terminal) =>
-      said(cycleText(terminal, explained), shell.now()),
-    );
+    await show(shell, options, explained, {
+      explanation: explained.explanation?.cycle() ?? null,
+      text: (terminal) => said(cycleText(terminal, explained), shell.now()),
+    });
   });
 
 /** kronos explain plan. */
@@ -72,13 +74,10 @@ export const explainPlan = (shell: Shell, planId: string | undefined, options: E
       const plan = explanation?.plan() ?? null;
       const times = [...stepTimes(explained)].map(([number, duration]) => ({ step: number, duration }));
       const calibration = await calibratePlan(history, explained);
-      await show(
-        shell,
-        options,
-        explained,
-        plan === null ? null : { ...plan, times, calibration },
-        (terminal) => `${planText(terminal, explained)}${calibrationText(terminal, calibration)}`,
-      );
+      await show(shell, options, explained, {
+        explanation: plan === null ? null : { ...plan, times, calibration },
+        text: (terminal) => `${planText(terminal, explained)}${calibrationText(terminal, calibration)}`,
+      });
       return;
     }
     const there = new Set(decision.plan?.steps.map((one) => one.step));
@@ -86,9 +85,10 @@ export const explainPlan = (shell: Shell, planId: string | undefined, options: E
       if (!there.has(number))
         throw new UsageError(`there is no step ${number}`, `The plan has ${count(there.size, 'step')}.`);
     const answers = step.map((number) => explanation?.step(number) ?? null);
-    await show(shell, options, explained, answers.length === 1 ? (answers[0] ?? null) : answers, (terminal) =>
-      step.map((number) => stepText(terminal, explained, number)).join('\n'),
-    );
+    await show(shell, options, explained, {
+      explanation: answers.length === 1 ? (answers[0] ?? null) : answers,
+      text: (terminal) => step.map((number) => stepText(terminal, explained, number)).join('\n'),
+    });
   });
 
 /** Says when a decision cannot be run again, or gives another one. */
@@ -174,15 +174,12 @@ async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked,
   }
   const called = explained.snapshot?.servers.filter((server) => is(server.id, server.name)) ?? [];
   const id = onlyOne(called, vm)?.id ?? vm;
-  await show(
-    shell,
-    options,
-    explained,
-    explained.explanation?.vm(id) ?? null,
-    (terminal) =>
+  await show(shell, options, explained, {
+    explanation: explained.explanation?.vm(id) ?? null,
+    text: (terminal) =>
       `${vmText(terminal, explained, { id, is, nowMs: shell.now() })}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
-    { cells: stories },
-  );
+    more: { cells: stories },
+  });
 }
 
 type Called = Pick<Snapshot['servers'][number], 'id' | 'host' | 'projectId'>;
@@ -227,14 +224,11 @@ export const explainHost = (shell: Shell, host: string, options: ExplainOptions)
       onLog: ({ decision }) => decision.plan?.steps.some((step) => step.from === host || step.to === host) ?? false,
     });
     const failures = await findHostFailures(history, host, wanted.atMs ?? shell.now());
-    await show(
-      shell,
-      options,
-      explained,
-      explained.explanation?.host(host) ?? null,
-      (terminal) => `${failureLines(explained, failures, shell.now())}${hostText(terminal, explained, host)}`,
-      { failures: failures.map(({ atMs, data }) => ({ atMs, ...data })) },
-    );
+    await show(shell, options, explained, {
+      explanation: explained.explanation?.host(host) ?? null,
+      text: (terminal) => `${failureLines(explained, failures, shell.now())}${hostText(terminal, explained, host)}`,
+      more: { failures: failures.map(({ atMs, data }) => ({ atMs, ...data })) },
+    });
   });
 
 /** The decision that knows a VM or a host. @throws NotOnTheLog with the name that was probably meant */
@@ -260,7 +254,7 @@ async function where(
     });
   } catch (error) {
     if (!(error instanceof NotOnTheLog)) throw error;
-    throw new NotOnTheLog(error.message, `${didYouMean(name, [...seen])}${error.remedy}`, error.named);
+    throw new NotOnTheLog(error.message, `${didYouMean(name, [...seen])}${error.remedy}`, error);
   }
 }
 
@@ -282,14 +276,19 @@ async function run(
   });
 }
 
-/** The explanation under the decision that it is of. */
+/** An explanation as JSON and as text, with what JSON has beside it. */
+type Shown = {
+  readonly explanation: object | null;
+  readonly text: (terminal: Terminal) => string;
+  readonly more?: object;
+};
+
+/** Shows the explanation under the decision that it is of. */
 async function show(
   shell: Shell,
   options: ExplainOptions,
   explained: Explained,
-  explanation: object | null,
-  text: (terminal: Terminal) => string,
-  more: object = {},
+  { explanation, text, more = {} }: Shown,
 ): Promise<void> {
   const { event, decision, missing, same } = explained;
   const { snapshotId, snapshotTime, plannerVersion } = event.data;
@@ -693,6 +692,12 @@ const rankText = (rank: Readonly<Record<string, number>> | null, hosts: number):
         .map(([policy, place]) => `${policy} ${place}`)
         .join(', ')}`;
 
+function destinationText(refusal: HostExplanation['refusal']): string {
+  if (refusal === null) return 'it may be a destination\n';
+  const { reason } = refusal.detail;
+  return `it may not be a destination: ${clause(meaningOf(refusal.code))}${reason === undefined ? '' : ` (${reason})`}\n`;
+}
+
 function hostText(terminal: Terminal, explained: Explained, name: string): string {
   const { explanation, decision, snapshot } = explained;
   const damaged = damagedLines(terminal, explained, ({ from, destination }) => from === name || destination === name);
@@ -709,9 +714,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
   const names = new Map(snapshot?.servers.map((server) => [server.id, server.name]));
   const heaviest = host.vms.toSorted((a, b) => sum(b.weights) - sum(a.weights));
   return [
-    host.refusal === null
-      ? 'it may be a destination\n'
-      : `it may not be a destination: ${clause(meaningOf(host.refusal.code))}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
+    destinationText(host.refusal),
     `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${rankText(host.rank, snapshot?.hosts.length ?? 0)}\n`,
     `free: ${Object.entries(host.free)
       .map(([resource, amount]) => `${resource} ${figure(amount, 1)}`)

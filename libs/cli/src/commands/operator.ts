@@ -43,7 +43,7 @@ export async function give(
   const following = followCommands();
   const view = await foldLog(log, { ...tellCheckpoints(shell), evolve: following.evolve });
   try {
-    return await giveCommand(log, view, following, giving, ask);
+    return await giveCommand(log, { view, following }, giving, ask);
   } finally {
     await view.close();
   }

@@ -85,7 +85,7 @@ export async function planShow(
       throw new NotOnTheLog(
         id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
         'kronos plans --since all lists every plan; kronos explain cycle shows why there is no plan.',
-        id !== undefined,
+        { named: id !== undefined },
       );
     await answer(shell, options, record, (terminal) => renderPlan({ ...shell, terminal }, record));
   });

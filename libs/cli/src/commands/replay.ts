@@ -116,10 +116,7 @@ async function replay(
   { defaults, seeded, problems }: Source,
 ): Promise<void> {
   const range = rangeOf(shell, options);
-  const sets = [
-    ...(options.set ?? []),
-    ...(options.planner === undefined ? [] : [`engine.planner=${options.planner}`]),
-  ];
+  const sets = setsOf(options);
   const policies = options.policies === undefined ? undefined : readPolicies(options.policies);
   const cooldowns = options.cooldowns === undefined ? seeded : readCooldownsFile(options.cooldowns);
   const change = changeOf(sets);
@@ -133,19 +130,29 @@ async function replay(
   }
   if (options.strict === true)
     throw new UsageError('--strict compares recorded decisions and cannot be used with a what-if');
-  const title = [
-    ...sets,
-    ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
-    ...(cooldowns === undefined ? [] : [`cooldowns of ${options.cooldowns ?? 'the recording'}`]),
-  ];
-  const name = title.length === 0 ? 'every plan carried out at once' : title.join(', ');
+  const from = cooldowns === undefined ? null : (options.cooldowns ?? 'the recording');
   const all: Change = {
     defaults,
     options: change,
     ...(policies === undefined ? {} : { policies }),
     ...(cooldowns === undefined ? {} : { cooldowns }),
   };
-  await runWhatIf(shell, options, { history, range, problems }, { name, change: all });
+  await runWhatIf(shell, options, { history, range, problems }, { name: whatIfName(options, from), change: all });
+}
+
+const setsOf = ({ set = [], planner }: ReplayOptions): string[] => [
+  ...set,
+  ...(planner === undefined ? [] : [`engine.planner=${planner}`]),
+];
+
+/** @param cooldowns where they come from; null: from the log */
+function whatIfName(options: ReplayOptions, cooldowns: string | null): string {
+  const parts = [
+    ...setsOf(options),
+    ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
+    ...(cooldowns === null ? [] : [`cooldowns of ${cooldowns}`]),
+  ];
+  return parts.length === 0 ? 'every plan carried out at once' : parts.join(', ');
 }
 
 const threadsOf = ({ threads }: ReplayOptions): { readonly threads?: number } =>

@@ -4,7 +4,9 @@ import { bool, CELLS, choice, EXECUTOR, float, int, make, SCORER, seconds } from
 
 /** The options of the section `[cells]`. */
 export const cells = {
-  aggregates: make<readonly CellAggregate[]>('cells', [], 'a comma list of CELL:AGGREGATE', parseCellMap, {
+  aggregates: make<readonly CellAggregate[]>('cells', [], {
+    takes: 'a comma list of CELL:AGGREGATE',
+    parse: parseCellMap,
     by: CELLS,
     help: 'Aggregates between which kronos cells plan may move servers, and the cell of their hosts, e.g. cell1:old, cell2:new. Each of them is in the scope of [engine]. Empty: moves between cells are off.',
   }),
@@ -64,7 +66,9 @@ export const cells = {
     by: EXECUTOR,
     help: 'Concurrency limit: moves between cells in flight onto one host.',
   }),
-  verify: make('text', 'none', 'none, tcp:PORT or command:COMMAND', parseVerify, {
+  verify: make('text', 'none', {
+    takes: 'none, tcp:PORT or command:COMMAND',
+    parse: parseVerify,
     by: EXECUTOR,
     help: 'Additional check of a moved server in VERIFY_RESIZE. tcp:PORT: one of its addresses accepts a connection. command:COMMAND: the command ends with status 0; $KRONOS_SERVER, $KRONOS_HOST and $KRONOS_ADDRESSES describe the server. A server that was stopped is not checked in this way.',
   }),

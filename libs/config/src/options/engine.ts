@@ -165,7 +165,9 @@ export const engine = {
     by: PLANNING,
     help: 'Dates and ranges in which no move starts, even inside a window, in the local time of timezone, such as 2026-12-24/2027-01-02 (the last day included) or 2026-12-24T18:00/2026-12-26T06:00.',
   }),
-  timezone: make('text', 'UTC', 'a time zone of the IANA database', parseTimeZone, {
+  timezone: make('text', 'UTC', {
+    takes: 'a time zone of the IANA database',
+    parse: parseTimeZone,
     by: PLANNING,
     help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that does not exist in spring means the moment of the change. If a local time exists twice in autumn, the first one counts; at the end of a blackout, the second one.',
   }),

@@ -36,7 +36,9 @@ export const nats = {
     by: EVERYONE,
     help: 'Credentials file (JWT and seed). {service} stands for the name of the service.',
   }),
-  inbox_prefix: make('text', null, 'the beginning of a NATS subject, e.g. _INBOX_viewer', parseInboxPrefix, {
+  inbox_prefix: make('text', null, {
+    takes: 'the beginning of a NATS subject, e.g. _INBOX_viewer',
+    parse: parseInboxPrefix,
     by: EVERYONE,
     help: 'Prefix of the subjects on which answers arrive; the NATS user may subscribe to no other. Not set: _INBOX_ and the name of the service; for the kronos command, _INBOX_ and user (_INBOX_operator if no user is set, as with an nkey). {service} stands for the name of the service.',
   }),

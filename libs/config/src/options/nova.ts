@@ -94,7 +94,9 @@ export const nova = {
     by: SCORER,
     help: 'Types of the hypervisors that Kronos uses. It ignores all others, such as bare metal.',
   }),
-  cells: make<readonly CellPattern[]>('cells', [], 'a comma list of CELL:HOSTS, * for any characters', parseCells, {
+  cells: make<readonly CellPattern[]>('cells', [], {
+    takes: 'a comma list of CELL:HOSTS, * for any characters',
+    parse: parseCells,
     by: SCORER,
     help: 'Cell of each host, e.g. cell1:cmp1*, cell2:cmp2*; the first match counts. No live migration leaves a cell. Not needed in a cloud with one cell.',
   }),
@@ -110,14 +112,10 @@ export const nova = {
     by: SCORER,
     help: 'VMs with SR-IOV ports stay where they are: Nova unplugs such a port for the time of a move. auto: read the ports where Neutron shows this user those of all projects. read: a VM whose ports are not known stays, too. ignore: do not ask Neutron.',
   }),
-  movable_devices: make<readonly MovableDevice[]>(
-    'list',
-    [],
-    `a comma list of ${movableDevices.join(', ')}`,
-    parseDevices,
-    {
-      by: PLANNING,
-      help: 'VMs with these devices may move, because the hosts can live-migrate them: no API shows that. pci-device: aliases with live_migratable = true. vgpu: libvirt 8.6, QEMU 8.1 and Linux 5.18 on all hosts. sriov-port: guests do without the port during a move. vtpm is only needed where the version of Nova is not known: from Nova 33 (compute 2.103) VMs whose flavor has hw:tpm_secret_security=host move, others never.',
-    },
-  ),
+  movable_devices: make<readonly MovableDevice[]>('list', [], {
+    takes: `a comma list of ${movableDevices.join(', ')}`,
+    parse: parseDevices,
+    by: PLANNING,
+    help: 'VMs with these devices may move, because the hosts can live-migrate them: no API shows that. pci-device: aliases with live_migratable = true. vgpu: libvirt 8.6, QEMU 8.1 and Linux 5.18 on all hosts. sriov-port: guests do without the port during a move. vtpm is only needed where the version of Nova is not known: from Nova 33 (compute 2.103) VMs whose flavor has hw:tpm_secret_security=host move, others never.',
+  }),
 } as const;

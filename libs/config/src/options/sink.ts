@@ -4,7 +4,9 @@ import { parseSigningSecret, parseSinkUrl } from '../webhook.ts';
 
 /** The options of a section `[notify:NAME]`. */
 export const sinkOptions = {
-  url: make('secret', null as Secret | null, 'a URL (http, https)', parseSinkUrl, {
+  url: make('secret', null as Secret | null, {
+    takes: 'a URL (http, https)',
+    parse: parseSinkUrl,
     by: LEDGER,
     help: 'URL to which the ledger posts notifications. It is a secret, because the URL of an incoming webhook is one. Redirects are not followed. format = alertmanager: the address of Alertmanager; /api/v2/alerts is appended.',
   }),
@@ -21,7 +23,9 @@ export const sinkOptions = {
     by: LEDGER,
     help: 'Aggregates whose events and alarms are sent, where * stands for any characters. Events and alarms that concern all aggregates are always sent.',
   }),
-  secret: make('secret', null as Secret | null, 'a secret', parseSigningSecret, {
+  secret: make('secret', null as Secret | null, {
+    takes: 'a secret',
+    parse: parseSigningSecret,
     by: LEDGER,
     help: 'Signs each notification as Standard Webhooks does: 24 to 64 bytes in base64, usually behind whsec_. Not set: no signature.',
   }),

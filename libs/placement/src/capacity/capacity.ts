@@ -104,7 +104,7 @@ export function makeRoom(
   { searchWorkLimit, moveOverheadGib, maxMoves }: RoomOptions,
 ): { readonly fit: Fit; readonly moves: readonly { readonly vm: number; readonly to: number }[] } {
   const slots = new ShapeSlots(cluster, byName(seen), shape);
-  const room = new Room(cluster, true);
+  const room = new Room(cluster, { departuresFree: true });
   const now = slots.all(room);
   const hosts = cluster.hostNames.flatMap((host, h) => {
     const count = slots.on(h, room);
@@ -153,7 +153,7 @@ export type Headroom = {
 export function headroom(input: DecideInput, most: number): Headroom {
   const cluster = clusterOf(input);
   const hosts = byName(input.snapshot.hosts);
-  const room = new Room(cluster, true);
+  const room = new Room(cluster, { departuresFree: true });
   return {
     flavors: shapesOf(input.snapshot.servers).map((shape) => ({
       shape,

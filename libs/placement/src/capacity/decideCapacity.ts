@@ -48,7 +48,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   const options = completeEngineOptions(given);
   const { shape, count: wanted, maxMoves } = snapshot.capacity.asked;
   const now = decisionMs(snapshot, memory);
-  const gate = gatesShut(snapshot, memory, options, [], now).find(({ reason }) => reason.code !== 'cooldown');
+  const gate = gatesShut({ snapshot, memory, options }, [], now).find(({ reason }) => reason.code !== 'cooldown');
   if (gate !== undefined) return proposalDecision('gated', gate.reason);
 
   const observed = observe(snapshot, memory, options, now);
@@ -68,7 +68,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   const refusals = draft.refusals.toRecord();
   if (after < wanted) return quiet(proven ? 'no-room' : 'no-room-found', refusals);
   if (moves.length > MAX_PROPOSED_STEPS) return quiet('too-many-moves', refusals);
-  for (const { vm, to } of moves) draft.apply(vm, to, 'capacity', 'makes-capacity');
+  for (const { vm, to } of moves) draft.apply(vm, to, { phase: 'capacity', why: 'makes-capacity' });
   if (!keepsRoomThrough(cluster, moves, options.failoverHosts)) return quiet('failover-room', refusals);
   // An alternate destination could use up the room that the plan makes.
   const completed = complete(planId, draft, [], { ...options, alternates: 0 });

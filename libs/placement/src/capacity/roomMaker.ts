@@ -74,7 +74,7 @@ export class RoomMaker {
   }
 
   #after(steps: readonly RoomStep[]): number {
-    const room = new Room(this.#cluster, true);
+    const room = new Room(this.#cluster, { departuresFree: true });
     for (const { vm, from, to } of steps) room.move(vm, from, to);
     return this.#slots.all(room);
   }
@@ -220,7 +220,7 @@ export class RoomMaker {
   /** The steps in an order in which each is legal once the ones before it have ended; null: none was found. */
   #inOrder(steps: readonly RoomStep[]): readonly RoomStep[] | null {
     const place = Int32Array.from(this.#cluster.vmHost);
-    const room = new Room(this.#cluster, true);
+    const room = new Room(this.#cluster, { departuresFree: true });
     const checker = new Checker(place, room);
     const ordered: RoomStep[] = [];
     let waiting = [...steps];
@@ -339,7 +339,7 @@ class Flow {
     this.#cluster = cluster;
     this.#slots = slots;
     this.#place = Int32Array.from(cluster.vmHost);
-    this.#room = new Room(cluster, true);
+    this.#room = new Room(cluster, { departuresFree: true });
     this.#checker = new Checker(this.#place, this.#room);
     this.destinations = [...destinationsOf(cluster)];
     const size = (vm: number): number => {

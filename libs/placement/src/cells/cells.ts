@@ -115,7 +115,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const isTarget = new Set(target.map(({ host }) => host.name));
   const candidates = candidatesOf(asked, input, places, isTarget);
   const cluster = clusterOf(input, places, isTarget, candidates);
-  const room = new Room(cluster, false);
+  const room = new Room(cluster, { departuresFree: false });
   const place = Int32Array.from(cluster.vmHost);
   const placing: Placing = { input, cluster, places, target, room, checker: new Checker(place, room) };
   const refused: CellPlan['refused'][number][] = [];
@@ -164,10 +164,7 @@ function fit(
 ): { readonly hosts: readonly number[]; readonly ground: Ground } {
   const { input, cluster, target, checker } = placing;
   const from = cellOf(home);
-  const kept: Ground | null =
-    input.granted === false
-      ? { code: 'cell-policy', detail: {} }
-      : uncrossable(server, own(input.facts, server.id) ?? null, input.sharing);
+  const kept = keptBy(input, server);
   const counts: Partial<Record<ReasonCode, number>> = {};
   const share = shares(placing);
   const fitting: { readonly host: number; readonly rank: number }[] = [];
@@ -175,9 +172,8 @@ function fit(
     const host = entry(cluster.hostIndex, there.host.name);
     const same = cellOf(there) === from;
     const refusal = checker.refusal(vm, host);
-    let code = refusal === 0 ? null : codeOfNumber(refusal);
-    if (flavor !== null && !mayTake(flavor, flavorHost(there))) code ??= 'missing-trait';
-    if (!same && kept !== null) code ??= kept.code;
+    const lacks = flavor !== null && !mayTake(flavor, flavorHost(there)) ? 'missing-trait' : null;
+    const code = refusal === 0 ? (lacks ?? (same ? null : (kept?.code ?? null))) : codeOfNumber(refusal);
     if (code === null) fitting.push({ host, rank: share(host) + (same ? input.crossCellWeight : 0) });
     else counts[code] = (counts[code] ?? 0) + 1;
   }
@@ -186,6 +182,10 @@ function fit(
   if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
   return { hosts, ground: groundOfCounts(counts) };
 }
+
+/** The reason that keeps a server in its cell; null: it may leave. */
+const keptBy = ({ granted, facts, sharing }: CellsInput, server: ServerObservation): Ground | null =>
+  granted === false ? { code: 'cell-policy', detail: {} } : uncrossable(server, own(facts, server.id) ?? null, sharing);
 
 /** The one reason of all hosts, or that there is no destination; with the number of hosts by reason. */
 function groundOfCounts(counts: Readonly<Partial<Record<ReasonCode, number>>>): Ground {

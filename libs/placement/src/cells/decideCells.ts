@@ -84,7 +84,7 @@ export function decideCells(input: DecideCellsInput): ProposalDecision {
   const now = timeMs(snapshot.time);
   const window = migrationWindow(options, now);
   const startBefore = windowEnds(snapshot, window, options, now);
-  const steps = plan.steps.map((step, i) => stepOf(step, i + 1, planId, snapshot, startBefore));
+  const steps = plan.steps.map((step, i) => stepOf(step, { planId, step: i + 1 }, snapshot, startBefore));
   const reason = plannedReason(`${steps.length} of at most ${limit} moves`, window);
   return end('planned', reason, { ...rest, steps });
 }
@@ -121,8 +121,7 @@ function windowEnds(
 
 function stepOf(
   found: CellStep,
-  step: number,
-  planId: string,
+  { planId, step }: { readonly planId: string; readonly step: number },
   { serverGroups, cells }: DecideCellsInput['snapshot'],
   startBefore: (serverId: string) => string | null,
 ): Step {

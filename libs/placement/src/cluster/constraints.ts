@@ -21,7 +21,7 @@ export class Room {
   /** What VMs away from home take of every NUMA cell, by host; null when no VM needs cells. Departures free no cells. */
   readonly arrived: Float64Array | null;
 
-  constructor(cluster: Cluster, departuresFree: boolean, from?: Room) {
+  constructor(cluster: Cluster, { departuresFree }: Pick<Room, 'departuresFree'>, from?: Room) {
     this.cluster = cluster;
     this.departuresFree = departuresFree;
     this.free = Float64Array.from(from?.free ?? cluster.free);
@@ -32,7 +32,7 @@ export class Room {
   }
 
   copy(departuresFree = this.departuresFree): Room {
-    return new Room(this.cluster, departuresFree, this);
+    return new Room(this.cluster, { departuresFree }, this);
   }
 
   move(vm: number, from: number, to: number): void {
@@ -209,6 +209,6 @@ export function checkMove(cluster: Cluster, vmId: string, destination: string): 
   const detail = { vm: vmId, host: destination };
   const own = int(cluster.vmRefusal, vm);
   if (own !== 0) return { code: codeOfNumber(own), detail };
-  const refusal = new Checker(cluster.vmHost, new Room(cluster, false)).refusal(vm, host);
+  const refusal = new Checker(cluster.vmHost, new Room(cluster, { departuresFree: false })).refusal(vm, host);
   return refusal === 0 ? { ok: true } : { code: codeOfNumber(refusal), detail };
 }

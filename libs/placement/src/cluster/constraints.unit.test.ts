@@ -24,7 +24,13 @@ const [A, B, C] = [0, 1, 2];
 const [V1, V2, V3] = [0, 1, 2];
 
 /** The reason against a move in the start state; null when it is legal. */
-function refusal(of: Cluster, vm: number, host: number, strict = false, room = new Room(of, false)): string | null {
+function refusal(
+  of: Cluster,
+  vm: number,
+  host: number,
+  strict = false,
+  room = new Room(of, { departuresFree: false }),
+): string | null {
   const code = new Checker(of.vmHost, room, { strict }).refusal(vm, host);
   return code === 0 ? null : codeOfNumber(code);
 }
@@ -95,16 +101,18 @@ describe('soft groups at a penalty', () => {
 
 describe('the room on a host', () => {
   it('holds a VM where amounts and groups allow it', () => {
-    expect(new Room(cluster('anti-affinity'), true).holds(V1, C)).toBe(true);
+    expect(new Room(cluster('anti-affinity'), { departuresFree: true }).holds(V1, C)).toBe(true);
   });
 
   it('does not hold one that an anti-affinity group keeps out, unless that is only a penalty', () => {
-    expect(new Room(cluster('anti-affinity'), true).holds(V1, B)).toBe(false);
-    expect(new Room(cluster('soft-anti-affinity', { softRules: 'penalty' }), true).holds(V1, B)).toBe(true);
+    expect(new Room(cluster('anti-affinity'), { departuresFree: true }).holds(V1, B)).toBe(false);
+    expect(
+      new Room(cluster('soft-anti-affinity', { softRules: 'penalty' }), { departuresFree: true }).holds(V1, B),
+    ).toBe(true);
   });
 
   it('does not hold one for which nothing is free', () => {
-    const room = new Room(cluster(null), true);
+    const room = new Room(cluster(null), { departuresFree: true });
     room.arrive(V2, C);
     expect(room.holds(V1, C)).toBe(false);
     expect(room.holds(V1, B)).toBe(true);
@@ -113,7 +121,7 @@ describe('the room on a host', () => {
   it('is made by departures only where these count', () => {
     for (const departuresFree of [true, false]) {
       const of = cluster(null);
-      const room = new Room(of, departuresFree);
+      const room = new Room(of, { departuresFree });
       room.move(V3, B, C);
       room.arrive(V2, B);
       expect([departuresFree, refusal(of, V1, B, false, room)]).toEqual([

@@ -97,7 +97,7 @@ describe('the NUMA cells of hosts', () => {
       w: pinned('a', 1, 4),
       x: pinned('b', 0, 8),
     });
-    const room = new Room(of, true);
+    const room = new Room(of, { departuresFree: true });
     const [u, v, w, x] = ['u', 'v', 'w', 'x'].map((id) => index(of.vmIndex, id)) as [number, number, number, number];
     const [a, b] = [index(of.hostIndex, 'a'), index(of.hostIndex, 'b')];
     const refused = (vm: number): boolean => cellRefusal(modelOf(of), vm, b, room.arrived ?? new Float64Array()) !== 0;

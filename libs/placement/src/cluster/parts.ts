@@ -16,21 +16,7 @@ export type Parts = {
 /** @param movable 1 for VMs that nothing about themselves keeps from moving. */
 export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array): Parts {
   const { H, V, classes, vmKey, hostClass, hostRefusal, keyLegal } = cluster;
-  const root = Int32Array.from({ length: H }, (_, h) => h);
-  const find = (h: number): number => {
-    let top = h;
-    while (int(root, top) !== top) top = int(root, top);
-    for (let x = h; x !== top; ) {
-      const next = int(root, x);
-      root[x] = top;
-      x = next;
-    }
-    return top;
-  };
-  const join = (a: number, b: number): void => {
-    const [x, y] = [find(a), find(b)];
-    if (x !== y) root[Math.max(x, y)] = Math.min(x, y);
-  };
+  const { find, join } = disjointSets(H);
   const open: number[][] = Array.from({ length: classes }, () => []);
   for (let h = 0; h < H; h++) if (hostRefusal[h] === 0) open[int(hostClass, h)]?.push(h);
   const joined = new Uint8Array(classes);
@@ -53,6 +39,31 @@ export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array
       joined[c] = 1;
     }
   }
+  return { ...numbered(H, find), movable: out };
+}
+
+/** Sets of hosts, at first one for each. `find` gives the least host of a set. */
+function disjointSets(H: number) {
+  const root = Int32Array.from({ length: H }, (_, h) => h);
+  const find = (h: number): number => {
+    let top = h;
+    while (int(root, top) !== top) top = int(root, top);
+    for (let x = h; x !== top; ) {
+      const next = int(root, x);
+      root[x] = top;
+      x = next;
+    }
+    return top;
+  };
+  const join = (a: number, b: number): void => {
+    const [x, y] = [find(a), find(b)];
+    if (x !== y) root[Math.max(x, y)] = Math.min(x, y);
+  };
+  return { find, join };
+}
+
+/** Numbers the sets in the order of their hosts. */
+function numbered(H: number, find: (h: number) => number): Pick<Parts, 'count' | 'ofHost'> {
   const number = new Int32Array(H).fill(-1);
   const ofHost = new Int32Array(H);
   let count = 0;
@@ -61,5 +72,5 @@ export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array
     if (int(number, top) < 0) number[top] = count++;
     ofHost[h] = int(number, top);
   }
-  return { count, ofHost, movable: out };
+  return { count, ofHost };
 }

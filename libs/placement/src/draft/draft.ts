@@ -18,6 +18,9 @@ export type Move = {
   readonly repairs: number;
 };
 
+/** What a move is for. */
+type MoveFor = Pick<Move, 'phase' | 'why'> & Partial<Pick<Move, 'repairs' | 'parking'>>;
+
 /** A plan in the making: each pass starts from the state that the pass before it left. */
 export class Draft {
   readonly cluster: Cluster;
@@ -49,7 +52,7 @@ export class Draft {
     this.place = Int32Array.from(cluster.vmHost);
     this.score = Float64Array.from(cluster.score);
     this.fullness = Float64Array.from(cluster.fullness);
-    this.room = new Room(cluster, false);
+    this.room = new Room(cluster, { departuresFree: false });
     this.moved = new Uint8Array(cluster.V);
   }
 
@@ -79,7 +82,7 @@ export class Draft {
     this.stuck.push({ serverId: item(vmIds, vm), serverName: item(vmNames, vm), host, phase, reason });
   }
 
-  apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {
+  apply(vm: number, to: number, { phase, why, repairs = NO_REPAIR, parking = false }: MoveFor): void {
     const from = int(this.place, vm);
     this.moves.push({ vm, from, to, phase, parking, why, repairs });
     this.#undo.push({

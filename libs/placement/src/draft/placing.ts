@@ -184,7 +184,7 @@ class Attempt {
       const residents = (this.#residents[to] ?? []).filter(
         (other) => this.#place[other] === to && this.#out[other] === 0,
       );
-      if (this.#pushFrom(vm, to, residents, 0, [], behind, extra)) return true;
+      if (this.#pushFrom({ vm, to, residents }, 0, [], { behind, extra })) return true;
       if (this.#spent()) return false;
     }
     return false;
@@ -192,14 +192,13 @@ class Attempt {
 
   /** Tries the sets of residents of a host, without those that a smaller set replaces. */
   #pushFrom(
-    vm: number,
-    to: number,
-    residents: readonly number[],
+    pushed: { readonly vm: number; readonly to: number; readonly residents: readonly number[] },
     from: number,
     out: number[],
-    behind: number,
-    extra: number,
+    left: { readonly behind: number; readonly extra: number },
   ): boolean {
+    const { vm, to, residents } = pushed;
+    const { behind, extra } = left;
     const tried = new Set<string>();
     for (let i = from; i < residents.length; i++) {
       const other = residents[i] ?? -1;
@@ -213,7 +212,7 @@ class Attempt {
       const fits = this.#fits(vm, to);
       const done = fits
         ? this.#isLeast(vm, to, out) && this.#enter(vm, to, () => this.#next(behind, extra - out.length))
-        : out.length < extra && this.#pushFrom(vm, to, residents, i + 1, out, behind, extra);
+        : out.length < extra && this.#pushFrom(pushed, i + 1, out, left);
       out.pop();
       this.#out[other] = 0;
       this.#pending.splice(this.#pending.lastIndexOf(other), 1);

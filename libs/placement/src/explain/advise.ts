@@ -223,21 +223,31 @@ const ratioSetting = (name: string, ratio: number): string =>
   `${name === 'VCPU' ? 'cpu' : 'ram'}_allocation_ratio = ${figure(ratio)} in nova.conf of nova-compute`;
 
 /** The load that hosts would have if everything that Placement offers were allocated, against the ratio. */
-function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSettings['ratios']): Advice[] {
-  const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
-  if (reading?.health !== 'HEALTHY') return [];
-  const { values } = reading;
-  let [load, allocated, ratio, hosts] = [0, 0, 0, 0];
+/** Sums over the hosts of which all is known. */
+function sumsOf(
+  snapshot: Snapshot,
+  values: Readonly<Record<string, number>>,
+  name: string,
+  of: NovaSettings['ratios'],
+) {
+  const sums = { load: 0, allocated: 0, ratio: 0, hosts: 0 };
   for (const host of snapshot.hosts) {
     const value = values[host.name];
     const inventory = host.inventory?.[name];
     const own = of[host.name]?.[name];
     if (value === undefined || inventory === undefined || own === undefined || inventory.capacity <= 0) continue;
-    load += value;
-    allocated += inventory.used / inventory.capacity;
-    ratio += own;
-    hosts += 1;
+    sums.load += value;
+    sums.allocated += inventory.used / inventory.capacity;
+    sums.ratio += own;
+    sums.hosts += 1;
   }
+  return sums;
+}
+
+function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSettings['ratios']): Advice[] {
+  const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
+  if (reading?.health !== 'HEALTHY') return [];
+  const { load, allocated, ratio, hosts } = sumsOf(snapshot, reading.values, name, of);
   if (hosts === 0 || allocated / hosts < LEAST_ALLOCATED || load === 0) return [];
   const full = load / allocated;
   const mean = ratio / hosts;

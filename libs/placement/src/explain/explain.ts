@@ -138,7 +138,7 @@ export class Explanation {
     place[vm] = home;
     const without = valuesAfter(cluster, cluster.score, cluster.vmHost, place);
     // The room that the other moves leave, with this VM still at home.
-    const room = new Room(cluster, false);
+    const room = new Room(cluster, { departuresFree: false });
     for (const other of draft.moves) if (other.vm !== vm) room.move(other.vm, other.from, other.to);
     return {
       step,
@@ -149,7 +149,9 @@ export class Explanation {
         withStep: combinedOf(cluster, imbalances(cluster, this.#end)),
         withoutStep: combinedOf(cluster, imbalances(cluster, without)),
       },
-      elsewhere: this.#destinations(vm, home, place, without, room, move.repairs).filter((d) => d.host !== step.to),
+      elsewhere: this.#destinations({ vm, from: home, repairs: move.repairs }, { place, score: without, room }).filter(
+        (d) => d.host !== step.to,
+      ),
     };
   }
 
@@ -162,8 +164,8 @@ export class Explanation {
     const host = int(cluster.vmHost, vm);
     const assumed = observed.assumed.get(serverId) ?? null;
     const steps = (decision.plan?.steps ?? []).filter((step) => step.serverId === serverId).map((step) => step.step);
-    const room = new Room(cluster, false);
-    const destinations = this.#destinations(vm, host, cluster.vmHost, cluster.score, room);
+    const room = new Room(cluster, { departuresFree: false });
+    const destinations = this.#destinations({ vm, from: host }, { place: cluster.vmHost, score: cluster.score, room });
     return {
       serverId,
       serverName: item(cluster.vmNames, vm),
@@ -259,12 +261,8 @@ export class Explanation {
   }
 
   #destinations(
-    vm: number,
-    from: number,
-    place: Int32Array,
-    score: Float64Array,
-    room: Room,
-    repairs?: number,
+    { vm, from, repairs }: { readonly vm: number; readonly from: number; readonly repairs?: number },
+    { place, score, room }: { readonly place: Int32Array; readonly score: Float64Array; readonly room: Room },
   ): DestinationVerdict[] {
     const cluster = this.#cluster;
     const { H, P, policies } = cluster;

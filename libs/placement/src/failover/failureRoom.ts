@@ -51,7 +51,7 @@ export class FailureRoom {
     this.#cluster = byHardRules(cluster);
     this.#ground = {
       cluster: this.#cluster,
-      room: new Room(this.#cluster, true),
+      room: new Room(this.#cluster, { departuresFree: true }),
       place: Int32Array.from(cluster.vmHost),
     };
     this.#hosts = [...destinationsOf(cluster)];

@@ -245,47 +245,72 @@ export const clusterFileSchema = {
   },
 } as const satisfies FileSchema;
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** @throws ClusterFileError that names the first place where the value does not have the form, and what it must be. */
 export function checkForm(value: unknown, schema: FileSchema, at = ''): void {
   const place = at === '' ? 'file' : at;
   const wrong = (problem: string): ClusterFileError => new ClusterFileError(place, problem);
   switch (schema.type) {
-    case 'object': {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong('must be an object');
-      const dot = at === '' ? '' : `${at}.`;
-      if (schema.additionalProperties !== false) {
-        for (const [key, item] of Object.entries(value)) checkForm(item, schema.additionalProperties, `${dot}${key}`);
-        return;
-      }
-      const known = Object.keys(schema.properties);
-      for (const key of Object.keys(value))
-        if (!known.includes(key))
-          throw new ClusterFileError(`${dot}${key}`, `is unknown; known fields are ${known.join(', ')}`);
-      for (const key of schema.required)
-        if (!Object.hasOwn(value, key)) throw new ClusterFileError(`${dot}${key}`, 'is missing');
-      for (const [key, item] of Object.entries(value)) {
-        const property = schema.properties[key];
-        if (property !== undefined) checkForm(item, property, `${dot}${key}`);
-      }
+    case 'object':
+      if (!isObject(value)) throw wrong('must be an object');
+      checkObject(value, schema, at === '' ? '' : `${at}.`);
       return;
-    }
-    case 'array': {
+    case 'array':
       if (!Array.isArray(value)) throw wrong('must be a list');
       if (value.length < (schema.minItems ?? 0)) throw wrong('must not be empty');
-      for (const [i, item] of value.entries()) checkForm(item, schema.items, `${at}[${i}]`);
-      if (schema.uniqueItems === true) checkUnique(value, (i) => `${at}[${i}]`);
+      checkItems(value, schema, at);
       return;
-    }
     case 'boolean':
       if (typeof value !== 'boolean') throw wrong('must be true or false');
       return;
     case 'string':
-      if (typeof value !== 'string' || value === '') throw wrong('must be a text');
-      if ('enum' in schema && !schema.enum.includes(value)) throw wrong(`must be one of ${schema.enum.join(', ')}`);
+      checkText(value, schema, wrong);
       return;
     default:
       checkNumber(value, schema, wrong);
   }
+}
+
+function checkItems(
+  items: readonly unknown[],
+  schema: Extract<FileSchema, { readonly type: 'array' }>,
+  at: string,
+): void {
+  for (const [i, item] of items.entries()) checkForm(item, schema.items, `${at}[${i}]`);
+  if (schema.uniqueItems === true) checkUnique(items, (i) => `${at}[${i}]`);
+}
+
+/** @param before what stands before a field's name in problems */
+function checkObject(
+  value: Readonly<Record<string, unknown>>,
+  schema: Extract<FileSchema, { readonly type: 'object' }>,
+  before: string,
+): void {
+  if (schema.additionalProperties !== false) {
+    for (const [key, item] of Object.entries(value)) checkForm(item, schema.additionalProperties, `${before}${key}`);
+    return;
+  }
+  const known = Object.keys(schema.properties);
+  for (const key of Object.keys(value))
+    if (!known.includes(key))
+      throw new ClusterFileError(`${before}${key}`, `is unknown; known fields are ${known.join(', ')}`);
+  for (const key of schema.required)
+    if (!Object.hasOwn(value, key)) throw new ClusterFileError(`${before}${key}`, 'is missing');
+  for (const [key, item] of Object.entries(value)) {
+    const property = schema.properties[key];
+    if (property !== undefined) checkForm(item, property, `${before}${key}`);
+  }
+}
+
+function checkText(
+  value: unknown,
+  schema: Extract<FileSchema, { readonly type: 'string' }>,
+  wrong: (problem: string) => ClusterFileError,
+): void {
+  if (typeof value !== 'string' || value === '') throw wrong('must be a text');
+  if ('enum' in schema && !schema.enum.includes(value)) throw wrong(`must be one of ${schema.enum.join(', ')}`);
 }
 
 function checkNumber(

@@ -35,7 +35,11 @@ export function enforceAffinity(draft: Draft, options: AffinityOptions): void {
   else {
     draft.rollback(mark);
     for (const { vm, to, wanted, repairs } of better)
-      draft.apply(vm, to, 'affinity', wanted ? whyOf(groups, repairs) : 'makes-room', wanted ? repairs : NO_REPAIR);
+      draft.apply(vm, to, {
+        phase: 'affinity',
+        why: wanted ? whyOf(groups, repairs) : 'makes-room',
+        repairs: wanted ? repairs : NO_REPAIR,
+      });
   }
 }
 
@@ -89,7 +93,8 @@ function together(
   const { cluster } = draft;
   if (broken.length > MOST_TOGETHER) return null;
   const start = new Draft(cluster, draft.budget + than.made);
-  for (const move of draft.moves.slice(0, than.mark)) start.apply(move.vm, move.to, move.phase, move.why, move.repairs);
+  for (const move of draft.moves.slice(0, than.mark))
+    start.apply(move.vm, move.to, { phase: move.phase, why: move.why, repairs: move.repairs });
   for (const vm of draft.held) start.held.add(vm);
   const choices = broken.map((g) => waysOf(start, g, item(cluster.groups, g)));
   const least = choices.reduce((sum, ways) => sum + Math.min(...ways.map(({ vms }) => vms.length)), 0);
@@ -234,22 +239,13 @@ class Repair {
     const draft = this.#draft;
     const movable = members.filter((vm) => draft.movable(vm));
     for (const past of this.#required ? [false] : [false, true]) {
-      const targets = new Targets(draft, { strict: true, past });
-      let best: Target | null = null;
-      for (const vm of movable) {
-        const target = targets.of(vm);
-        if (target !== null && (best === null || target.combined < best.combined - EPSILON)) best = target;
-      }
+      const best = bestOf(new Targets(draft, { strict: true, past }), movable);
       if (best === null) continue;
-      draft.apply(best.vm, best.to, 'affinity', 'repairs-anti-affinity', this.#g);
+      draft.apply(best.vm, best.to, { phase: 'affinity', why: 'repairs-anti-affinity', repairs: this.#g });
       return true;
     }
     if (effort === 'alone') return false;
-    let least: Placing | null = null;
-    for (const vm of movable) {
-      const found = this.#withOthers([vm], null, (least?.moves.length ?? MOST_OTHERS + 2) - 2);
-      if (found !== null && (least === null || found.moves.length < least.moves.length)) least = found;
-    }
+    const least = fewestMoves(movable, (vm, known) => this.#withOthers([vm], null, (known ?? MOST_OTHERS + 2) - 2));
     return least !== null && this.#apply(least, 'repairs-anti-affinity');
   }
 
@@ -273,15 +269,11 @@ class Repair {
       if (best !== null) return this.#moveAll(best);
     }
     if (effort === 'alone') return false;
-    let least: Placing | null = null;
-    for (const host of hosts) {
+    const least = fewestMoves(hosts, (host, known) => {
       const vms = group.members.filter((vm) => draft.place[vm] !== host);
-      const known: number = least?.moves.length ?? vms.length + MOST_OTHERS + 1;
-      const most = known - vms.length - 1;
-      const found: Placing | null =
-        most < 0 || !vms.every((vm) => draft.movable(vm)) ? null : this.#withOthers(vms, host, most);
-      if (found !== null && (least === null || found.moves.length < least.moves.length)) least = found;
-    }
+      const most = (known ?? vms.length + MOST_OTHERS + 1) - vms.length - 1;
+      return most < 0 || !vms.every((vm) => draft.movable(vm)) ? null : this.#withOthers(vms, host, most);
+    });
     return least !== null && this.#apply(least, 'repairs-affinity');
   }
 
@@ -299,7 +291,11 @@ class Repair {
   #apply({ moves }: Placing, why: ReasonCode): boolean {
     for (const { vm, to, wanted } of moves) {
       if (this.#spent()) return true;
-      this.#draft.apply(vm, to, 'affinity', wanted ? why : 'makes-room', wanted ? this.#g : NO_REPAIR);
+      this.#draft.apply(vm, to, {
+        phase: 'affinity',
+        why: wanted ? why : 'makes-room',
+        repairs: wanted ? this.#g : NO_REPAIR,
+      });
     }
     return true;
   }
@@ -320,7 +316,7 @@ class Repair {
   #moveAll({ host, vms }: Gathering): boolean {
     for (const vm of vms) {
       if (this.#spent()) return true;
-      this.#draft.apply(vm, host, 'affinity', 'repairs-affinity', this.#g);
+      this.#draft.apply(vm, host, { phase: 'affinity', why: 'repairs-affinity', repairs: this.#g });
     }
     return true;
   }
@@ -340,6 +336,29 @@ class Repair {
       this.#obstacles.push({ vm, code: own !== 0 ? codeOfNumber(own) : targets.whyNot(vm).code });
     }
   }
+}
+
+/** The target with the lowest imbalance. */
+function bestOf(targets: Targets, vms: readonly number[]): Target | null {
+  let best: Target | null = null;
+  for (const vm of vms) {
+    const target = targets.of(vm);
+    if (target !== null && (best === null || target.combined < best.combined - EPSILON)) best = target;
+  }
+  return best;
+}
+
+/** @param find looks for one with fewer moves than are known; undefined: none is known */
+function fewestMoves(
+  from: readonly number[],
+  find: (one: number, known: number | undefined) => Placing | null,
+): Placing | null {
+  let least: Placing | null = null;
+  for (const one of from) {
+    const found = find(one, least?.moves.length);
+    if (found !== null && (least === null || found.moves.length < least.moves.length)) least = found;
+  }
+  return least;
 }
 
 type Gathering = { readonly host: number; readonly vms: readonly number[]; readonly combined: number };
@@ -365,7 +384,7 @@ function tryGathering(
     const refusal = draft.refusalOf(vm) || checker.refusal(vm, host, g);
     if (refusal !== 0) return failed(vm, refusal);
     draft.evaluated++;
-    draft.apply(vm, host, 'affinity', 'repairs-affinity', g);
+    draft.apply(vm, host, { phase: 'affinity', why: 'repairs-affinity', repairs: g });
     const after = imbalances(cluster, draft.score);
     if (thresholds && worsened(cluster, before, after)) return failed(vm, codeNumber['past-threshold']);
     before = after;

@@ -27,7 +27,7 @@ export function evacuate(draft: Draft, options: Pick<EngineOptions, 'evacuationT
     draft.rollback(mark);
     draft.budget = budget;
     for (const { vm, to, wanted } of moves.slice(0, budget))
-      draft.apply(vm, to, 'evacuate', wanted ? 'leaves-disabled-host' : 'makes-room');
+      draft.apply(vm, to, { phase: 'evacuate', why: wanted ? 'leaves-disabled-host' : 'makes-room' });
   };
   const before = imbalances(cluster, draft.score);
   // Without a limit to the budget, which shows the effect of the first moves on the later ones.
@@ -58,7 +58,7 @@ function ways(
   offer({ residents: false, thresholds: true });
   if (!required && stranded > 0) {
     draft.rollback(mark);
-    for (const { vm, to } of oneByOne) draft.apply(vm, to, 'evacuate', 'leaves-disabled-host');
+    for (const { vm, to } of oneByOne) draft.apply(vm, to, { phase: 'evacuate', why: 'leaves-disabled-host' });
     const still = leaveOneByOne(draft, left, new Targets(draft, { past: true }));
     if (still.length < stranded) [best, stranded] = [wantedMoves(draft, mark), still.length];
   }
@@ -88,7 +88,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[], targets: Targets): 
     if (best === null) break;
     const taken = best;
     const from = int(draft.place, taken.vm);
-    draft.apply(taken.vm, taken.to, 'evacuate', 'leaves-disabled-host');
+    draft.apply(taken.vm, taken.to, { phase: 'evacuate', why: 'leaves-disabled-host' });
     waiting = waiting.filter((vm) => vm !== taken.vm);
     targets.moved(from, taken.to);
   }

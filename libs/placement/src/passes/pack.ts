@@ -62,7 +62,7 @@ export function pack(draft: Draft, fullBudget: number, options: PackOptions): Dr
   };
   offer(tried(() => byCount.oneByOne()));
   offer(tried(() => byCount.together(best.drains.flatMap((drain) => (isEmptied(drain) ? [drain.host] : [])))));
-  for (const { vm, to } of best.moves) draft.apply(vm, to, 'pack', 'drains-host');
+  for (const { vm, to } of best.moves) draft.apply(vm, to, { phase: 'pack', why: 'drains-host' });
   return best.drains;
 }
 
@@ -200,7 +200,7 @@ class Packing {
     const draft = this.#draft;
     const best = this.#most(known);
     if (best === null) return [];
-    for (const { vm, to } of best.moves) draft.apply(vm, to, 'pack', 'drains-host');
+    for (const { vm, to } of best.moves) draft.apply(vm, to, { phase: 'pack', why: 'drains-host' });
     for (const { from, to } of draft.moves.slice(-best.moves.length)) this.#refill(from, to);
     const drains = best.hosts.map((host): Drain => {
       this.#open[host] = 0;
@@ -281,7 +281,7 @@ class Packing {
   #leavesRoom(moves: EmptiedSet['moves']): boolean {
     const draft = this.#draft;
     const mark = draft.moves.length;
-    for (const { vm, to } of moves) draft.apply(vm, to, 'pack', 'drains-host');
+    for (const { vm, to } of moves) draft.apply(vm, to, { phase: 'pack', why: 'drains-host' });
     const obstacle = this.#headroomObstacle();
     draft.rollback(mark);
     return obstacle === null;
@@ -329,7 +329,7 @@ class Packing {
       const to = this.#fullest(vm, this.#open, NO_REPAIR);
       if (to < 0) return 'no-destination';
       const from = int(this.#draft.place, vm);
-      this.#draft.apply(vm, to, 'pack', 'drains-host');
+      this.#draft.apply(vm, to, { phase: 'pack', why: 'drains-host' });
       this.#refill(from, to);
     }
     return null;
@@ -384,7 +384,7 @@ function loadedGround({ cluster, place, room, fullness: now }: Draft): Ground {
   return {
     cluster: hard,
     place: Int32Array.from(place),
-    room: new Room(hard, false, room),
+    room: new Room(hard, { departuresFree: false }, room),
     load: {
       policies: P,
       amount: (vm, p) => float(load, vm * P + p),

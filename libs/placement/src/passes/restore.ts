@@ -131,7 +131,7 @@ function leave(draft: Draft, vm: number, why: ReasonCode, pass: Pass): boolean {
   for (const past of required ? [false] : [false, true]) {
     const target = new Targets(draft, { past }).of(vm);
     if (target === null) continue;
-    draft.apply(vm, target.to, 'repair', why);
+    draft.apply(vm, target.to, { phase: 'repair', why });
     return true;
   }
   if (pass.workLeft <= 0) return false;
@@ -140,7 +140,8 @@ function leave(draft: Draft, vm: number, why: ReasonCode, pass: Pass): boolean {
   const found = place(draft, { ...wanted, work: Math.min(pass.workOfOne, pass.workLeft) });
   pass.workLeft -= draft.evaluated - before + draft.cluster.V / VMS_PER_CHECK;
   if (found === null || found.moves.length > draft.budget) return false;
-  for (const { vm: other, to, wanted } of found.moves) draft.apply(other, to, 'repair', wanted ? why : 'makes-room');
+  for (const { vm: other, to, wanted } of found.moves)
+    draft.apply(other, to, { phase: 'repair', why: wanted ? why : 'makes-room' });
   return true;
 }
 

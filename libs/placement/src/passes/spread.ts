@@ -1,7 +1,6 @@
 import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int } from '../base/array.ts';
-import { NO_REPAIR } from '../cluster/constraints.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { outcomeOf } from '../cluster/outcome.ts';
 import { Draft } from '../draft/draft.ts';
@@ -51,7 +50,8 @@ export function spread(
   carryOut: CarryOut,
 ): Spread {
   if (options.planner === 'greedy') {
-    for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
+    for (const { vm, to } of greedy(draft, options.minGain))
+      draft.apply(vm, to, { phase: 'spread', why: 'lowers-imbalance' });
     return { ...nothingSaid, end: draft.budget === 0 ? 'budget' : 'done' };
   }
   const found = settled(draft, fullBudget, options, carryOut);
@@ -64,8 +64,8 @@ export function spread(
     const to = int(solution.place, v);
     if (to === field.home[v]) continue;
     const third = solution.parked.get(v);
-    if (third !== undefined) draft.apply(v, third, 'spread', 'parks-vm', NO_REPAIR, true);
-    draft.apply(v, to, 'spread', why);
+    if (third !== undefined) draft.apply(v, third, { phase: 'spread', why: 'parks-vm', parking: true });
+    draft.apply(v, to, { phase: 'spread', why });
   }
   return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null, unreachable };
 }

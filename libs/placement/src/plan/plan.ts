@@ -43,7 +43,7 @@ export function complete(
   // An alternate destination could take the room for a failure.
   const allowed = (move: Move, host: number): boolean =>
     (move.phase === 'evacuate' || (options.failoverHosts ?? 0) === 0) && rule(move, host);
-  const steps = toSteps(planId, draft, moves, arrangement, options, allowed, gains);
+  const steps = toSteps(planId, draft, { moves, arrangement, allowed, gains }, options);
   for (const i of arrangement.blocked) {
     const { vm } = item(moves, i);
     const code = 'order-impossible';

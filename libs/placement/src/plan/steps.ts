@@ -10,15 +10,22 @@ import type { Draft, Move } from '../draft/draft.ts';
 import type { Arrangement } from '../draft/order.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 
+/** The moves of a plan, with the order of their execution. */
+type Ordered = {
+  readonly moves: readonly Move[];
+  readonly arrangement: Arrangement;
+  /** Whether a move may go to another host in place of its own. */
+  readonly allowed: (move: Move, host: number) => boolean;
+  /** By VM: what its moves lower the combined imbalance by. */
+  readonly gains: ReadonlyMap<number, number>;
+};
+
 /** The moves as the contract's steps, numbered in the arrangement's order. */
 export function toSteps(
   planId: string,
   draft: Draft,
-  moves: readonly Move[],
-  arrangement: Arrangement,
+  { moves, arrangement, allowed, gains }: Ordered,
   options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
-  allowed: (move: Move, host: number) => boolean,
-  gains: ReadonlyMap<number, number>,
 ): Step[] {
   const { cluster } = draft;
   const number = new Map(arrangement.order.map((i, n) => [i, n + 1]));
@@ -141,7 +148,7 @@ class Alternates {
     this.#draft = draft;
     this.#count = count;
     this.#allowed = allowed;
-    const room = new Room(cluster, false);
+    const room = new Room(cluster, { departuresFree: false });
     for (const move of moves) room.move(move.vm, move.from, move.to);
     this.#checker = new Checker(draft.place, room, { strict: true });
     this.#extremes = new Extremes(cluster, score);

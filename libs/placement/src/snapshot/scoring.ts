@@ -134,21 +134,29 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
       if (range !== null) return skipped(range);
       const acting = actsOn(policy, hosts, scores.values, ask);
       if (acting !== null && typeof acting !== 'boolean') return skipped(acting);
-      let sizes: ReadonlyMap<string, number> = none;
-      const answer = policy.hostSizeQuery === null ? null : ask(policy.hostSizeQuery);
-      if (answer !== null && 'reason' in answer) return skipped(answer.reason);
       const assumed = defaultSizes(policy, hosts);
-      const given = answer?.values ?? assumed?.totals ?? none;
-      if (given.size > 0) {
-        const relative = relativeSizes(given, policy.hostSizeQuery ?? `total ${assumed?.resourceClass}`);
-        if ('reason' in relative) return skipped(relative.reason);
-        sizes = relative.values;
-      }
+      const sizes = sizesOf(policy, assumed, ask);
+      if ('reason' in sizes) return skipped(sizes.reason);
       const capacity = policy.mode === 'pack' ? capacitiesOf(policy, ask) : { values: none };
       if ('reason' in capacity) return skipped(capacity.reason);
       if (!anyCounted) return skipped({ code: 'policy-no-destination', text: 'no host is up and enabled', detail: {} });
-      return { policy, reason: null, values: scores.values, sizes, assumed, acts: acting, capacities: capacity.values };
+      const judged = { policy, reason: null, assumed, acts: acting };
+      return { ...judged, values: scores.values, sizes: sizes.values, capacities: capacity.values };
     });
+}
+
+/** The relative sizes of the hosts, of the policy's query or as assumed; empty: all are alike. */
+function sizesOf(
+  { hostSizeQuery }: Policy,
+  assumed: ReturnType<typeof defaultSizes>,
+  ask: (query: string) => Answer,
+): Answer {
+  const answer = hostSizeQuery === null ? null : ask(hostSizeQuery);
+  if (answer !== null && 'reason' in answer) return answer;
+  const given = answer?.values ?? assumed?.totals ?? new Map<string, number>();
+  return given.size === 0
+    ? { values: given }
+    : relativeSizes(given, hostSizeQuery ?? `total ${assumed?.resourceClass}`);
 }
 
 /** The fill levels of a policy in pack mode. */

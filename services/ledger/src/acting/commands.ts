@@ -86,8 +86,7 @@ export function createCommands(
       const writer = command.command === 'skip' && custody !== null ? custody : log;
       const told = await giveCommand(
         { append: (message, how) => writer.append(message, how), readClock: () => input.log.readClock() },
-        input.view,
-        input.following,
+        input,
         {
           ...asking(session, comment),
           now: clock,

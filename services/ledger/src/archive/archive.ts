@@ -59,10 +59,9 @@ export async function archiveWitness(options: ArchiveOptions): Promise<Witness |
  * @throws ArchiveForeign when the directory holds a copy of another log; ArchiveBroken; what the file system says
  */
 export async function startArchiver(
-  log: Pick<EventLog, 'copy' | 'lastSequence'>,
+  { log, clock }: { readonly log: Pick<EventLog, 'copy' | 'lastSequence'>; readonly clock: Clock },
   identity: LogIdentity,
   options: ArchiveOptions,
-  clock: Clock,
   hooks: ArchiveHooks,
 ): Promise<Archiver> {
   const archive = await openCopy(log, identity, options, hooks);

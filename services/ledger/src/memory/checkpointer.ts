@@ -34,8 +34,7 @@ export function createCheckpointer(input: LedgerInput, { folded, from, last }: F
       log,
       { installationId: folded.installation(), sequence: view.at().sequence, seenAtMs: last()?.storedAt ?? clock() },
       'log',
-      by,
-      clock(),
+      { by, nowMs: clock() },
     );
 
   async function checkpoint(): Promise<void> {

@@ -69,5 +69,5 @@ export function carriedOut({ field, start, departuresFree, finish, band, ...sett
 /** Restores a field from another thread: its room lost its methods on the way. */
 export const arrived = (field: Field): Field => ({
   ...field,
-  room: new Room(field.cluster, field.room.departuresFree, field.room),
+  room: new Room(field.cluster, field.room, field.room),
 });
