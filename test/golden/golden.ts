@@ -88,21 +88,30 @@ export function goldens(): Golden[] {
     });
 }
 
+type Host = z.infer<typeof goldenSchema>['hosts'][string];
+
+/** A host as a sketch has it, without its VMs. */
+function hostOf(host: Host): SketchHost {
+  const { vms: _, freeMb, ...rest } = host ?? {};
+  return { ...rest, ...(freeMb === undefined ? {} : { free: { MEMORY_MB: freeMb } }) } as SketchHost;
+}
+
+/** The VMs of a host as a sketch has them. @param names of the policies, in the order of the weights */
+function vmsOf(name: string, host: Host, names: readonly string[]): [id: string, vm: SketchVm][] {
+  return Object.entries(host?.vms ?? {}).map(([id, vm]) => {
+    const { w, ...more } = Array.isArray(vm) ? { w: vm } : vm;
+    const weights = Object.fromEntries(
+      names.flatMap((policy, p) => (typeof w[p] === 'number' ? [[policy, w[p]] as const] : [])),
+    );
+    return [id, { host: name, w: weights, ...more } as SketchVm];
+  });
+}
+
 function inputOf(golden: z.infer<typeof goldenSchema>): Golden['input'] {
   const names = Object.keys(golden.policies);
-  const vms: Record<string, SketchVm> = {};
-  const hosts: Record<string, SketchHost> = {};
-  for (const [name, host] of Object.entries(golden.hosts)) {
-    const { vms: own, freeMb, ...rest } = host ?? {};
-    hosts[name] = { ...rest, ...(freeMb === undefined ? {} : { free: { MEMORY_MB: freeMb } }) } as SketchHost;
-    for (const [id, vm] of Object.entries(own ?? {})) {
-      const { w, ...more } = Array.isArray(vm) ? { w: vm } : vm;
-      const weights = Object.fromEntries(
-        names.flatMap((policy, p) => (typeof w[p] === 'number' ? [[policy, w[p]] as const] : [])),
-      );
-      vms[id] = { host: name, w: weights, ...more } as SketchVm;
-    }
-  }
+  const entries = Object.entries(golden.hosts);
+  const hosts = Object.fromEntries(entries.map(([name, host]) => [name, hostOf(host)]));
+  const vms = Object.fromEntries(entries.flatMap(([name, host]) => vmsOf(name, host, names)));
   const input = decideInput({
     policies: golden.policies as Record<string, Partial<Policy>>,
     hosts,
