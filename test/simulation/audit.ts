@@ -51,34 +51,107 @@ export async function audit(
   judge: JudgeLists | null = null,
 ): Promise<void> {
   const checkpoints = await checkpointsOf(log);
-  // By their digests: two scorers may have taken snapshots with one id.
+  const { snapshots, taken } = await snapshotsOf(log);
+  if (judge !== null) await auditLists(log, chance.fork('lists').shuffle(taken).slice(0, LISTED), judge, breach);
+  const byBasis = Map.groupBy(await chosenDecisions(log, chance, snapshots), ({ data }) => data.basis);
+
+  const folder = createFolder();
+  const recollection = new Recollection();
+  const starts = await startsAt(log, checkpoints, breach);
+  let lastMs = 0;
+  for await (const stored of log.replay()) {
+    lastMs = stored.storedAt;
+    folder.apply(stored);
+    for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
+    if (stored.event.type !== 'unreadable') recollection.apply(stored.event, stored.storedAt);
+    for (const decided of byBasis.get(stored.sequence) ?? []) {
+      const message = snapshots.get(decided.data.digests.snapshot);
+      const snapshot = message === undefined ? null : await snapshotOf(log, message);
+      const state = aggregateState(folder.snapshot(), decided.aggregate);
+      for (const lost of waitsForNothing(state, stored.storedAt)) breach('liveness', lost);
+      const wrong = snapshot === null ? [] : judgeAgain(snapshot, state, decided, recollection);
+      for (const { rule, text } of wrong) breach(rule, text);
+    }
+  }
+  auditEnd(folder.snapshot(), starts, lastMs, breach);
+}
+
+/** Compares the lists of servers in snapshots with what the cloud was. */
+async function auditLists(
+  log: EventLog,
+  taken: readonly Taken[],
+  judge: JudgeLists,
+  breach: (rule: Rule, text: string) => void,
+): Promise<void> {
+  for (const { message, storedAt } of taken) {
+    const snapshot = await snapshotOf(log, message);
+    if (snapshot === null) continue;
+    for (const { rule, text } of judge(snapshot, message.by.instance, storedAt)) breach(rule, text);
+  }
+}
+
+/** Nothing waits for ever at the end of the log, and each checkpoint leads to the same state. */
+function auditEnd(
+  end: LogState,
+  starts: readonly Start[],
+  lastMs: number,
+  breach: (rule: Rule, text: string) => void,
+): void {
+  for (const aggregate of end.aggregates.keys()) {
+    const state = aggregateState(end, aggregate);
+    for (const lost of [...waitsForNothing(state, lastMs), ...forgotten(state, lastMs)]) breach('liveness', lost);
+  }
+  const whole = digestOf(end);
+  for (const start of starts)
+    if (digestOf(start.folder.snapshot()) !== whole)
+      breach('state', `the state from the checkpoint at ${start.sequence} differs from that from the first event`);
+}
+
+interface Taken {
+  readonly message: SnapshotTaken;
+  readonly storedAt: number;
+}
+
+/** The snapshots of a log, also by their digests: two scorers may have taken snapshots with one id. */
+async function snapshotsOf(log: EventLog) {
   const snapshots = new Map<string, SnapshotTaken>();
-  const taken: { readonly message: SnapshotTaken; readonly storedAt: number }[] = [];
+  const taken: Taken[] = [];
   for await (const { message, problem, storedAt } of log.replaySnapshots())
     if (problem === undefined) {
       snapshots.set(message.data.body.digest, message);
       taken.push({ message, storedAt });
     }
-  if (judge !== null)
-    for (const { message, storedAt } of chance.fork('lists').shuffle(taken).slice(0, LISTED)) {
-      const snapshot = await snapshotOf(log, message);
-      if (snapshot === null) continue;
-      for (const { rule, text } of judge(snapshot, message.by.instance, storedAt)) breach(rule, text);
-    }
+  return { snapshots, taken };
+}
+
+/** The decisions that are made again. Plans first: they are made of more than the others. */
+async function chosenDecisions(
+  log: EventLog,
+  chance: Chance,
+  snapshots: ReadonlyMap<string, SnapshotTaken>,
+): Promise<CycleDecided[]> {
   const decisions: CycleDecided[] = [];
   for await (const { event } of log.replay()) if (event.type === 'cycle.decided') decisions.push(event);
-  // Plans first: they are made of more than the others.
-  const chosen = chance
+  return chance
     .shuffle(decisions.filter(({ data }) => snapshots.has(data.digests.snapshot)))
     .sort((a, b) => Number(b.data.plan !== null) - Number(a.data.plan !== null))
     .slice(0, REPLAYED);
-  const byBasis = Map.groupBy(chosen, ({ data }) => data.basis);
+}
 
-  const folder = createFolder();
-  const recollection = new Recollection();
-  const starts: { readonly sequence: number; readonly folder: ReturnType<typeof createFolder> }[] = [];
+interface Start {
+  readonly sequence: number;
+  readonly folder: ReturnType<typeof createFolder>;
+}
+
+/** A folder that begins at each checkpoint. */
+async function startsAt(
+  log: EventLog,
+  checkpoints: ReadonlyMap<number, ReadonlySet<number>>,
+  breach: (rule: Rule, text: string) => void,
+): Promise<Start[]> {
+  const starts: Start[] = [];
   for (const [sequence, parts] of [...checkpoints].sort(([a], [b]) => a - b)) {
-    // A forged message on the subject is passed by: only a checkpoint that the ledger wrote has to be usable.
+    // A forged message on the subject is skipped: only a checkpoint that the ledger wrote has to be usable.
     const problems: string[] = [];
     const state = await newestCheckpoint(log, ({ problem }) => problems.push(problem), sequence);
     if (state?.sequence === sequence) {
@@ -91,30 +164,7 @@ export async function audit(
     const why = problems.length === 0 ? 'a reader does not find it, though it is there' : problems.join('; ');
     breach('state', `the checkpoint at ${sequence} cannot be used: ${why}`);
   }
-  let lastMs = 0;
-  for await (const stored of log.replay()) {
-    lastMs = stored.storedAt;
-    folder.apply(stored);
-    for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
-    if (stored.event.type !== 'unreadable') recollection.apply(stored.event, stored.storedAt);
-    for (const decided of byBasis.get(stored.sequence) ?? []) {
-      const taken = snapshots.get(decided.data.digests.snapshot);
-      const snapshot = taken === undefined ? null : await snapshotOf(log, taken);
-      const state = aggregateState(folder.snapshot(), decided.aggregate);
-      for (const lost of waitsForNothing(state, stored.storedAt)) breach('liveness', lost);
-      if (snapshot === null) continue;
-      for (const { rule, text } of judgeAgain(snapshot, state, decided, recollection)) breach(rule, text);
-    }
-  }
-  const end = folder.snapshot();
-  for (const aggregate of end.aggregates.keys()) {
-    const state = aggregateState(end, aggregate);
-    for (const lost of [...waitsForNothing(state, lastMs), ...forgotten(state, lastMs)]) breach('liveness', lost);
-  }
-  const whole = digestOf(end);
-  for (const start of starts)
-    if (digestOf(start.folder.snapshot()) !== whole)
-      breach('state', `the state from the checkpoint at ${start.sequence} differs from that from the first event`);
+  return starts;
 }
 
 /** What is wrong with a decision, made again on its basis and judged by the second opinion. */
@@ -170,7 +220,7 @@ async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
   })) {
     if (problem !== undefined || message.type !== 'state.checkpointed') continue;
     const { foldVersion, installationId, sequence } = message.data;
-    // A reader passes by what another release has folded.
+    // A reader skips what another release has folded.
     if (!ours.has(installationId ?? null) || foldVersion !== FOLD_VERSION) continue;
     found.set(sequence, (found.get(sequence) ?? new Set()).add(part));
   }

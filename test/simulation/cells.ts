@@ -4,6 +4,7 @@
  */
 import { byText, streamNames } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
+import type { InProcessSim } from '@kronos/simcloud';
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { type CellsStage, trouble } from './cellsFaults.ts';
 import { CellsPeople } from './cellsPeople.ts';
@@ -73,11 +74,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   const digest = new LogDigest();
   const onStored = (stream: string, message: StoredMessage): void => {
     digest.stored(stream, message);
-    if (stream !== streamNames.log) return;
-    sim.settle();
-    checker.stored(message);
-    const event = readMessage(message);
-    if (event !== null) people.stored(event);
+    if (stream === streamNames.log) onEvent({ sim, checker, people }, message);
   };
   const server = new SimulatedServer({ clock: trueClock(world), idsFirst: drawn.flip(0.7), onStored });
   const nats = new NatsNetwork(world, server, chance, TASK_POLL_MS);
@@ -102,7 +99,62 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     onLine: (process, line) => onLine?.(process, line),
   });
   const logLoss = new LogLoss(world, server, provisioner, () => checker.wiped());
-  const stage: CellsStage = {
+  const stage = stageOf({ world, chance, sim, checker, supervisor, nats, cloudNetwork, provisioner, logLoss }, before);
+
+  await world.runThrough('provisioning', provisioner.begin(), PROVISION_MS);
+  for (const name of supervisor.names()) supervisor.start(name);
+  people.begin();
+  const endTrouble = trouble(world, chance, stage, SERVICES);
+  people.beginMending();
+  await world.run(world.now + hours * 3_600_000);
+  people.calm();
+  endTrouble();
+  calm({ sim, supervisor, nats, cloudNetwork });
+  await world.run(world.now + 1_800_000);
+  await world.run(world.now + CALM_MS, () => !logLoss.lasts && checker.unfinished().length === 0);
+  // What was left is brought back, and found to be so.
+  for (let times = 0; times < 3; times++) {
+    people.mend();
+    await world.run(world.now + 60_000);
+  }
+  sim.settle();
+  checker.settled();
+  supervisor.end();
+  return {
+    breaches: checker.breaches,
+    digest: digest.hex(),
+    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => byText(a, b))),
+  };
+}
+
+/** The checker and the people learn of an event, on a cloud that is up to date. */
+function onEvent(
+  { sim, checker, people }: Pick<CellsParts, 'sim' | 'checker'> & { readonly people: CellsPeople },
+  message: StoredMessage,
+): void {
+  sim.settle();
+  checker.stored(message);
+  const event = readMessage(message);
+  if (event !== null) people.stored(event);
+}
+
+/** What faults of a run with two cells act on. */
+interface CellsParts {
+  readonly world: World;
+  readonly chance: Chance;
+  readonly sim: InProcessSim;
+  readonly checker: CellsChecker;
+  readonly supervisor: Supervisor;
+  readonly nats: NatsNetwork;
+  readonly cloudNetwork: CloudNetwork;
+  readonly provisioner: Provisioner;
+  readonly logLoss: LogLoss;
+}
+
+function stageOf(parts: CellsParts, before: ReadonlyMap<string, string>): CellsStage {
+  const { world, chance, sim, checker, supervisor, nats, cloudNetwork, provisioner, logLoss } = parts;
+  const { cloud } = sim;
+  return {
     ...processActs(world, supervisor, null),
     ...networkActs(supervisor, nats, cloudNetwork),
     servers: [...before.keys()],
@@ -125,33 +177,18 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
       logLoss.begin(streams, goneMs, named, own.exponential(600_000));
     },
   };
+}
 
-  await world.runThrough('provisioning', provisioner.begin(), PROVISION_MS);
-  for (const name of supervisor.names()) supervisor.start(name);
-  people.begin();
-  const endTrouble = trouble(world, chance, stage, SERVICES);
-  people.beginMending();
-  await world.run(world.now + hours * 3_600_000);
-  people.calm();
-  endTrouble();
+/** Nothing is wrong any more. */
+function calm({
+  sim,
+  supervisor,
+  nats,
+  cloudNetwork,
+}: Pick<CellsParts, 'sim' | 'supervisor' | 'nats' | 'cloudNetwork'>) {
   nats.calm();
   cloudNetwork.calm();
   sim.act({ act: 'mendAll' });
   for (const process of supervisor.processes()) if (process.paused) process.resume();
   for (const host of HOSTS) actIfPossible(sim, { act: 'startHost', host });
-  await world.run(world.now + 1_800_000);
-  await world.run(world.now + CALM_MS, () => !logLoss.lasts && checker.unfinished().length === 0);
-  // What was left is brought back, and found to be so.
-  for (let times = 0; times < 3; times++) {
-    people.mend();
-    await world.run(world.now + 60_000);
-  }
-  sim.settle();
-  checker.settled();
-  supervisor.end();
-  return {
-    breaches: checker.breaches,
-    digest: digest.hex(),
-    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => byText(a, b))),
-  };
 }

@@ -101,6 +101,9 @@ const WINDOW_MS = 11_000;
 /** What a service sent or a process held when the log was lost may take as long to arrive. */
 const FAREWELL_MS = 300_000;
 
+const tellsDamage = ({ warnings = [], reason }: Body['data']): boolean =>
+  [...warnings, ...(reason === undefined ? [] : [reason])].some(({ code }) => CHANGED.has(code));
+
 export class CellsChecker {
   readonly breaches: CellBreach[] = [];
   readonly counts = new Map<string, number>();
@@ -151,41 +154,33 @@ export class CellsChecker {
   /** A message that the server has stored on KRONOS_LOG. The cloud's record must be up to date. */
   stored(message: Pick<StoredMessage, 'data'>): void {
     const body = JSON.parse(new TextDecoder().decode(message.data)) as Body;
-    const { type, data } = body;
-    this.#count(type);
-    switch (type) {
-      case 'plan.proposed':
-        this.#proposed(data);
-        return;
-      case 'plan.approved':
-      case 'plan.rejected':
-        this.#answered(type, data);
-        return;
-      case 'migration.confirmAsked':
-      case 'migration.revertAsked': {
-        const task = this.#tasks.get(data.taskId);
-        if (task !== undefined) task.asked ??= type === 'migration.confirmAsked' ? 'confirm' : 'revert';
-        return;
-      }
-      case 'installation.created':
-        if (data.statement === 'newLog') this.#doubtful = false;
-        return;
-      case 'migration.started':
-        this.#started(data);
-        return;
-      case 'migration.verifying':
-      case 'migration.verified':
-      case 'migration.confirmRequested':
-      case 'migration.revertRequested':
-        this.#moved(type, data);
-        return;
-      case 'migration.completed':
-      case 'migration.failed':
-      case 'migration.skipped':
-        this.#ended(type, data);
-        return;
-      default:
-    }
+    this.#count(body.type);
+    this.#foldOf[body.type]?.(body.type, body.data);
+  }
+
+  /** What each type of event changes. */
+  readonly #foldOf: Readonly<Record<string, (type: string, data: Body['data']) => void>> = {
+    'plan.proposed': (_, data) => this.#proposed(data),
+    'plan.approved': (type, data) => this.#answered(type, data),
+    'plan.rejected': (type, data) => this.#answered(type, data),
+    'migration.confirmAsked': (_, data) => this.#asked(data.taskId, 'confirm'),
+    'migration.revertAsked': (_, data) => this.#asked(data.taskId, 'revert'),
+    'installation.created': (_, { statement }) => {
+      if (statement === 'newLog') this.#doubtful = false;
+    },
+    'migration.started': (_, data) => this.#started(data),
+    'migration.verifying': (type, data) => this.#moved(type, data),
+    'migration.verified': (type, data) => this.#moved(type, data),
+    'migration.confirmRequested': (type, data) => this.#moved(type, data),
+    'migration.revertRequested': (type, data) => this.#moved(type, data),
+    'migration.completed': (type, data) => this.#ended(type, data),
+    'migration.failed': (type, data) => this.#ended(type, data),
+    'migration.skipped': (type, data) => this.#ended(type, data),
+  };
+
+  #asked(taskId: string, act: 'confirm' | 'revert'): void {
+    const task = this.#tasks.get(taskId);
+    if (task !== undefined) task.asked ??= act;
   }
 
   /** A request that the cloud has received from a service. */
@@ -198,17 +193,18 @@ export class CellsChecker {
     const id = /^\/v2\.1\/servers\/([^/]+)\/action/.exec(call.path)?.[1];
     if (call.method !== 'POST' || id === undefined || call.status === 401) return;
     const [action = ''] = Object.keys((call.body ?? {}) as object);
-    const mine = this.#open(id);
     this.#count(action);
-    if (action === 'migrate' || action === 'resize') {
-      if (mine === undefined) {
-        if (!this.#ofFormer(id))
-          this.#breach('unasked', `a ${action} of ${id} was requested, and no attempt is started`);
-      } else if (++mine.posts > 1) this.#breach('post-twice', `${mine.task.id} attempt ${mine.number}: ${action}`);
-    }
+    if (action === 'migrate' || action === 'resize') this.#moveRequested(id, action);
     const act = action === 'confirmResize' ? 'confirm' : action === 'revertResize' ? 'revert' : null;
-    if (act !== null && mine?.settle !== act && !this.#settledByFormer(id, act))
+    if (act !== null && this.#open(id)?.settle !== act && !this.#settledByFormer(id, act))
       this.#breach('unverified', `${id} was to be ${act}ed, and the log does not say so`);
+  }
+
+  #moveRequested(id: string, action: string): void {
+    const mine = this.#open(id);
+    if (mine === undefined) {
+      if (!this.#ofFormer(id)) this.#breach('unasked', `a ${action} of ${id} was requested, and no attempt is started`);
+    } else if (++mine.posts > 1) this.#breach('post-twice', `${mine.task.id} attempt ${mine.number}: ${action}`);
   }
 
   /** Whether a move is that of an attempt that a lost log has started, while its window was open. */
@@ -322,23 +318,29 @@ export class CellsChecker {
       this.#breach('unasked', `${type} of ${taskId} attempt ${number}, which was not started`);
       return;
     }
-    const { task } = attempt;
-    const about = `${taskId} attempt ${number}`;
     if (type === 'migration.verifying') attempt.verifying = true;
-    else if (type === 'migration.verified') {
-      attempt.verified = true;
-      const server = this.#cloud.server(task.serverId);
-      if (!attempt.verifying) this.#breach('unverified', `${about} is verified and never came to VERIFY_RESIZE`);
-      if (server?.vmState === 'resized' && !this.#cloud.hostsOf(task.target).includes(server.host))
-        this.#breach('unverified', `${about} is verified on ${server.host}, which is not of ${task.target}`);
-    } else {
-      const act = type === 'migration.confirmRequested' ? 'confirm' : 'revert';
-      if (attempt.settle !== null && attempt.settle !== act) this.#breach('both', `${about}: confirm and revert`);
-      attempt.settle ??= act;
-      if (!attempt.verifying) this.#breach('unverified', `${about}: ${act} before VERIFY_RESIZE`);
-      if (act === 'confirm' && !attempt.verified && task.asked !== 'confirm')
-        this.#breach('unverified', `${about}: confirm before its checks have passed, and nobody asked for it`);
-    }
+    else if (type === 'migration.verified') this.#verified(attempt);
+    else this.#settled(attempt, type === 'migration.confirmRequested' ? 'confirm' : 'revert');
+  }
+
+  #verified(attempt: Attempt): void {
+    const { task } = attempt;
+    const about = `${task.id} attempt ${attempt.number}`;
+    attempt.verified = true;
+    const server = this.#cloud.server(task.serverId);
+    if (!attempt.verifying) this.#breach('unverified', `${about} is verified and never came to VERIFY_RESIZE`);
+    if (server?.vmState === 'resized' && !this.#cloud.hostsOf(task.target).includes(server.host))
+      this.#breach('unverified', `${about} is verified on ${server.host}, which is not of ${task.target}`);
+  }
+
+  #settled(attempt: Attempt, act: 'confirm' | 'revert'): void {
+    const { task } = attempt;
+    const about = `${task.id} attempt ${attempt.number}`;
+    if (attempt.settle !== null && attempt.settle !== act) this.#breach('both', `${about}: confirm and revert`);
+    attempt.settle ??= act;
+    if (!attempt.verifying) this.#breach('unverified', `${about}: ${act} before VERIFY_RESIZE`);
+    if (act === 'confirm' && !attempt.verified && task.asked !== 'confirm')
+      this.#breach('unverified', `${about}: confirm before its checks have passed, and nobody asked for it`);
   }
 
   #ended(type: string, data: Body['data']): void {
@@ -354,26 +356,25 @@ export class CellsChecker {
     if (attempt?.ended === true) this.#breach('final', `${taskId} attempt ${number} ended twice`);
     if (attempt !== undefined) attempt.ended = true;
     const server = this.#cloud.server(task.serverId);
-    const codes = [...(data.warnings ?? []), ...(data.reason === undefined ? [] : [data.reason])].map(
-      ({ code }) => code,
-    );
-    const told = codes.some((code) => CHANGED.has(code));
-    if (told) this.#told.add(task.serverId);
-    if (server !== null && attempt !== undefined && !this.#told.has(task.serverId)) {
-      const before = this.#before.get(task.serverId);
-      if (server.vmState !== before || server.taskState !== null)
-        this.#breach(
-          'changed',
-          `${taskId} ended, and its server is ${server.vmState} (${server.taskState}), not ${before}`,
-        );
-      const arrived = this.#cloud.hostsOf(task.target).includes(server.host);
-      if (type === 'migration.completed' && !arrived)
-        this.#breach('untrue', `${taskId} is said to have arrived, and its server is on ${server.host}`);
-      if (type === 'migration.failed' && server.host !== task.from)
-        this.#breach('untrue', `${taskId} is said to have failed, and its server is on ${server.host}`);
-    }
+    if (tellsDamage(data)) this.#told.add(task.serverId);
+    if (server !== null && attempt !== undefined && !this.#told.has(task.serverId)) this.#isTrue(type, task, server);
     if (type === 'migration.failed' && data.retryPending === true) return;
     if (++task.finals > 1) this.#breach('final', `${taskId} has ${task.finals} results`);
+  }
+
+  /** A server that no result calls damaged is as it was, on the host that the result says. */
+  #isTrue(type: string, task: Task, server: CloudServer): void {
+    const before = this.#before.get(task.serverId);
+    if (server.vmState !== before || server.taskState !== null)
+      this.#breach(
+        'changed',
+        `${task.id} ended, and its server is ${server.vmState} (${server.taskState}), not ${before}`,
+      );
+    const arrived = this.#cloud.hostsOf(task.target).includes(server.host);
+    if (type === 'migration.completed' && !arrived)
+      this.#breach('untrue', `${task.id} is said to have arrived, and its server is on ${server.host}`);
+    if (type === 'migration.failed' && server.host !== task.from)
+      this.#breach('untrue', `${task.id} is said to have failed, and its server is on ${server.host}`);
   }
 
   #breach(rule: CellRule, text: string): void {

@@ -2,7 +2,7 @@
  * What the log says of the past, folded a second time for the second opinion on plans (`test/property/verifier.ts`). It
  * shares no code with the services' fold, and is as slow as it is plain.
  */
-import type { CycleDecided, LogEvent } from '@kronos/contracts';
+import type { CycleDecided, LogEvent, LogEventOf } from '@kronos/contracts';
 import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
 
 type Plan = NonNullable<CycleDecided['data']['plan']>;
@@ -26,6 +26,31 @@ const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTim
 const AT_THE_VM = new Set(['server', 'unknown']);
 /** An event is believed to be at most so far from its stamp. */
 const STAMP_MS = 60_000;
+
+function failed(facts: Facts, data: LogEventOf<'migration.failed'>['data'], ms: number): void {
+  const { taskId, serverId, errorType, cause = 'unknown', next, retryPending, hostAtFault } = data;
+  const task = facts.inFlight.get(taskId);
+  if (task === undefined) return;
+  if (hostAtFault !== null) facts.hostFailures.set(hostAtFault, [...(facts.hostFailures.get(hostAtFault) ?? []), ms]);
+  if (retryPending && next !== null) {
+    facts.inFlight.set(taskId, { ...task, destination: next.destination, startedAtMs: null });
+    return;
+  }
+  facts.inFlight.delete(taskId);
+  if (QUARANTINING.has(errorType) && AT_THE_VM.has(cause))
+    facts.failures.set(serverId, { cause: 'failure', atMs: ms, errorType, seconds: null });
+}
+
+/** What people do. */
+function acted(facts: Facts, event: LogEvent, ms: number): void {
+  if (event.type === 'instance.quarantined') {
+    const { serverId, seconds } = event.data;
+    facts.asked.set(serverId, { cause: 'operator', atMs: ms, errorType: null, seconds });
+  } else if (event.type === 'instance.unquarantined') {
+    facts.asked.delete(event.data.serverId);
+    facts.failures.delete(event.data.serverId);
+  } else if (event.type === 'host.released') facts.hostFailures.delete(event.data.host);
+}
 
 export class Recollection {
   readonly #aggregates = new Map<string, Facts>();
@@ -60,72 +85,53 @@ export class Recollection {
       case 'planner.configured':
         facts.approvalTtlMs = event.data.options.approvalTtlSeconds * 1000;
         break;
-      case 'cycle.decided': {
-        const { plan, release, snapshotTime } = event.data;
-        facts.lastDecidedMs = Date.parse(snapshotTime);
-        if (plan === null || (release !== 'released' && release !== 'proposed')) break;
-        facts.proposed = null;
-        if (release === 'proposed') facts.proposed = { plan, decidedMs: ms };
-        else this.#release(facts, plan, ms);
+      case 'cycle.decided':
+        this.#decided(facts, event.data, ms);
         break;
-      }
-      case 'plan.approved': {
-        const { proposed } = facts;
-        if (proposed?.plan.id !== event.data.planId) break;
-        facts.proposed = null;
-        // It waits until its window closes at the latest.
-        const until = proposed.plan.window?.until ?? null;
-        const endMs = Math.min(
-          proposed.decidedMs + facts.approvalTtlMs,
-          until === null ? Number.POSITIVE_INFINITY : Date.parse(until),
-        );
-        if (ms <= endMs) this.#release(facts, proposed.plan, ms);
+      case 'plan.approved':
+        this.#approved(facts, event.data.planId, ms);
         break;
-      }
       case 'plan.rejected':
         if (facts.proposed?.plan.id === event.data.planId) facts.proposed = null;
         break;
       case 'migration.started': {
         const task = facts.inFlight.get(event.data.taskId);
-        if (task === undefined) break;
         const { destination } = event.data;
-        facts.inFlight.set(task.taskId, { ...task, destination, startedAtMs: ms });
+        if (task !== undefined) facts.inFlight.set(task.taskId, { ...task, destination, startedAtMs: ms });
         break;
       }
       case 'migration.completed':
       case 'migration.skipped':
         facts.inFlight.delete(event.data.taskId);
         break;
-      case 'migration.failed': {
-        const { taskId, serverId, errorType, cause = 'unknown', next, retryPending, hostAtFault } = event.data;
-        const task = facts.inFlight.get(taskId);
-        if (task === undefined) break;
-        if (hostAtFault !== null)
-          facts.hostFailures.set(hostAtFault, [...(facts.hostFailures.get(hostAtFault) ?? []), ms]);
-        if (retryPending && next !== null) {
-          facts.inFlight.set(taskId, { ...task, destination: next.destination, startedAtMs: null });
-          break;
-        }
-        facts.inFlight.delete(taskId);
-        if (QUARANTINING.has(errorType) && AT_THE_VM.has(cause))
-          facts.failures.set(serverId, { cause: 'failure', atMs: ms, errorType, seconds: null });
-        break;
-      }
-      case 'instance.quarantined': {
-        const { serverId, seconds } = event.data;
-        facts.asked.set(serverId, { cause: 'operator', atMs: ms, errorType: null, seconds });
-        break;
-      }
-      case 'host.released':
-        facts.hostFailures.delete(event.data.host);
-        break;
-      case 'instance.unquarantined':
-        facts.asked.delete(event.data.serverId);
-        facts.failures.delete(event.data.serverId);
+      case 'migration.failed':
+        failed(facts, event.data, ms);
         break;
       default:
+        acted(facts, event, ms);
         break;
     }
+  }
+
+  #decided(facts: Facts, { plan, release, snapshotTime }: CycleDecided['data'], ms: number): void {
+    facts.lastDecidedMs = Date.parse(snapshotTime);
+    if (plan === null || (release !== 'released' && release !== 'proposed')) return;
+    facts.proposed = null;
+    if (release === 'proposed') facts.proposed = { plan, decidedMs: ms };
+    else this.#release(facts, plan, ms);
+  }
+
+  #approved(facts: Facts, planId: string, ms: number): void {
+    const { proposed } = facts;
+    if (proposed?.plan.id !== planId) return;
+    facts.proposed = null;
+    // It waits until its window closes at the latest.
+    const until = proposed.plan.window?.until ?? null;
+    const endMs = Math.min(
+      proposed.decidedMs + facts.approvalTtlMs,
+      until === null ? Number.POSITIVE_INFINITY : Date.parse(until),
+    );
+    if (ms <= endMs) this.#release(facts, proposed.plan, ms);
   }
 
   #release(facts: Facts, plan: Plan, ms: number): void {

@@ -63,20 +63,24 @@ export class CloudChecker {
       this.#book.breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
       return null;
     }
-    const { task, attempt } = mine;
+    this.#requested(mine.task, mine.attempt, call.leftMs);
+    return null;
+  }
+
+  /** A request is the only one of its attempt, soon after its start, by what was read just before, and of a move that may be. */
+  #requested(task: Task, attempt: Attempt, leftMs: number): void {
     attempt.posts++;
     if (attempt.posts > 1) this.#book.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
-    const lateMs = call.leftMs - attempt.startedMs;
+    const lateMs = leftMs - attempt.startedMs;
     if (lateMs > this.#book.rules.postWindowMs + 1000)
       this.#book.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
-    const lookMs = call.leftMs - (this.#readMs.get(server) ?? 0);
+    const lookMs = leftMs - (this.#readMs.get(task.serverId) ?? 0);
     if (lookMs > READ_MS)
       this.#book.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
     this.#refusedBefore(task, attempt.destination);
     this.#cells(task, attempt.destination);
     this.#cloudCaps(task);
-    return null;
   }
 
   /** Whether a request is the one of an attempt that was started by a log that is lost, while its window was open. */

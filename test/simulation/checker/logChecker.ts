@@ -93,6 +93,20 @@ const NO_CELLS = /NUMA topology cannot fit/;
 /** Reasons of a task that ends because the window of its plan, or that of its VM, is closed. */
 const OUTSIDE_WINDOW: ReadonlySet<string | undefined> = new Set(['window-closed', 'vm-outside-window']);
 
+/** A move, as windows know it. */
+interface Moved {
+  readonly aggregate: string;
+  readonly serverId: string | null;
+  readonly phase: string;
+}
+
+/** A message that is read: its sequence, and when it was stored, ms since the epoch. */
+interface Entry {
+  readonly sequence: number;
+  readonly ms: number;
+  readonly body: Body;
+}
+
 /** Checks each message that the server stores, and folds it into the book. */
 export class LogChecker {
   readonly #book: Book;
@@ -140,47 +154,51 @@ export class LogChecker {
 
   stored(stream: string, message: StoredMessage): void {
     if (!message.subject.startsWith('kronos.')) return;
-    const onLog = stream === 'KRONOS_LOG';
-    if (onLog) this.#logEnd = message.sequence;
+    if (stream === 'KRONOS_LOG') this.#logEnd = message.sequence;
     const before = this.#lastOfSubject.get(message.subject) ?? 0;
     this.#lastOfSubject.set(message.subject, message.sequence);
     const text = decoder.decode(message.data);
     if (text.includes(PROXY_PASSWORD))
       this.#book.breach('secret', `${message.subject} (${message.sequence}) holds the password of the proxy`);
-    let body: Body;
-    try {
-      body = JSON.parse(text) as Body;
-    } catch {
-      this.#book.count('unreadable');
-      // subject: kronos.<family>.<aggregate>
-      if (onLog) {
-        const aggregate = this.#book.aggregate(message.subject.split('.')[2] ?? '');
-        aggregate.unreadable = [...aggregate.unreadable, { sequence: message.sequence, ms: message.storedAt }];
-      }
-      return;
-    }
+    const body = this.#read(stream, message, text);
+    if (body === null) return;
     this.#book.count(body.type);
     this.#authority(message, body);
     if (this.#book.doubtfulSinceMs !== null && ACTING.has(body.type))
       this.#book.breach('identity', `${body.id} (${message.sequence}) was stored on a log that nobody has stated`);
-    if (onLog && EXPECTING.has(body.type)) {
-      const expected = message.headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
-      if (expected === '')
-        this.#book.breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
-      else if (Number(expected) !== before)
-        this.#book.breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
-      else if (body.type === 'cycle.decided' && Number(expected) > body.data.basis)
-        this.#book.breach(
-          'expectation',
-          `${body.id} expected ${expected}, which its basis ${body.data.basis} does not have`,
-        );
+    if (stream === 'KRONOS_LOG' && EXPECTING.has(body.type)) this.#expectation(message, body, before);
+    if (body.type === 'cycle.decided' || body.type === 'migration.started') this.#clock(body, message.storedAt);
+    this.#foldOf[body.type]?.({ sequence: message.sequence, ms: message.storedAt, body });
+  }
+
+  /** Null: it cannot be read. */
+  #read(stream: string, message: StoredMessage, text: string): Body | null {
+    try {
+      return JSON.parse(text) as Body;
+    } catch {
+      this.#book.count('unreadable');
+      if (stream !== 'KRONOS_LOG') return null;
+      // subject: kronos.<family>.<aggregate>
+      const aggregate = this.#book.aggregate(message.subject.split('.')[2] ?? '');
+      aggregate.unreadable = [...aggregate.unreadable, { sequence: message.sequence, ms: message.storedAt }];
+      return null;
     }
-    if (body.type === 'cycle.decided' || body.type === 'migration.started') {
-      const aheadMs = Date.parse(body.time) - message.storedAt;
-      if (aheadMs > FAST_MS || aheadMs < -SLOW_MS)
-        this.#book.breach('clock', `${body.id} has a time that is ${aheadMs / 1000} s ahead of the server's`);
-    }
-    this.#fold(message, body);
+  }
+
+  /** An event names the state that it was made on, and was stored on that. @param before the sequence before it on its subject */
+  #expectation({ sequence, headers }: StoredMessage, { id, type, data }: Body, before: number): void {
+    const expected = headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
+    if (expected === '') this.#book.breach('expectation', `${id} (${sequence}) was stored without expectation`);
+    else if (Number(expected) !== before)
+      this.#book.breach('expectation', `${id} expected ${expected}, but was stored after ${before}`);
+    else if (type === 'cycle.decided' && Number(expected) > data.basis)
+      this.#book.breach('expectation', `${id} expected ${expected}, which its basis ${data.basis} does not have`);
+  }
+
+  #clock({ id, time }: Body, storedAt: number): void {
+    const aheadMs = Date.parse(time) - storedAt;
+    if (aheadMs > FAST_MS || aheadMs < -SLOW_MS)
+      this.#book.breach('clock', `${id} has a time that is ${aheadMs / 1000} s ahead of the server's`);
   }
 
   #authority({ subject, sequence }: StoredMessage, { type, by }: Body): void {
@@ -190,110 +208,96 @@ export class LogChecker {
     else if (!writers.includes(by.service)) this.#book.breach('authority', `${type} by ${by.service} (${sequence})`);
   }
 
-  #fold(message: StoredMessage, body: Body): void {
-    const { sequence, storedAt: ms } = message;
-    const { data } = body;
-    switch (body.type) {
-      case 'snapshot.taken':
-        this.#snapshots.set(data.body.digest, {
-          ms,
-          logEnd: this.#logEnd,
-          timeMs: Date.parse(body.time),
-          observedFromMs: Date.parse(data.observedFrom),
-        });
-        break;
-      case 'planner.configured':
-        this.#configuredBy(sequence, body);
-        break;
-      case 'cycle.decided':
-        this.#inForce(body);
-        this.#decided(sequence, ms, body);
-        break;
-      case 'plan.approved': {
-        const plan = this.#book.plans.get(data.planId);
-        if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, ms);
-        break;
-      }
-      case 'plan.dispatched': {
-        const plan = this.#book.plans.get(data.planId);
-        if (plan === undefined && this.#book.formerPlans.has(data.planId)) break;
-        if (plan === undefined) this.#book.breach('atomic', `${data.planId} was dispatched and never decided`);
-        else {
-          plan.dispatched = true;
-          const missing = plan.steps.filter((step) => this.#book.tasks.get(step.taskId)?.requested !== true);
-          if (plan.releasedMs !== null && missing.length > 0)
-            this.#book.breach(
-              'atomic',
-              `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`,
-            );
-        }
-        break;
-      }
-      case 'migration.requested': {
-        const plan = this.#book.plans.get(data.planId);
-        if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
-          this.#book.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
-        // A task of a lost log: no executor may start it.
-        if (plan === undefined && this.#book.formerPlans.has(data.planId)) break;
-        const task = this.#book.task(data, body.aggregate, sequence, ms);
-        task.requested = true;
-        task.queued.add(data.attempt);
-        this.#queue.put(sequence, { taskId: data.taskId, attempt: data.attempt });
-        break;
-      }
-      case 'migration.started':
-        this.#started(sequence, ms, body);
-        break;
-      case 'migration.completed':
-      case 'migration.failed':
-      case 'migration.skipped':
-        this.#ended(sequence, ms, body);
-        break;
-      case 'aggregate.paused':
-        this.#book.forEach(body.aggregate, (aggregate) => {
-          aggregate.paused ??= { sequence, ms };
-        });
-        break;
-      case 'aggregate.resumed':
-        this.#book.forEach(body.aggregate, (aggregate) => {
-          aggregate.paused = null;
-        });
-        break;
-      case 'instance.quarantined': {
-        const untilMs = data.seconds < 0 ? Number.POSITIVE_INFINITY : ms + data.seconds * 1000;
-        this.#quarantines.set(data.serverId, { sequence, ms, untilMs });
-        break;
-      }
-      case 'instance.unquarantined':
-        this.#quarantines.delete(data.serverId);
-        break;
-      case 'migration.cancelled':
-      case 'migration.aborted': {
-        const task = this.#book.tasks.get(data.taskId);
-        if (task !== undefined) task.cancelledMs ??= ms;
-        break;
-      }
-      case 'migration.closed': {
-        const task = this.#book.tasks.get(data.taskId);
-        if (task !== undefined) task.closed = true;
-        break;
-      }
-      case 'event.skipped':
-        this.#book.forEach(body.aggregate, (aggregate) => {
-          aggregate.unreadable = aggregate.unreadable.filter(
-            (one) => one.sequence < data.sequence || one.sequence > data.through,
-          );
-        });
-        break;
-      case 'installation.created':
-        if (data.statement !== 'newLog') break;
-        this.#book.doubtfulSinceMs = null;
-        this.statedMs = ms;
-        break;
-      case 'state.checkpointed':
-        this.#book.aggregate(body.aggregate).checkpointMs = ms;
-        break;
+  /** What each type of event changes in the book. */
+  readonly #foldOf: Readonly<Record<string, (entry: Entry) => void>> = {
+    'snapshot.taken': (entry) => this.#taken(entry),
+    'planner.configured': ({ sequence, body }) => this.#configuredBy(sequence, body),
+    'cycle.decided': (entry) => {
+      this.#inForce(entry.body);
+      this.#decided(entry);
+    },
+    'plan.approved': ({ ms, body }) => {
+      const plan = this.#book.plans.get(body.data.planId);
+      if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, ms);
+    },
+    'plan.dispatched': ({ body }) => this.#dispatched(body),
+    'migration.requested': (entry) => this.#requested(entry),
+    'migration.started': (entry) => this.#started(entry),
+    'migration.completed': (entry) => this.#ended(entry),
+    'migration.failed': (entry) => this.#ended(entry),
+    'migration.skipped': (entry) => this.#ended(entry),
+    'aggregate.paused': ({ sequence, ms, body }) =>
+      this.#book.forEach(body.aggregate, (aggregate) => {
+        aggregate.paused ??= { sequence, ms };
+      }),
+    'aggregate.resumed': ({ body }) =>
+      this.#book.forEach(body.aggregate, (aggregate) => {
+        aggregate.paused = null;
+      }),
+    'instance.quarantined': ({ sequence, ms, body: { data } }) => {
+      const untilMs = data.seconds < 0 ? Number.POSITIVE_INFINITY : ms + data.seconds * 1000;
+      this.#quarantines.set(data.serverId, { sequence, ms, untilMs });
+    },
+    'instance.unquarantined': ({ body }) => this.#quarantines.delete(body.data.serverId),
+    'migration.cancelled': (entry) => this.#cancelled(entry),
+    'migration.aborted': (entry) => this.#cancelled(entry),
+    'migration.closed': ({ body }) => {
+      const task = this.#book.tasks.get(body.data.taskId);
+      if (task !== undefined) task.closed = true;
+    },
+    'event.skipped': ({ body: { aggregate: name, data } }) =>
+      this.#book.forEach(name, (aggregate) => {
+        aggregate.unreadable = aggregate.unreadable.filter(
+          (one) => one.sequence < data.sequence || one.sequence > data.through,
+        );
+      }),
+    'installation.created': ({ ms, body }) => {
+      if (body.data.statement !== 'newLog') return;
+      this.#book.doubtfulSinceMs = null;
+      this.statedMs = ms;
+    },
+    'state.checkpointed': ({ ms, body }) => {
+      this.#book.aggregate(body.aggregate).checkpointMs = ms;
+    },
+  };
+
+  #taken({ ms, body: { time, data } }: Entry): void {
+    this.#snapshots.set(data.body.digest, {
+      ms,
+      logEnd: this.#logEnd,
+      timeMs: Date.parse(time),
+      observedFromMs: Date.parse(data.observedFrom),
+    });
+  }
+
+  #dispatched({ data }: Body): void {
+    const plan = this.#book.plans.get(data.planId);
+    if (plan === undefined && this.#book.formerPlans.has(data.planId)) return;
+    if (plan === undefined) {
+      this.#book.breach('atomic', `${data.planId} was dispatched and never decided`);
+      return;
     }
+    plan.dispatched = true;
+    const missing = plan.steps.filter((step) => this.#book.tasks.get(step.taskId)?.requested !== true);
+    if (plan.releasedMs !== null && missing.length > 0)
+      this.#book.breach('atomic', `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`);
+  }
+
+  #requested({ sequence, ms, body: { aggregate, data } }: Entry): void {
+    const plan = this.#book.plans.get(data.planId);
+    if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
+      this.#book.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
+    // A task of a lost log: no executor may start it.
+    if (plan === undefined && this.#book.formerPlans.has(data.planId)) return;
+    const task = this.#book.task(data, aggregate, sequence, ms);
+    task.requested = true;
+    task.queued.add(data.attempt);
+    this.#queue.put(sequence, { taskId: data.taskId, attempt: data.attempt });
+  }
+
+  #cancelled({ ms, body }: Entry): void {
+    const task = this.#book.tasks.get(body.data.taskId);
+    if (task !== undefined) task.cancelledMs ??= ms;
   }
 
   /** Of planners with different options, the one that started last plans. */
@@ -325,7 +329,7 @@ export class LogChecker {
     return this.#optionsOf.get(one) !== this.#optionsOf.get(other);
   }
 
-  #decided(sequence: number, ms: number, { aggregate: name, data }: Body): void {
+  #decided({ sequence, ms, body: { aggregate: name, data } }: Entry): void {
     const { snapshotId, basis, digests } = data;
     this.#book.count(`decided by planner ${data.plannerVersion}`);
     const aggregate = this.#book.aggregate(name);
@@ -335,28 +339,14 @@ export class LogChecker {
     aggregate.decided.set(snapshotId, sequence);
     const snapshot = this.#snapshots.get(digests.snapshot);
     if (snapshot === undefined) this.#book.breach('basis', `${snapshotId} was decided and never taken`);
-    else {
-      if (basis < snapshot.logEnd)
-        this.#book.breach(
-          'basis',
-          `${snapshotId}: the basis ${basis} is before ${snapshot.logEnd}, the log's end when it was taken`,
-        );
-      if (ms - snapshot.ms > 2 * this.#book.rules.intervalMs + RACE_MS)
-        this.#book.breach('fresh', `${snapshotId} was decided ${(ms - snapshot.ms) / 1000} s after it was taken`);
-      if (snapshot.timeMs < aggregate.lastDecidedSnapshotMs)
-        this.#book.breach('fresh', `${snapshotId} is older than a snapshot that was decided before`);
-      aggregate.lastDecidedSnapshotMs = snapshot.timeMs;
-    }
+    else this.#fresh(snapshot, aggregate, ms, data);
     if (basis >= sequence)
       this.#book.breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
     if (data.reason?.code === 'outside-window') this.#book.count('outside-window');
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#book.count('plans');
     const steps = data.plan.steps as Plan['steps'];
-    // A plan is released or proposed by the time of its snapshot, to the minute.
-    for (const { taskId, serverId, phase } of steps)
-      if (this.#closedFor(name, serverId, phase, Date.parse(data.snapshotTime), 0))
-        this.#book.breach('window', `${taskId} was planned for release at ${data.snapshotTime}, outside of its window`);
+    this.#inWindows(name, steps, data.snapshotTime);
     for (const { dependsOn } of steps) if (dependsOn.length > 0) this.#book.count('dependent');
     if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
     const plan: Plan = {
@@ -372,21 +362,39 @@ export class LogChecker {
     };
     this.#book.plans.set(snapshotId, plan);
     this.#mayPlan(plan, aggregate, basis);
-    if (snapshot !== undefined) {
-      const ended = aggregate.moveEnds.findLast((end) => end.sequence <= basis);
-      if (
-        ended !== undefined &&
-        snapshot.observedFromMs < ended.ms + this.#book.rules.settleMs - this.#book.rules.maxSkewMs
-      )
-        this.#book.breach(
-          'settle',
-          `${snapshotId} was observed before the end ${ended.sequence} of a move had settled`,
-        );
-    }
+    if (snapshot !== undefined) this.#hasSettled(snapshotId, snapshot, aggregate, basis);
     if (data.release !== 'released') return;
     if (this.#book.rules.approvalTtlMs !== null)
       this.#book.breach('approval', `${plan.id} was released, and nobody was asked`);
     this.#release(plan, sequence, ms);
+  }
+
+  /** A decision knows the log to where it was when its snapshot was taken; it is soon, and of no older snapshot than the last one. */
+  #fresh(snapshot: Snapshot, aggregate: Aggregate, ms: number, { snapshotId, basis }: Body['data']): void {
+    if (basis < snapshot.logEnd)
+      this.#book.breach(
+        'basis',
+        `${snapshotId}: the basis ${basis} is before ${snapshot.logEnd}, the log's end when it was taken`,
+      );
+    if (ms - snapshot.ms > 2 * this.#book.rules.intervalMs + RACE_MS)
+      this.#book.breach('fresh', `${snapshotId} was decided ${(ms - snapshot.ms) / 1000} s after it was taken`);
+    if (snapshot.timeMs < aggregate.lastDecidedSnapshotMs)
+      this.#book.breach('fresh', `${snapshotId} is older than a snapshot that was decided before`);
+    aggregate.lastDecidedSnapshotMs = snapshot.timeMs;
+  }
+
+  /** A plan is released or proposed by the time of its snapshot, to the minute. */
+  #inWindows(aggregate: string, steps: readonly Step[], snapshotTime: string): void {
+    for (const { taskId, serverId, phase } of steps)
+      if (this.#closedFor({ aggregate, serverId, phase }, Date.parse(snapshotTime), 0))
+        this.#book.breach('window', `${taskId} was planned for release at ${snapshotTime}, outside of its window`);
+  }
+
+  #hasSettled(id: string, snapshot: Snapshot, { moveEnds }: Aggregate, basis: number): void {
+    const { settleMs, maxSkewMs } = this.#book.rules;
+    const ended = moveEnds.findLast((end) => end.sequence <= basis);
+    if (ended !== undefined && snapshot.observedFromMs < ended.ms + settleMs - maxSkewMs)
+      this.#book.breach('settle', `${id} was observed before the end ${ended.sequence} of a move had settled`);
   }
 
   #approved(plan: Plan, ms: number): void {
@@ -395,27 +403,26 @@ export class LogChecker {
     // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
     if (approvalTtlMs === null || ms > plan.storedMs + approvalTtlMs + maxSkewMs) return;
     // It waits until its window closes at the latest.
-    if (plan.steps.some(({ phase }) => this.#closedFor(plan.aggregate, null, phase, ms, maxSkewMs))) return;
+    const { aggregate } = plan;
+    if (plan.steps.some(({ phase }) => this.#closedFor({ aggregate, serverId: null, phase }, ms, maxSkewMs))) return;
     plan.approvedMs ??= ms;
   }
 
   /**
    * Whether no move of a server may start at a time, nor shortly before and after it.
    *
-   * @param server null: by the windows of the aggregate alone
+   * @param serverId null: by the windows of the aggregate alone
    */
-  #closedFor(aggregate: string, server: string | null, phase: string, atMs: number, leewayMs: number): boolean {
+  #closedFor({ aggregate, serverId, phase }: Moved, atMs: number, leewayMs: number): boolean {
     const { openings } = this.#book.rules;
     if (openings === null || (phase === 'evacuate' && openings.evacuationIgnoresWindows)) return false;
-    return [-leewayMs, 0, leewayMs].every((by) => !openings.open(aggregate, server, atMs + by));
+    return [-leewayMs, 0, leewayMs].every((by) => !openings.open(aggregate, serverId, atMs + by));
   }
 
   /** Whether a task's window was closed at any minute since the snapshot of its plan: it may be open again when the plan is decided. */
   #hasClosed(task: Task, untilMs: number): boolean {
-    const { aggregate, serverId, phase } = task;
     const fromMs = this.#book.plans.get(task.planId)?.snapshotMs ?? this.#book.releasedMs(task);
-    for (let ms = fromMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
-      if (this.#closedFor(aggregate, serverId, phase, ms, 0)) return true;
+    for (let ms = fromMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS) if (this.#closedFor(task, ms, 0)) return true;
     return false;
   }
 
@@ -445,7 +452,7 @@ export class LogChecker {
 
   /** What forbids a plan, by the log up to its basis. */
   #mayPlan(plan: Plan, aggregate: Aggregate, basis: number): void {
-    const { cooldownMs, instanceCooldownMs, maxSkewMs } = this.#book.rules;
+    const { cooldownMs, maxSkewMs } = this.#book.rules;
     const ms = plan.storedMs;
     if (aggregate.paused !== null && aggregate.paused.sequence <= basis)
       this.#book.breach(
@@ -458,22 +465,24 @@ export class LogChecker {
     const last = aggregate.releases.findLast((release) => release.sequence <= basis);
     if (last !== undefined && ms - last.ms < cooldownMs - maxSkewMs)
       this.#book.breach('cooldown', `${plan.id} comes ${(ms - last.ms) / 1000} s after the last release`);
-    for (const { serverId } of plan.steps) {
-      for (const task of this.#book.byServer.get(serverId) ?? []) {
-        if (task.planId === plan.id || task.releasedSequence > basis) continue;
-        if (task.finalSequence === null || task.finalSequence > basis)
-          this.#book.breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
-        const ago = ms - this.#book.releasedMs(task);
-        if (ago < instanceCooldownMs - maxSkewMs)
-          this.#book.breach('instance-cooldown', `${plan.id} moves ${serverId}, released ${ago / 1000} s before`);
-      }
-      const quarantine = this.#quarantines.get(serverId);
-      if (quarantine !== undefined && quarantine.sequence <= basis && ms < quarantine.untilMs - maxSkewMs)
-        this.#book.breach(
-          'quarantine',
-          `${plan.id} moves ${serverId}, which is in quarantine (${quarantine.sequence})`,
-        );
+    for (const { serverId } of plan.steps) this.#mayMove(plan, serverId, basis);
+  }
+
+  /** What forbids that a plan moves a server, by the log up to its basis. */
+  #mayMove(plan: Plan, serverId: string, basis: number): void {
+    const { instanceCooldownMs, maxSkewMs } = this.#book.rules;
+    const ms = plan.storedMs;
+    for (const task of this.#book.byServer.get(serverId) ?? []) {
+      if (task.planId === plan.id || task.releasedSequence > basis) continue;
+      if (task.finalSequence === null || task.finalSequence > basis)
+        this.#book.breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
+      const ago = ms - this.#book.releasedMs(task);
+      if (ago < instanceCooldownMs - maxSkewMs)
+        this.#book.breach('instance-cooldown', `${plan.id} moves ${serverId}, released ${ago / 1000} s before`);
     }
+    const quarantine = this.#quarantines.get(serverId);
+    if (quarantine !== undefined && quarantine.sequence <= basis && ms < quarantine.untilMs - maxSkewMs)
+      this.#book.breach('quarantine', `${plan.id} moves ${serverId}, which is in quarantine (${quarantine.sequence})`);
   }
 
   /** Nothing is planned or started by a log that is not understood. */
@@ -486,7 +495,7 @@ export class LogChecker {
     if (one !== undefined) this.#book.breach('unreadable', `${what} in spite of the unreadable event ${one.sequence}`);
   }
 
-  #started(sequence: number, ms: number, { data, aggregate: name }: Body): void {
+  #started({ sequence, ms, body: { data, aggregate: name } }: Entry): void {
     const task = this.#book.tasks.get(data.taskId);
     if (task === undefined) {
       this.#book.breach('unasked', `${data.taskId} was started and never released`);
@@ -504,6 +513,22 @@ export class LogChecker {
     for (const id of task.dependsOn)
       if (this.#book.tasks.get(id)?.completed !== true)
         this.#book.breach('order', `${task.id} was started before ${id} was completed`);
+    this.#mayStart(task, data.attempt, ms);
+    task.attempts.set(data.attempt, {
+      attempt: data.attempt,
+      startedMs: ms,
+      startedSequence: sequence,
+      from: data.from,
+      destination: data.destination,
+      groups: data.groups,
+      posts: 0,
+      ended: false,
+    });
+    this.#caps(name, task);
+  }
+
+  /** What people and windows forbid. */
+  #mayStart(task: Task, attempt: number, ms: number): void {
     if (task.cancelledMs !== null && ms - task.cancelledMs > RACE_MS)
       this.#book.breach(
         'cancelled',
@@ -516,19 +541,8 @@ export class LogChecker {
       ms < quarantine.untilMs - this.#book.rules.maxSkewMs
     )
       this.#book.breach('quarantine', `${task.id} was started while ${task.serverId} was in quarantine`);
-    if (this.#closedFor(name, task.serverId, task.phase, ms, RACE_MS))
-      this.#book.breach('window', `${task.id} attempt ${data.attempt} was started outside of its window`);
-    task.attempts.set(data.attempt, {
-      attempt: data.attempt,
-      startedMs: ms,
-      startedSequence: sequence,
-      from: data.from,
-      destination: data.destination,
-      groups: data.groups,
-      posts: 0,
-      ended: false,
-    });
-    this.#caps(name, task);
+    if (this.#closedFor(task, ms, RACE_MS))
+      this.#book.breach('window', `${task.id} attempt ${attempt} was started outside of its window`);
   }
 
   #caps(aggregate: string, task: Task): void {
@@ -551,16 +565,43 @@ export class LogChecker {
       over(open.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
   }
 
-  #ended(sequence: number, ms: number, { type, time, by, data }: Body): void {
-    // The result of a message on the work queue that is no task.
-    if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return;
-    const task = this.#book.tasks.get(data.taskId);
-    // Its message is left from a log that is lost.
-    if (task === undefined && type === 'migration.skipped' && this.#book.formerTasks.has(data.taskId)) return;
-    if (task === undefined) {
-      this.#book.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
+  #ended(entry: Entry): void {
+    const { sequence, ms, body } = entry;
+    const { type, time, data } = body;
+    const task = this.#endedTask(entry);
+    if (task === null) return;
+    this.#mayEnd(task, entry);
+    const attempt = task.attempts.get(data.attempt);
+    if (attempt !== undefined) this.#attemptEnded(task, attempt, sequence);
+    if (type === 'migration.completed' && data.outcome === 'migrated') this.#reached(task, data);
+    this.#refused(task, attempt, ms, body);
+    if (type === 'migration.failed' && data.retryPending === true) {
+      task.announced = data.next?.attempt ?? null;
       return;
     }
+    if (type === 'migration.completed' || attempt !== undefined)
+      this.#book.aggregate(task.aggregate).moveEnds.push({ sequence, ms: boundedMs(time, ms) });
+    task.completed = type === 'migration.completed';
+    task.finalSequence = sequence;
+    task.finalMs = ms;
+    this.#book.count('finals');
+    this.#quarantined(task, entry);
+  }
+
+  /** Null: the result is of no task that may have one. */
+  #endedTask({ sequence, body: { type, data } }: Entry): Task | null {
+    // The result of a message on the work queue that is no task.
+    if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return null;
+    const task = this.#book.tasks.get(data.taskId);
+    if (task !== undefined) return task;
+    // Its message is left from a log that is lost.
+    if (type !== 'migration.skipped' || !this.#book.formerTasks.has(data.taskId))
+      this.#book.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
+    return null;
+  }
+
+  /** A task has one result, and one that is true of operators, windows and times. */
+  #mayEnd(task: Task, { sequence, ms, body: { type, by, data } }: Entry): void {
     if (task.finalSequence !== null)
       this.#book.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
@@ -573,52 +614,42 @@ export class LogChecker {
         this.#book.breach('window', `${task.id} ended (${sequence}) because its window closed, which it did not`);
     }
     if (data.reason?.code === 'expired') this.#expired(task, sequence, ms, by.service);
-    const attempt = task.attempts.get(data.attempt);
-    if (attempt?.ended === true)
-      this.#book.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
-    if (attempt !== undefined) {
-      attempt.ended = true;
-      if (this.#undone(task.serverId, attempt))
-        this.#book.breach('early', `${task.id} attempt ${data.attempt} ended while Nova still has to begin it`);
-      const alive = this.#running(task.serverId, attempt);
-      if (alive !== null)
-        this.#book.breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
-    }
-    if (type === 'migration.completed' && data.outcome === 'migrated') {
-      const there = this.#book.cloud.host(task.serverId) === data.host;
-      const reached = this.#book.cloud.migrations().some(
-        (one) =>
-          one.server === task.serverId &&
-          one.dest === data.host &&
-          // A compute died: Nova names the host and calls the migration no success, which the result must say.
-          // A person moved it on, cold: the result must say that it is no longer where the move took it.
-          (one.status === 'completed' ||
-            (there && data.warnings.length > 0 && (UNSUCCESSFUL.has(one.status) || COLD.has(one.status)))),
-      );
-      if (!reached)
-        this.#book.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
-    }
-    this.#refused(task, attempt, ms, { type, data });
-    if (type === 'migration.failed' && data.retryPending === true) {
-      task.announced = data.next?.attempt ?? null;
-      return;
-    }
-    if (type === 'migration.completed' || attempt !== undefined)
-      this.#book.aggregate(task.aggregate).moveEnds.push({ sequence, ms: boundedMs(time, ms) });
-    task.completed = type === 'migration.completed';
-    task.finalSequence = sequence;
-    task.finalMs = ms;
-    this.#book.count('finals');
-    if (
-      type === 'migration.failed' &&
-      QUARANTINING.has(data.errorType) &&
-      AT_THE_VM.has(data.cause) &&
-      this.#book.rules.quarantineMs > 0
-    ) {
-      // The writer's clock counts as far as the server's bears it out.
-      const fromMs = Math.min(boundedMs(time, ms), ms);
-      this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#book.rules.quarantineMs });
-    }
+  }
+
+  /** An attempt ends once, and not before its migration. */
+  #attemptEnded(task: Task, attempt: Attempt, sequence: number): void {
+    if (attempt.ended) this.#book.breach('final', `${task.id} attempt ${attempt.attempt} ended twice (${sequence})`);
+    attempt.ended = true;
+    if (this.#undone(task.serverId, attempt))
+      this.#book.breach('early', `${task.id} attempt ${attempt.attempt} ended while Nova still has to begin it`);
+    const alive = this.#running(task.serverId, attempt);
+    if (alive !== null)
+      this.#book.breach('early', `${task.id} attempt ${attempt.attempt} ended while its migration ${alive} runs`);
+  }
+
+  /** What is said to have arrived has done so by a migration. */
+  #reached({ id, serverId }: Task, { host, warnings }: Body['data']): void {
+    const there = this.#book.cloud.host(serverId) === host;
+    const reached = this.#book.cloud.migrations().some(
+      (one) =>
+        one.server === serverId &&
+        one.dest === host &&
+        // A compute died: Nova names the host and calls the migration no success, which the result must say.
+        // A person moved it on, cold: the result must say that it is no longer where the move took it.
+        (one.status === 'completed' ||
+          (there && warnings.length > 0 && (UNSUCCESSFUL.has(one.status) || COLD.has(one.status)))),
+    );
+    if (!reached) this.#book.breach('untrue', `${id} is said to have reached ${host}, which no migration did`);
+  }
+
+  /** Failures for which a VM is to blame put it into quarantine. */
+  #quarantined(task: Task, { sequence, ms, body: { type, time, data } }: Entry): void {
+    const { quarantineMs } = this.#book.rules;
+    if (type !== 'migration.failed' || !QUARANTINING.has(data.errorType) || !AT_THE_VM.has(data.cause)) return;
+    if (quarantineMs <= 0) return;
+    // The writer's clock counts as far as the server's confirms it.
+    const fromMs = Math.min(boundedMs(time, ms), ms);
+    this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + quarantineMs });
   }
 
   /** Remembers what Nova's scheduler or its computes refused. */
