@@ -8,6 +8,6 @@ export const planDispatched = defineEvent({
   writers: ['planner'],
   data: z.object({ planId: z.string(), tasks: z.int() }),
   names: { planId: 'id', tasks: 'kept' },
-  sentence: (event) => `${count(event.data.tasks, 'task')} of ${event.data.planId} on the work queue`,
+  sentence: (event) => `handed ${count(event.data.tasks, 'move')} of ${event.data.planId} to the executors`,
 });
 export type PlanDispatched = z.infer<typeof planDispatched.schema>;

@@ -62,7 +62,7 @@ export const planProposed = defineEvent({
         ? `no plan that makes room: ${clause(reason.text)}`
         : `planned ${count(moves.length, 'move')} that make room for ${event.data.capacity?.after ?? '?'} new VMs, ${what}`;
     if (moves.length === 0) return `no plan between cells to ${to}: ${clause(reason.text)}`;
-    return `planned ${count(moves.length, 'move')} between cells to ${to}, ${what}; ${count(stay, 'VM')} cannot move`;
+    return `planned ${count(moves.length, 'move')} between cells to ${to}, ${what}${stay === 0 ? '' : `; ${count(stay, 'VM')} cannot move`}`;
   },
 });
 export type PlanProposed = z.infer<typeof planProposed.schema>;

@@ -33,7 +33,7 @@ suite('an event in words', () => {
       'planned 1 move, waits for approval: by the test',
       `approved step 1 of ${planId}`,
       `rejected steps 1, 2 of ${planId}`,
-      `2 tasks of ${planId} on the work queue`,
+      `handed 2 moves of ${planId} to the executors`,
       'attempt 1: vm1 from h1 to h2 started',
       'Nova calls it migration 17, request (unknown)',
       'attempt 1: vm1 from h1 to h2 failed, MigrationFailed: MigrationFailed by the test; next on h3',

@@ -137,6 +137,10 @@ const task = z.strictObject({
       migrationId: z.int().nullable(),
       requestId: z.string().nullable(),
       forced: z.boolean(),
+      verifying: z
+        .strictObject({ at: time, host: z.string() })
+        .nullable()
+        .describe('Where a server that was moved between cells waits to be confirmed (VERIFY_RESIZE)'),
       abortRefused: z.strictObject({ at: time, status: z.int(), text: z.string() }).nullable(),
     })
     .nullable(),

@@ -196,6 +196,12 @@ function finishedPage(aggregate: string, plan: FinishedPlan): ReturnType<typeof 
   };
 }
 
+/** Where a server that was moved between cells waits to be confirmed. */
+function verifyingPage({ cell }: NonNullable<TaskFacts['slot']>) {
+  const verifying = cell?.verifying ?? null;
+  return verifying === null ? null : { at: iso(verifying.atMs), host: verifying.host };
+}
+
 export function taskPage(task: TaskFacts) {
   const { step, slot, lastFailure } = task;
   return {
@@ -222,6 +228,7 @@ export function taskPage(task: TaskFacts) {
             migrationId: slot.migrationId,
             requestId: slot.requestId,
             forced: slot.forced,
+            verifying: verifyingPage(slot),
             abortRefused:
               slot.abortRefused === null
                 ? null
