@@ -271,7 +271,7 @@ describe('a person', () => {
     log.pass(1).hostEnabled(commandId, HOST);
     await bed.append(log.events.splice(0));
     await button('Drain host-2').waitFor();
-    expect(await seen(hosts)).toMatch(/the host is enabled host-2 waiting/);
+    expect(await seen(hosts)).toMatch(/the host is enabled host-2 \d+ enabled waiting/);
     await button('Log out').click();
     await region('Next').getByText('Or log in, above.').waitFor();
     expect(await button('Drain host-2').count()).toBe(0);

@@ -74,14 +74,29 @@ function pictureOf(core, { snapshot, state }) {
 
 const stepOf = ({ why: _, ...step }) => step;
 
+/** The imbalances of an aggregate over its cycles, as the ledger answers them. */
+function imbalancesOf(cycles) {
+  const before = cycles.map(({ decision }) => new Map(decision.before.policies.map((one) => [one.policy, one])));
+  const names = [...new Set(before.flatMap((policies) => [...policies.keys()]))];
+  return {
+    times: cycles.map(({ snapshot }) => snapshot.time),
+    snapshotIds: cycles.map(({ snapshot }) => snapshot.id),
+    steps: cycles.map(({ decision }) => decision.plan?.steps.length ?? 0),
+    policies: names.map((policy) => ({
+      policy,
+      imbalance: before.map((policies) => policies.get(policy)?.imbalance ?? null),
+      threshold: before.map((policies) => policies.get(policy)?.threshold ?? null),
+    })),
+  };
+}
+
 /** What the console's interface answers, from the cycles of the file. */
 function answerer(core, cycles, manifest) {
   const byId = new Map(cycles.map((cycle) => [cycle.snapshot.id, cycle]));
   return (path) => {
     const [, name, what, query] = /^\/aggregates\/([^/]+)\/(imbalance|decision|picture)(\?.*)?$/.exec(path) ?? [];
     const own = cycles.filter(({ event }) => event.aggregate === decodeURIComponent(name ?? ''));
-    if (what === 'imbalance')
-      return { times: own.map(({ snapshot }) => snapshot.time), snapshotIds: own.map(({ snapshot }) => snapshot.id) };
+    if (what === 'imbalance') return imbalancesOf(own);
     const cycle = byId.get(new URLSearchParams(query).get('snapshot'));
     if (cycle === undefined || !own.includes(cycle)) return null;
     const { event, snapshot, state, decision } = cycle;

@@ -55,6 +55,9 @@ export function viewModules(): string {
 
 /** The console's styles, and what the page has beside them. */
 export const viewStyle = (): string =>
-  [`${CONSOLE}/tokens.css`, `${CONSOLE}/console.css`, `${PAGE}/style.css`]
-    .map((name) => readFileSync(new URL(name, ROOT), 'utf8'))
+  [
+    ...[`${CONSOLE}/tokens.css`, `${CONSOLE}/console.css`, `${PAGE}/style.css`].map((name) => new URL(name, ROOT)),
+    `${folderOf(packages.resolve('uplot'))}uPlot.min.css`,
+  ]
+    .map((file) => readFileSync(file, 'utf8'))
     .join('\n');

@@ -1,4 +1,5 @@
 /** The ledger's JSON interface: only calls that /api/v1/openapi.json describes. */
+import { againMs } from './again.js';
 
 /** An answer that is no data: 404, 410 (no longer kept), 503, or none at all (status 0). */
 export class Refused extends Error {
@@ -75,6 +76,8 @@ export async function readOrRefused(path) {
 }
 
 const FOLLOW_AGAIN_MS = 5000;
+/** Tries in a row that were no stream. */
+let unfollowed = 0;
 
 /**
  * Calls `changed` with each event that the ledger folds, and with null when everything must be read again; `connected` with whether
@@ -84,14 +87,21 @@ export function follow(changed, connected) {
   const source = new EventSource('/api/v1/changes');
   source.addEventListener('change', (event) => changed(JSON.parse(event.data)));
   source.addEventListener('reset', () => changed(null));
-  source.addEventListener('open', () => connected(true));
+  source.addEventListener('open', () => {
+    unfollowed = 0;
+    connected(true);
+  });
   source.addEventListener('error', () => {
     connected(false);
     // A browser that got another answer than events does not ask again by itself.
     if (source.readyState !== EventSource.CLOSED) return;
-    setTimeout(() => {
-      changed(null);
-      follow(changed, connected);
-    }, FOLLOW_AGAIN_MS);
+    unfollowed++;
+    setTimeout(
+      () => {
+        changed(null);
+        follow(changed, connected);
+      },
+      againMs(unfollowed, FOLLOW_AGAIN_MS),
+    );
   });
 }

@@ -5,7 +5,7 @@ import { html, render } from './lib/lit-html.js';
 import { drawAccount } from './logIn.js';
 import { clockTime, duration, usesUtc, useUtc } from './parts.js';
 import { load, onSession } from './session.js';
-import { stopPlayback } from './timeSlider.js';
+import { stopPlayback } from './timeBar.js';
 import { aggregate } from './views/aggregate.js';
 import { drains } from './views/drains.js';
 import { fleet } from './views/fleet.js';
@@ -129,10 +129,18 @@ function ageText(readAt) {
   return decided === null ? `· read ${duration(seconds * 1000)} ago` : `· decided ${duration(seconds * 1000)} ago`;
 }
 
+/** The zone of the person: "UTC+5:30". */
+function zoneName() {
+  const minutes = -new Date().getTimezoneOffset();
+  const [hours, rest] = [Math.trunc(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  if (minutes === 0) return 'UTC';
+  return `UTC${minutes < 0 ? '−' : '+'}${hours}${rest === 0 ? '' : `:${String(rest).padStart(2, '0')}`}`;
+}
+
 function draw() {
   const { route, data, late, error, view } = shown;
   drawFreshness();
-  zone.textContent = usesUtc() ? 'UTC' : 'Local time';
+  zone.textContent = usesUtc() ? 'UTC' : `Local time (${zoneName()})`;
   content.setAttribute('aria-busy', String(data === null && error === null));
   /** `read`: what was chosen needs other data. */
   const choose = (wanted, { read = false } = {}) => {

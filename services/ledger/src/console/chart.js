@@ -32,19 +32,31 @@ function resolved(name) {
   return color;
 }
 
-/** Imbalance: one line per policy, its threshold dashed. */
-export const drawImbalance = (element, { times, policies }, utc, moment) => {
-  scrubbers.set(element, { times, ...moment });
-  drawLines(
-    element,
-    times,
-    policies.flatMap(({ policy, imbalance, threshold }, i) => [
-      { label: policy, values: imbalance, colour: `--c${i % 6}`, width: 1.5 },
-      { label: `${policy} threshold`, values: threshold, colour: `--c${i % 6}`, width: 1, dash: [4, 4] },
-    ]),
-    utc,
-    SCRUBBER,
-  );
+/** By series: its lines, the same ones for every moment that is looked at. */
+const linesOf = new WeakMap();
+
+/** One line per policy, its imbalance as a multiple of the threshold of that cycle; and the line of the thresholds. */
+function ratioLines(series) {
+  const known = linesOf.get(series);
+  if (known !== undefined) return known;
+  const ratios = series.policies.map(({ policy, imbalance, threshold }, i) => ({
+    label: policy,
+    values: imbalance.map((value, k) => (value === null || !(threshold[k] > 0) ? null : value / threshold[k])),
+    colour: `--c${i % 6}`,
+    width: 1.5,
+  }));
+  const lines = [
+    ...ratios,
+    { label: '1.00×', values: series.times.map(() => 1), colour: '--dim', width: 1, dash: [4, 4] },
+  ];
+  linesOf.set(series, lines);
+  return lines;
+}
+
+/** Imbalances as multiples of their thresholds. */
+export const drawImbalance = (element, series, utc, moment) => {
+  scrubbers.set(element, { times: series.times, ...moment });
+  drawLines(element, series.times, ratioLines(series), utc, SCRUBBER);
 };
 
 /** Room for the names beside the ends of the lines, in pixels: no line and no mark crosses them. */
@@ -53,7 +65,7 @@ const namesRoom = ({ series }) => {
     0,
     ...series.slice(1).flatMap(({ label, dash }) => (dash === undefined ? [label.length] : [])),
   );
-  return Math.min(160, 45 + 6.5 * longest);
+  return Math.min(170, 52 + 6.5 * longest);
 };
 
 /** The time bar: lines with their names at the end, marks of plans, a line at the chosen moment; a click chooses one. */
@@ -61,7 +73,7 @@ const SCRUBBER = {
   height: 120,
   padding: [null, namesRoom, null, null],
   // Up to now: what happened since the last cycle has its place, and cycles that are missing are seen.
-  scales: { x: { range: (_, first, last) => [first, Math.max(last, nowMs() / 1000, first + 1)] } },
+  scales: { x: { range: ({ data }, first) => [first, Math.max(data[0].at(-1), nowMs() / 1000, first + 1)] } },
   legend: { show: false },
   cursor: { y: false },
   hooks: {
@@ -76,6 +88,7 @@ const SCRUBBER = {
       (plot) => {
         const scrubber = scrubbers.get(plot.root.parentElement);
         if (scrubber === undefined) return;
+        align(plot, scrubber);
         mark(plot, scrubber);
         link(plot, scrubber.marks ?? NO_MARKS);
       },
@@ -117,6 +130,14 @@ function link(plot, marks) {
   );
 }
 
+/** Tells the style of the slider below where the cycles are: its thumb stands under the moment that it means. */
+function align(plot, { times }) {
+  const { style } = plot.root.closest('.timebar');
+  const [from, to] = [times[0], times.at(-1)].map((time) => plot.valToPos(Date.parse(time) / 1000, 'x'));
+  style.setProperty('--from', `${plot.bbox.left / (devicePixelRatio || 1) + from}px`);
+  style.setProperty('--span', `${to - from}px`);
+}
+
 function mark(plot, { times, at }) {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio || 1;
@@ -124,18 +145,21 @@ function mark(plot, { times, at }) {
   ctx.save();
   ctx.font = `${11 * ratio}px sans-serif`;
   ctx.textAlign = 'left';
-  const taken = [];
-  plot.series.forEach(({ label, dash, stroke }, i) => {
-    if (i === 0 || dash !== undefined) return;
-    // Of a chosen moment, the values of that moment.
-    const last = at !== null && at >= 0 ? plot.data[i][at] : plot.data[i].findLast((value) => value !== null);
-    if (last == null) return;
-    ctx.fillStyle = stroke(plot, i);
-    let y = plot.valToPos(last, 'y', true) + 4 * ratio;
-    while (taken.some((other) => Math.abs(other - y) < 12 * ratio)) y -= 3 * ratio;
-    taken.push(y);
-    ctx.fillText(`${label} ${last.toFixed(2)}`, bbox.left + bbox.width + 6 * ratio, Math.max(12 * ratio, y));
-  });
+  // Of a chosen moment, the values of that moment.
+  const told = (values) => (at !== null && at >= 0 ? values[at] : values.findLast((value) => value !== null));
+  const named = plot.series
+    .flatMap(({ label, dash, stroke }, i) => {
+      const value = i === 0 || dash !== undefined ? null : told(plot.data[i]);
+      return value == null ? [] : [{ label, value, colour: stroke(plot, i) }];
+    })
+    .toSorted((a, b) => b.value - a.value);
+  // The highest first, and each below the one before: never on each other.
+  let y = 0;
+  for (const { label, value, colour: own } of named) {
+    ctx.fillStyle = own;
+    y = Math.max(y + 12 * ratio, plot.valToPos(value, 'y', true) + 4 * ratio);
+    ctx.fillText(`${label} ${value.toFixed(2)}×`, bbox.left + bbox.width + 6 * ratio, y);
+  }
   if (at !== null && at >= 0) {
     ctx.fillStyle = colour('--text');
     ctx.fillRect(x(at) - ratio, bbox.top, 2 * ratio, bbox.height);
@@ -190,6 +214,10 @@ export function drawLines(element, times, lines, utc, more = {}) {
       height,
       // The last time of the axis is not cut.
       padding: [null, 34, null, null],
+      // One sample has no range of its own.
+      scales: {
+        x: { range: ({ data }, first, last) => (data[0].length > 1 ? [first, last] : [first - 30, first + 30]) },
+      },
       // Until something is pointed at, the legend tells the newest values.
       hooks: { ready: [(own) => own.setLegend({ idx: own.data[0].length - 1 })] },
       ...options,

@@ -139,10 +139,10 @@ function confirmCommand(heading, label, first, choice) {
 }
 
 /** A button. `about` tells buttons of the same text apart; `of` stands in the heading of the confirmation only. */
-function button(title, command, { choice, about, of, key } = {}) {
+function button(title, command, { choice, about, of, key, first = false } = {}) {
   const label = about === undefined ? title : `${title} ${about}`;
   const heading = of === undefined ? label : `${title} ${of}`;
-  return html`<button type="button" aria-label=${label} data-key=${key ?? nothing}
+  return html`<button type="button" class=${first ? 'primary' : nothing} aria-label=${label} data-key=${key ?? nothing}
     @click=${() => confirmCommand(heading, label, command, choice)}>${title}</button>`;
 }
 
@@ -208,15 +208,19 @@ export const pauseFromPalette = (text, aggregate) =>
 
 export const resumeCommand = (name) => group(button('Resume', { command: 'resume', aggregate: name }, { of: name }));
 
-/** `steps`: those that the person has chosen; null: all. `all`: how many there are. */
-export const planCommands = (planId, steps = null, all = 0) =>
+/** `steps`: those that the person has chosen; null: all. `all`: how many there are. `first`: to approve it is what the page is for. */
+export const planCommands = (planId, { steps = null, all = 0, first = false } = {}) =>
   group(
     steps === null
-      ? button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` })
+      ? button(
+          'Approve',
+          { command: 'approve', planId, steps: null },
+          { choice: 'steps', of: `the plan ${planId}`, first, ...(first ? { key: 'Review' } : {}) },
+        )
       : button(
           `Approve ${steps.length} of ${all} moves`,
           { command: 'approve', planId, steps },
-          { of: `of the plan ${planId}` },
+          { of: `of the plan ${planId}`, first },
         ),
     button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
   );

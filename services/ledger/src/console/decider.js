@@ -1,6 +1,5 @@
 /** Asks the worker that decides. One question at a time: another one ends the worker with what it is searching for. */
-
-const AGAIN_MS = 2000;
+import { againMs } from './again.js';
 
 /** One that asks: its worker and its question are its own. */
 export function decider() {
@@ -9,6 +8,8 @@ export function decider() {
   let busy = false;
   /** The question, and the newest answer to it; `answer` null: none has come yet. */
   let asked = { key: null, answer: null, error: null };
+  /** Loads of the worker's files that failed in a row. */
+  let failures = 0;
 
   function ended() {
     worker?.terminate();
@@ -41,6 +42,7 @@ export function decider() {
       changed();
     };
     worker.onmessage = ({ data }) => {
+      failures = 0;
       busy = !data.whole;
       become({ answer: data });
     };
@@ -49,7 +51,9 @@ export function decider() {
       ended();
       become({ error: event.message ?? 'the decision core could not be loaded' });
       // A file that could not be fetched may be there the next time.
-      if (event.message === undefined) setTimeout(again, AGAIN_MS, key, changed);
+      if (event.message !== undefined) return;
+      failures++;
+      setTimeout(again, againMs(failures), key, changed);
     };
     worker.postMessage(question);
     return asked;

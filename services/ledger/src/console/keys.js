@@ -28,7 +28,7 @@ const HELP = [
   ['t', 'go to a time: 03:00, yesterday 14:00, 2h'],
   ['Space', 'play'],
   ['Esc', 'back to now'],
-  ['a', 'review the plan'],
+  ['a', 'review the plan; there, approve it after a confirmation'],
   ['w', 'what if'],
   ['p', 'pause or resume the aggregate, after a confirmation'],
   ['?', 'this help'],

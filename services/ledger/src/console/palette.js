@@ -1,18 +1,16 @@
 /** The field that goes anywhere: views, hosts, VMs, plans and commands, found while a person types. Keys choose, Enter goes there. */
+import { againMs } from './again.js';
 import { nowMs, read } from './api.js';
 import { pauseFromPalette } from './commands.js';
 import { html, nothing, render } from './lib/lit-html.js';
 import { clockTime, link, usesUtc } from './parts.js';
 import { address, kinds } from './results.js';
-import { cycleAt } from './timeSlider.js';
+import { cycleAt } from './timeBar.js';
 import { typedTime } from './typedTime.js';
 
 const SHOWN = 8;
 /** A person who types on asks again: nothing is read before they rest this long. */
 const REST_MS = 150;
-/** What could not be read is read again after this time, and then after twice as long each time, while the palette is open with the same text. */
-const AGAIN_MS = 1000;
-const MOST_AGAIN_MS = 30_000;
 /** The views that the page offers above all others. */
 const views = [...document.querySelectorAll('nav a')].map((view) => [view.textContent, view.getAttribute('href')]);
 
@@ -155,14 +153,15 @@ async function find() {
   if (text === '') return close();
   answered(false);
   await rest(REST_MS);
-  for (let againMs = AGAIN_MS; mine === asked; againMs = Math.min(2 * againMs, MOST_AGAIN_MS)) {
+  // What could not be read is read again, while the palette is open with the same text.
+  for (let failures = 1; mine === asked; failures++) {
     const { past, results, failed } = await lookUp(text);
     if (mine !== asked || document.activeElement !== field) return;
     const things = sought(text) === text ? thingsOf(results) : [];
     // What a person has chosen meanwhile is not taken away by a read that failed.
     if (!failed || at < 0) become([...past, ...own(text, results), ...things].slice(0, SHOWN));
     if (!failed) return answered(true);
-    await rest(againMs);
+    await rest(againMs(failures));
   }
 }
 

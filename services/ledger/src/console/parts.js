@@ -32,6 +32,9 @@ export const figures = (detail = {}) =>
       return `${words} ${typeof value === 'number' ? Number(value.toPrecision(4)) : value}`;
     })
     .join(', ');
+/** Memory as people say it: "512 MiB", "4.0 GiB", "32 GiB". */
+export const memoryText = (mib) =>
+  mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(mib < 10_240 ? 1 : 0)} GiB`;
 /** A recorded moment; null: now. */
 export const at = (snapshot) => (snapshot == null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`);
 
@@ -167,10 +170,15 @@ export function byPerson({ by }) {
   return who === undefined ? '' : ` by ${who}`;
 }
 
-const phases = { spread: 'balance', cell: 'to another cell', evacuate: 'empty its host' };
+export const phases = { spread: 'balance', cell: 'to another cell', evacuate: 'empty its host' };
 const statuses = { started: 'under way' };
+/** How far a move is. */
+function moveStatus({ status, attempt, started }) {
+  if (started?.verifying != null) return `on ${started.verifying.host}, waits to be confirmed`;
+  return statuses[status] ?? (status === 'retryPending' ? `attempt ${attempt} to come` : status);
+}
 
-export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
+export const moves = (rows, aggregateOf) =>
   table(
     'Moves',
     [
@@ -178,10 +186,7 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
       ['From', (m) => html`<a href=${link.host(aggregateOf(m), m.from)}>${m.from}</a>`],
       ['To', (m) => html`<a href=${link.host(aggregateOf(m), m.destination)}>${m.destination}</a>`],
       ['Why', (m) => phases[m.phase] ?? m.phase],
-      [
-        'Status',
-        (m) => statuses[m.status] ?? (m.status === 'retryPending' ? `attempt ${m.attempt} to come` : m.status),
-      ],
+      ['Status', moveStatus],
       ['Started', (m) => (m.started === null ? '' : when(m.started.at)), 'when'],
       [
         'Last failure',
@@ -191,17 +196,17 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
       ...(person() === null ? [] : [['Commands', moveCommands]]),
     ],
     rows,
-    empty,
+    'Nothing moves now.',
   );
 
-/** The moves of a host or VM; none of now belongs to a recorded moment. */
-export const movesNow = (known, name, past, empty) =>
-  past === null
-    ? section(
+/** The moves of a host or VM, where there are some; none of now belongs to a recorded moment. */
+export const movesNow = (known, name, past) =>
+  past !== null || known === undefined || known.moves.length === 0
+    ? ''
+    : section(
         'Moves in flight',
-        moves(known?.moves ?? [], () => name, empty),
-      )
-    : '';
+        moves(known.moves, () => name),
+      );
 
 export const eventsTable = (events) =>
   table(

@@ -14,7 +14,7 @@ export const NUMBERS = [
 ];
 export const SWITCHES = [
   ['evacuateDisabledHosts', 'Empty disabled hosts'],
-  ['allowParking', 'Park VMs on a third host'],
+  ['allowParking', 'Let a VM wait on a third host'],
   ['enforceHardAffinity', 'Repair broken group rules'],
   ['enforceSoftAffinity', 'Repair broken soft group rules'],
   ['restrictToAz', 'Stay in the availability zone'],

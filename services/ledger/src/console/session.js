@@ -1,4 +1,5 @@
 /** The session of the person. The browser keeps its cookie, which no script can read. */
+import { againMs } from './again.js';
 import { nowMs, Refused, read, write } from './api.js';
 
 const nobody = {
@@ -13,6 +14,8 @@ const nobody = {
 let session = nobody;
 let changed = () => undefined;
 let timer;
+/** Reads of the session that failed in a row. */
+let failures = 0;
 
 export const person = () => session.person;
 /** Whether the person may skip unreadable events. */
@@ -35,16 +38,16 @@ function become(next) {
   if (other) changed();
 }
 
-/** A ledger that did not answer is asked again: without its answer nobody can log in. */
-const AGAIN_MS = 2000;
-
 export async function load() {
   try {
     become(await read('/session'));
+    failures = 0;
   } catch (error) {
     clearTimeout(timer);
-    if (error.passes) timer = setTimeout(load, AGAIN_MS);
-    else become(nobody);
+    if (!error.passes) return become(nobody);
+    // A ledger that did not answer is asked again: without its answer nobody can log in.
+    failures++;
+    timer = setTimeout(load, againMs(failures));
   }
 }
 

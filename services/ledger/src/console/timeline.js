@@ -3,8 +3,8 @@ import { html, svg } from './lib/lit-html.js';
 import { clockTime, duration, link, named, said, section, table, when } from './parts.js';
 
 const outcomes = {
-  underWay: ['good', 'under way'],
-  completed: ['good', 'completed'],
+  underWay: ['move', 'under way'],
+  completed: ['over', 'completed'],
   warned: ['warn', 'completed with warnings'],
   damaged: ['bad', 'its server was in ERROR'],
   retried: ['warn', 'failed, tried again'],
@@ -27,7 +27,9 @@ function bar({ startedAt, endedAt, outcome }, fromMs, toMs) {
   </svg>`;
 }
 
+/** Nothing where there are no moves. */
 export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over time') {
+  if (moves.length === 0) return '';
   const begun = moves.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   const fromMs = Math.min(nowMs, ...begun);
   return section(
@@ -51,7 +53,7 @@ export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over
         ],
       ],
       moves,
-      'Nothing was moved recently.',
-    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(Math.min(Date.parse(since), fromMs))}.</p>`}`,
+      '',
+    )}${since === null ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(Math.min(Date.parse(since), fromMs))}.</p>`}`,
   );
 }

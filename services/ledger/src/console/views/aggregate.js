@@ -1,9 +1,7 @@
 import { nowMs, read, tryRead } from '../api.js';
 import { columns, layout, rows, switches } from '../blocks.js';
-import { drawImbalance, drawn } from '../chart.js';
 import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
-import { ref } from '../lib/directives/ref.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { marksOf, momentOf } from '../marks.js';
@@ -21,15 +19,13 @@ import {
   said,
   section,
   standingOf,
-  usesUtc,
   when,
 } from '../parts.js';
 import { ratioOf, worstPolicy, worstText } from '../ratio.js';
 import { recorded } from '../recorded.js';
-import { person } from '../session.js';
 import { balanceLegend } from '../skyline.js';
+import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
-import { timeSlider } from '../timeSlider.js';
 
 /** Events that others tell better. */
 const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
@@ -109,9 +105,17 @@ function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, 
   return lastDecision === null ? '' : said(lastDecision.reason.text);
 }
 
-/** Facts that are named only where they are not usual. */
-function facts({ quarantined, brokenHosts, drains, planner, course }) {
+/** How large it is, and facts that are named only where they are not usual. */
+function facts({ quarantined, brokenHosts, drains, planner, course }, { hosts = null }) {
   return [
+    ...(hosts === null
+      ? []
+      : [
+          `${count(hosts.length, 'host')} · ${count(
+            hosts.reduce((sum, { vms }) => sum + vms, 0),
+            'VM',
+          )}`,
+        ]),
     ...(course === null ? [] : [courseText(course)]),
     ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
     ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
@@ -125,11 +129,30 @@ const next = (list) =>
     ? html`<p class="dim">Nothing is known to happen.</p>`
     : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null || Date.parse(time) <= nowMs() ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
 
+/** What a list of what happened is cut down to: plans, what became of moves, or what people did. */
+const KINDS = [
+  ['all', 'all'],
+  ['plans', 'plans'],
+  ['moves', 'moves'],
+  ['people', 'people'],
+];
+const ofKind = {
+  all: () => true,
+  plans: ({ kind }) => kind === 'plan',
+  moves: ({ kind }) => kind.startsWith('migration.'),
+  people: ({ person }) => person,
+};
+/** Older rows are shown when a person asks for them. */
+const FIRST = 12;
+const MOST = 60;
+
 /** Decisions and events as one list, newest first; equal neighbours are one row. */
-function happened(name, { series, recent, history }) {
+function happened(name, { series, recent, history }, chosen, choose) {
   const rowsOf = [
     ...recent.decisions.map((d) => ({
       time: d.time,
+      kind: d.steps > 0 ? 'plan' : 'decision',
+      person: false,
       key: d.steps > 0 ? `plan ${d.sequence}` : d.reason.text,
       text:
         d.steps > 0
@@ -138,25 +161,37 @@ function happened(name, { series, recent, history }) {
     })),
     ...history.events
       .filter(({ type, time }) => !QUIET.has(type) && time !== null)
-      .map((e) => ({ time: e.time, key: `event ${e.sequence}`, text: `${said(e.text)}${byPerson(e)}` })),
-  ].toSorted((a, b) => (a.time < b.time ? 1 : -1));
+      .map((e) => ({
+        time: e.time,
+        kind: e.type.startsWith('plan.') ? 'plan' : e.type,
+        person: byPerson(e) !== '',
+        key: `event ${e.sequence}`,
+        text: `${said(e.text)}${byPerson(e)}`,
+      })),
+  ]
+    .filter(ofKind[chosen.kind])
+    .toSorted((a, b) => (a.time < b.time ? 1 : -1));
   const runs = [];
   for (const row of rowsOf) {
     const last = runs.at(-1);
     if (last?.key === row.key) runs[runs.length - 1] = { ...last, from: row.time, n: last.n + 1 };
     else runs.push({ ...row, from: row.time, n: 1 });
   }
-  return html`<table><tbody>${repeat(
-    runs.slice(0, 30),
-    ({ key, from }) => `${key} ${from}`,
-    ({
-      time,
-      from,
-      n,
-      text,
-    }) => html`<tr><td class="when"><a class="quiet" href=${momentOf(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
+  const shown = runs.slice(0, chosen.older ? MOST : FIRST);
+  return html`<div class="tools in-heading">${switches('Of what happened', KINDS, chosen.kind, (kind) => choose({ ...chosen, kind }))}</div>
+    ${shown.length === 0 ? html`<p class="dim">Nothing of that kind is in memory.</p>` : ''}
+    <table><tbody>${repeat(
+      shown,
+      ({ key, from }) => `${key} ${from}`,
+      ({
+        time,
+        from,
+        n,
+        text,
+      }) => html`<tr><td class="when"><a class="quiet" href=${momentOf(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
       <td>${n > 1 ? html`${n} decisions: ` : ''}${text}</td></tr>`,
-  )}</tbody></table>`;
+    )}</tbody></table>
+    ${shown.length === Math.min(MOST, runs.length) ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...chosen, older: true })}>Show ${Math.min(MOST, runs.length) - shown.length} older</button></p>`}`;
 }
 
 /** What happened up to half an hour before and after the moment. */
@@ -209,8 +244,19 @@ const policySwitch = (policies, policy, choose) =>
 const drawnHosts = (shown, shape, how) =>
   html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band)}`;
 
+/** What the picture shows, and how old it is. */
+const hint = ({ page, picture, steps, past }) =>
+  html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>`;
+
+const moments = (past) => [
+  [false, past ? 'then' : 'now'],
+  [true, 'with the plan'],
+];
+const FORMS = ['columns', 'rows', 'table'].map((form) => [form, form]);
+
 /** The hosts of the moment: pictures, or the table with the numbers. */
-function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
+function hostsPart(data, chosen, choose) {
+  const { page, picture, steps, past, snapshot } = data;
   if (picture.refused !== undefined) return missing(picture.refused);
   const policies = picture.policies;
   const policy = Math.min(chosen.policy < 0 ? worstPolicy(policies) : chosen.policy, policies.length - 1);
@@ -224,31 +270,10 @@ function hostsPart({ page, picture, steps, past, snapshot }, chosen, choose) {
   };
   return html`<div class="tools">
       ${policySwitch(policies, policy, (value) => choose({ ...chosen, policy: value }))}
-      <span class="dim">one block is a VM${asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>
+      ${hint(data)}
       <span class="push"></span>
-      ${
-        steps.length === 0
-          ? ''
-          : switches(
-              'Moment',
-              [
-                [false, past ? 'then' : 'now'],
-                [true, 'with the plan'],
-              ],
-              chosen.plan,
-              (value) => choose({ ...chosen, plan: value }),
-            )
-      }
-      ${switches(
-        'Form',
-        [
-          ['columns', 'columns'],
-          ['rows', 'rows'],
-          ['table', 'table'],
-        ],
-        shape,
-        (value) => choose({ ...chosen, shape: value }),
-      )}
+      ${steps.length === 0 ? '' : switches('Moment', moments(past), chosen.plan, (plan) => choose({ ...chosen, plan }))}
+      ${switches('Form', FORMS, shape, (value) => choose({ ...chosen, shape: value }))}
     </div>
     ${
       policies.length === 0
@@ -267,7 +292,7 @@ function marks(name, data) {
 }
 
 /** What it is, what it does and what a person can do. */
-function headline({ page, series, index, past, plan, snapshot }) {
+function headline({ page, series, picture, index, past, plan, snapshot }) {
   const { name } = page;
   const [kind, words] = standingOf(page.standing);
   const moment = snapshot ?? page.lastDecision?.snapshotId;
@@ -275,12 +300,13 @@ function headline({ page, series, index, past, plan, snapshot }) {
         ${
           past
             ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
-            : html`<p class="chip ${kind}" data-state="standing"><span class=${kind}>${words}</span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
+            : html`<p class="chip ${kind === 'warn' ? 'amber' : ''}" data-state="standing"><span class="state ${kind}"><span class="words">${words}</span></span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
         }
-        <span class="dim push">${past ? '' : facts(page)}</span>
+        <span class="push"></span>
         ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
         ${past ? '' : aggregateCommands(page)}
-        <span class="links"><a data-key="WhatIf" href=${link.whatIf(name, at(moment))}>What if …</a> ${person() === null ? '' : html`<a href=${link.drains(name)}>Rolling maintenance</a>`}</span>
+        <div class="second"><span class="dim push">${past ? '' : facts(page, picture)}</span>
+          <span><a data-key="WhatIf" href=${link.whatIf(name, at(moment))}>What if …</a> <a href=${link.drains(name)}>Rolling maintenance</a></span></div>
       </section>`;
 }
 
@@ -320,31 +346,29 @@ export const aggregate = {
     const { page, series, recent, moved, index, past } = data;
     const { name } = page;
     const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
-    const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, ...view };
+    const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, kind: 'all', older: false, ...view };
     const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
     return html`
       ${headline(data)}
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',
-        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at: past ? index : null, goTo, marks: marks(name, data) })))}></div>`}
-          ${timeSlider(series, past ? index : null, goTo)}
-          <p class="dim legend"><span><span class="swatch move"></span> plan</span> <span><span class="swatch moved-mark"></span> move</span> <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why.</span></p>
+        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : timeBar(series, past ? index : null, goTo, marks(name, data))}
           ${decided === undefined ? '' : html`<p>${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,
         past ? 'past' : undefined,
       )}
       ${
         past
           ? section('Around then', around(data, late), 'past')
-          : html`<div class="two">${section('What happened', happened(name, data))}${section('Next', next(page.next))}</div>
-        ${
-          page.moves.length === 0
-            ? ''
-            : section(
-                'Moves in flight',
-                moves(page.moves, () => name),
-              )
-        }
+          : html`${
+              page.moves.length === 0
+                ? ''
+                : section(
+                    'Moves in flight',
+                    moves(page.moves, () => name),
+                  )
+            }
+        <div class="two">${section('What happened', happened(name, data, chosen, choose))}${section('Next', next(page.next))}</div>
         ${timeline(moved, nowMs())}`
       }`;
   },

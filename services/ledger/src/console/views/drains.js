@@ -48,11 +48,24 @@ function chooser({ page, hosts }, { view, choose }) {
   </form>`;
 }
 
+/** The hosts that may be drained beside the next one. */
+function besides({ hosts, next: { host } }, parallel) {
+  const under = hosts.filter(({ state }) => !['todo', 'over'].includes(state)).length;
+  const waiting = hosts.filter((one) => one.state === 'todo' && one.host !== host).map((one) => one.host);
+  const room = Math.max(0, parallel - under - 1);
+  return waiting.length === 0
+    ? ''
+    : room === 0
+      ? html` <span class="dim">${waiting[0]} follows when a host is empty.</span>`
+      : html` <span class="dim">Beside it, ${waiting.slice(0, room).join(', ')} may follow at once.</span>`;
+}
+
 /** The next act, and the button for it. */
-function next({ next: { act, host, problem } }, name, rolling) {
+function next(run, name, { rolling, parallel }) {
+  const { act, host, problem } = run.next;
   switch (act) {
     case 'drain':
-      return html`<p>Drain <a href=${link.host(name, host)}>${host}</a> next.</p>${byHand(`kronos drain ${host}`)}${drainCommand(name, host)}`;
+      return html`<p>Drain <a href=${link.host(name, host)}>${host}</a> next.${besides(run, parallel)}</p>${byHand(`kronos drain ${host}`)}${drainCommand(name, host)}`;
     case 'maintain':
       return html`<p>${host} is empty. Do its maintenance, then end its drain: the next host follows when ${host} is enabled.</p>${byHand(`kronos undrain ${host}`)}${undrainCommand(host, host)}`;
     case 'wait':
@@ -64,11 +77,21 @@ function next({ next: { act, host, problem } }, name, rolling) {
   }
 }
 
-const progress = (run, name) =>
+/** Drains of the aggregate that are not of the run: they take VMs away, too. */
+function otherDrains({ drains }, run, name) {
+  const others = drains.filter(({ host }) => run.hosts.every((one) => one.host !== host));
+  return others.length === 0
+    ? ''
+    : html`<p>Not of this run: ${others.map(({ host, text }, i) => html`${i === 0 ? '' : '; '}<a href=${link.host(name, host)}>${host}</a> is drained (${text})`)}.</p>`;
+}
+
+const progress = (run, name, seen) =>
   table(
     'Hosts of the run',
     [
       ['Host', ({ host }) => html`<a href=${link.host(name, host)}>${host}</a>`],
+      ['VMs', ({ host }) => seen.get(host)?.vms ?? '', 'number'],
+      ['Service', ({ host }) => (seen.has(host) ? serviceText(seen.get(host).service) : '')],
       [
         'Drain',
         ({ state, text }) =>
@@ -94,23 +117,28 @@ export const drains = {
   concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
   async load({ name }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
-    if (query.has('host')) return { name, query, run: await read(`${base}/drains?${query}`) };
-    const [page, hosts] = await Promise.all([read(base), tryRead(`${base}/hosts`)]);
-    return { name, query, page, hosts };
+    const [run, page, hosts] = await Promise.all([
+      query.has('host') ? read(`${base}/drains?${query}`) : undefined,
+      read(base),
+      tryRead(`${base}/hosts`),
+    ]);
+    return { name, query, run, page, hosts };
   },
-  show({ name, query, run, ...rest }, how) {
+  show({ name, query, run, page, hosts }, how) {
     const rolling = query.get('rolling') === 'true';
+    const parallel = Number(query.get('parallel') ?? 1);
+    const seen = new Map((hosts.hosts ?? []).map((host) => [host.name, host]));
     return html`
       <h1>Rolling maintenance: <a href=${link.aggregate(name)}>${name}</a></h1>
       ${
         run === undefined
-          ? section('Hosts', chooser(rest, how))
-          : html`${section('Next', next(run, name, rolling))}
-            ${section('Hosts', progress(run, name))}
+          ? section('Hosts', chooser({ page, hosts }, how))
+          : html`${section('Next', next(run, name, { rolling, parallel }))}
+            ${section('Hosts', html`${progress(run, name, seen)}${otherDrains(page, run, name)}`)}
             <p class="dim">${
               rolling
                 ? 'Rolling maintenance: one host at a time, enabled before the next.'
-                : `At most ${count(Number(query.get('parallel') ?? 1), 'host')} at the same time.`
+                : `At most ${count(parallel, 'host')} at the same time.`
             }
               You confirm each drain. You can close this page: drains go on without it, and its address shows the run again.</p>`
       }`;

@@ -48,11 +48,11 @@ const effect = ({ ratio, plan }) =>
   html`${plan?.ratioAfter == null ? 'The ratio after it is not known' : `${ratioText(ratio)} of the threshold becomes ${ratioText(plan.ratioAfter)}`}${time(plan)}${gib(plan?.ramMb)}`;
 
 /** One card: which aggregate, how far it is above its threshold, what to do, and what that is about. */
-const cardOf = (a, { aside = '', todo, about, commands, kind = '' }) => html`<li class="card ${kind}">
+const cardOf = (a, { aside = '', todo, about, commands, kind = '' }) => html`<li class="card ${kind}"><div>
   <p><span><strong><a href=${link.aggregate(a.name)}>${a.name}</a></strong> <span class="ratio ${a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</span></span> <span class="dim">${aside}</span></p>
   <p class="todo">${todo}</p>
-  <p class="dim">${about}</p>
-  ${commands}</li>`;
+  <p class="dim about">${about}</p>
+  ${commands}</div></li>`;
 
 function card(a) {
   const { name, plan, standing, waitingPlan } = a;
@@ -133,7 +133,7 @@ function policyOf({ lastDecision, skylines, standing, ratio }) {
 const row = (a, policies) => html`<tr>
   <th scope="row"><a href=${link.aggregate(a.name)}>${a.name}</a>
     <small>${a.hosts === null ? 'not seen yet' : `${count(a.hosts, 'host')} · ${count(a.vms, 'VM')}`}</small></th>
-  <td><span class="state ${standingOf(a.standing)[0]}">${standingOf(a.standing)[1]}</span><small>${more(a)}</small></td>
+  <td><span class="state ${standingOf(a.standing)[0]}"><span class="words">${standingOf(a.standing)[1]}</span></span><small>${more(a)}</small></td>
   ${policies.map((policy) => {
     const own = a.skylines.find((one) => one.policy === policy);
     return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
@@ -178,10 +178,23 @@ function needs(aggregates, alarms) {
   const cards = aggregates.filter(needsPerson).map(card);
   if (cards.length + alarms.length === 0) return '';
   const rest = cards.length - CARDS;
-  return html`<section class="needs" aria-label="Needs you">${cards.length === 0 ? '' : html`<ul>${cards.slice(0, CARDS)}</ul>`}
-    ${rest > 0 ? html`<details><summary>${count(rest, 'more aggregate')}</summary><ul>${cards.slice(CARDS)}</ul></details>` : ''}
+  return html`<section class="needs" aria-label="Needs you">${cards.length === 0 ? '' : html`<ul class="cards">${cards.slice(0, CARDS)}</ul>`}
+    ${rest > 0 ? html`<details><summary>${count(rest, 'more aggregate')}</summary><ul class="cards">${cards.slice(CARDS)}</ul></details>` : ''}
     ${alarms.length === 0 ? '' : html`<ul class="lines">${alarms.map(alarmLine)}</ul>`}</section>`;
 }
+
+/** What is worth knowing and needs nobody. */
+const notes = (alarms) =>
+  alarms.length === 0
+    ? ''
+    : html`<section class="needs" aria-label="Notes"><ul class="lines">${alarms.map(
+        ({
+          about,
+          text,
+          runbook,
+        }) => html`<li class="card note alarm"><p><span><strong>${about}</strong>: ${text}</span>
+          <a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p></li>`,
+      )}</ul></section>`;
 
 /** What a region does, in words: what needs a person first. */
 function regionText({ seen, problem }) {
@@ -241,7 +254,6 @@ export const fleet = {
         aggregates,
         alarms.filter(({ severity }) => severity === 'alarm'),
       )}
-      ${alarms.filter(({ severity }) => severity === 'info').map(({ about, text, runbook }) => html`<p>Note: ${about}: ${text}. <a href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p>`)}
       <section aria-label="Aggregates" class="flush">${
         aggregates.length === 0
           ? html`<p class="dim">Name them in [engine] aggregates.</p>`
@@ -256,6 +268,7 @@ export const fleet = {
             )}</tbody></table></div>`
       }</section>
       ${balanceLegend()}
+      ${notes(alarms.filter(({ severity }) => severity === 'info'))}
       ${late?.regions?.length > 0 ? section('Other regions', regionsTable(late.regions)) : ''}
       ${
         tasks.tasks.length === 0

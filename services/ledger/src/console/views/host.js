@@ -14,6 +14,7 @@ import {
   heat,
   heatWords,
   link,
+  memoryText,
   missing,
   movesNow,
   named,
@@ -26,7 +27,7 @@ import {
 } from '../parts.js';
 import { counts } from '../ratio.js';
 import { skyline } from '../skyline.js';
-import { timeSlider } from '../timeSlider.js';
+import { timeBar } from '../timeBar.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0
@@ -50,7 +51,7 @@ function drainPreview(name, late, view, choose) {
     ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}
     ${servers('Would leave', leaving, [
       ['To', (vm) => html`<a href=${link.host(name, vm.to)}>${vm.to}</a>`],
-      ['MiB', (vm) => figure(vm.ramMb, 0), 'number'],
+      ['Memory', (vm) => memoryText(vm.ramMb), 'number'],
       ['GiB on disk', (vm) => figure(vm.diskGb, 0), 'number'],
       ['Takes', (vm) => expected(vm.duration), 'number'],
     ])}
@@ -130,35 +131,51 @@ function weights(policy, { vms }, i, width) {
   </svg>`;
 }
 
-/** The slider over the recorded cycles, and where the host stands. */
-const timeAndPlace = ({ series, hosts, vms, past }, seen, goTo) =>
-  html`${
-    series.times.length === 0
-      ? ''
-      : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo))
-  }${
-    seen === undefined || vms.refused !== undefined
-      ? ''
-      : section('Among the hosts', html`<div class="compare">${standing(hosts, seen, vms)}</div>`)
-  }`;
+/** The first rows of a long table; the others are shown when a person asks for them. */
+const FIRST = 15;
 
 /** The VMs of the host, the heaviest first. */
-function vmsTable(name, vms, past) {
+function vmsTable(name, vms, past, { view, choose }) {
   if (vms.refused !== undefined) return missing(vms.refused);
   const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
-  return table(
+  const all = vms.vms.toSorted((a, b) => weight(b) - weight(a));
+  const shown = view.allVms === true ? all : all.slice(0, FIRST);
+  return html`${table(
     'VMs',
     [
       ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id, past))],
       ['Status', (vm) => vm.status],
       ['Flavor', (vm) => vm.flavor ?? 'unknown'],
       ['vCPUs', (vm) => vm.vcpus, 'number'],
-      ['MiB', (vm) => vm.ramMb, 'number'],
+      ['Memory', (vm) => memoryText(vm.ramMb), 'number'],
       ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
     ],
-    vms.vms.toSorted((a, b) => weight(b) - weight(a)),
+    shown,
     'No VM.',
-  );
+  )}${shown.length === all.length ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...view, allVms: true })}>Show all ${all.length} VMs</button></p>`}`;
+}
+
+/** Its service, its values, its room, and whether it takes VMs. */
+function placeFacts({ name, hosts, past }, seen, known) {
+  if (hosts.refused !== undefined) return missing(hosts.refused);
+  if (seen === undefined)
+    return html`<p class="dim" data-state="missing">The ${past === null ? 'newest' : 'recorded'} snapshot of ${name} has no such host.</p>`;
+  const { service, free } = seen;
+  return facts([
+    ['Service', `${service.status}, ${service.state}${service.forcedDown ? ', forced down' : ''}`],
+    ...(service.disabledReason === null ? [] : [['Disabled because', service.disabledReason]]),
+    ...(past === null ? [['Takes VMs', takes(seen, known)]] : []),
+    ...(known?.drain == null || past !== null ? [] : [['Drain', known.drain.text]]),
+    ['VMs', seen.vms],
+    ...hosts.policies.map((policy, i) => [
+      policy.policy,
+      `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))})`,
+    ]),
+    ['Free vCPUs', figure(free.vcpus, 0)],
+    ['Free memory', free.ramMb === null ? 'unknown' : memoryText(free.ramMb)],
+    ...(seen.zone === null ? [] : [['Zone', seen.zone]]),
+    ['Measured', past === null ? when(hosts.snapshot.time) : clockTime(hosts.snapshot.time)],
+  ]);
 }
 
 /** Whether it can be a destination. */
@@ -193,51 +210,25 @@ export const host = {
     ]);
     return { values, drain };
   },
-  show({ name, own, series, hosts, vms, log, past }, { late, view, choose, go }) {
+  show(data, { late, view, choose, go }) {
+    const { name, own, series, hosts, vms, log, past } = data;
     const goTo = (to) => go(link.host(name, own, to === null ? null : series.snapshotIds[to]));
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
+    const kind = past === null ? undefined : 'past';
     return html`
-      <h1>${own}</h1>
-      <p><a href=${link.aggregate(name)}>${name}</a></p>
-      ${
-        past === null
-          ? ''
-          : html`<p data-state="past" class="warn">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`}.
+      <div class="headline"><h1>${own}</h1>
+        ${
+          past === null
+            ? ''
+            : html`<p data-state="past" class="chip amber">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`} ·
               <a href=${link.host(name, own)}>Show it now</a>,
               <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
-      }
-      ${timeAndPlace({ series, hosts, vms, past }, seen, goTo)}
-      ${section(
-        past === null ? 'Now' : 'At that moment',
-        hosts.refused !== undefined
-          ? missing(hosts.refused)
-          : seen === undefined
-            ? html`<p class="dim" data-state="missing">The ${past === null ? 'newest' : 'recorded'} snapshot of ${name} has no such host.</p>`
-            : facts([
-                [
-                  'Service',
-                  `${seen.service.status}, ${seen.service.state}${seen.service.forcedDown ? ', forced down' : ''}`,
-                ],
-                ['Disabled because', seen.service.disabledReason ?? 'not disabled'],
-                ['Zone', seen.zone ?? 'none'],
-                ['VMs', seen.vms],
-                ...hosts.policies.map((policy, i) => [
-                  policy.policy,
-                  `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))})`,
-                ]),
-                ['Free vCPUs', figure(seen.free.vcpus, 0)],
-                ['Free MiB', figure(seen.free.ramMb, 0)],
-                ...(past === null
-                  ? [
-                      ['Drain', known?.drain?.text ?? 'none'],
-                      ['Takes VMs', takes(seen, known)],
-                    ]
-                  : []),
-              ]),
-        past === null ? undefined : 'past',
-      )}
-      ${section('VMs by weight', vmsTable(name, vms, past))}
+        }<span class="push">in <a href=${link.aggregate(name)}>${name}</a></span></div>
+      ${seen === undefined || vms.refused !== undefined ? '' : section('Among the hosts', html`<div class="compare">${standing(hosts, seen, vms)}</div>`, kind)}
+      ${section(past === null ? 'Now' : 'At that moment', placeFacts(data, seen, known), kind)}
+      ${series.times.length === 0 ? '' : section('Time', timeBar(series, past === null ? null : series.snapshotIds.indexOf(past), goTo), kind)}
+      ${section('VMs by weight', vmsTable(name, vms, past, { view, choose }))}
       ${section('Values over time', valuesOverTime(late))}
       ${
         seen === undefined || past !== null

@@ -16,15 +16,17 @@ import {
   heat,
   heatWords,
   link,
+  memoryText,
   missing,
   named,
+  phases,
   ratioText,
   said,
   section,
   table,
   when,
 } from '../parts.js';
-import { ratioAfter, valuesAfter, worstText } from '../ratio.js';
+import { ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
 import { balanceLegend } from '../skyline.js';
 
@@ -98,8 +100,8 @@ const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }
         (s) =>
           html`<a href=${link.host(aggregate, s.from)}>${s.from}</a> → <a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`,
       ],
-      ...(all.every(({ phase }) => phase === 'spread') ? [] : [['Phase', (s) => s.phase]]),
-      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
+      ...(all.every(({ phase }) => phase === 'spread') ? [] : [['Phase', (s) => phases[s.phase] ?? s.phase]]),
+      ['Size', (s) => memoryText(s.ramMb), 'number'],
       ['Takes', (s) => expected(page.stepTimes[all.indexOf(s)]), 'number'],
       ...(before?.ratio == null
         ? []
@@ -223,6 +225,87 @@ const answers = (id, kept, out) =>
     `kronos reject ${id}`,
   );
 
+/** What the plan does, in one sentence. */
+function sentence({ id, page, picture, made, kept, before, after }) {
+  if (made === null) return `Plan ${id}`;
+  const aggregate = page.decision.aggregate;
+  if (after === null) return `${count(made.steps.length, 'move')} of ${aggregate}`;
+  return `${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${worstText(picture.policies, before.ratios)} to ${worstText(picture.policies, after.ratios)}`;
+}
+
+/** What a person who approves it asks first: how much better, how much is copied, how long it takes. */
+function figuresOf({ page, picture, made, waits, kept, after }) {
+  const { plan: known, decision } = page;
+  return html`<ul class="figures">
+    <li><strong>${share(made.shareOfPossible)}</strong> of the most that ${count(made.budget, 'move')} can gain</li>
+    <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
+    <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
+    ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above 1.00×'}</li>`}
+    ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
+  </ul>`;
+}
+
+/** The sentence, how far it is, the answers that a person can give, and the figures. */
+function lead(shown) {
+  const { id, page, made, waits, out, kept } = shown;
+  const { plan: known, decision } = page;
+  return html`<div class="headline"><h1>${sentence(shown)}</h1>
+      <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
+      <span class="push"></span>
+      ${waits ? planCommands(id, { steps: out.size === 0 ? null : kept.map(({ step }) => step), all: made?.steps.length, first: true }) : ''}
+    </div>
+    ${waits ? answers(id, kept, out) : ''}
+    ${made === null ? '' : figuresOf(shown)}`;
+}
+
+const FORMS = [
+  ['picture', 'picture'],
+  ['table', 'table'],
+];
+
+/** The touched hosts before and after the plan: the picture, or the numbers. */
+function beforeAndAfter({ page, hosts, picture, drawn, kept }, chosen, choose) {
+  const policies = drawn && picture.policies.length > 1 ? picture.policies : [];
+  const tools = html`<div class="tools">
+    ${
+      policies.length === 0
+        ? ''
+        : switches(
+            'Policy',
+            policies.map(({ policy }, i) => [i, policy]),
+            chosen.policy,
+            (policy) => choose({ ...chosen, policy }),
+          )
+    }
+    <span class="dim">${drawn ? html`as measured ${when(picture.snapshot.time)}` : ''}</span>
+    <span class="push"></span>
+    ${switches('Form', FORMS, chosen.form, (form) => choose({ ...chosen, form }))}</div>`;
+  const ribbonsOf = () =>
+    html`${ribbons(picture, {
+      steps: kept,
+      policy: Math.min(chosen.policy, picture.policies.length - 1),
+      aggregate: page.decision.aggregate,
+      statusOf: progressOf(page),
+    })}${balanceLegend()}`;
+  return section(
+    'Hosts before and after',
+    html`${drawn ? tools : ''}
+      ${drawn && chosen.form === 'picture' ? ribbonsOf() : hosts.refused === undefined ? effect(hosts) : missing(hosts.refused)}`,
+  );
+}
+
+/** The steps, which a person may leave out while the plan waits, and which of them wait for others. */
+function stepsPart({ page, picture, made, waits, drawn, out, kept, before }, chosen, choose) {
+  const toggle = (step) =>
+    choose({
+      ...chosen,
+      out: chosen.out.includes(step) ? chosen.out.filter((one) => one !== step) : [...chosen.out, step],
+    });
+  const how = { picture: drawn ? picture : null, before, kept, out, toggle: waits ? toggle : null };
+  return html`${section('Steps', steps(page.decision, page, how))}
+    ${made.steps.every(({ dependsOn }) => dependsOn.length === 0) ? '' : section('Dependencies', dependencies(made.steps))}`;
+}
+
 /** One plan: what it changes, its steps with their reasons, what was refused. */
 export const plan = {
   title: ({ id }) => `Plan ${id}`,
@@ -244,85 +327,18 @@ export const plan = {
   show({ id, page, hosts, picture }, { view, choose }) {
     const { plan: known, decision, refused, events } = page;
     const made = decision?.data.plan ?? null;
-    const aggregate = decision?.aggregate ?? known.aggregate;
-    const chosen = { out: [], policy: 0, form: 'picture', ...view };
     const waits = known?.state === 'proposed';
+    const drawn = picture.refused === undefined && picture.policies.length > 0 && made !== null;
+    const chosen = { out: [], policy: drawn ? worstPolicy(picture.policies) : 0, form: 'picture', ...view };
     const out = withDependants(made?.steps ?? [], waits ? chosen.out : []);
     const kept = (made?.steps ?? []).filter(({ step }) => !out.has(step));
-    const drawn = picture.refused === undefined && picture.policies.length > 0 && made !== null;
     const before = drawn ? ratioAfter(picture, []) : null;
     const after = drawn ? ratioAfter(picture, kept) : null;
-    const toggle = (step) =>
-      choose({
-        ...chosen,
-        out: chosen.out.includes(step) ? chosen.out.filter((one) => one !== step) : [...chosen.out, step],
-      });
+    const shown = { id, page, hosts, picture, made, waits, drawn, out, kept, before, after };
     return html`
-      <div class="headline"><h1>${
-        made === null
-          ? `Plan ${id}`
-          : after === null
-            ? `${count(made.steps.length, 'move')} of ${aggregate}`
-            : html`${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${worstText(picture.policies, before.ratios)} to ${worstText(picture.policies, after.ratios)}`
-      }</h1>
-        <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
-        <span class="push"></span>
-        ${waits ? planCommands(id, out.size === 0 ? null : kept.map(({ step }) => step), made?.steps.length) : ''}
-      </div>
-      ${waits ? answers(id, kept, out) : ''}
-      ${
-        made === null
-          ? ''
-          : html`<ul class="figures">
-        <li><strong>${share(made.shareOfPossible)}</strong> of the most that ${count(made.budget, 'move')} can gain</li>
-        <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
-        <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
-        ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above 1.00×'}</li>`}
-        ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
-      </ul>`
-      }
-      ${section(
-        'Hosts before and after',
-        html`${
-          drawn
-            ? html`<div class="tools">
-            ${
-              picture.policies.length > 1
-                ? switches(
-                    'Policy',
-                    picture.policies.map(({ policy }, i) => [i, policy]),
-                    chosen.policy,
-                    (policy) => choose({ ...chosen, policy }),
-                  )
-                : ''
-            }
-            <span class="push"></span>
-            ${switches(
-              'Form',
-              [
-                ['picture', 'picture'],
-                ['table', 'table'],
-              ],
-              chosen.form,
-              (form) => choose({ ...chosen, form }),
-            )}</div>`
-            : ''
-        }
-        ${
-          drawn && chosen.form === 'picture'
-            ? html`${ribbons(picture, {
-                steps: kept,
-                policy: Math.min(chosen.policy, picture.policies.length - 1),
-                aggregate,
-                statusOf: progressOf(page),
-              })}${balanceLegend()}`
-            : hosts.refused === undefined
-              ? effect(hosts)
-              : missing(hosts.refused)
-        }`,
-      )}
-      ${made === null ? '' : section('Steps', steps(decision, page, { picture: drawn ? picture : null, before, kept, out, toggle: waits ? toggle : null }))}
-      ${made === null || made.steps.every(({ dependsOn }) => dependsOn.length === 0) ? '' : section('Dependencies', dependencies(made.steps))}
+      ${lead(shown)}
+      ${beforeAndAfter(shown, chosen, choose)}
+      ${made === null ? '' : stepsPart(shown, chosen, choose)}
       ${
         refused.length === 0
           ? ''

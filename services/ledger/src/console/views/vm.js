@@ -11,6 +11,7 @@ import {
   figure,
   figures,
   link,
+  memoryText,
   missing,
   movesNow,
   named,
@@ -20,8 +21,9 @@ import {
   table,
   when,
 } from '../parts.js';
+import { person } from '../session.js';
+import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
-import { timeSlider } from '../timeSlider.js';
 import { host } from './host.js';
 
 const destination = ({ refusal, worsens }) =>
@@ -130,9 +132,10 @@ function place(name, vms, past) {
     ['Status', seen.taskState === null ? seen.status : `${seen.status}, ${seen.taskState}`],
     [
       'Flavor',
-      `${seen.flavor ?? 'unknown'}: ${count(seen.vcpus, 'vCPU')}, ${seen.ramMb} MiB${seen.diskGb > 0 ? `, ${seen.diskGb} GiB` : ''}`,
+      `${seen.flavor ?? 'unknown'}: ${count(seen.vcpus, 'vCPU')}, ${memoryText(seen.ramMb)}${seen.diskGb > 0 ? `, ${seen.diskGb} GiB` : ''}`,
     ],
     ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
+    ['Measured', past === null ? when(vms.snapshot.time) : clockTime(vms.snapshot.time)],
   ]);
 }
 
@@ -173,14 +176,21 @@ const ranOn = (name, ran, current) =>
     'No move of it has ended recently.',
   )}`;
 
-/** The slider over the recorded cycles; nothing where there is none. */
+/** The time bar; nothing where there is no cycle. */
 const time = (series, past, goTo) =>
   series.times.length === 0
     ? ''
-    : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
+    : section('Time', timeBar(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
 
 /** Its move under way; none belongs to a recorded moment. */
 const movingNow = (known, past) => (past === null ? known?.moves[0] : undefined);
+
+/** What moves it, its moves and its events. */
+const story = ({ name, log, moved, past }, known) =>
+  html`${person() === null ? '' : movesNow(known, name, past)}
+    ${timeline(moved, nowMs())}
+    ${past !== null || !log.cells?.length ? '' : section('Moves between cells', html`${log.cells.map(cellPlan)}`)}
+    ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
 
 /** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
@@ -210,16 +220,13 @@ export const vm = {
     const planned = known?.moves[0]?.serverName;
     const goTo = (to) => go(link.vm(name, id, to === null ? null : series.snapshotIds[to]));
     return html`
-      <h1>${seen?.name ?? planned ?? id}</h1>
-      <p><a href=${link.aggregate(name, past)}>${name}</a> ${named('uuid', id)} <code>${id}</code></p>
-      ${time(series, past, goTo)}
+      <div class="headline"><h1>${seen?.name ?? planned ?? id}</h1>
+        <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span></div>
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
-      ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
       ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movingNow(known, past)))}
+      ${time(series, past, goTo)}
+      ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
       ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
-      ${movesNow(known, name, past, 'It does not move now.')}
-      ${timeline(moved, nowMs())}
-      ${past !== null || !log.cells?.length ? '' : section('Moves between cells', html`${log.cells.map(cellPlan)}`)}
-      ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
+      ${story({ name, log, moved, past }, known)}`;
   },
 };

@@ -9,6 +9,7 @@ import {
   count,
   figure,
   link,
+  memoryText,
   missing,
   pending,
   ratioText,
@@ -21,7 +22,7 @@ import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } 
 import { countedValues, ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { recorded, recordedDecision } from '../recorded.js';
 import { skyline } from '../skyline.js';
-import { timeSlider } from '../timeSlider.js';
+import { timeBar } from '../timeBar.js';
 
 const HOURS = [1, 3, 6, 12];
 const HOUR_MS = 3_600_000;
@@ -62,7 +63,7 @@ function form(name, query, go) {
         html`<option value=${hours} ?selected=${query.get('hours') === String(hours)}>last ${count(hours, 'hour')}</option>`,
     )}</select></label>
     <label class="wide">Changed options <input name="sets" type="text" spellcheck="false" .value=${query.getAll('set').join(' ')}
-      placeholder="for example engine.cooldown=0"></label>
+      placeholder="NAME=VALUE …, such as engine.cooldown=0"></label>
     <button type="submit">Decide again</button>
   </form>`;
 }
@@ -145,15 +146,15 @@ function controls({ decision, input }, query, changes, change) {
   </form>`;
 }
 
-/** The hosts by value: now, with the plan of the options in force, and with that of the changed ones. */
-function skylines(picture, is, would) {
+/** The hosts by value: now, with the plan of the options in force, and with that of the changed ones where there are some. */
+function skylines(picture, is, would, same) {
   const width = Math.max(200, Math.min(560, (Math.min(innerWidth, 3840) - 130) / 3));
   const small = innerWidth < 700;
   const own = { width: small ? Math.max(240, innerWidth - 60) : width, height: 96 };
   const all = [
-    ['Now', []],
-    ['With the options in force', is.steps],
-    ['With the changed options', would.steps],
+    ['Before the plan', []],
+    ['With the options in force', same ? would.steps : is.steps],
+    ...(same ? [] : [['With the changed options', would.steps]]),
   ].map(([title, steps]) => ({ title, steps, left: ratioAfter(picture, steps) }));
   return picture.policies.flatMap((policy, i) =>
     policy.participates
@@ -179,7 +180,7 @@ const stepsTable = (name, snapshot, steps) =>
       ['VM', (s) => html`<a href=${link.vm(name, s.serverId, snapshot)}>${s.serverName}</a>`],
       ['From', (s) => html`<a href=${link.host(name, s.from, snapshot)}>${s.from}</a>`],
       ['To', (s) => html`<a href=${link.host(name, s.to, snapshot)}>${s.to}</a>`],
-      ['Size', (s) => `${(s.ramMb / 1024).toFixed(s.ramMb < 10_240 ? 1 : 0)} GiB`, 'number'],
+      ['Size', (s) => memoryText(s.ramMb), 'number'],
     ],
     steps,
     '',
@@ -194,7 +195,7 @@ function origin({ whole, digest }, { decision }, changes) {
 }
 
 function momentAnswer(data, changes, { answer, error }) {
-  const { name, picture, made } = data;
+  const { picture, made } = data;
   if (error !== null) return html`<p class="bad" role="alert">The browser could not decide: ${error}.</p>`;
   if (answer === null) return pending('The moment is decided again in this browser …');
   const { is, would } = answer;
@@ -209,32 +210,39 @@ function momentAnswer(data, changes, { answer, error }) {
   return html`
     <p class="verdict" role="status">${same ? html`<span class="dim">Nothing is changed.</span> ` : ''}${same && would.steps.length > 0 ? `${count(would.steps.length, 'move')}: ${named([])} becomes ${named(would.steps)}.` : sentence}
       ${would.course === undefined ? '' : `${count(would.course.moves, 'move')} in ${count(would.course.cycles, 'cycle')} are left in all.`}</p>
-    ${picture.refused === undefined ? skylines(picture, is, would) : missing(picture.refused)}
-    ${would.steps.length === 0 ? '' : stepsTable(name, made.decision.snapshotId, would.steps)}
+    ${picture.refused === undefined ? skylines(picture, is, would, same) : missing(picture.refused)}
     <p class="dim" data-state=${answer.whole ? 'whole' : 'short'}>${origin(answer, made, changes)} Multiples are of the thresholds in force. A changed threshold counts as if it had been so for long enough. Nothing is moved.</p>`;
 }
 
-/** The moment with other options. */
+/** The moves that the changed options make; nothing while they are not known. */
+const movesOf = ({ name, made }, { answer }) =>
+  answer === null || answer.would.steps.length === 0
+    ? ''
+    : section('Moves', stepsTable(name, made.decision.snapshotId, answer.would.steps));
+
+/** The moment with other options: what they do comes first, then what can be changed. */
 function moment(data, query, { go, redraw }) {
-  const { name, series, picture, made, index } = data;
+  const { name, series, made, index } = data;
   const goTo = (to) =>
     go(link.whatIf(name, changedQuery(query, 'snapshot', to === null ? null : series.snapshotIds[to])));
-  const slider = timeSlider(series, index === series.times.length - 1 ? null : index, goTo);
-  if (made.refused !== undefined) return html`${section('Moment', slider)}${section('Plan', missing(made.refused))}`;
+  const time = section('Time', timeBar(series, index === series.times.length - 1 ? null : index, goTo));
+  if (made.refused !== undefined) return html`${section('Plan', missing(made.refused))}${time}`;
   if (made.input === null)
-    return html`${section('Moment', slider)}${section('Plan', html`<p class="warn" data-state="gone">The decision cannot be made again: ${made.missing}.</p>`)}`;
+    return html`${section('Plan', html`<p class="warn" data-state="gone">The decision cannot be made again: ${made.missing}.</p>`)}${time}`;
   const changes = changesIn(query, made.input, made.decision.outcome === 'gated');
   const change = (field, value) => go(link.whatIf(name, changedQuery(query, field, value)));
   const key = JSON.stringify([made.decision.sequence, changes]);
   const answer = answerTo(key, { input: made.input, recorded: made.steps, changes }, redraw);
-  return html`${section('Moment', slider)}
+  return html`${section('Plan', momentAnswer(data, changes, answer))}
     ${section(
       'Options',
       html`${controls(made, query, changes, change)}
         <p class="commands"><button type="button" ?disabled=${changesNothing(changes)} @click=${() => go(link.whatIf(name, at(made.decision.snapshotId)))}>Options in force</button></p>`,
     )}
-    ${section('Plan', momentAnswer({ ...data, picture }, changes, answer))}`;
+    ${time}
+    ${movesOf(data, answer)}`;
 }
+
 /** The moments that can be chosen, while other options are tried. */
 let stay = { name: null, readMs: 0, series: null };
 const STAY_MS = 60_000;
