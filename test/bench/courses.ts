@@ -2,16 +2,16 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { type ClusterFile, clusterOf, type PlannedCluster, planCluster } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { imbalanceOfFile } from '@kronos/placement/testing';
+import { largeCluster } from './clusters.ts';
 import { seeded } from './random.ts';
 
-/**
- * Clusters that take more than one cycle, and cycles that apply one plan after the other while the load stands still. Every threshold is
- * in reach of a plan without a limit.
- */
+/** Clusters that take more than one cycle, and cycles that apply one plan after the other while the load stands still. */
 export type CourseFamily = {
   readonly name: string;
   readonly hosts: number;
   readonly restrictToAz?: boolean;
+  /** No moves of any number reach the thresholds; else a plan without a limit does. */
+  readonly outOfReach?: true;
   readonly make: (seed: number) => ClusterFile;
 };
 
@@ -109,6 +109,23 @@ function lognormal(hosts: number, count: number, seed: number): ClusterFile {
   return fileOf({ hosts, vms });
 }
 
+/** A large VM alone on a host, above the threshold, and small ones that crowd on few of the hosts. */
+function oneLargeVm(hosts: number, seed: number): ClusterFile {
+  const random = seeded(seed);
+  const host = (): number => Math.floor(hosts * random() ** 1.5);
+  const vms: Vm[] = Array.from({ length: 9 * hosts }, () => {
+    const gib = 2 ** (2 + Math.floor(3 * random()));
+    return { host: host(), w: [0.01 + 0.13 * random() ** 1.9], memMb: gib * 1024, vcpus: 2 };
+  });
+  return fileOf({ hosts, vms: [{ host: 0, w: [0.85], memMb: 65_536, vcpus: 16 }, ...vms] });
+}
+
+/** Three policies with a threshold that no moves reach. */
+function tooLow(hosts: number, vms: number, seed: number): ClusterFile {
+  const file = largeCluster(hosts, vms, seed);
+  return { ...file, thresholds: file.policies.map(() => 0.005) };
+}
+
 const unlike = (hosts: number): number[] => Array.from({ length: hosts }, (_, h) => (h % 3 === 0 ? 1 : 0.5));
 
 export const courseFamilies: readonly CourseFamily[] = [
@@ -121,6 +138,9 @@ export const courseFamilies: readonly CourseFamily[] = [
   { name: 'unequal hosts', hosts: 45, make: (seed) => unequal(36, 0.55, 9, seed, { sizes: unlike(45) }) },
   { name: 'zones', hosts: 48, restrictToAz: true, make: (seed) => unequal(36, 0.55, 12, seed, { zones: 3 }) },
   { name: 'lognormal 250x5000', hosts: 250, make: (seed) => lognormal(250, 5000, seed) },
+  { name: 'out of reach, one large VM', hosts: 10, outOfReach: true, make: (seed) => oneLargeVm(10, seed) },
+  { name: 'out of reach, 6x40', hosts: 6, outOfReach: true, make: (seed) => tooLow(6, 40, seed) },
+  { name: 'out of reach, 20x200', hosts: 20, outOfReach: true, make: (seed) => tooLow(20, 200, seed) },
 ];
 
 export type Cycles = {
@@ -142,6 +162,7 @@ type Limits = {
   readonly restrictToAz?: boolean;
   readonly mostCycles: number;
   readonly searchWorkLimit?: number;
+  readonly minGain?: number;
   readonly planner?: 'search' | 'greedy';
 };
 
@@ -153,8 +174,7 @@ export function runCycles(
   watch: (plan: PlannedCluster) => void = () => {},
 ): Cycles {
   const { budget, restrictToAz = false, mostCycles, planner = 'search' } = limits;
-  const { minGain, searchWorkLimit: defaultLimit } = defaultEngineOptions;
-  const { searchWorkLimit = defaultLimit } = limits;
+  const { searchWorkLimit = defaultEngineOptions.searchWorkLimit, minGain = defaultEngineOptions.minGain } = limits;
   const options = { maxMigrations: budget, minGain, restrictToAz, searchWorkLimit, planner };
   const memory = new Map(file.vms.map((vm) => [vm.id, (vm.memMb ?? 0) / 1024]));
   const times = new Map<string, number>();
