@@ -24,6 +24,7 @@ import { streamActs } from './stage/streams.ts';
 import { taskActs } from './stage/tasks.ts';
 import { type Supervised, Supervisor } from './supervisor.ts';
 import { keepLooking, openSurroundings, type Run, type Surroundings } from './surroundings.ts';
+import { Trouble } from './trouble.ts';
 import { LastMessages } from './watch/lastMessages.ts';
 import { LogDigest } from './watch/logDigest.ts';
 import { Moments } from './watch/moments.ts';
@@ -66,6 +67,7 @@ interface Built extends Run, Surroundings {
   readonly inventory: KeptInventory;
   readonly supervisor: Supervisor;
   readonly commands: Commands;
+  readonly trouble: Trouble;
 }
 
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
@@ -90,7 +92,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const releases = await releasesOf(run, setting, { outside, inventory, observer });
   const supervisor = supervisorOf(run, releases, outside, inventory);
   const commands = new Commands(outside.server, () => world.wall);
-  const built: Built = { ...run, ...outside, setting, inventory, supervisor, commands };
+  const trouble = new Trouble(world);
+  const built: Built = { ...run, ...outside, setting, inventory, supervisor, commands, trouble };
   const watch = watchOf(built);
   const people = peopleOf(built, watch, observer);
   const stage = stageOf(built, watch, people);
@@ -99,7 +102,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const beginMs = world.now;
   for (const name of supervisor.names()) world.after(chance.between(0, 5000), () => supervisor.start(name));
   const faults = faultsOf(asked, drawn, chance);
-  const callOff = schedule(world, chance, faults, stage);
+  schedule(built, chance, faults, stage);
   people.operator.begin();
   keepLooking(world, sim, checker);
   for (let day = 0; day < asked.days && !ended; day += PROGRESS) {
@@ -108,7 +111,6 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     observer.onProgress?.(untilDay, summaryOf(checker));
   }
   if (!ended) {
-    callOff();
     endTrouble(built, watch.moments, people);
     await finish(run, checker, setting.aggregates, over);
   }
@@ -180,7 +182,8 @@ function stageOf(
   { lastMessages, openTasks, moments }: Watch,
   { operator, custodian, logLoss }: People,
 ): Stage {
-  const { world, drawn, sim, record, server, nats, cloudNetwork, supervisor, commands, setting, inventory } = built;
+  const { world, trouble, drawn, sim, record, server, nats, cloudNetwork, supervisor, commands, setting, inventory } =
+    built;
   const { aggregates, scenario } = setting;
   const intervalMs = drawn.intervalSeconds * 1000;
   return {
@@ -195,14 +198,15 @@ function stageOf(
     closeAbandoned: () => operator.closeAbandoned(),
     // Snapshots are taken at multiples of the interval.
     nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
-    after: (ms, act) => void world.after(ms, act),
+    after: (ms, act) => trouble.after(ms, act),
     onNext: (type, act) => moments.onNext(type, act),
   };
 }
 
 /** Nothing goes wrong any more, and people take back what they did. */
 function endTrouble(built: Built, moments: Moments, { operator, custodian, logLoss }: People): void {
-  const { world, sim, server, nats, cloudNetwork, supervisor, commands, setting, inventory } = built;
+  const { world, trouble, sim, server, nats, cloudNetwork, supervisor, commands, setting, inventory } = built;
+  trouble.end();
   const { notifications, witness } = inventory;
   const { scenario } = setting;
   const networks = [nats, cloudNetwork, ...(notifications === null ? [] : [notifications.rabbit])];
@@ -271,16 +275,10 @@ function supervisorOf(
   });
 }
 
-/** Lets each fault act at its time. Returns what calls off those that are still to come. */
-function schedule(world: World, chance: Chance, faults: readonly Fault[], stage: Stage): () => void {
-  let off = false;
+/** Lets each fault act at its time. */
+function schedule({ world, trouble }: Built, chance: Chance, faults: readonly Fault[], stage: Stage): void {
   for (const { kind, source, atMs } of faults) {
     const own = chance.fork(`fault/${source}`);
-    world.at(world.now + START_MS + atMs, () => {
-      if (!off) kinds[kind]?.act(stage, own);
-    });
+    trouble.at(world.now + START_MS + atMs, () => kinds[kind]?.act(stage, own));
   }
-  return () => {
-    off = true;
-  };
 }
