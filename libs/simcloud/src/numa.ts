@@ -50,7 +50,7 @@ function pageSizeOf(asked: string, { cells }: Host): number {
 function countsCells(s: CloudState, consumer: string): boolean {
   if (s.servers.has(consumer)) return true;
   const server = s.servers.get(s.migrations.find(({ uuid }) => uuid === consumer)?.serverUuid ?? '');
-  return server === undefined || server.taskState !== null || server.vmState === 'resized';
+  return server !== undefined && (server.taskState !== null || server.vmState === 'resized');
 }
 
 /** Cells of the host for a server of this flavor, as Nova chooses them; null: it does not fit. */

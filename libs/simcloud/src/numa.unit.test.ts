@@ -126,6 +126,8 @@ describe('NUMA cells', () => {
     expect(() => reset.setServer(reset.nowMs, 'v', { vmState: 'active' })).toThrow('server v waits in VERIFY_RESIZE');
     reset.setServer(reset.nowMs, 'v', { vmState: 'error' });
     expect([reset.hosts.get('h1')?.consumers.size, free(reset)]).toEqual([2, true]);
+    reset.deleteServer(reset.nowMs, 'v');
+    expect(free(reset)).toBe(true);
   });
 
   test('guests that have seen more of a CPU than a host has do not go there', () => {
