@@ -257,6 +257,20 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 60, 7200), () => stage.act({ act: 'setHost', host, disabled: false }));
     },
   },
+  // An operator takes a host out of use while a plan uses it: its tasks go elsewhere only where that still helps, and it is not charged.
+  'moving-host-disabled': {
+    perDay: 20,
+    act: (stage, chance) =>
+      stage.onNext('migration.started', () =>
+        stage.after(seconds(chance, 0.1, 60), () => {
+          const moving = stage.movingHosts();
+          if (moving.length === 0) return;
+          const host = chance.pick(moving);
+          stage.act({ act: 'setHost', host, disabled: true });
+          stage.after(seconds(chance, 30, 3600), () => stage.act({ act: 'setHost', host, disabled: false }));
+        }),
+      ),
+  },
   // Its nova-compute dies, mostly while it has a part in a move, and is started again.
   'host-dies': {
     perDay: 6,
@@ -346,6 +360,15 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.act({ act: 'createGroup', group: { name: group, policy } });
       for (let i = 0; i < 3; i++) stage.act({ act: 'setGroup', server: waitingServer(stage, chance).id, group });
     },
+  },
+  // A member of the group of a server that waits for its turn is created, perhaps where that server is to go.
+  'member-boots': {
+    perDay: 20,
+    act: (stage, chance) =>
+      stage.onNext('migration.requested', () => {
+        const { id } = waitingServer(stage, chance);
+        stage.bootMember(id, `member-${chance.int(0, 1e9)}`, chance.pick(stage.hosts()));
+      }),
   },
   'host-leaves': {
     perDay: 4,
@@ -642,7 +665,6 @@ export const kinds: Readonly<Record<string, Kind>> = {
   // Of the three, Nova's `updated` shows only the metadata key that is set.
   'person-excludes': {
     perDay: 20,
-    inventory: ['changes', 'notifications'],
     act(stage, chance) {
       const server = chance.pick(stage.servers()).id;
       const by = chance.flip(0.5) ? 'tag' : 'metadata';

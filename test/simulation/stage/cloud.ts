@@ -14,6 +14,8 @@ export interface CloudActs {
   endResize(server: string, how: 'confirmResize' | 'revertResize'): void;
   /** A user rescues or shelves a server, or takes that back. */
   changeState(server: string, action: 'rescue' | 'unrescue' | 'shelve' | 'unshelve'): void;
+  /** A user creates another server like this one in its group, if it has one: on this host if the rule of the group lets Nova do that. */
+  bootMember(server: string, name: string, host: string): void;
   /** A host is in its aggregate, or not. */
   setMember(host: string, yes: boolean): void;
   hosts(): readonly string[];
@@ -51,6 +53,16 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
     endResize: (server, how) => asPerson(sim, (nowMs, caller) => cloud.endResize(nowMs, caller, server, how)),
     changeState: (server, action) =>
       asPerson(sim, (nowMs, caller) => cloud.beginStateAction(nowMs, caller, server, action)),
+    bootMember(like, name, host) {
+      const server = cloud.servers.get(like);
+      const others = record.companions(like, host);
+      if (server === undefined || others === null) return;
+      const apart = others.policy.endsWith('anti-affinity');
+      if (apart && (server.host === host || others.members.length > 0)) return;
+      const wanted = { name, flavor: server.flavor.name, host: apart ? host : server.host, pinnedZone: null };
+      const group = cloud.groupOf.get(like)?.name ?? null;
+      asPerson(sim, (nowMs, caller) => cloud.bootServer(nowMs, caller, { ...wanted, group, metadata: {}, tags: [] }));
+    },
     setMember(host, yes) {
       const name = aggregates.find((each) => each.hosts.includes(host))?.name;
       if (name === undefined) return;
