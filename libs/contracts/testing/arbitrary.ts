@@ -33,6 +33,20 @@ function limitsOf(def: z.core.$ZodTypes['_zod']['def']): Limits {
 
 const names = fc.oneof(fc.string({ maxLength: 6 }), fc.constantFrom('toString', 'constructor', 'a.b', 'a/b', 'ü'));
 
+function stringOf({ format, pattern, minimum, maximum }: Limits): fc.Arbitrary<string> {
+  if (format === 'datetime')
+    return fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString());
+  if (format === 'uuid') return fc.uuid({ version: 4 });
+  if (pattern !== null) return fc.stringMatching(pattern);
+  return fc.string({ minLength: Math.max(0, minimum), maxLength: Math.min(maximum, 12) });
+}
+
+function numberOf({ format, minimum, maximum }: Limits): fc.Arbitrary<number> {
+  const [min, max] = [Math.max(minimum, -1e6), Math.min(maximum, 1e6)];
+  const whole = fc.integer({ min: Math.ceil(min), max: Math.floor(max) });
+  return format === 'safeint' ? whole : fc.oneof(whole, fc.double({ min, max, noNaN: true }));
+}
+
 /** Values that a schema accepts, all optional fields with and without. @throws for a kind that is not known here */
 export function arbitraryOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
   const { def } = (schema as z.core.$ZodTypes)._zod;
@@ -62,18 +76,9 @@ export function arbitraryOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
     case 'enum':
       return fc.constantFrom(...Object.values(def.entries));
     case 'string':
-      if (limits.format === 'datetime')
-        return fc
-          .date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) })
-          .map((date) => date.toISOString());
-      if (limits.format === 'uuid') return fc.uuid({ version: 4 });
-      if (limits.pattern !== null) return fc.stringMatching(limits.pattern);
-      return fc.string({ minLength: Math.max(0, limits.minimum), maxLength: Math.min(limits.maximum, 12) });
-    case 'number': {
-      const [min, max] = [Math.max(limits.minimum, -1e6), Math.min(limits.maximum, 1e6)];
-      const whole = fc.integer({ min: Math.ceil(min), max: Math.floor(max) });
-      return limits.format === 'safeint' ? whole : fc.oneof(whole, fc.double({ min, max, noNaN: true }));
-    }
+      return stringOf(limits);
+    case 'number':
+      return numberOf(limits);
     case 'boolean':
       return fc.boolean();
     case 'lazy':

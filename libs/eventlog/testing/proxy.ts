@@ -19,89 +19,114 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** @param target port on the loopback interface */
-export async function startProxy(target: number): Promise<Proxy> {
-  let isCut = false;
-  let isMute = false;
-  let muteText: string | null = null;
-  let delayMs = 0;
-  const pairs = new Set<{ client: Socket; server: Socket; flush: () => void }>();
-  const sent: { at: number; data: Buffer }[] = [];
-  const relay: Server = createServer((client) => {
-    const server = tcpConnect(target, '127.0.0.1');
-    const toServer: Buffer[] = [];
-    const toClient: Buffer[] = [];
-    const delayed: Buffer[] = [];
-    const flush = () => {
-      for (const data of toServer.splice(0)) server.write(data);
-      for (const data of [...delayed.splice(0), ...toClient.splice(0)]) client.write(data);
-    };
-    const pair = { client, server, flush };
-    pairs.add(pair);
-    client.on('data', (data) => {
-      sent.push({ at: performance.now(), data });
-      if (muteText !== null && data.includes(muteText)) isMute = true;
-      if (isCut) toServer.push(data);
-      else server.write(data);
-    });
-    server.on('data', (data) => {
-      if (isCut || isMute) toClient.push(data);
-      else if (delayMs > 0) {
-        delayed.push(data);
-        setTimeout(() => {
-          const due = delayed.indexOf(data) + 1;
-          for (const each of delayed.splice(0, due)) client.write(each);
-        }, delayMs);
-      } else client.write(data);
-    });
+/** What the relay does to bytes now. */
+interface Weather {
+  cut: boolean;
+  mute: boolean;
+  /** Mutes when the client sends this. */
+  muteText: string | null;
+  delayMs: number;
+}
+
+/** One connection through the relay. */
+class Pair {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #weather: Weather;
+  readonly #toServer: Buffer[] = [];
+  readonly #toClient: Buffer[] = [];
+  readonly #delayed: Buffer[] = [];
+
+  constructor(client: Socket, server: Socket, weather: Weather, onClose: (pair: Pair) => void) {
+    this.#client = client;
+    this.#server = server;
+    this.#weather = weather;
+    client.on('data', (data) => this.#fromClient(data));
+    server.on('data', (data) => this.#fromServer(data));
     const close = () => {
-      pairs.delete(pair);
-      client.destroy();
-      server.destroy();
+      onClose(this);
+      this.destroy();
     };
     for (const socket of [client, server]) {
       socket.on('error', close);
       socket.on('close', close);
       socket.setNoDelay(true);
     }
+  }
+
+  #fromClient(data: Buffer): void {
+    const { muteText, cut } = this.#weather;
+    if (muteText !== null && data.includes(muteText)) this.#weather.mute = true;
+    if (cut) this.#toServer.push(data);
+    else this.#server.write(data);
+  }
+
+  #fromServer(data: Buffer): void {
+    const { cut, mute, delayMs } = this.#weather;
+    if (cut || mute) this.#toClient.push(data);
+    else if (delayMs > 0) {
+      this.#delayed.push(data);
+      setTimeout(() => {
+        const due = this.#delayed.indexOf(data) + 1;
+        for (const each of this.#delayed.splice(0, due)) this.#client.write(each);
+      }, delayMs);
+    } else this.#client.write(data);
+  }
+
+  /** Sends what was held back. */
+  flush(): void {
+    for (const data of this.#toServer.splice(0)) this.#server.write(data);
+    for (const data of [...this.#delayed.splice(0), ...this.#toClient.splice(0)]) this.#client.write(data);
+  }
+
+  destroy(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+}
+
+/** @param target port on the loopback interface */
+export async function startProxy(target: number): Promise<Proxy> {
+  const weather: Weather = { cut: false, mute: false, muteText: null, delayMs: 0 };
+  const pairs = new Set<Pair>();
+  const sent: { at: number; data: Buffer }[] = [];
+  const relay: Server = createServer((client) => {
+    client.on('data', (data) => sent.push({ at: performance.now(), data }));
+    pairs.add(new Pair(client, tcpConnect(target, '127.0.0.1'), weather, (pair) => pairs.delete(pair)));
   });
   await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
   const address = relay.address();
   if (address === null || typeof address === 'string') throw new Error('the relay has no port');
+  const flush = () => {
+    for (const pair of pairs) pair.flush();
+  };
+  const reset = () => {
+    for (const pair of pairs) pair.destroy();
+  };
   return {
     url: `nats://127.0.0.1:${address.port}`,
     cut: () => {
-      isCut = true;
+      weather.cut = true;
     },
     mute: () => {
-      isMute = true;
+      weather.mute = true;
     },
     muteAt: (text) => {
-      muteText = text;
+      weather.muteText = text;
     },
     delay: (ms) => {
-      delayMs = ms;
-      if (ms === 0) for (const { flush } of pairs) flush();
+      weather.delayMs = ms;
+      if (ms === 0) flush();
     },
     heal: () => {
-      isCut = false;
-      isMute = false;
-      muteText = null;
-      for (const { flush } of pairs) flush();
+      Object.assign(weather, { cut: false, mute: false, muteText: null });
+      flush();
     },
-    reset: () => {
-      for (const { client, server } of pairs) {
-        client.destroy();
-        server.destroy();
-      }
-    },
+    reset,
     sentSince: (moment) =>
       Buffer.concat(sent.filter(({ at }) => at >= moment).map(({ data }) => data)).toString('latin1'),
     close: async () => {
-      for (const { client, server } of pairs) {
-        client.destroy();
-        server.destroy();
-      }
+      reset();
       await new Promise((resolve) => relay.close(resolve));
     },
   };

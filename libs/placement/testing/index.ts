@@ -111,55 +111,55 @@ export const cellsSettings: CellsReading['settings'] = {
   planTtlSeconds: 86400,
 };
 
+/** The readings of a policy about hosts. Where a sketch names no score, a host has the sum of its VMs. */
+function hostReadingsOf(policy: Policy, sketch: Sketch): HostReading[] {
+  const hosts = Object.entries(sketch.hosts);
+  const reading = (query: string, value: (name: string, host: SketchHost) => number): HostReading => ({
+    query,
+    label: policy.hostLabel,
+    health: 'HEALTHY',
+    text: '',
+    values: Object.fromEntries(
+      hosts.filter(([, host]) => host.down !== true).map(([name, host]) => [name, value(name, host)]),
+    ),
+    missing: [],
+    unmatchedLabels: [],
+  });
+  const sum = (host: string): number => {
+    let total = 0;
+    for (const vm of Object.values(sketch.vms)) if (vm.host === host) total += vm.w?.[policy.name] ?? 0;
+    return total;
+  };
+  const readings = [reading(policy.imbalanceQuery, (name, host) => host.score?.[policy.name] ?? sum(name))];
+  if (policy.capacityQuery !== null)
+    readings.push(
+      reading(
+        policy.capacityQuery,
+        (name, host) => host.capacityValue?.[policy.name] ?? host.score?.[policy.name] ?? sum(name),
+      ),
+    );
+  return [...readings, ...givenReadings(policy, reading)];
+}
+
+const vmReadingOf = (policy: Policy, { vms }: Sketch): VmReading => ({
+  query: policy.vmProfileQuery,
+  label: policy.vmProfileLabel,
+  labelType: policy.vmProfileLabelType,
+  health: 'HEALTHY',
+  text: '',
+  values: Object.fromEntries(
+    Object.entries(vms).flatMap(([id, vm]) => {
+      const weight = vm.w?.[policy.name];
+      return weight === undefined ? [] : [[id, weight] as const];
+    }),
+  ),
+  unmatchedLabels: 0,
+  ambiguousLabels: 0,
+});
+
 export function snapshotOf(sketch: Sketch): Snapshot {
   const time = sketch.time ?? SKETCH_TIME;
   const policies = Object.entries(sketch.policies).map(([name, set]): Policy => policyOf(name, set, sketch));
-  const vms = Object.entries(sketch.vms);
-  const hosts = Object.entries(sketch.hosts);
-  const hostReadings = policies.flatMap((policy): HostReading[] => {
-    const reading = (query: string, value: (name: string, host: SketchHost) => number): HostReading => ({
-      query,
-      label: policy.hostLabel,
-      health: 'HEALTHY',
-      text: '',
-      values: Object.fromEntries(
-        hosts.filter(([, host]) => host.down !== true).map(([name, host]) => [name, value(name, host)]),
-      ),
-      missing: [],
-      unmatchedLabels: [],
-    });
-    const sum = (host: string): number => {
-      let total = 0;
-      for (const [, vm] of vms) if (vm.host === host) total += vm.w?.[policy.name] ?? 0;
-      return total;
-    };
-    const readings = [reading(policy.imbalanceQuery, (name, host) => host.score?.[policy.name] ?? sum(name))];
-    if (policy.capacityQuery !== null)
-      readings.push(
-        reading(
-          policy.capacityQuery,
-          (name, host) => host.capacityValue?.[policy.name] ?? host.score?.[policy.name] ?? sum(name),
-        ),
-      );
-    return [...readings, ...givenReadings(policy, reading)];
-  });
-  const vmReadings = policies.map(
-    (policy): VmReading => ({
-      query: policy.vmProfileQuery,
-      label: policy.vmProfileLabel,
-      labelType: policy.vmProfileLabelType,
-      health: 'HEALTHY',
-      text: '',
-      values: Object.fromEntries(
-        vms.flatMap(([id, vm]) => {
-          const weight = vm.w?.[policy.name];
-          return weight === undefined ? [] : [[id, weight] as const];
-        }),
-      ),
-      unmatchedLabels: 0,
-      ambiguousLabels: 0,
-    }),
-  );
   const cycle = Math.floor(Date.parse(time) / 60_000);
   return {
     version: 1,
@@ -171,8 +171,8 @@ export function snapshotOf(sketch: Sketch): Snapshot {
     observedFrom: time,
     time,
     policies,
-    hosts: hosts.map(([name, host]) => hostOf(name, host, sketch)),
-    servers: vms.map(([id, vm]) => serverOf(id, vm)),
+    hosts: Object.entries(sketch.hosts).map(([name, host]) => hostOf(name, host, sketch)),
+    servers: Object.entries(sketch.vms).map(([id, vm]) => serverOf(id, vm)),
     serverGroups: Object.entries(sketch.groups ?? {}).map(([id, group]) => ({
       id,
       name: id,
@@ -190,8 +190,8 @@ export function snapshotOf(sketch: Sketch): Snapshot {
       destHost: null,
       ...set,
     })),
-    hostReadings,
-    vmReadings,
+    hostReadings: policies.flatMap((policy) => hostReadingsOf(policy, sketch)),
+    vmReadings: policies.map((policy) => vmReadingOf(policy, sketch)),
     problems: [],
     notes: [],
     scores: { policies: [], combined: null },

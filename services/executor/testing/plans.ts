@@ -13,6 +13,7 @@ import {
   taskId,
 } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import type { TaskFacts } from '@kronos/projections';
 import { type StepInput, testLog } from '@kronos/projections/testing';
 
 /** A move as tests name it: the server by name. */
@@ -100,27 +101,7 @@ export async function openPlans(setup: {
       for (const id of ids) {
         const facts = state.tasks.get(id);
         if (facts === undefined) throw new Error(`no task ${id}`);
-        const { delaySeconds, ...step } = facts.step;
-        const now = Date.now();
-        const message: MigrationRequested = {
-          type: 'migration.requested',
-          version: 1,
-          id: messageId.requested(id, 1),
-          time: new Date(now).toISOString(),
-          aggregate,
-          by: { service: 'planner', instance: 'test', version: '0' },
-          correlationId: planId,
-          causationId: messageId.decided(planId),
-          data: {
-            ...step,
-            planId,
-            attempt: 1,
-            destination: step.to,
-            notBefore: new Date(now + delaySeconds * 1000).toISOString(),
-            notAfter: new Date(now + planTtlSeconds * 1000).toISOString(),
-          },
-        };
-        await log.append(edit(message));
+        await log.append(edit(requestOf(aggregate, planId, facts.step, planTtlSeconds)));
       }
       return ids;
     },
@@ -131,27 +112,61 @@ export async function openPlans(setup: {
       await control(log, aggregate, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
     },
     results,
-    async finals(tasks, withinMs = 240_000) {
-      let seen: readonly Result[] = [];
-      const found = () => {
-        const finals = seen.map(({ event }) => event).filter(isFinal);
-        return tasks.map((id) => finals.find((event) => event.data.taskId === id));
-      };
-      const look = async () => {
-        // The server may be away: that is what some tests are about.
-        seen = await plans.results().catch(() => []);
-        const finals = found();
-        return finals.every((event) => event !== undefined) && finals;
-      };
-      const missing = () => {
-        const without = tasks.filter((_, i) => found()[i] === undefined);
-        const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
-        return `a final result of ${without.join(', ')}; on the log: ${last.join('; ')}`;
-      };
-      return await until(look, withinMs, missing);
-    },
+    finals: (tasks, withinMs = 240_000) => awaitFinals(() => plans.results(), tasks, withinMs),
   };
   return plans;
+}
+
+/** The first attempt of a step, which may start now. */
+function requestOf(
+  aggregate: string,
+  planId: string,
+  { delaySeconds, ...step }: TaskFacts['step'],
+  planTtlSeconds: number,
+): MigrationRequested {
+  const now = Date.now();
+  return {
+    type: 'migration.requested',
+    version: 1,
+    id: messageId.requested(step.taskId, 1),
+    time: new Date(now).toISOString(),
+    aggregate,
+    by: { service: 'planner', instance: 'test', version: '0' },
+    correlationId: planId,
+    causationId: messageId.decided(planId),
+    data: {
+      ...step,
+      planId,
+      attempt: 1,
+      destination: step.to,
+      notBefore: new Date(now + delaySeconds * 1000).toISOString(),
+      notAfter: new Date(now + planTtlSeconds * 1000).toISOString(),
+    },
+  };
+}
+
+async function awaitFinals(
+  results: () => Promise<readonly Result[]>,
+  tasks: readonly string[],
+  withinMs: number,
+): Promise<readonly Final[]> {
+  let seen: readonly Result[] = [];
+  const found = () => {
+    const finals = seen.map(({ event }) => event).filter(isFinal);
+    return tasks.map((id) => finals.find((event) => event.data.taskId === id));
+  };
+  const look = async () => {
+    // The server may be away: that is what some tests are about.
+    seen = await results().catch(() => []);
+    const finals = found();
+    return finals.every((event) => event !== undefined) && finals;
+  };
+  const missing = () => {
+    const without = tasks.filter((_, i) => found()[i] === undefined);
+    const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
+    return `a final result of ${without.join(', ')}; on the log: ${last.join('; ')}`;
+  };
+  return await until(look, withinMs, missing);
 }
 
 const policyOf = (move: number): string => `policy-${move + 1}`;

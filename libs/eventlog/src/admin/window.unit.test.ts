@@ -147,7 +147,7 @@ describe.each([true, false])('messages in a row to a server that looks at ids fi
     bench.faults.refuse = (subject) => {
       if (++others === 3) {
         const stream = bench.server.stream(LOG);
-        stream?.publish(subject, new Uint8Array([123, 125]), undefined, bench.clock.now(), idsFirst);
+        stream?.publish({ subject, data: new Uint8Array([123, 125]), headers: undefined }, bench.clock.now(), idsFirst);
       }
       return null;
     };

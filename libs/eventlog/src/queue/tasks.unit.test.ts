@@ -180,8 +180,10 @@ describe('a worker', () => {
     const subject = 'kronos.migrations.gpu';
     const stream = bench.server.stream(TASK_STREAM);
     const bytes = (text: string) => new TextEncoder().encode(text);
-    stream?.publish(subject, bytes('x'.repeat(5_000)), undefined, bench.clock.now(), true);
-    stream?.publish(subject, bytes(JSON.stringify(pausedEvent('e1'))), undefined, bench.clock.now(), true);
+    const put = (text: string) =>
+      stream?.publish({ subject, data: bytes(text), headers: undefined }, bench.clock.now(), true);
+    put('x'.repeat(5_000));
+    put(JSON.stringify(pausedEvent('e1')));
     work();
     await bench.pass(1);
     expect(taken.map(({ task }) => task)).toEqual([

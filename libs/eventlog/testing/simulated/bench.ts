@@ -62,6 +62,42 @@ export type BenchOptions = {
 /** Lets every promise settle that can: nothing here waits for anything but the clock. */
 const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** Moves the clock from timer to timer until the promise settles. */
+async function settle<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+  let over = false;
+  const mark = () => {
+    over = true;
+  };
+  promise.then(mark, mark);
+  for (await quiet(); !over; await quiet())
+    if (!clock.advanceToNext()) throw new Error('nothing is left to happen, and the promise has not settled');
+  return await promise;
+}
+
+async function pass(clock: ManualClock, ms: number): Promise<void> {
+  let over = false;
+  clock.after(ms, () => {
+    over = true;
+  });
+  for (await quiet(); !over; await quiet()) clock.advanceToNext();
+}
+
+/** Gives what is asked for together the same number. */
+function turnsOf(): () => number {
+  let turn = 0;
+  let together = false;
+  return () => {
+    if (!together) {
+      together = true;
+      turn++;
+      queueMicrotask(() => {
+        together = false;
+      });
+    }
+    return turn;
+  };
+}
+
 export async function simulatedBench({
   requestTimeoutMs = 300,
   pollMs = 1_000,
@@ -88,16 +124,7 @@ export async function simulatedBench({
   const open = (fate: (subject: string) => Fate, inboxPrefix: string) =>
     new SimulatedConnection(server, { inboxPrefix }, clock, { toServer, toClient: soon, fate });
 
-  async function settled<T>(promise: Promise<T>): Promise<T> {
-    let over = false;
-    const mark = () => {
-      over = true;
-    };
-    promise.then(mark, mark);
-    for (await quiet(); !over; await quiet())
-      if (!clock.advanceToNext()) throw new Error('nothing is left to happen, and the promise has not settled');
-    return await promise;
-  }
+  const settled = <T>(promise: Promise<T>): Promise<T> => settle(clock, promise);
 
   async function provision(): Promise<void> {
     const log = await connectEventLog(
@@ -110,18 +137,10 @@ export async function simulatedBench({
   }
   await provision();
 
-  let turn = 0;
-  let together = false;
   const startMs = clock.monotonic();
+  const turns = turnsOf();
   const connection = open((subject) => {
-    if (!together) {
-      together = true;
-      turn++;
-      queueMicrotask(() => {
-        together = false;
-      });
-    }
-    asked.push({ subject, atMs: clock.monotonic() - startMs, turn });
+    asked.push({ subject, atMs: clock.monotonic() - startMs, turn: turns() });
     return faults.fate(subject);
   }, inboxPrefixOf('test'));
   const link = await Link.open(
@@ -142,13 +161,7 @@ export async function simulatedBench({
     },
     provision,
     settled,
-    async pass(ms) {
-      let over = false;
-      clock.after(ms, () => {
-        over = true;
-      });
-      for (await quiet(); !over; await quiet()) clock.advanceToNext();
-    },
+    pass: (ms) => pass(clock, ms),
     close: () => settled(link.close()),
   };
 }

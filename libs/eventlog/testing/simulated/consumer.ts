@@ -48,6 +48,21 @@ export type ConsumerSettings = {
   readonly inactive_threshold?: number;
 };
 
+/** The first sequence that a consumer delivers in the order of the stream. */
+function beginOf(settings: ConsumerSettings, stream: Stream): number {
+  switch (settings.deliver_policy) {
+    case 'by_start_sequence':
+      return settings.opt_start_seq ?? 1;
+    case 'by_start_time':
+      return stream.nextAfter(Date.parse(settings.opt_start_time ?? ''));
+    case 'new':
+    case 'last_per_subject':
+      return stream.last + 1;
+    default:
+      return 1;
+  }
+}
+
 /** A pull consumer: without acks (ordered readers), or explicit (the durables of the work queue). */
 export class Consumer {
   readonly name: string;
@@ -78,28 +93,14 @@ export class Consumer {
     const { filter_subject: filter } = settings;
     this.#filter = filter === undefined || filter === '' || filter === '>' ? null : filter;
     stream.expire(clock.now());
-    switch (settings.deliver_policy) {
-      case 'by_start_sequence':
-        this.#cursor = settings.opt_start_seq ?? 1;
-        break;
-      case 'by_start_time':
-        this.#cursor = stream.nextAfter(Date.parse(settings.opt_start_time ?? ''));
-        break;
-      case 'new':
-        this.#cursor = stream.last + 1;
-        break;
-      case 'last_per_subject':
-        this.#first.push(
-          ...stream
-            .subjects(this.#filter ?? '>')
-            .map((subject) => stream.lastOf(subject))
-            .sort((a, b) => a - b),
-        );
-        this.#cursor = stream.last + 1;
-        break;
-      default:
-        this.#cursor = 1;
-    }
+    if (settings.deliver_policy === 'last_per_subject')
+      this.#first.push(
+        ...stream
+          .subjects(this.#filter ?? '>')
+          .map((subject) => stream.lastOf(subject))
+          .sort((a, b) => a - b),
+      );
+    this.#cursor = beginOf(settings, stream);
     this.#delivered = this.#cursor - 1;
     const newest = stream.get(stream.last);
     const counted = newest !== undefined && this.#cursor <= newest.sequence && this.#selects(newest.subject);

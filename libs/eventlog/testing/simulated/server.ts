@@ -3,7 +3,7 @@ import { type MsgHdrs, headers as makeHeaders } from '@nats-io/transport-node';
 import { parseDelivery } from '../../src/log/reader.ts';
 import { apiCodes } from '../../src/wire/codes.ts';
 import { type Client, Consumer, type ConsumerSettings } from './consumer.ts';
-import { refusal, type StoredMessage, Stream } from './stream.ts';
+import { type Published, refusal, type StoredMessage, Stream } from './stream.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -90,10 +90,7 @@ export class SimulatedServer {
   }
 
   /** A message from a client. */
-  receive(
-    client: Client,
-    message: { subject: string; data: Uint8Array; headers: MsgHdrs | undefined; reply: string | undefined },
-  ): void {
+  receive(client: Client, message: Published & { readonly reply: string | undefined }): void {
     const { subject, data, reply } = message;
     const answer = (body: object | null): void => {
       if (reply === undefined) return;
@@ -107,32 +104,37 @@ export class SimulatedServer {
       if (answered === null) this.#nobody(client, reply);
       else answer(answered);
     } else if (subject.startsWith('$JS.ACK.')) {
-      const [, , stream = '', consumer = ''] = subject.split('.');
-      const info = parseDelivery(subject);
-      const found = this.#consumers.get(stream)?.get(consumer);
-      const text = decoder.decode(data);
-      this.#onAnswered(subject, text);
-      if (info !== null) found?.answer(info.streamSequence, text);
+      this.#answered(subject, data);
       answer(null);
     } else {
-      const stream = [...this.#streams.values()].find((each) => each.takes(subject));
-      if (stream === undefined) {
-        this.#nobody(client, reply);
-        return;
-      }
-      const refused = this.#refuse(subject);
-      if (refused !== null) {
-        answer(refused);
-        return;
-      }
-      const { stored, ack } = stream.publish(subject, data, message.headers, this.clock.now(), this.#idsFirst);
-      if (stored !== null) {
-        this.#onStored(stream.settings.name, stored);
-        for (const consumer of [...(this.#consumers.get(stream.settings.name)?.values() ?? [])])
-          consumer.stored(stored);
-      }
-      answer(ack);
+      const ack = this.#publish(message);
+      if (ack === null) this.#nobody(client, reply);
+      else answer(ack);
     }
+  }
+
+  /** An answer to a delivery. */
+  #answered(subject: string, data: Uint8Array): void {
+    const [, , stream = '', consumer = ''] = subject.split('.');
+    const info = parseDelivery(subject);
+    const found = this.#consumers.get(stream)?.get(consumer);
+    const text = decoder.decode(data);
+    this.#onAnswered(subject, text);
+    if (info !== null) found?.answer(info.streamSequence, text);
+  }
+
+  /** Stores a message in the stream that takes it. The body of the answer; null: no stream does. */
+  #publish(message: Published): object | null {
+    const stream = [...this.#streams.values()].find((each) => each.takes(message.subject));
+    if (stream === undefined) return null;
+    const refused = this.#refuse(message.subject);
+    if (refused !== null) return refused;
+    const { stored, ack } = stream.publish(message, this.clock.now(), this.#idsFirst);
+    if (stored !== null) {
+      this.#onStored(stream.settings.name, stored);
+      for (const consumer of [...(this.#consumers.get(stream.settings.name)?.values() ?? [])]) consumer.stored(stored);
+    }
+    return ack;
   }
 
   #nobody(client: Client, reply: string | undefined): void {
@@ -153,68 +155,53 @@ export class SimulatedServer {
 
   #api(call: string, data: Uint8Array): object | null {
     const body = (data.length === 0 ? {} : JSON.parse(decoder.decode(data))) as Record<string, unknown>;
-    const [kind, verb, name = '', consumerName = ''] = call.split('.');
-    if (kind === 'STREAM') {
-      if (verb === 'CREATE' || verb === 'UPDATE') return this.#configure(name, body);
-      const target = verb === 'MSG' ? (call.split('.')[3] ?? '') : name;
-      const stream = this.#streams.get(target);
-      if (stream === undefined) return noStream;
-      if (verb === 'DELETE') {
-        this.delete(name);
-        return { type: 'io.nats.jetstream.api.v1.stream_delete_response', success: true };
+    const [kind, verb = '', name = '', consumerName = ''] = call.split('.');
+    if (kind === 'STREAM') return this.#streamApi(verb, { name, target: verb === 'MSG' ? consumerName : name }, body);
+    if (kind !== 'CONSUMER') return null;
+    const stream = this.#streams.get(name);
+    if (stream === undefined) return noStream;
+    const consumers = this.#consumers.get(name) ?? new Map<string, Consumer>();
+    this.#consumers.set(name, consumers);
+    for (const [each, consumer] of consumers)
+      if (consumer.stale) {
+        consumer.close();
+        consumers.delete(each);
       }
-      stream.expire(this.clock.now());
-      if (verb === 'INFO')
-        return {
-          ...streamInfo(stream, body.subjects_filter as string | undefined),
-          ...(this.#idsFirst ? {} : { ts: new Date(this.clock.now()).toISOString() }),
-        };
-      if (verb === 'MSG') return messageOf(stream, body);
+    if (verb === 'CREATE')
+      return this.#createConsumer(stream, consumers, consumerName, body.config as ConsumerSettings);
+    return consumerApi(verb, consumers, consumerName);
+  }
+
+  #streamApi(
+    verb: string,
+    { name, target }: { readonly name: string; readonly target: string },
+    body: Record<string, unknown>,
+  ): object | null {
+    if (verb === 'CREATE' || verb === 'UPDATE') return this.#configure(name, body);
+    const stream = this.#streams.get(target);
+    if (stream === undefined) return noStream;
+    if (verb === 'DELETE') {
+      this.delete(name);
+      return { type: 'io.nats.jetstream.api.v1.stream_delete_response', success: true };
     }
-    if (kind === 'CONSUMER') {
-      const stream = this.#streams.get(name);
-      if (stream === undefined) return noStream;
-      const consumers = this.#consumers.get(name) ?? new Map<string, Consumer>();
-      this.#consumers.set(name, consumers);
-      for (const [each, consumer] of consumers)
-        if (consumer.stale) {
-          consumer.close();
-          consumers.delete(each);
-        }
-      switch (verb) {
-        case 'CREATE': {
-          const settings = body.config as ConsumerSettings;
-          const existing = consumers.get(consumerName);
-          if (existing !== undefined) {
-            existing.settings = settings;
-            return existing.info();
-          }
-          const consumer = new Consumer(stream, settings, this.clock, this.#onDelivered);
-          consumers.set(consumerName, consumer);
-          return consumer.info();
-        }
-        case 'INFO':
-          return consumers.get(consumerName)?.info() ?? noConsumer;
-        case 'LIST': {
-          const all = [...consumers.values()].map((consumer) => consumer.info());
-          return {
-            type: 'io.nats.jetstream.api.v1.consumer_list_response',
-            total: all.length,
-            offset: 0,
-            limit: 256,
-            consumers: all,
-          };
-        }
-        case 'DELETE': {
-          const consumer = consumers.get(consumerName);
-          if (consumer === undefined) return noConsumer;
-          consumer.close();
-          consumers.delete(consumerName);
-          return { success: true };
-        }
-      }
+    stream.expire(this.clock.now());
+    if (verb === 'INFO')
+      return {
+        ...streamInfo(stream, body.subjects_filter as string | undefined),
+        ...(this.#idsFirst ? {} : { ts: new Date(this.clock.now()).toISOString() }),
+      };
+    return verb === 'MSG' ? messageOf(stream, body) : null;
+  }
+
+  #createConsumer(stream: Stream, consumers: Map<string, Consumer>, name: string, settings: ConsumerSettings): object {
+    const existing = consumers.get(name);
+    if (existing !== undefined) {
+      existing.settings = settings;
+      return existing.info();
     }
-    return null;
+    const consumer = new Consumer(stream, settings, this.clock, this.#onDelivered);
+    consumers.set(name, consumer);
+    return consumer.info();
   }
 
   #configure(name: string, config: Record<string, unknown>): object {
@@ -222,6 +209,30 @@ export class SimulatedServer {
     if (existing === undefined) this.#streams.set(name, new Stream(config, this.clock.now()));
     else existing.configure(config);
     return streamInfo(this.#streams.get(name) as Stream, undefined);
+  }
+}
+
+/** What is asked of the consumers of a stream; null: it is not known. */
+function consumerApi(verb: string, consumers: Map<string, Consumer>, name: string): object | null {
+  const consumer = consumers.get(name);
+  switch (verb) {
+    case 'INFO':
+      return consumer?.info() ?? noConsumer;
+    case 'LIST':
+      return {
+        type: 'io.nats.jetstream.api.v1.consumer_list_response',
+        total: consumers.size,
+        offset: 0,
+        limit: 256,
+        consumers: [...consumers.values()].map((each) => each.info()),
+      };
+    case 'DELETE':
+      if (consumer === undefined) return noConsumer;
+      consumer.close();
+      consumers.delete(name);
+      return { success: true };
+    default:
+      return null;
   }
 }
 

@@ -57,6 +57,17 @@ function lowerBound(sorted: readonly number[], least: number): number {
   return low;
 }
 
+/** A message as a client publishes it. */
+export type Published = Pick<StoredMessage, 'subject' | 'data' | 'headers'>;
+
+/** What became of it: the message as it was stored (null: it was not), and the body of the answer. */
+type Outcome = { readonly stored: StoredMessage | null; readonly ack: Readonly<Record<string, unknown>> };
+
+const refused = (errCode: number, description: string, code: number): Outcome => ({
+  stored: null,
+  ack: refusal(code, errCode, description),
+});
+
 export class Stream {
   settings: StreamSettings;
   /** The configuration as it was sent. */
@@ -100,54 +111,64 @@ export class Stream {
     return this.settings.subjects.some((filter) => matches(filter, subject));
   }
 
-  /** Stores a message, or says why not: the body of the PubAck. */
-  publish(
-    subject: string,
-    data: Uint8Array,
-    headers: MsgHdrs | undefined,
-    nowMs: number,
-    idsFirst: boolean,
-  ): { readonly stored: StoredMessage | null; readonly ack: Readonly<Record<string, unknown>> } {
+  /** Stores a message, or says why not: the body of the PubAck. @param idsFirst ids are looked up before expectations are compared */
+  publish({ subject, data, headers }: Published, nowMs: number, idsFirst: boolean): Outcome {
     this.expire(nowMs);
-    const stream = this.settings.name;
     const id = headers?.get('Nats-Msg-Id') ?? '';
-    const before = id === '' ? undefined : this.#ids.get(id);
-    const known = before !== undefined && { stored: null, ack: { stream, seq: before.sequence, duplicate: true } };
-    if (known && idsFirst) return known;
-    const wrong = (actual: number) => ({
-      stored: null,
-      ack: refusal(400, apiCodes.wrongLastSequence, `wrong last sequence: ${actual}`),
-    });
-    const expected = headers?.get('Nats-Expected-Last-Sequence') ?? '';
-    if (expected !== '' && Number(expected) !== this.last) return wrong(this.last);
-    const onSubject = headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
-    const lastOfSubject = this.lastOf(subject);
-    if (onSubject !== '' && Number(onSubject) !== lastOfSubject) return wrong(lastOfSubject);
-
-    if (known) return known;
+    const known = this.#known(id);
+    if (known !== null && idsFirst) return known;
+    const wrong = this.#wrongExpectation(subject, headers);
+    if (wrong !== null) return refused(apiCodes.wrongLastSequence, `wrong last sequence: ${wrong}`, 400);
+    if (known !== null) return known;
 
     const message: StoredMessage = { sequence: this.last + 1, subject, headers, data, storedAt: nowMs };
-    if (this.full)
-      return { stored: null, ack: refusal(503, apiCodes.storeFailed, 'insufficient storage resources available') };
-    const { max_bytes: maxBytes, discard } = this.settings;
-    if (maxBytes > 0 && this.bytes + sizeOf(message) > maxBytes) {
-      if (discard === 'new') return { stored: null, ack: refusal(503, apiCodes.storeFailed, 'maximum bytes exceeded') };
-      while (this.size > 0 && this.bytes + sizeOf(message) > maxBytes) this.remove(this.first);
-    }
+    const noRoom = this.#makeRoom(sizeOf(message));
+    if (noRoom !== null) return refused(apiCodes.storeFailed, noRoom, 503);
     if (headers?.get('Nats-Rollup') === 'sub') for (const old of [...this.sequencesOf(subject)]) this.remove(old);
-    this.last = message.sequence;
-    this.bytes += sizeOf(message);
-    this.#messages.set(message.sequence, message);
-    const sequences = this.#bySubject.get(subject);
-    if (sequences === undefined) {
-      this.#bySubject.set(subject, [message.sequence]);
-      this.#matching.clear();
-    } else sequences.push(message.sequence);
+    this.#add(message);
     if (id !== '') this.#ids.set(id, { sequence: message.sequence, at: nowMs });
     const most = this.settings.max_msgs_per_subject;
     const kept = this.sequencesOf(subject);
     if (most > 0 && kept.length > most) this.remove(kept[0] ?? 0);
-    return { stored: message, ack: { stream, seq: message.sequence } };
+    return { stored: message, ack: { stream: this.settings.name, seq: message.sequence } };
+  }
+
+  /** The answer to a message whose id is known; null: it is not. */
+  #known(id: string): Outcome | null {
+    const before = id === '' ? undefined : this.#ids.get(id);
+    if (before === undefined) return null;
+    return { stored: null, ack: { stream: this.settings.name, seq: before.sequence, duplicate: true } };
+  }
+
+  /** The sequence that is there instead of the expected one; null: there is no other. */
+  #wrongExpectation(subject: string, headers: MsgHdrs | undefined): number | null {
+    const expected = headers?.get('Nats-Expected-Last-Sequence') ?? '';
+    if (expected !== '' && Number(expected) !== this.last) return this.last;
+    const onSubject = headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
+    const lastOfSubject = this.lastOf(subject);
+    return onSubject !== '' && Number(onSubject) !== lastOfSubject ? lastOfSubject : null;
+  }
+
+  /** Removes the oldest messages where the stream may, so that a message has room. Returns why it has none, or null. */
+  #makeRoom(size: number): string | null {
+    if (this.full) return 'insufficient storage resources available';
+    const { max_bytes: maxBytes, discard } = this.settings;
+    if (maxBytes <= 0 || this.bytes + size <= maxBytes) return null;
+    if (discard === 'new') return 'maximum bytes exceeded';
+    while (this.size > 0 && this.bytes + size > maxBytes) this.remove(this.first);
+    return null;
+  }
+
+  #add(message: StoredMessage): void {
+    const { sequence, subject } = message;
+    this.last = sequence;
+    this.bytes += sizeOf(message);
+    this.#messages.set(sequence, message);
+    const sequences = this.#bySubject.get(subject);
+    if (sequences === undefined) {
+      this.#bySubject.set(subject, [sequence]);
+      this.#matching.clear();
+    } else sequences.push(sequence);
   }
 
   /** Forgets what is older than the limits allow. */

@@ -47,31 +47,31 @@ export class Log {
   }
 
   read(attempt: number): TaskLog {
-    const expected = this.#sequence;
+    return { attempt: this.#stateOf(attempt), expected: this.#sequence };
+  }
+
+  #stateOf(attempt: number): TaskLog['attempt'] {
     const found = this.#record(attempt);
-    const final = this.finals > 0;
-    const latest = this.attempts.reduce((most, a) => Math.max(most, a.attempt), 0);
-    const current = this.attempts.find((a) => a.attempt === latest);
     const known = attempt === 1 || this.#record(attempt - 1)?.next?.attempt === attempt;
-    if (!known) return { attempt: { kind: 'unknown' }, expected };
-    if (found?.outcome != null || final) {
-      const next = found?.next ?? null;
-      const begun = next !== null && this.#record(next.attempt) !== undefined;
-      return { attempt: { kind: 'ended', next: final || begun ? null : next }, expected };
-    }
-    if (current !== undefined && latest > attempt) return { attempt: { kind: 'ended', next: null }, expected };
-    if (found?.started === true)
-      return {
-        attempt: {
-          kind: 'started',
-          newestMigrationId: found.newestMigrationId,
-          migrationId: found.observed,
-          requestId: null,
-          stop: this.#stops.get(attempt) ?? null,
-        },
-        expected,
-      };
-    return { attempt: { kind: 'waiting' }, expected };
+    if (!known) return { kind: 'unknown' };
+    if (found?.outcome != null || this.finals > 0) return { kind: 'ended', next: this.#nextOf(found) };
+    const latest = this.attempts.reduce((most, a) => Math.max(most, a.attempt), 0);
+    if (latest > attempt) return { kind: 'ended', next: null };
+    if (found?.started !== true) return { kind: 'waiting' };
+    return {
+      kind: 'started',
+      newestMigrationId: found.newestMigrationId,
+      migrationId: found.observed,
+      requestId: null,
+      stop: this.#stops.get(attempt) ?? null,
+    };
+  }
+
+  /** The attempt that must follow an ended one; null: none, or it has begun. */
+  #nextOf(ended: AttemptRecord | undefined): Next | null {
+    const next = ended?.next ?? null;
+    const begun = next !== null && this.#record(next.attempt) !== undefined;
+    return this.finals > 0 || begun ? null : next;
   }
 
   tries(attempt: number): { readonly tries: number; readonly agoMs: number } {

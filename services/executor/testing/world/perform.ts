@@ -13,6 +13,9 @@ export type Doing = { readonly attempt: number; readonly destination: string; re
 
 export type World = { readonly scene: Scene; readonly nova: Nova; readonly log: Log; readonly queue: Queue };
 
+/** What is asked for before an attempt is started, and after it ended. */
+type Before = 'readLog' | 'awaitTurn' | 'appendSuspected' | 'awaitStart' | 'check' | 'appendStarted' | 'publishNext';
+
 /** Does what an agent asks for; time may pass meanwhile. */
 export function perform(
   { scene, nova, log, queue }: World,
@@ -21,12 +24,7 @@ export function perform(
   command: Exclude<Command, { do: 'finish' }>,
 ): Body {
   const { attempt } = doing;
-  const { fails, flip, pick } = scene;
-  const word = (): Word => ({
-    stopAsked: scene.now >= scene.stopAt,
-    closeAsked: null,
-    ended: log.read(attempt).attempt.kind === 'ended',
-  });
+  const { fails } = scene;
   switch (command.do) {
     case 'readLog':
       return { kind: 'log', log: log.read(attempt) };
@@ -41,9 +39,26 @@ export function perform(
     case 'appendStarted': {
       const body = log.started(doing, command.expected, command.newestMigrationId);
       // The answer may take its time, and the process may be stopped before it reads it.
-      scene.now += pick(0, 5, 5, 2000, 20_000, 90_000);
+      scene.now += scene.pick(0, 5, 5, 2000, 20_000, 90_000);
       return body;
     }
+    case 'publishNext':
+      if (fails(0.05)) return { kind: 'lostTrack' };
+      queue.publish(command.next);
+      return fails(0.05) ? { kind: 'lostTrack' } : { kind: 'published' };
+    default:
+      return migrate({ scene, nova, log, queue }, doing, command);
+  }
+}
+
+/** What an agent asks for once its attempt is started. */
+function migrate(
+  { scene, nova, log }: World,
+  doing: Doing,
+  command: Exclude<Command, { do: 'finish' | Before }>,
+): Body {
+  const { attempt } = doing;
+  switch (command.do) {
     case 'post':
       return nova.post(doing, command.by, () => {
         const made = log.attempt(doing);
@@ -51,14 +66,8 @@ export function perform(
         if (made.outcome !== null) made.late += 1;
         scene.say(`POST ${attempt} by ${doing.agent}`);
       });
-    case 'look': {
-      scene.now += command.afterMs;
-      nova.advance();
-      if (fails(0.05)) return { kind: 'draining' };
-      const asked = word();
-      if (fails(0.1)) return { kind: 'blind', text: 'down', word: asked };
-      return { kind: 'looked', look: nova.look(), word: asked };
-    }
+    case 'look':
+      return look(scene, nova, log, { attempt, afterMs: command.afterMs });
     case 'appendObserved':
       return log.observed(doing, command.migrationId);
     case 'appendAbortRequested':
@@ -67,29 +76,42 @@ export function perform(
       return nova.abort(command.migrationId);
     case 'appendAbortRefused':
       return log.abortRefused(doing);
-    case 'explain': {
-      scene.now += command.afterMs;
-      if (fails(0.05)) return { kind: 'draining' };
-      const asked = word();
-      if (fails(0.2)) return { kind: 'blind', text: 'down', word: asked };
-      const story = { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null };
-      const hosts = { source: pick('up', 'up', 'down'), destination: pick('up', 'up', 'down') } as const;
-      return { kind: 'explained', account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
-    }
+    case 'explain':
+      return explain(scene, log, { attempt, afterMs: command.afterMs });
     case 'appendEnded':
       return log.ended(doing, command.expected, command.ended, nova.busyWith(attempt));
-    case 'publishNext':
-      if (fails(0.05)) return { kind: 'lostTrack' };
-      queue.publish(command.next);
-      return fails(0.05) ? { kind: 'lostTrack' } : { kind: 'published' };
-    case 'postCell':
-    case 'lookCell':
-    case 'appendVerifying':
-    case 'appendVerified':
-    case 'appendSettle':
-    case 'settle':
+    default:
       throw new Error(`a live migration asks for ${command.do}`);
   }
+}
+
+const wordOf = (scene: Scene, log: Log, attempt: number): Word => ({
+  stopAsked: scene.now >= scene.stopAt,
+  closeAsked: null,
+  ended: log.read(attempt).attempt.kind === 'ended',
+});
+
+/** A pause, and the attempt that it is about. */
+type After = { readonly attempt: number; readonly afterMs: number };
+
+function look(scene: Scene, nova: Nova, log: Log, { attempt, afterMs }: After): Body {
+  scene.now += afterMs;
+  nova.advance();
+  if (scene.fails(0.05)) return { kind: 'draining' };
+  const word = wordOf(scene, log, attempt);
+  if (scene.fails(0.1)) return { kind: 'blind', text: 'down', word };
+  return { kind: 'looked', look: nova.look(), word };
+}
+
+function explain(scene: Scene, log: Log, { attempt, afterMs }: After): Body {
+  const { fails, flip, pick } = scene;
+  scene.now += afterMs;
+  if (fails(0.05)) return { kind: 'draining' };
+  const word = wordOf(scene, log, attempt);
+  if (fails(0.2)) return { kind: 'blind', text: 'down', word };
+  const story = { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null };
+  const hosts = { source: pick('up', 'up', 'down'), destination: pick('up', 'up', 'down') } as const;
+  return { kind: 'explained', account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
 }
 
 function awaitStart(scene: Scene, log: Log, attempt: number, tried: boolean): Body {
