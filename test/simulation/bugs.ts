@@ -601,7 +601,7 @@ export const bugs: readonly Bug[] = [
     find: "return next.id === id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };",
     replace: "return { kind: 'another' };",
     unseen: {
-      why: 'whoever is refused by a conflict reads the log, finds its own event there and goes on from it: a start is followed without a request, a decision is dispatched later',
+      why: 'a service that is refused by a conflict reads the log, finds its own event there and goes on from it: a start is followed without a request, a decision is dispatched later',
       shownBy: {
         file: 'libs/eventlog/src/log/append.int.test.ts',
         test: 'beyond the window of ids it is still a duplicate',

@@ -15,7 +15,7 @@ export const cellRules = [
   /** Nova was asked to confirm or to revert without an event that says so, before verification, or both ways. */
   'unverified',
   'both',
-  /** A second final result, or one that the cloud does not bear out. */
+  /** A second final result, or one that the cloud does not confirm. */
   'final',
   'untrue',
   /** A server that was changed by its move, and no result that says so. */

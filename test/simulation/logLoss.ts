@@ -1,4 +1,4 @@
-/** The loss of KRONOS_LOG: it is provisioned anew, and a person states later that it is to be used as it is. */
+/** The loss of KRONOS_LOG: it is provisioned again, and a person states later that it is to be used as it is. */
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import type { Provisioner } from './people/provisioner.ts';
 import { trueClock, type World } from './world.ts';

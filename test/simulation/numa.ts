@@ -27,7 +27,7 @@ const SPARE_MB = [4096, 8192, 8192, 16_384, 32_768] as const;
 /** More than all VMs need. */
 const ROOMY = { dedicatedCpus: 1_000_000, memoryMb: 1_000_000_000 };
 
-/** The scenario with cells, and what Kronos knows of them. Host names are alike in both. */
+/** The scenario with cells, and the cells that Kronos knows. Host names are alike in both. */
 export function withNuma(scenario: Scenario, mode: Exclude<NumaMode, 'none'>, seed: number): NumaSetting {
   const chance = new Chance(`numa/${seed}`);
   const specs = new Map<string, Readonly<Record<string, string>>>([

@@ -111,7 +111,7 @@ function wrongVariable(name: string, section: string, option: string): Pick<Prob
   if (sinkOfSection(section) !== null)
     return {
       problem: 'names a sink, whose options are read from kronos.conf only',
-      remedy: 'Write it into kronos.conf, below [notify:NAME]; url_file and its like keep secrets out of it.',
+      remedy: 'Write it into kronos.conf, below [notify:NAME]; options such as url_file keep secrets out of it.',
     };
   const known = sections.get(section);
   if (known === undefined) return null;
@@ -192,7 +192,7 @@ function fillServiceName(values: Map<string, unknown>, role: Role): void {
   }
 }
 
-/** Puts the content of `password_file` and its like into `password`. Only files that the role needs are opened. */
+/** Puts the content of `password_file` into `password`, and so for each secret option. Opens only the files that the role needs. */
 function readSecretFiles(
   values: Map<string, unknown>,
   given: ReadonlyMap<string, Given>,

@@ -168,7 +168,7 @@ export function configurationDoc(): string {
     '* Durations are plain seconds. Sizes are bytes, or `512MiB`, `10GiB`.',
     '* An empty value means that the option is not set; where an option must have a value it is an error.',
     `* From the environment: \`OS_<SECTION>__<OPTION>\` in capitals, e.g. \`${environmentName('engine', 'evaluation_interval')}=30\`. It wins over the file.`,
-    '* Secrets can stand in files: `password_file` and its like. They are read at the start. No secret is ever logged.',
+    '* Secrets can be in files, which options such as `password_file` name. They are read at the start. No secret is ever logged.',
     '* `{service}` in some options of `[nats]` and `[telemetry]` stands for the name of the service, so that one file serves all',
     '  of them although each has its own NATS user.',
     '',

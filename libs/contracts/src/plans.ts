@@ -150,7 +150,7 @@ export type Stuck = z.infer<typeof stuckSchema>;
 
 /**
  * The course of a decision: the cheapest moves that were found, of any number, after which every policy is at its target. If none were
- * found, the moves to the lowest combined imbalance. The plan of the cycle is its first part. It is computed anew in each cycle.
+ * found, the moves to the lowest combined imbalance. The plan of the cycle is its first part. It is computed again in each cycle.
  */
 const courseSchema = z.object({
   /** Every policy ends at or below its target. */

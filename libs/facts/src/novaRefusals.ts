@@ -3,7 +3,7 @@ import type { TaskReasonCode } from './taskReasons.ts';
 
 /** The first that matches counts. */
 const TEXTS: readonly (readonly [RegExp, TaskReasonCode])[] = [
-  // InstanceInvalidState, OperationNotSupportedForVTPM and its like.
+  // InstanceInvalidState, OperationNotSupportedForVTPM and similar ones.
   [/\bin (power_state|vm_state|task_state) \S+\. Cannot /i, 'server-refused'],
   [/\bnot supported for .*instance|cannot be live.?migrated|is not migratable/i, 'server-refused'],
   [/instance group policy was violated/i, 'group-violated'],

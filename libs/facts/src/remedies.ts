@@ -15,7 +15,7 @@ const byCode: Readonly<Record<string, string>> = {
   'vm-quarantined':
     'Look at its failed move (`kronos tasks --ended --vm VM`), then run `kronos quarantine release VM`.',
   'vm-quarantined-by-operator':
-    'Ask whoever put it there (`kronos quarantine list`), then run `kronos quarantine release VM`.',
+    'Ask the person who put it there (`kronos quarantine list`), then run `kronos quarantine release VM`.',
   'vm-status':
     'Start it (`openstack server unrescue VM` if it is rescued), or move it cold: `openstack server migrate VM`, then `openstack server resize confirm VM`.',
   'vm-power-state':
@@ -32,7 +32,7 @@ const byCode: Readonly<Record<string, string>> = {
   'host-disabled': 'Enable a host: `openstack compute service set --enable HOST nova-compute`.',
   'past-threshold': 'Set [engine] evacuation_thresholds = prefer.',
   'order-impossible': 'Make room on one of the hosts: the moves need a place in between.',
-  'groups-contradict': 'Delete one of the two groups, or build the VMs anew outside of it.',
+  'groups-contradict': 'Delete one of the two groups, or create the VMs again outside of it.',
   'host-over-capacity':
     'Add a host or free room on another one, or correct the allocation ratio and the reserved amounts of the host in nova.conf.',
   'outside-pinned-zone':

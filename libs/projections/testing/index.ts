@@ -661,7 +661,7 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
   const log = testLog(aggregates[0] ?? 'gpu', startMs);
   const repeatable: LogEvent[] = [];
   let emitted = 0;
-  /** Hands over what was written since, each event sometimes followed by an earlier one again. */
+  /** Yields what was written since, each event sometimes followed by an earlier one again. */
   function* flush(): Generator<StoredEvent> {
     while (log.events.length > 0) {
       const written = log.events.splice(0, log.events.length);

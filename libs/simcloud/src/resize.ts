@@ -27,7 +27,7 @@ const SHUTDOWN = 4;
 const DELETION_MS = 4000;
 /** The time between two looks of a compute at what waits to be confirmed. */
 const LOOK_MS = 60_000;
-/** Nova's message when it waits in vain for a compute that died. */
+/** Nova's message when a compute that died does not answer. */
 const NO_REPLY = 'Timed out waiting for a reply to message ID';
 
 /** POST /servers/{id}/action migrate. Throws NovaRefusal as Nova would. */

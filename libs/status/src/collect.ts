@@ -175,7 +175,7 @@ async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
 
 /**
  * The instances that are at work, for a process that asks again and again: after a first look at the stream, the heartbeats are
- * kept as they come, instead of being read anew, each time with a consumer of its own. When none of them is left, or they cannot
+ * kept as they come, instead of being read again, each time with a consumer of its own. When none of them is left, or they cannot
  * be followed, the next call looks at the stream again.
  */
 export class LivingInstances {

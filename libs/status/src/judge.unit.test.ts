@@ -924,7 +924,7 @@ describe('one cause gives one alarm', () => {
       return judge(wellFacts(log, { newest })).map(({ code, about, text }) => [code, about, text]);
     };
     expect(disabled('h1')).toEqual([]);
-    // Whoever reads the count knows which hosts it has.
+    // The reader of the count knows which hosts it has.
     expect(disabled('h1', 'h2')).toEqual([
       ['host-disabled', 'h2', 'nova-compute is disabled (2 of 3 hosts of gpu; Kronos drains h1)'],
     ]);

@@ -26,7 +26,7 @@ export interface HostReports {
    * @throws what appending throws
    */
   write(host: string, cause: string, acts: readonly string[], next: NextReport): Promise<void>;
-  /** The stream was made anew. */
+  /** The stream was made again. */
   forget(): void;
 }
 

@@ -32,7 +32,7 @@ type Gain = { readonly host: number; readonly more: number; readonly least: numb
 /**
  * Finds few moves after which a number of new VMs fit. Room is asked of hosts; a host that has too little for what is asked of it, or for
  * what has arrived, must give VMs away, which may in turn ask too much of where they go. First one slot at a time, then all together
- * from the fewest moves on, then parts of the best plan anew. A VM moves at most once.
+ * from the fewest moves on, then parts of the best plan again. A VM moves at most once.
  */
 export class RoomMaker {
   readonly #cluster: Cluster;

@@ -14,7 +14,7 @@ const WORK = { ofOne: 200_000, ofAll: 2_000_000 };
 /** The start of a search costs as much as a check for each of this many VMs. */
 const VMS_PER_CHECK = 10;
 
-/** What the pass knows of the start, and what it has spent. */
+/** The state at the start of the pass, and what it has spent. */
 type Pass = {
   readonly options: Options;
   /** By host: its VMs at the start, ascending. Arrivals are moved already. */

@@ -92,7 +92,7 @@ it('leaves nothing of what a decision quotes of its snapshot', () => {
   ]);
 });
 
-/** Texts of a snapshot that name nobody. Whoever adds one says so in `snapshot.ts`, and here. */
+/** Texts of a snapshot that name nobody. A person who adds one says so in `snapshot.ts`, and here. */
 const OF_A_SNAPSHOT = [
   // The id of a command, policies, and labels of metrics.
   'capacity.commandId',
