@@ -9,15 +9,20 @@ import { optionalFields, optionalFieldsOf } from './everyField.ts';
 import { factsOf } from './facts.ts';
 import { type FoldRecord, foldNow, foldProblem, HISTORIES, histories, recordedFold } from './foldRecord.ts';
 
-const eventsOf = async (version: string) => {
-  const { history } = await readRecording(join(HISTORIES, version));
-  return Array.fromAsync(history.events());
-};
-const everyRecorded = async () => (await Promise.all(histories().map(eventsOf))).flat().map(({ event }) => event);
+/** The events of each history, read once. */
+const eventsOf = new Map(
+  await Promise.all(
+    histories().map(async (version) => {
+      const { history } = await readRecording(join(HISTORIES, version));
+      return [version, await Array.fromAsync(history.events())] as const;
+    }),
+  ),
+);
+const everyRecorded = [...eventsOf.values()].flat().map(({ event }) => event);
 
 describe.each(histories())('the history that version %s wrote', (version) => {
-  it('is read whole, and folds to the facts that it folded to then', async () => {
-    const events = await eventsOf(version);
+  it('is read whole, and folds to the facts that it folded to then', () => {
+    const events = eventsOf.get(version) ?? [];
     expect(events.filter(({ event }) => event.type === 'unreadable')).toEqual([]);
     expect(factsOf(events)).toEqual(JSON.parse(readFileSync(join(HISTORIES, version, 'facts.json'), 'utf8')));
   });
@@ -36,24 +41,25 @@ describe.each(histories())('the history that version %s wrote', (version) => {
   });
 });
 
-it('there is a history of every planner version that was released', async () => {
+it('there is a history of every planner version that was released', () => {
   const recorded = new Set(
-    (await everyRecorded()).flatMap((event) => (event.type === 'cycle.decided' ? [event.data.plannerVersion] : [])),
+    everyRecorded.flatMap((event) => (event.type === 'cycle.decided' ? [event.data.plannerVersion] : [])),
   );
   expect(Object.values(released()).filter((version) => !recorded.has(version))).toEqual([]);
 });
 
-it('there is a history with every type of event that the log may hold', async () => {
-  const recorded = new Set((await everyRecorded()).map(({ type }) => type));
+it('there is a history with every type of event that the log may hold', () => {
+  const recorded = new Set(everyRecorded.map(({ type }) => type));
   // A new type: its part in everyEvent.ts, then `node test/replay/writeHistory.ts NAME-events --every-event` with a new NAME.
   expect(logEventTypes.filter((type) => !recorded.has(type))).toEqual([]);
 });
 
-it('there are histories with and without each optional field of an event', async () => {
-  const recorded = await everyRecorded();
+it('there are histories with and without each optional field of an event', () => {
   const missing = logEventSchemas.flatMap((schema) => {
     const type = schema.shape.type.value;
-    const seen = new Set(recorded.flatMap((event) => (event.type === type ? optionalFieldsOf(schema, event) : [])));
+    const seen = new Set(
+      everyRecorded.flatMap((event) => (event.type === type ? optionalFieldsOf(schema, event) : [])),
+    );
     return optionalFields(schema)
       .flatMap((field) => [`+${field}`, `-${field}`])
       .filter((field) => !seen.has(field))
