@@ -78,8 +78,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'POST window without end',
     file: TASK,
-    find: '        const by = fact.began + state.options.postWindowMs;',
-    replace: '        const by = fact.began + 3_600_000;',
+    find: 'const by = began + state.options.postWindowMs;',
+    replace: 'const by = began + 3_600_000;',
   },
   {
     name: 'takeover at once',
@@ -110,13 +110,11 @@ export const bugs: readonly Bug[] = [
   {
     name: 'abort counts as the end',
     file: TASK,
-    find: `        return to(state, { at: 'following', run, soon: true });
-      }
-      break;`,
-    replace: `        const aborted = { code: 'operator', text: 'an operator stopped it', detail: {} };
-        return to(state, { at: 'ending', expected: run.since < 0 ? 0 : null, ended: { type: 'failed', errorType: 'Cancelled', reason: aborted, hostAtFault: null, next: null, started: true, nova: null } });
-      }
-      break;`,
+    find: `  return to(state, { at: 'following', run, soon: true });
+}`,
+    replace: `  const aborted = { code: 'operator', text: 'an operator stopped it', detail: {} };
+  return to(state, { at: 'ending', expected: run.since < 0 ? 0 : null, ended: { type: 'failed', errorType: 'Cancelled', reason: aborted, hostAtFault: null, next: null, started: true, nova: null } });
+}`,
   },
   {
     name: 'older migration taken for this attempt',

@@ -24,7 +24,7 @@ export interface BoardDeps {
 }
 
 /** The ends of a wait. */
-export type Leave =
+export type WaitEnd =
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   | { readonly kind: 'mustEnd'; readonly failure: JudgedFailure; readonly expected: number }
   | { readonly kind: 'overtaken' }
@@ -81,7 +81,7 @@ export class StartBoard {
     wish: { readonly order: number; readonly notBefore: number; readonly checkedAtSequence: number | null },
     stopping: AbortSignal,
     lost: AbortSignal,
-  ): Promise<Leave> {
+  ): Promise<WaitEnd> {
     this.release(task);
     for (;;) {
       const why = await this.#wait(task, wish, stopping, lost);

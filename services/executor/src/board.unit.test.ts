@@ -4,7 +4,7 @@ import { type StepInput, testLog } from '@kronos/projections/testing';
 import type { Caps } from '@kronos/rules';
 import { describe, expect, it, vi } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
-import { type Leave, StartBoard } from './board.ts';
+import { StartBoard, type WaitEnd } from './board.ts';
 import type { Task } from './taskStages.ts';
 
 const roomy: Caps = {
@@ -52,7 +52,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   const wait = (
     step: number,
     more: { notBefore?: number; checked?: number; stopping?: AbortSignal } = {},
-  ): Promise<Leave> =>
+  ): Promise<WaitEnd> =>
     board.start(
       task(step),
       { order: step, notBefore: more.notBefore ?? 0, checkedAtSequence: more.checked ?? null },
@@ -69,7 +69,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     if (last !== undefined) board.changed(last as StoredEvent);
     await ready();
   };
-  const open = async (waiting: Promise<Leave>): Promise<boolean> =>
+  const open = async (waiting: Promise<WaitEnd>): Promise<boolean> =>
     (await Promise.race([waiting, ready().then(() => 'open')])) === 'open';
   return {
     log,

@@ -62,7 +62,7 @@ interface NewRefusal {
   readonly text: string;
 }
 
-export interface HostFacts {
+export interface MoveFacts {
   readonly server: Server | 'gone';
   readonly services: readonly ComputeService[];
   readonly aggregates: readonly Aggregate[];
@@ -96,7 +96,7 @@ export interface RoomFacts {
 }
 
 /** First half: the server, the services, the aggregate. Null: nothing stands against it so far. */
-export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions): PreflightVerdict | null {
+export function judgeHosts(task: Task, facts: MoveFacts, options: CheckOptions): PreflightVerdict | null {
   const { server } = facts;
   if (server === 'gone') return no(cancelled('server-gone', 'Nova does not know the server'));
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
@@ -169,7 +169,7 @@ function judgePower({ powerState }: Server): PreflightVerdict | null {
   return refuse('PreFlightError', 'vm-power-state', text);
 }
 
-type Services = Pick<HostFacts, 'services'>;
+type Services = Pick<MoveFacts, 'services'>;
 
 /** A move between cells leaves a source that was disabled as well: its phase is no evacuation. */
 export function judgeSource(task: Task, { services }: Services): PreflightVerdict | null {
@@ -240,7 +240,7 @@ function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: 
 /** Second half: the groups' rules and the room on the destination. */
 export function judgeRoom(
   task: Task,
-  hosts: HostFacts,
+  hosts: MoveFacts,
   room: RoomFacts,
   options: Pick<CheckOptions, 'softRules' | 'awaited'>,
 ): PreflightVerdict {

@@ -12,15 +12,15 @@ import {
 import {
   type CheckOptions,
   type GroupFacts,
-  type HostFacts,
   judgeHosts,
   judgeRepair,
   judgeRoom,
+  type MoveFacts,
   newestId,
 } from './preflight.ts';
 import type { Task } from './taskStages.ts';
 
-const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
+const facts = (changes: Partial<MoveFacts> = {}): MoveFacts => ({
   server: server(),
   services: ['h1', 'h2', 'h3'].map((host) => service(host)),
   aggregates: [aggregate('gpu', 'h1', 'h2', 'h3')],
@@ -30,14 +30,14 @@ const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
 const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
 
 const OPT_OUT = [...options.optOut, 'project:p9', 'name:db-*'];
-const judge = (changes: Partial<HostFacts>, of: Partial<Task> = {}, how: Partial<CheckOptions> = {}): string =>
+const judge = (changes: Partial<MoveFacts>, of: Partial<Task> = {}, how: Partial<CheckOptions> = {}): string =>
   words(judgeHosts(task(of), facts(changes), { ...options, optOut: OPT_OUT, ...how }));
-const withService = (host: string, changes: Partial<ComputeService>): Partial<HostFacts> => ({
+const withService = (host: string, changes: Partial<ComputeService>): Partial<MoveFacts> => ({
   services: ['h1', 'h2', 'h3'].map((each) => service(each, each === host ? changes : {})),
 });
 
 describe('the server', () => {
-  it.each<[string, Partial<HostFacts>, string]>([
+  it.each<[string, Partial<MoveFacts>, string]>([
     ['as planned', {}, 'nothing against it'],
     ['paused', { server: server({ vmState: 'paused', status: 'PAUSED', powerState: 3 }) }, 'nothing against it'],
     ['gone', { server: 'gone' }, 'server-gone Cancelled none'],
@@ -117,7 +117,7 @@ describe('the services', () => {
 });
 
 describe('aggregate and zone', () => {
-  it.each<[string, Partial<HostFacts>, Partial<Task>, Partial<CheckOptions>, string]>([
+  it.each<[string, Partial<MoveFacts>, Partial<Task>, Partial<CheckOptions>, string]>([
     [
       'destination out of the aggregate',
       { aggregates: [aggregate('gpu', 'h1', 'h3')] },

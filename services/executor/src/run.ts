@@ -49,7 +49,7 @@ import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts'
 import { attemptLog, wordOn } from './slots.ts';
 import { decide, evolve, initialState } from './task.ts';
 import type { Command, Fact, PostAnswer, PreflightVerdict, Task, TaskLog, TaskState, Word } from './taskStages.ts';
-import { type Leave, type Trials, triesOf } from './trials.ts';
+import { type GiveBack, type Trials, triesOf } from './trials.ts';
 
 /** The part of the log's fold that a task needs. */
 export interface LogReader {
@@ -145,7 +145,7 @@ class Shell {
   /** The log's end as it was when the newest pre-flight began. */
   #checkedAtSequence: number | null = null;
   /** The turn of a suspected task, while this one has it. */
-  #turn: Leave | null = null;
+  #turn: GiveBack | null = null;
   /** The number of tries in this delivery. */
   #trial = 0;
 

@@ -2,7 +2,7 @@
  * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` applies what came
  * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
  */
-import { evolveCell, isProbed } from './cells/index.ts';
+import { decideCell, evolveCell } from './cells/index.ts';
 import type { TaskOptions } from './options.ts';
 import { explained, finish, handOver } from './taskEnd.ts';
 import { aborting, followed, sought, unseen } from './taskProgress.ts';
@@ -71,33 +71,17 @@ export function decide(state: TaskState): Command {
     case 'explaining':
       return { do: 'explain', afterMs: stage.tries === 0 ? 0 : poll, requestId: stage.run.requestId };
     case 'resizing':
-      return { do: 'postCell', by: stage.by, flavorId: stage.flavorId };
     case 'travelling':
-    case 'verifying':
-    case 'concluding': {
-      const afterMs = stage.soon ? Math.min(poll, 1000) : backoff(state, poll);
-      return { do: 'lookCell', afterMs, probe: stage.at === 'verifying' && isProbed(state, stage.run) };
-    }
-    case 'recording': {
-      const { migrationId, requestId, uuid } = stage.run;
-      return { do: 'appendObserved', migrationId: migrationId ?? 0, requestId, migrationUuid: uuid };
-    }
+    case 'recording':
     case 'arriving':
-      return { do: 'appendVerifying', host: stage.host };
+    case 'verifying':
     case 'reportingVerified':
-      return { do: 'appendVerified', host: stage.host, verifySeconds: state.task.cell?.verifySeconds ?? 0 };
     case 'settling':
-      return { do: 'appendSettle', settle: stage.settle };
     case 'agreeing':
-      return { do: 'readLog' };
     case 'asking':
-      return { do: 'settle', act: stage.act, by: stage.by };
+    case 'concluding':
     case 'inquiring':
-      return {
-        do: 'explain',
-        afterMs: stage.tries === 0 ? 0 : poll,
-        requestId: stage.run.arrived === null ? stage.run.requestId : null,
-      };
+      return decideCell(state, stage);
     case 'ending':
       if (stage.expected === null) return { do: 'readLog' };
       return { do: 'appendEnded', expected: stage.expected, ended: stage.ended };
@@ -106,6 +90,60 @@ export function decide(state: TaskState): Command {
     case 'finished':
       return { do: 'finish', outcome: stage.outcome, why: stage.why };
   }
+}
+
+type StageAt<At extends Stage['at']> = Extract<Stage, { readonly at: At }>;
+type FactOf<Kind extends Fact['kind']> = Extract<Fact, { readonly kind: Kind }>;
+
+/** A task that deliveries suspect has its turn: it is tried once more, set aside, or given up. */
+function tryAgain(state: TaskState, { started }: StageAt<'suspected'>, { tries, agoMs }: FactOf<'turn'>): TaskState {
+  if (tries >= state.options.suspectTries) {
+    if (!started) return deadLetter(state, tries);
+    const waitMs = tryAgainMs(tries, state.options) - agoMs;
+    if (waitMs > 0) return setAside(state, tries, waitMs);
+  }
+  return to(state, { at: 'trying', tries: tries + 1 });
+}
+
+/** The start is on the log: the request has to be sent within its window. */
+function begun(state: TaskState, { checked }: StageAt<'claiming'>, { began, at }: FactOf<'appended'>): TaskState {
+  const by = began + state.options.postWindowMs;
+  const { cell } = checked;
+  if (cell !== undefined) {
+    const run = startCellRun(cell, at.wall, at.mono);
+    return to(state, { at: 'resizing', run, by, flavorId: cell.flavorId });
+  }
+  const run = startRun(checked.newestMigrationId, at.mono);
+  return to(state, { at: 'posting', run, by, forced: checked.forced });
+}
+
+/** The state after a fact, for the stages of an abort. */
+function evolveAbort(state: TaskState, stage: StageAt<'stopping' | 'aborting' | 'refused'>, fact: Fact): TaskState {
+  switch (stage.at) {
+    case 'stopping':
+      if (fact.kind === 'appended' || fact.kind === 'conflict')
+        return aborting(state, { ...stage.run, noted: true }, stage.migrationId, fact.at);
+      if (fact.kind === 'lostTrack') return state;
+      break;
+    case 'aborting':
+      if (fact.kind === 'abortAnswered') return abortAnswered(state, stage, fact);
+      break;
+    case 'refused':
+      // The first refusal stands for all of the attempt.
+      if (fact.kind === 'appended' || fact.kind === 'conflict')
+        return to(state, { at: 'following', run: { ...stage.run, refusalNoted: true }, soon: true });
+      if (fact.kind === 'lostTrack') return state;
+      break;
+  }
+  throw new UnexpectedFact(stage.at, fact.kind);
+}
+
+function abortAnswered(state: TaskState, stage: StageAt<'aborting'>, fact: FactOf<'abortAnswered'>): TaskState {
+  const abort = { at: fact.at.mono, status: stage.run.status ?? '', answer: fact.answer };
+  const run = { ...stage.run, abort };
+  if (fact.answer === 'refused' && !run.refusalNoted)
+    return to(state, { at: 'refused', run, migrationId: stage.migrationId, refusal: fact.refusal });
+  return to(state, { at: 'following', run, soon: true });
 }
 
 /** The state after a fact. Throws UnexpectedFact when the fact is no answer to the stage's command. */
@@ -117,13 +155,8 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       break;
     case 'suspected':
       if (fact.kind === 'draining') return handOver(state);
-      if (fact.kind !== 'turn') break;
-      if (fact.tries >= state.options.suspectTries) {
-        if (!stage.started) return deadLetter(state, fact.tries);
-        const waitMs = tryAgainMs(fact.tries, state.options) - fact.agoMs;
-        if (waitMs > 0) return setAside(state, fact.tries, waitMs);
-      }
-      return to(state, { at: 'trying', tries: fact.tries + 1 });
+      if (fact.kind === 'turn') return tryAgain(state, stage, fact);
+      break;
     case 'trying':
       // It does not matter who appended the start.
       if (fact.kind === 'appended' || fact.kind === 'conflict')
@@ -136,16 +169,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact);
       break;
     case 'claiming':
-      if (fact.kind === 'appended') {
-        const by = fact.began + state.options.postWindowMs;
-        const { cell } = stage.checked;
-        if (cell !== undefined) {
-          const run = startCellRun(cell, fact.at.wall, fact.at.mono);
-          return to(state, { at: 'resizing', run, by, flavorId: cell.flavorId });
-        }
-        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
-        return to(state, { at: 'posting', run, by, forced: stage.checked.forced });
-      }
+      if (fact.kind === 'appended') return begun(state, stage, fact);
       if (fact.kind === 'conflict')
         return to(state, { at: 'waiting', checked: stage.checked, notBefore: fact.at.mono });
       if (fact.kind === 'lostTrack') return to(state, { at: 'received' });
@@ -165,25 +189,9 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact);
       return unseen(state, fact, { ...stage, soon: false });
     case 'stopping':
-      if (fact.kind === 'appended' || fact.kind === 'conflict')
-        return aborting(state, { ...stage.run, noted: true }, stage.migrationId, fact.at);
-      if (fact.kind === 'lostTrack') return state;
-      break;
     case 'aborting':
-      if (fact.kind === 'abortAnswered') {
-        const abort = { at: fact.at.mono, status: stage.run.status ?? '', answer: fact.answer };
-        const run = { ...stage.run, abort };
-        if (fact.answer === 'refused' && !run.refusalNoted)
-          return to(state, { at: 'refused', run, migrationId: stage.migrationId, refusal: fact.refusal });
-        return to(state, { at: 'following', run, soon: true });
-      }
-      break;
     case 'refused':
-      // The first refusal stands for all of the attempt.
-      if (fact.kind === 'appended' || fact.kind === 'conflict')
-        return to(state, { at: 'following', run: { ...stage.run, refusalNoted: true }, soon: true });
-      if (fact.kind === 'lostTrack') return state;
-      break;
+      return evolveAbort(state, stage, fact);
     case 'explaining':
       return explained(state, stage, fact);
     case 'resizing':

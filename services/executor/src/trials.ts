@@ -2,10 +2,10 @@
 import { type StoredEvent, timeOf } from '@kronos/contracts';
 
 /** Gives the turn back. */
-export type Leave = () => void;
+export type GiveBack = () => void;
 
 interface Waiter {
-  readonly enter: (leave: Leave) => void;
+  readonly enter: (leave: GiveBack) => void;
 }
 
 /** One turn per process. Tasks that Nova already works on go first. */
@@ -15,7 +15,7 @@ export class Trials {
   #taken = false;
 
   /** Waits for the turn; null when one of the signals came first. */
-  turn({ started }: { readonly started: boolean }, ...signals: readonly AbortSignal[]): Promise<Leave | null> {
+  turn({ started }: { readonly started: boolean }, ...signals: readonly AbortSignal[]): Promise<GiveBack | null> {
     if (signals.some((signal) => signal.aborted)) return Promise.resolve(null);
     return new Promise((resolve) => {
       const queue = started ? this.#started : this.#others;
@@ -23,7 +23,7 @@ export class Trials {
         queue.splice(queue.indexOf(waiter), 1);
         done(null);
       };
-      const done = (leave: Leave | null): void => {
+      const done = (leave: GiveBack | null): void => {
         for (const signal of signals) signal.removeEventListener('abort', stop);
         resolve(leave);
       };

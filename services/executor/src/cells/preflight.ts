@@ -5,13 +5,13 @@ import {
   type CheckedCloud,
   type CheckOptions,
   destinationRefused,
-  type HostFacts,
   hasRoom,
   judgeDestination,
   judgePin,
   judgeRoom,
   judgeServer,
   judgeSource,
+  type MoveFacts,
   no,
   reached,
   readGroups,
@@ -23,7 +23,7 @@ import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
 export function judgeCell(
   task: Task,
-  facts: HostFacts,
+  facts: MoveFacts,
   flavors: readonly NamedFlavor[] | null,
   options: CheckOptions,
 ): PreflightVerdict | null {

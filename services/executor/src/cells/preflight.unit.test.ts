@@ -8,7 +8,7 @@ import {
   sampleTask,
   wordsOf,
 } from '../../testing/sample.ts';
-import type { HostFacts } from '../preflight.ts';
+import type { MoveFacts } from '../preflight.ts';
 import type { PreflightVerdict, Task } from '../taskStages.ts';
 import { judgeCell, startOf } from './preflight.ts';
 
@@ -47,7 +47,7 @@ const task = (changes: Partial<Task> = {}): Task =>
     cell: MOVE,
     ...changes,
   });
-const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
+const facts = (changes: Partial<MoveFacts> = {}): MoveFacts => ({
   server: server(),
   services: ['h1', 'n1', 'n2'].map((host) => sampleService(host)),
   aggregates: [sampleAggregate('old', 'h1'), sampleAggregate('new', 'n1', 'n2')],
@@ -55,13 +55,13 @@ const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
   ...changes,
 });
 const verdict = (
-  changes: Partial<HostFacts> = {},
+  changes: Partial<MoveFacts> = {},
   of: Partial<Task> = {},
   flavors: readonly NamedFlavor[] | null = null,
 ): PreflightVerdict | null => judgeCell(task(of), facts(changes), flavors, options);
 const judge = (...given: Parameters<typeof verdict>): string => wordsOf(verdict(...given));
-const ofServer = (changes: Partial<Server>): Partial<HostFacts> => ({ server: server(changes) });
-const ofService = (host: string, changes: Parameters<typeof sampleService>[1]): Partial<HostFacts> => ({
+const ofServer = (changes: Partial<Server>): Partial<MoveFacts> => ({ server: server(changes) });
+const ofService = (host: string, changes: Parameters<typeof sampleService>[1]): Partial<MoveFacts> => ({
   services: ['h1', 'n1', 'n2'].map((each) => sampleService(each, each === host ? changes : {})),
 });
 const textOf = (found: PreflightVerdict | null): string => (found?.kind === 'no' ? found.failure.reason.text : '');
@@ -69,7 +69,7 @@ const textOf = (found: PreflightVerdict | null): string => (found?.kind === 'no'
 const NOTHING = 'nothing against it';
 
 describe('the server', () => {
-  it.each<[string, Partial<HostFacts>, string]>([
+  it.each<[string, Partial<MoveFacts>, string]>([
     ['ACTIVE', {}, NOTHING],
     ['SHUTOFF', ofServer({ status: 'SHUTOFF', vmState: 'stopped', powerState: 4 }), NOTHING],
     ['gone', { server: 'gone' }, 'server-gone Cancelled none'],
@@ -113,7 +113,7 @@ describe('the server', () => {
   });
 });
 
-it.each<[string, Partial<HostFacts>, string]>([
+it.each<[string, Partial<MoveFacts>, string]>([
   ['the reason of the lock', ofServer({ locked: true, lockedReason: 'audit until Friday' }), 'audit until Friday'],
   ['the state', ofServer({ vmState: 'rescued', status: 'RESCUE' }), 'rescued'],
   ['the status where Nova gives no state', ofServer({ vmState: null, status: 'UNKNOWN' }), 'UNKNOWN'],
@@ -148,7 +148,7 @@ describe('the flavor', () => {
 });
 
 describe('services, aggregates and zone', () => {
-  it.each<[string, Partial<HostFacts>, string]>([
+  it.each<[string, Partial<MoveFacts>, string]>([
     ['source down', ofService('h1', { state: 'down' }), 'vm-source-down NovaClientError infrastructure'],
     ['source disabled: it is being emptied', ofService('h1', { status: 'disabled' }), NOTHING],
     ['destination down', ofService('n1', { state: 'down' }), 'host-down PreFlightError destination n1'],

@@ -24,10 +24,12 @@ import {
 import { fail, handOver, inError, movedByOthers, operatorStopped } from '../taskEnd.ts';
 import {
   type AttemptLog,
+  backoff,
   type CellLook,
   type CellMigration,
   type CellRun,
   type CellServer,
+  type Command,
   type Ended,
   type Fact,
   type PostAnswer,
@@ -71,8 +73,53 @@ export function resumed(
 }
 
 /** Whether the additional check is made: of a guest that runs, until the log has that it passed. */
-export const isProbed = ({ options }: TaskState, { start, verified }: CellRun): boolean =>
+const isProbed = ({ options }: TaskState, { start, verified }: CellRun): boolean =>
   options.verify.kind !== 'none' && start.before.powerState === RUNNING && !verified;
+
+/** The command that a stage of a move between cells asks for. */
+export function decideCell(state: TaskState, stage: CellStage): Command {
+  switch (stage.at) {
+    case 'resizing':
+      return { do: 'postCell', by: stage.by, flavorId: stage.flavorId };
+    case 'travelling':
+    case 'verifying':
+    case 'concluding':
+      return nextLook(state, stage);
+    case 'recording': {
+      const { migrationId, requestId, uuid } = stage.run;
+      return { do: 'appendObserved', migrationId: migrationId ?? 0, requestId, migrationUuid: uuid };
+    }
+    case 'arriving':
+      return { do: 'appendVerifying', host: stage.host };
+    case 'reportingVerified':
+      return { do: 'appendVerified', host: stage.host, verifySeconds: state.task.cell?.verifySeconds ?? 0 };
+    case 'settling':
+      return { do: 'appendSettle', settle: stage.settle };
+    case 'agreeing':
+      return { do: 'readLog' };
+    case 'asking':
+      return { do: 'settle', act: stage.act, by: stage.by };
+    case 'inquiring':
+      return inquiry(state, stage);
+  }
+}
+
+function inquiry(
+  { options }: TaskState,
+  { tries, run: { arrived, requestId } }: Extract<CellStage, { readonly at: 'inquiring' }>,
+): Command {
+  const afterMs = tries === 0 ? 0 : options.pollIntervalMs;
+  return { do: 'explain', afterMs, requestId: arrived === null ? requestId : null };
+}
+
+function nextLook(
+  state: TaskState,
+  { at, soon, run }: Extract<CellStage, { readonly at: 'travelling' | 'verifying' | 'concluding' }>,
+): Command {
+  const poll = state.options.pollIntervalMs;
+  const afterMs = soon ? Math.min(poll, 1000) : backoff(state, poll);
+  return { do: 'lookCell', afterMs, probe: at === 'verifying' && isProbed(state, run) };
+}
 
 /** The state after a fact, for the stages of a move between cells. */
 export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): TaskState {
