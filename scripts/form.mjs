@@ -143,6 +143,23 @@ const ONE_MEANING = [
   'Pace',
   'Limits',
   'Transport',
+  'Session',
+  'Place',
+  'Found',
+  'Wanted',
+  'Leave',
+  'Part',
+  'Seen',
+  'Scope',
+  'Read',
+  'HostFacts',
+  'CellsInput',
+  'Finding',
+  'Draft',
+  'aggregateCooldown',
+  'namesIn',
+  'ServiceName',
+  'kronosVersion',
 ];
 
 /** Boolean parameters of exports, and words of {@link ONE_MEANING} that several files export, in the same form. */

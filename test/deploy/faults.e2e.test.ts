@@ -4,11 +4,13 @@
  *
  * Nightly. A minute of the rules is a second here, and no alert waits longer than ten.
  */
+
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
+import type { ServiceName } from '@kronos/contracts';
 import { messageId, type StateCheckpointed } from '@kronos/contracts';
 import { cacheDir, freePorts, unpackDebian } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
@@ -17,12 +19,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
-import {
-  endProcess,
-  type Installation,
-  openInstallation,
-  type ServiceName,
-} from '../../libs/cli/src/demo/installation.ts';
+import { endProcess, type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runHere } from '../e2e/command.ts';
 import { ended, ofType, SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
 import { nightly } from '../nightly.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import type { LogEvent, LogEventOf, LogEventType, ServiceName } from '@kronos/contracts';
 import type { MigrationRecord, Sim } from '@kronos/simcloud';
-import type { Installation, ServiceName } from '../../libs/cli/src/demo/installation.ts';
+import type { Installation } from '../../libs/cli/src/demo/installation.ts';
 import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
 
 export type { ServiceName };

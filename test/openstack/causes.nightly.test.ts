@@ -2,10 +2,10 @@
  * A real OpenStack of which parts fail while Kronos empties a host, and people who act meanwhile. What Kronos does is done exactly
  * once and ends, and one sentence says what happened. One installation for all scenarios; each has servers of its own.
  */
-import type { LogEvent } from '@kronos/contracts';
+import type { LogEvent, ServiceName } from '@kronos/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Installation, openInstallation, type ServiceName } from '../../libs/cli/src/demo/installation.ts';
+import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';

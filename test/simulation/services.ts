@@ -1,16 +1,9 @@
 /** The services of Kronos as processes of the simulation: the compositions of their `main.ts`, with what is outside simulated. */
 import type { Config } from '@kronos/config';
 import { connectLog, type Outside, openCloud, openNotifications, openPrometheus } from '@kronos/connect';
-import type { Policy } from '@kronos/contracts';
+import type { Policy, ServiceName } from '@kronos/contracts';
 import { executorService } from '@kronos/executor';
-import {
-  createLogger,
-  createMetrics,
-  HttpServer,
-  live,
-  type ServiceDefinition,
-  type ServiceName,
-} from '@kronos/telemetry';
+import { createLogger, createMetrics, HttpServer, live, type ServiceDefinition } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ledgerService } from '../../services/ledger/src/service.ts';

@@ -16,7 +16,7 @@ export const configOf = (shell: Shell, options: ConfigOption): Config =>
   loadConf({ file: configFile(shell, options), env: shell.env, role: 'cli' });
 
 /** The configuration and the event log, as commands use them. */
-export type Session = {
+export type OpenLog = {
   readonly config: Config;
   readonly log: EventLog;
   /** Aggregates in scope, `_unassigned_` for the pool. */
@@ -31,7 +31,7 @@ export type Session = {
 export async function withSession<T>(
   shell: Shell,
   options: ConfigOption,
-  run: (session: Session) => Promise<T>,
+  run: (session: OpenLog) => Promise<T>,
 ): Promise<T> {
   const config = configOf(shell, options);
   const log = await connectLog(config, 'cli', null);

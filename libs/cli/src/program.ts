@@ -1,6 +1,7 @@
 import { CommandRefused } from '@kronos/operator/errors';
 import { isKronosError } from '@kronos/telemetry/errors';
 import { scrub } from '@kronos/telemetry/scrub';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { Command, CommanderError, Help } from 'commander';
 import { UsageError } from './errors.ts';
 import { prose } from './grammar/help.ts';
@@ -15,7 +16,6 @@ import { seeCommands } from './tree/see.ts';
 import { setUpCommands } from './tree/setUp.ts';
 import { understandCommands } from './tree/understand.ts';
 import { upCommand } from './tree/up.ts';
-import { kronosVersion } from './version.ts';
 
 /** The `kronos` command: its grammar alone. What a command does is loaded when it is run. */
 export function createProgram(shell: Shell): Command {

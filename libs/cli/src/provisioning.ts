@@ -2,7 +2,7 @@ import { type NamedLog, nameLog } from '@kronos/checkpoints';
 import { type Config, storageLimits } from '@kronos/config';
 import { scopeOf } from '@kronos/config/conf';
 import type { EventLog } from '@kronos/eventlog';
-import { kronosVersion } from './version.ts';
+import { kronosVersion } from '@kronos/telemetry/version';
 
 /** Makes the streams, durables and buckets that a configuration needs; what is there already stays. */
 export const provisionStreams = (log: EventLog, config: Config): ReturnType<EventLog['provision']> =>

@@ -21,7 +21,7 @@ export interface LoadInput {
   readonly renamed?: readonly Renamed[] | undefined;
 }
 
-export interface Read {
+export interface ReadConf {
   readonly config: Config;
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
@@ -37,7 +37,7 @@ export interface Read {
  *
  * @throws ConfigError when the file cannot be read
  */
-export function readConf(input: LoadInput): Read {
+export function readConf(input: LoadInput): ReadConf {
   const readFile = readerOf(input);
   const file = input.file ?? DEFAULT_CONFIG_FILE;
   const missing: Problem[] = [];
@@ -67,7 +67,7 @@ export function loadConf(input: LoadInput): Config {
 }
 
 /** The error of these problems, with the warnings before them. Where nothing is set at all, they all follow from the file that is not there. */
-export const configError = ({ missing, sources, warnings }: Read, problems: readonly Problem[]): ConfigError =>
+export const configError = ({ missing, sources, warnings }: ReadConf, problems: readonly Problem[]): ConfigError =>
   new ConfigError(missing.length > 0 && sources.size === 0 ? missing : [...missing, ...warnings, ...problems]);
 
 export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>

@@ -91,7 +91,7 @@ function unread(
 }
 
 /** The place of a message. */
-export type Place = { readonly family: Family; readonly name: string };
+export type MessagePlace = { readonly family: Family; readonly name: string };
 
 /**
  * Reads one message as a stream holds it: bounded in bytes, depth and time, valid, on the subject of its type and of the
@@ -99,7 +99,10 @@ export type Place = { readonly family: Family; readonly name: string };
  *
  * @param place what the subject says; null: it is none of Kronos's
  */
-export function readMessage(data: Uint8Array, place: Place | null): ParseResult<Message> & { readonly body?: unknown } {
+export function readMessage(
+  data: Uint8Array,
+  place: MessagePlace | null,
+): ParseResult<Message> & { readonly body?: unknown } {
   const json = parseJson(data);
   if (!json.ok) return unread(null, json.problem);
   const parsed = parseMessage(json.value);
@@ -109,7 +112,7 @@ export function readMessage(data: Uint8Array, place: Place | null): ParseResult<
 }
 
 /** Why a message does not belong where it was found; null where it does. */
-function misplaced(message: Message, place: Place | null): string | null {
+function misplaced(message: Message, place: MessagePlace | null): string | null {
   const family = familyOf(message.type);
   if (place === null) return `${message.type} is on a subject that Kronos does not use`;
   if (place.family !== family) return `${message.type} belongs on kronos.${family}, and was on kronos.${place.family}`;

@@ -14,7 +14,7 @@ import {
 import { noiseOf } from '@kronos/rules';
 
 /** The topic of a decision: only memory about it is converted, so the cost does not grow with the history. */
-export type Seen = {
+export type MemoryTopic = {
   readonly servers: readonly { readonly id: string }[];
   readonly hosts: readonly { readonly name: string }[];
   /** Readings against which the rate of the links is compared; absent: none. */
@@ -33,7 +33,7 @@ export const decideInput = (
 ): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has. */
-export function toMemory(state: AggregateState, seen: Seen): Memory {
+export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
@@ -93,7 +93,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
 }
 
 /** Left out where there are none, so that the digest of a state without them is the same. */
-function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, 'refusals'> {
+function refusalsOf(state: AggregateState, hosts: MemoryTopic['hosts']): Pick<Memory, 'refusals'> {
   if (state.refusals.size === 0) return {};
   const known = new Set(hosts.map(({ name }) => name));
   const refusals = [...state.refusals.values()]
@@ -104,7 +104,7 @@ function refusalsOf(state: AggregateState, hosts: Seen['hosts']): Pick<Memory, '
 }
 
 /** Left out where there are none, so that the digest of a state without them is the same. */
-function ownMovesOf({ ownMoves }: AggregateState, ended: Seen['endedMigrations']): Pick<Memory, 'ownMoves'> {
+function ownMovesOf({ ownMoves }: AggregateState, ended: MemoryTopic['endedMigrations']): Pick<Memory, 'ownMoves'> {
   const own = [...new Set((ended ?? []).map(({ serverId }) => serverId))].sort().flatMap((id): [string, OwnMove][] => {
     const move = ownMoves.get(id);
     return move === undefined
@@ -135,7 +135,10 @@ function waitsOf({ waits: { open, days } }: AggregateState): Pick<Memory, 'waits
 }
 
 /** By server: what put it in quarantine. Which cause counts, decisions work out by their options. */
-function quarantinesOf(state: AggregateState, servers: Seen['servers']): Record<string, readonly QuarantineFact[]> {
+function quarantinesOf(
+  state: AggregateState,
+  servers: MemoryTopic['servers'],
+): Record<string, readonly QuarantineFact[]> {
   const facts: Record<string, readonly QuarantineFact[]> = {};
   if (state.vmFailures.size === 0 && state.operatorQuarantines.size === 0) return facts;
   for (const { id } of servers) {

@@ -2,7 +2,7 @@ import { familyOf, subject as subjectOf } from '@kronos/contracts';
 import { copy, restore } from './admin/copy.ts';
 import { provision, verify } from './admin/provision.ts';
 import { append, lastMessageOf } from './log/append.ts';
-import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './log/iterate.ts';
+import { type ReadScope, replay, replaySnapshots, snapshots, streamOf, tail } from './log/iterate.ts';
 import { readServerClock } from './log/serverClock.ts';
 import { streamInfo, View } from './log/view.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects/objects.ts';
@@ -106,7 +106,7 @@ class OpenParts {
   readonly #workers = new Set<TaskWorker>();
   readonly #views = new Set<OpenView>();
   readonly #ends = new Set<() => void>();
-  readonly scope: Scope = {
+  readonly scope: ReadScope = {
     add: (end) => {
       this.#ends.add(end);
       return () => this.#ends.delete(end);

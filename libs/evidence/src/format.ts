@@ -87,10 +87,10 @@ export function htmlOf({ manifestText, signature, parts }: Omit<Evidence, 'manif
 }
 
 /** What is wrong in a file: one sentence each, with the part. */
-export type Read = { readonly evidence: Evidence | null; readonly problems: readonly string[] };
+export type ReadEvidence = { readonly evidence: Evidence | null; readonly problems: readonly string[] };
 
 /** Reads a file and compares each part with its digest. @throws EvidenceInvalid when it is no evidence at all */
-export function readEvidence(file: string, html: string): Read {
+export function readEvidence(file: string, html: string): ReadEvidence {
   const raw = (name: string): string => {
     const found = PART(name).exec(html)?.[1];
     if (found === undefined) throw new EvidenceInvalid(file, `is no evidence of Kronos: it has no part ${name}`);

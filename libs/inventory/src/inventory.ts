@@ -50,7 +50,7 @@ export interface ServerNotified {
 }
 
 /** The next reads; all of them may be made at once. Nothing: the list can be used. */
-export interface Wanted {
+export interface WantedReads {
   /** Every server of the cloud; then nothing else is wanted. */
   readonly bulk: ResyncReason | null;
   /** Read the changes since this time, less the overlap. */
@@ -208,8 +208,8 @@ export class Inventory<S extends InventoryServer> {
   }
 
   /** The reads that the list needs before its use in this cycle. */
-  wanted({ mode, cycleMs, syncIntervalMs, hosts }: AskedRead): Wanted {
-    const bulk = (reason: ResyncReason): Wanted => ({ ...nothing, bulk: reason });
+  wanted({ mode, cycleMs, syncIntervalMs, hosts }: AskedRead): WantedReads {
+    const bulk = (reason: ResyncReason): WantedReads => ({ ...nothing, bulk: reason });
     // After a long pause a list of what changed is no shorter than everything.
     if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
 
@@ -232,7 +232,7 @@ export class Inventory<S extends InventoryServer> {
   }
 
   /** The reads that each cycle needs, or whose time has come; null: none. */
-  #due({ mode, cycleMs, syncIntervalMs }: Omit<AskedRead, 'hosts'>): Wanted | null {
+  #due({ mode, cycleMs, syncIntervalMs }: Omit<AskedRead, 'hosts'>): WantedReads | null {
     // A comparison shows differences that the changes since explain; those changes are read with it.
     const comparedMs = Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER);
     const due = cycleMs - comparedMs >= syncIntervalMs || comparedMs < Math.min(this.#doubtedMs, cycleMs);
@@ -376,7 +376,7 @@ export class Inventory<S extends InventoryServer> {
   }
 }
 
-const nothing: Wanted = {
+const nothing: WantedReads = {
   bulk: null,
   changesSinceMs: null,
   comparison: false,
@@ -386,7 +386,7 @@ const nothing: Wanted = {
 };
 
 /** Whether there is nothing to be read. */
-export const isNothing = (wanted: Wanted): boolean =>
+export const isNothing = (wanted: WantedReads): boolean =>
   wanted.bulk === null &&
   wanted.changesSinceMs === null &&
   !wanted.comparison &&

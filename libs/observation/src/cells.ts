@@ -12,7 +12,7 @@ export interface CellsSettings extends Readonly<CellsReading['settings']> {
   readonly map: Readonly<Record<string, string>>;
 }
 
-export interface CellsInput {
+export interface CellReadsInput {
   readonly commandId: string;
   readonly asked: CellsAsked;
   readonly settings: CellsSettings;
@@ -31,7 +31,7 @@ export interface CellsInput {
  * @throws the signal's reason when it aborts; nothing else.
  */
 export async function readCells(
-  input: CellsInput,
+  input: CellReadsInput,
   nova: Pick<Nova, 'listFlavors'>,
   neutron: Neutron,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import { flavor, server } from '@kronos/openstack/testing';
 import { cellsSettings, snapshotOf } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
 import { aggregate } from '../testing/given.ts';
-import { type CellsInput, readCells } from './cells.ts';
+import { type CellReadsInput, readCells } from './cells.ts';
 import { indexServers } from './servers.ts';
 
 const home: Snapshot = snapshotOf({
@@ -57,7 +57,7 @@ async function read({ asked = {}, ports = [], flavors }: Given = {}) {
       ];
     },
   };
-  const input: CellsInput = {
+  const input: CellReadsInput = {
     commandId: 'c1',
     asked: { from: ['old'], to: 'new', flavorMap: {}, servers: null, project: null, limit: null, ...asked },
     settings: { ...cellsSettings, map: { old: 'cell1' } },

@@ -34,7 +34,7 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'KRONOS_UNEXPECTED';
 
-export type Part = keyof CloudLists;
+export type ListPart = keyof CloudLists;
 
 type ListSources = {
   readonly nova: Nova;
@@ -50,9 +50,9 @@ type ListSources = {
 export async function collectLists(
   { nova, source, clock }: ListSources,
   signal: AbortSignal,
-  timed: (part: Part, ok: boolean, milliseconds: number) => void,
+  timed: (part: ListPart, ok: boolean, milliseconds: number) => void,
 ): Promise<CloudLists> {
-  const read = async <T>(part: Part, call: () => Promise<T>): Promise<Fetched<T>> => {
+  const read = async <T>(part: ListPart, call: () => Promise<T>): Promise<Fetched<T>> => {
     const from = clock.monotonic();
     const result = await fetched(call, signal);
     timed(part, result.ok, clock.monotonic() - from);

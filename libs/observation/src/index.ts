@@ -2,7 +2,7 @@ export { assemble } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
 export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions, ReadOptions } from './cloud.ts';
 export { readOptions } from './cloud.ts';
-export { CapacityReader, type Part } from './collect.ts';
+export { CapacityReader, type ListPart } from './collect.ts';
 export { EndedMigrations, endedOf } from './endedMigrations.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
 export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';

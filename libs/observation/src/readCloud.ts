@@ -6,7 +6,7 @@ import type { Prometheus } from '@kronos/prometheus';
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Attributes } from '@opentelemetry/api';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { collectFates, collectLists, fetched, type Part } from './collect.ts';
+import { collectFates, collectLists, fetched, type ListPart } from './collect.ts';
 import { hostNamesOf, vmNamesOf } from './names.ts';
 import { askAll } from './query.ts';
 import { type MatchedAnswers, matchAnswers, type QueryAnswer, type Question, questionsOf } from './readings.ts';
@@ -25,7 +25,7 @@ export interface Piece {
 
 /** The duration of one list of Nova, or of one query of Prometheus. */
 export type ReadDuration =
-  | { readonly of: 'list'; readonly part: Part; readonly ok: boolean; readonly milliseconds: number }
+  | { readonly of: 'list'; readonly part: ListPart; readonly ok: boolean; readonly milliseconds: number }
   | { readonly of: 'query'; readonly use: QueryUse; readonly milliseconds: number };
 
 export interface Observation {
@@ -172,7 +172,7 @@ export async function readCloud(input: ObserveInput): Promise<Observation> {
 
 /** Names the lists that could not be read; null: every one was. */
 function unreadText(lists: CloudLists): string | null {
-  const unread = Object.entries(lists).filter(([, part]: [string, CloudLists[Part]]) => !part.ok);
+  const unread = Object.entries(lists).filter(([, part]: [string, CloudLists[ListPart]]) => !part.ok);
   return unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`;
 }
 

@@ -1,7 +1,7 @@
 /** The source of an observation's servers: read in every cycle, or kept and brought up to date. */
 import type { Clock } from '@kronos/clock';
 import type { ServerListing } from '@kronos/contracts';
-import { Inventory, isNothing, type KeptMode, type ResyncReason, type Wanted } from '@kronos/inventory';
+import { Inventory, isNothing, type KeptMode, type ResyncReason, type WantedReads } from '@kronos/inventory';
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { createLimiter } from './limit.ts';
 
@@ -107,7 +107,7 @@ export function keepServers(deps: KeepServers): KeptServers {
     inventory.changesRead(sinceMs, ...(await timed(() => nova.listServers(filter, { signal }))));
   }
 
-  async function make(wanted: Wanted, signal: AbortSignal): Promise<void> {
+  async function make(wanted: WantedReads, signal: AbortSignal): Promise<void> {
     if (wanted.bulk !== null) return everything(wanted.bulk, signal);
     // The changes last, so that they explain what the lists of ids show.
     if (wanted.comparison) inventory.compared(...(await timed(() => nova.listServerIdsByHost({ signal }))));

@@ -2,7 +2,7 @@
 import type { LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
 import { firstTime } from './controls.ts';
-import { append, type Draft, type Facts } from './draft.ts';
+import { append, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import { forgetRefusalsOf } from './refusals.ts';
 import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
@@ -28,14 +28,14 @@ export function brokenHosts(
 }
 
 /** An attempt failed, and the host was at fault. */
-export function hostFailed(draft: Draft, f: Facts, host: string): void {
+export function hostFailed(draft: StateDraft, f: WritableFacts, host: string): void {
   const { atMs } = draft;
   const times = append(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
   f.hostFailures = draft.put(f.hostFailures, host, times);
 }
 
 /** A person repaired a host: its breaker closes, and what Nova refused there may be tried again. It reaches the host wherever failures of it are known. */
-function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
+function hostReleased(draft: StateDraft, event: LogEventOf<'host.released'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { host } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
@@ -45,7 +45,7 @@ function hostReleased(draft: Draft, event: LogEventOf<'host.released'>): void {
   }
 }
 
-export function forgetHostFailures(draft: Draft, f: Facts, snapshotMs: number): void {
+export function forgetHostFailures(draft: StateDraft, f: WritableFacts, snapshotMs: number): void {
   f.hostFailures = draft.drop(f.hostFailures, (times) => Math.max(...times) < snapshotMs - FORGET_HOST_FAILURE_MS);
 }
 

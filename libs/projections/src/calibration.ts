@@ -1,7 +1,7 @@
 /** How well loads of hosts were predicted: moves that should have changed them, and what was measured afterwards. */
 import type { CycleDecided, HostLoad, LogEventOf } from '@kronos/contracts';
 import { CALIBRATION_CAUSES, type Comparison, judgePredictions } from '@kronos/rules';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import {
   type AggregateState,
   COMPARISONS_KEPT,
@@ -93,7 +93,12 @@ function dueAt({ endedMs, soon }: WatchedHost, snapshotMs: number): 'soon' | 'la
 }
 
 /** A decision, after the fold has begun its plan: comparisons are kept, and the watch of hosts goes on. */
-export function loadsSeen(draft: Draft, f: Facts, data: LogEventOf<'cycle.decided'>['data'], snapshotMs: number): void {
+export function loadsSeen(
+  draft: StateDraft,
+  f: WritableFacts,
+  data: LogEventOf<'cycle.decided'>['data'],
+  snapshotMs: number,
+): void {
   const policies = new Set(data.before.policies.map(({ policy }) => policy));
   const found = comparisons(f, data, snapshotMs).filter(({ policy }) => policies.has(policy));
   for (const one of found)
@@ -166,7 +171,7 @@ const rounded = (value: number): number => Math.round(value * 1e6) / 1e6;
 type Completed = Pick<LogEventOf<'migration.completed'>['data'], 'host' | 'outcome'> & { readonly endedMs: number };
 
 /** A move was completed: its hosts should have changed by its weights. */
-export function moveCounted(draft: Draft, f: Facts, { planId, step }: TaskFacts, end: Completed): void {
+export function moveCounted(draft: StateDraft, f: WritableFacts, { planId, step }: TaskFacts, end: Completed): void {
   const { host: arrivedAt, outcome, endedMs } = end;
   // What it weighs on another host than the planned one is not known; and nobody knows when it arrived if not by this attempt.
   if (outcome !== 'migrated' || arrivedAt !== step.to || step.cell !== undefined) {

@@ -2,7 +2,7 @@
 import type { LogEventOf } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { asked } from './controls.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import { inFlight } from './inFlight.ts';
 import { refuse } from './plans.ts';
@@ -10,12 +10,12 @@ import type { AggregateState, CellSlot, PlanFacts, TaskFacts } from './state.ts'
 import { putTask } from './tasks.ts';
 
 /** Plans between cells that can still be approved or have expired since the last decision. */
-export const proposedCellPlans = ({ plans }: Pick<Facts, 'plans'>): PlanFacts[] =>
+export const proposedCellPlans = ({ plans }: Pick<WritableFacts, 'plans'>): PlanFacts[] =>
   [...plans.values()].filter((plan) => plan.cells !== undefined && plan.state === 'proposed');
 
 /** Plans between cells that wait for approval at that time, oldest first. */
 export const openCellPlans = (
-  state: Pick<Facts, 'plans'>,
+  state: Pick<WritableFacts, 'plans'>,
   nowMs: number,
 ): { readonly plan: PlanFacts; readonly expiresAtMs: number }[] =>
   proposedCellPlans(state).flatMap((plan) => {
@@ -24,7 +24,7 @@ export const openCellPlans = (
   });
 
 /** Ends the proposals that have expired by that time. */
-export function expireCellPlans(draft: Draft, f: Facts, atMs: number): void {
+export function expireCellPlans(draft: StateDraft, f: WritableFacts, atMs: number): void {
   for (const plan of proposedCellPlans(f)) {
     const { open, expiresAtMs } = approvalOf(plan, atMs);
     if (!open) refuse(draft, f, plan, { how: 'expired', atMs: expiresAtMs });
@@ -36,7 +36,7 @@ type Moved = LogEventOf<
 >;
 
 /** Folds the progress of a move. Each fact counts the first time. */
-function cellMoved(draft: Draft, event: Moved): void {
+function cellMoved(draft: StateDraft, event: Moved): void {
   const { taskId: id, attempt } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(id);
   const cell = task?.slot?.cell;
@@ -45,7 +45,7 @@ function cellMoved(draft: Draft, event: Moved): void {
   if (next !== cell) putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, cell: next } });
 }
 
-function moved(cell: CellSlot, event: Moved, { sequence, atMs }: Draft): CellSlot {
+function moved(cell: CellSlot, event: Moved, { sequence, atMs }: StateDraft): CellSlot {
   switch (event.type) {
     case 'migration.verifying':
       return cell.verifying === null ? { ...cell, verifying: { atMs, host: event.data.host } } : cell;
@@ -78,7 +78,7 @@ export function lateResizes(
 }
 
 /** A person wants a started move confirmed or reverted. The first command counts. */
-function settleAsked(draft: Draft, event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>): void {
+function settleAsked(draft: StateDraft, event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>): void {
   for (const aggregate of draft.addressed(event.aggregate)) {
     const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
     if (task?.slot?.cell === undefined || task.end !== null || task.settleAsked !== undefined) continue;

@@ -1,7 +1,7 @@
 /** The options of planners: which are in force. */
 import { defaultEngineOptions, type EngineOptions, type LogEventOf } from '@kronos/contracts';
 import { firstTime } from './controls.ts';
-import type { Draft } from './draft.ts';
+import type { StateDraft } from './draft.ts';
 import type { Effects } from './effects.ts';
 import type { AggregateState } from './state.ts';
 
@@ -64,7 +64,7 @@ function differing(a: EngineOptions, b: EngineOptions): (keyof EngineOptions)[] 
 }
 
 /** A planner wrote its options. */
-function configured(draft: Draft, event: LogEventOf<'planner.configured'>): void {
+function configured(draft: StateDraft, event: LogEventOf<'planner.configured'>): void {
   const { atMs } = draft;
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;

@@ -1,7 +1,7 @@
 /** The cooldowns of the aggregate and of VMs: releases and refusals of plans, and the end of the last move. */
 import type { EngineOptions } from '@kronos/contracts';
 import { type Cooldown, type CooldownFacts, aggregateCooldown as cooldown, instanceCooldown } from '@kronos/rules';
-import { append, type Draft, type Facts } from './draft.ts';
+import { append, type StateDraft, type WritableFacts } from './draft.ts';
 import {
   type AggregateState,
   FORGET_EARLIER_RELEASE_MS,
@@ -27,7 +27,7 @@ export function cooldownFacts({ lastRelease, lastRefusal, waiting, plans }: Star
 }
 
 /** The cooldown of the aggregate at that time, or null. */
-export const aggregateCooldown = (
+export const cooldownOf = (
   state: Starts,
   nowMs: number,
   options: Pick<EngineOptions, 'cooldownSeconds'>,
@@ -42,7 +42,7 @@ export const coolingDown = (
 ): number | null => instanceCooldown(state.vmReleases.get(serverId) ?? [], nowMs, options);
 
 /** A plan, or a part of one, is released. */
-export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[]): void {
+export function releaseBegan(draft: StateDraft, f: WritableFacts, plan: PlanFacts, steps: readonly StepFacts[]): void {
   const { atMs } = draft;
   for (const { serverId } of steps)
     f.vmReleases = draft.put(f.vmReleases, serverId, append(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
@@ -50,7 +50,7 @@ export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: rea
   if (plan.cells === undefined) f.lastRelease = { planId: plan.id, atMs };
 }
 
-export function forgetReleases(draft: Draft, f: Facts, snapshotMs: number): void {
+export function forgetReleases(draft: StateDraft, f: WritableFacts, snapshotMs: number): void {
   f.vmReleases = draft.drop(f.vmReleases, (times) => Math.max(...times) < snapshotMs - FORGET_RELEASE_MS);
   for (const [serverId, times] of f.vmReleases) {
     const limitMs = Math.max(...times) - FORGET_EARLIER_RELEASE_MS;

@@ -1,11 +1,11 @@
 /** The course that the last decision found which looked for one, and what of it is left. */
 import type { LogEventOf } from '@kronos/contracts';
-import type { Facts } from './draft.ts';
+import type { WritableFacts } from './draft.ts';
 import type { AggregateState, CourseFacts } from './state.ts';
 
 /** A gated decision looks for no course, nor does one whose budget is in flight: what was left before is left still. */
 export function courseSeen(
-  f: Facts,
+  f: WritableFacts,
   { outcome, reason, course, plan }: LogEventOf<'cycle.decided'>['data'],
   snapshotMs: number,
 ): void {

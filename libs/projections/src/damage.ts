@@ -1,12 +1,12 @@
 /** Servers that a move left in ERROR. */
 import { type LogEventOf, moveEnd } from '@kronos/contracts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import { RECENT_DAMAGED, type TaskFacts } from './state.ts';
 
 /** A move of the task ended. */
 export function moveEnded(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   task: TaskFacts,
   event: LogEventOf<'migration.completed' | 'migration.failed'>,
 ): void {

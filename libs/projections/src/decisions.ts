@@ -7,7 +7,7 @@ import { loadsSeen } from './calibration.ts';
 import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import { courseSeen } from './course.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
 import type { Effects } from './effects.ts';
 import { forgetOwnMoves } from './ownMoves.ts';
@@ -16,7 +16,7 @@ import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
 
-function decided(draft: Draft, event: LogEventOf<'cycle.decided'>): void {
+function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
   const { aggregate, data: d } = event;
   const snapshotMs = snapshotTimeMs(d.snapshotTime, draft.storedAtMs);
   const before = draft.of(aggregate)?.decided ?? null;
@@ -65,7 +65,7 @@ function sustainedOf({ before }: LogEventOf<'cycle.decided'>['data']): Record<st
  * Moves of a plan that waits for a person are not expected yet. After moves, rates over minutes follow slowly: the cycles that are gated until
  * then would show that as noise.
  */
-function surprisesAfter(f: Facts, decided: LogEventOf<'cycle.decided'>['data']): Facts['surprises'] {
+function surprisesAfter(f: WritableFacts, decided: LogEventOf<'cycle.decided'>['data']): WritableFacts['surprises'] {
   const { outcome, before, plan, release } = decided;
   if (outcome === 'gated') return f.surprises;
   const after = release === 'released' && plan !== null ? plan.after.policies : null;
@@ -91,7 +91,7 @@ function judgedBy({ outcome, reason, before, warnings }: LogEventOf<'cycle.decid
 }
 
 /** Why a decision may not start its plan as stated; null where it may. Nothing bypasses a window, dry_run or approval. */
-function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
+function wrongRelease(draft: StateDraft, event: LogEventOf<'cycle.decided'>): string | null {
   const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;
   const asked = plan?.steps.find(({ phase }) => phase === 'cell' || phase === 'capacity');
@@ -108,7 +108,7 @@ function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string 
 }
 
 /** The plan that waited for approval has expired by this snapshot, or makes room for a newer plan. */
-function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean): void {
+function endWaiting(draft: StateDraft, f: WritableFacts, snapshotMs: number, planned: boolean): void {
   const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
   if (waiting === undefined) return;
   const { open, expiresAtMs } = approvalOf(waiting, snapshotMs);
@@ -118,8 +118,8 @@ function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean
 
 /** Begins a plan: released at once, or proposed. */
 function begin(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   { id, steps, window, loads }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
   how: 'released' | 'proposed',
 ): void {
@@ -153,7 +153,7 @@ const waitsSeconds = (
  * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same
  * at the same event.
  */
-function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): void {
+function forget(draft: StateDraft, f: WritableFacts, snapshotMs: number, looked: boolean): void {
   forgetReleases(draft, f, snapshotMs);
   forgetHostFailures(draft, f, snapshotMs);
   forgetRefusals(draft, f, snapshotMs);

@@ -8,7 +8,7 @@ import {
 } from './state.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-export type Facts = Writable<AggregateFacts>;
+export type WritableFacts = Writable<AggregateFacts>;
 export type Controls = Writable<ControlFacts>;
 
 /**
@@ -16,7 +16,7 @@ export type Controls = Writable<ControlFacts>;
  * because nobody else has seen them; all others are copied first. So an event costs what it touches, and a snapshot never
  * changes.
  */
-export class Draft {
+export class StateDraft {
   /** Stream sequence of the event that is folded. */
   sequence: number;
   /** When it happened, ms since the epoch, see `eventTimeMs`. */
@@ -60,10 +60,10 @@ export class Draft {
   }
 
   /** The facts of an aggregate, to be written. */
-  facts(aggregate: string): Facts {
+  facts(aggregate: string): WritableFacts {
     const current = this.#aggregates.get(aggregate);
     if (current !== undefined && this.#owned.has(current)) return current;
-    const copy: Facts = { ...(current ?? initialAggregateFacts) };
+    const copy: WritableFacts = { ...(current ?? initialAggregateFacts) };
     this.#owned.add(copy);
     const aggregates = this.#writable(this.#aggregates);
     aggregates.set(aggregate, copy);

@@ -2,7 +2,7 @@
 import type { HostEvent, LogEventOf } from '@kronos/contracts';
 import type { DrainRuleFacts } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
-import { append, type Draft, type Facts } from './draft.ts';
+import { append, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import {
   type AggregateState,
@@ -14,7 +14,7 @@ import {
 } from './state.ts';
 
 /** A command of a person about a drain. One that changes nothing is without effect. */
-function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>): void {
+function drainAsked(draft: StateDraft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>): void {
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { host } = event.data;
@@ -40,7 +40,7 @@ function drainAsked(draft: Draft, event: LogEventOf<'host.drainAsked' | 'host.un
 }
 
 /** Folds an act of an executor for a drain. Only events about the drain in force count. */
-function hostEvent(draft: Draft, event: HostEvent): void {
+function hostEvent(draft: StateDraft, event: HostEvent): void {
   const { drainId, host } = event.data;
   const drain = draft.of(event.aggregate)?.drains.get(host);
   if (drain === undefined || drain.asked.commandId !== drainId) return;
@@ -81,8 +81,8 @@ function hostEvent(draft: Draft, event: HostEvent): void {
 
 /** Folds the progress of each drain as the planner saw it. A blocked cycle says nothing about it. */
 export function drainsSeen(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   { evacuations, stuck, snapshotId }: LogEventOf<'cycle.decided'>['data'],
   snapshotMs: number,
 ): void {
@@ -108,7 +108,7 @@ export function drainsSeen(
 }
 
 /** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
-export function departed(draft: Draft, f: Facts, host: string): void {
+export function departed(draft: StateDraft, f: WritableFacts, host: string): void {
   const { atMs } = draft;
   const drain = f.drains.get(host);
   if (drain === undefined || drain.progress === null || atMs <= drain.progress.atMs) return;
@@ -123,13 +123,13 @@ export const drainLeft = ({ progress }: Pick<DrainFacts, 'progress'>): number | 
 /** Servers that are named one by one as stuck on a host. */
 const STUCK_KEPT = 100;
 
-const put = (draft: Draft, f: Facts, drain: DrainFacts): void => {
+const put = (draft: StateDraft, f: WritableFacts, drain: DrainFacts): void => {
   f.drains = draft.put(f.drains, drain.host, drain);
 };
 
 function finish(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   drain: DrainFacts,
   { outcome, text = null }: { readonly outcome: FinishedDrain['outcome']; readonly text?: string | null },
 ): void {

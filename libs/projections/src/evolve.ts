@@ -5,7 +5,7 @@ import { cellEffects } from './cells.ts';
 import { configurationEffects } from './configuration.ts';
 import { controlEffects } from './controls.ts';
 import { decisionEffects } from './decisions.ts';
-import { Draft } from './draft.ts';
+import { StateDraft } from './draft.ts';
 import { drainEffects } from './drains.ts';
 import type { Effects } from './effects.ts';
 import { planEffects } from './plans.ts';
@@ -48,7 +48,7 @@ export const folding = (from?: LogState) => ({
 });
 
 export function createFolder(from: LogState = initialLogState()): Folder {
-  const draft = new Draft(from);
+  const draft = new StateDraft(from);
   const folder: Folder = {
     get sequence() {
       return draft.sequence;
@@ -72,7 +72,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
 }
 
 /** No event, however made, ends a fold: one that cannot be folded makes its aggregate unplannable. */
-function foldSafely(draft: Draft, event: LogEvent, storedAt: number): void {
+function foldSafely(draft: StateDraft, event: LogEvent, storedAt: number): void {
   try {
     one(draft, upcast(event), storedAt);
   } catch (error) {
@@ -80,14 +80,14 @@ function foldSafely(draft: Draft, event: LogEvent, storedAt: number): void {
   }
 }
 
-const cannotFold = (draft: Draft, { aggregate, type, version }: LogEvent, problem: string): void =>
+const cannotFold = (draft: StateDraft, { aggregate, type, version }: LogEvent, problem: string): void =>
   unreadable(draft, { aggregate, claimedType: type, claimedVersion: version, problem, remedy: 'skip' });
 
 /**
  * The server's timestamp of an event, on a log that was restored the original one. Only the first events of a log can be
  * restored ones: after an event that no restore published, none may claim another timestamp than its own.
  */
-function stampOf(draft: Draft, { storedAt, originallyStoredAt }: StoredEvent): number {
+function stampOf(draft: StateDraft, { storedAt, originallyStoredAt }: StoredEvent): number {
   if (!draft.all.live && originallyStoredAt !== undefined) return originallyStoredAt;
   if (!draft.all.live) draft.allFacts().live = true;
   return storedAt;
@@ -119,8 +119,8 @@ const effects: Effects = {
   'installation.created': none,
 };
 
-function one(draft: Draft, event: LogEvent, storedAt: number): void {
-  const effect = effects[event.type] as (draft: Draft, event: LogEvent) => void;
+function one(draft: StateDraft, event: LogEvent, storedAt: number): void {
+  const effect = effects[event.type] as (draft: StateDraft, event: LogEvent) => void;
   draft.atMs = eventTimeMs(event.time, storedAt);
   draft.storedAtMs = storedAt;
   effect(draft, event);

@@ -12,7 +12,7 @@ export {
   toParts,
 } from './checkpoint.ts';
 export { optionsOf, type PlannerRight, rightOf } from './configuration.ts';
-export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
+export { cooldownFacts, cooldownOf, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';

@@ -1,14 +1,14 @@
 /** The last move of each server that Kronos completed: what moves of others are compared with. */
 import { DAY_MS, type LogEventOf } from '@kronos/contracts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import { MAX_OWN_MOVES, type TaskFacts } from './state.ts';
 
 type Completed = Pick<LogEventOf<'migration.completed'>['data'], 'outcome' | 'host' | 'destination' | 'nova'>;
 type Failed = Pick<LogEventOf<'migration.failed'>['data'], 'nova'>;
 
 export function ownMoved(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   task: TaskFacts,
   { outcome, host, destination, nova, at }: Completed & { readonly at: number },
 ): void {
@@ -21,7 +21,7 @@ export function ownMoved(
 }
 
 /** Nova may complete the migration of an attempt that Kronos gave up: it is no move of others. */
-export function ownGivenUp(draft: Draft, f: Facts, task: TaskFacts, { nova }: Failed): void {
+export function ownGivenUp(draft: StateDraft, f: WritableFacts, task: TaskFacts, { nova }: Failed): void {
   const known = f.ownMoves.get(task.step.serverId);
   const migrationId = migrationOf(task, nova);
   if (known === undefined || migrationId === null || migrationId <= (known.migrationId ?? 0)) return;
@@ -32,6 +32,6 @@ const migrationOf = ({ slot }: TaskFacts, nova: Failed['nova']): number | null =
   nova?.migrationId ?? slot?.migrationId ?? null;
 
 /** Nova is asked for the migrations of one day. */
-export function forgetOwnMoves(draft: Draft, f: Facts, snapshotMs: number): void {
+export function forgetOwnMoves(draft: StateDraft, f: WritableFacts, snapshotMs: number): void {
   f.ownMoves = draft.drop(f.ownMoves, ({ atMs }) => atMs < snapshotMs - DAY_MS);
 }

@@ -13,7 +13,7 @@ import {
   paceOf,
   paceOfMove,
 } from '@kronos/rules';
-import { append, type Draft, type Facts } from './draft.ts';
+import { append, type StateDraft, type WritableFacts } from './draft.ts';
 import { type AggregateState, type LogState, PAIRS_KEPT, type TaskFacts } from './state.ts';
 
 type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
@@ -29,7 +29,7 @@ const pairKey = (from: string, destination: string): string => `${from}\t${desti
  * A live migration ended that shows how fast moves are: it completed without a warning, or it ran into its deadline, which makes it one of
  * the slowest. Without the latter, an earlier deadline would make moves look faster, and the next deadline earlier still.
  */
-export function moveTimed(draft: Draft, f: Facts, { slot }: TaskFacts, result: Result): void {
+export function moveTimed(draft: StateDraft, f: WritableFacts, { slot }: TaskFacts, result: Result): void {
   if (slot === null || slot.attempt !== result.data.attempt || slot.cell !== undefined || !showsPace(result)) return;
   const pace = paceOfMove({ ms: draft.atMs - slot.startedAtMs, gib: gibOfMove(slot) });
   if (pace === null) return;

@@ -3,7 +3,7 @@ import type { LogEventOf } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { asked } from './controls.ts';
 import { releaseBegan } from './cooldown.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import {
   type FinishedPlan,
@@ -42,14 +42,14 @@ export const newPlan = (
   skipped: 0,
 });
 
-export function putPlan(draft: Draft, f: Facts, plan: PlanFacts): void {
+export function putPlan(draft: StateDraft, f: WritableFacts, plan: PlanFacts): void {
   f.plans = draft.put(f.plans, plan.id, plan);
 }
 
 /** Makes tasks of the given steps. The plan's other steps are dropped. */
 export function release(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   plan: PlanFacts,
   { steps, approval }: { readonly steps: readonly StepFacts[]; readonly approval: PlanRelease['approval'] },
 ): void {
@@ -63,8 +63,8 @@ export function release(
 
 /** Takes a plan and its tasks out of the state; people still see that it was there. */
 export function close(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   plan: PlanFacts,
   { outcome, endedAtMs }: Pick<FinishedPlan, 'outcome' | 'endedAtMs'>,
 ): void {
@@ -89,8 +89,8 @@ export function close(
 
 /** A plan ended without a release. */
 export function refuse(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   plan: PlanFacts,
   { how, atMs }: { readonly how: 'rejected' | 'expired'; readonly atMs: number },
 ): void {
@@ -100,7 +100,12 @@ export function refuse(
 }
 
 /** Notes a task that ended. Its plan counts it, and is over with its last one. */
-export function taskEnded(draft: Draft, f: Facts, task: TaskFacts, count: 'completed' | 'failed' | 'skipped'): void {
+export function taskEnded(
+  draft: StateDraft,
+  f: WritableFacts,
+  task: TaskFacts,
+  count: 'completed' | 'failed' | 'skipped',
+): void {
   putTask(draft, f, task);
   const plan = f.plans.get(task.planId);
   if (plan === undefined) return;
@@ -110,12 +115,12 @@ export function taskEnded(draft: Draft, f: Facts, task: TaskFacts, count: 'compl
   closeIfDone(draft, f, next);
 }
 
-function closeIfDone(draft: Draft, f: Facts, plan: PlanFacts): void {
+function closeIfDone(draft: StateDraft, f: WritableFacts, plan: PlanFacts): void {
   const done = plan.completed + plan.failed + plan.skipped >= plan.tasks.length;
   if (done && plan.dispatched !== null) close(draft, f, plan, { outcome: 'done', endedAtMs: draft.atMs });
 }
 
-function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>): void {
+function dispatched(draft: StateDraft, event: LogEventOf<'plan.dispatched'>): void {
   const { atMs } = draft;
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'released' || plan.dispatched !== null) return;
@@ -126,13 +131,13 @@ function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>): void {
 }
 
 /** The reason of a plan that waits is gone. No cooldown follows: nobody refused it. */
-function withdrawn(draft: Draft, event: LogEventOf<'plan.withdrawn'>): void {
+function withdrawn(draft: StateDraft, event: LogEventOf<'plan.withdrawn'>): void {
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'proposed') return;
   close(draft, draft.facts(event.aggregate), plan, { outcome: 'withdrawn', endedAtMs: draft.atMs });
 }
 
-function approved(draft: Draft, event: LogEventOf<'plan.approved'>): void {
+function approved(draft: StateDraft, event: LogEventOf<'plan.approved'>): void {
   const { atMs } = draft;
   const { planId, steps: wanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {
@@ -147,7 +152,7 @@ function approved(draft: Draft, event: LogEventOf<'plan.approved'>): void {
   }
 }
 
-function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>): void {
+function rejected(draft: StateDraft, event: LogEventOf<'plan.rejected'>): void {
   const { atMs } = draft;
   const { planId, steps: unwanted } = event.data;
   for (const aggregate of draft.addressed(event.aggregate)) {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type HistoryOptions, randomHistory } from '../testing/index.ts';
 import { waitingPlan } from './approvals.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
-import { aggregateCooldown, coolingDown } from './cooldown.ts';
+import { cooldownOf, coolingDown } from './cooldown.ts';
 import { createFolder, evolve, fold } from './evolve.ts';
 import { quarantineTable } from './quarantine.ts';
 import { mayStart, slots } from './slots.ts';
@@ -157,7 +157,7 @@ describe('the fold', () => {
           };
           for (const name of state.aggregates.keys()) {
             const one = aggregateState(state, name);
-            aggregateCooldown(one, nowMs, options);
+            cooldownOf(one, nowMs, options);
             quarantineTable(one, nowMs, options);
             waitingPlan(one, nowMs);
             for (const id of one.vmReleases.keys()) coolingDown(one, id, nowMs, options);

@@ -3,7 +3,7 @@ import { capacityPlanId, cellsPlanId, type LogEventOf, messageId, taskId } from 
 import { waitingPlan } from './approvals.ts';
 import { expireCellPlans, proposedCellPlans } from './cells.ts';
 import { firstTime } from './controls.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
 import { type LogState, MAX_CELL_PLANS } from './state.ts';
@@ -11,7 +11,7 @@ import { type LogState, MAX_CELL_PLANS } from './state.ts';
 type Proposed = LogEventOf<'plan.proposed'>;
 
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
-function proposed(draft: Draft, event: Proposed): void {
+function proposed(draft: StateDraft, event: Proposed): void {
   const f = draft.facts(event.aggregate);
   const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
   if (!firstTime(draft, f, messageId.proposed(planId))) return;
@@ -33,7 +33,7 @@ function proposed(draft: Draft, event: Proposed): void {
  * Whether one more plan of the kind may wait for an approval. Plans between cells wait beside others. One that makes room moves servers within
  * the aggregate, where one plan waits at a time.
  */
-function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity'): boolean {
+function hasPlace(draft: StateDraft, f: WritableFacts, kind: 'cells' | 'capacity'): boolean {
   const { atMs } = draft;
   if (kind === 'cells') {
     expireCellPlans(draft, f, atMs);

@@ -2,7 +2,7 @@
 import type { EngineOptions, LogEventOf } from '@kronos/contracts';
 import { type QuarantineFacts, quarantine, quarantines, type Quarantine as RuledQuarantine } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskFacts } from './state.ts';
 
@@ -74,8 +74,8 @@ export function absence(
 
 /** A move of the VM failed for good. */
 export function vmFailed(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   task: TaskFacts,
   failure: Pick<LogEventOf<'migration.failed'>['data'], 'serverId' | 'errorType' | 'reason' | 'cause'>,
 ): void {
@@ -88,8 +88,8 @@ export function vmFailed(
 
 /** A decision says which VMs with a failed move are absent. */
 export function absenceNoted(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   { gone, back }: { readonly gone: readonly string[]; readonly back: readonly string[] },
   snapshotMs: number,
 ): void {
@@ -102,7 +102,7 @@ export function absenceNoted(
   for (const serverId of back) set(serverId, null);
 }
 
-function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>): void {
+function quarantineAsked(draft: StateDraft, event: LogEventOf<'instance.quarantined'>): void {
   const c = draft.controls(event.aggregate);
   if (!firstTime(draft, c, event.id)) return;
   const { serverId, seconds } = event.data;
@@ -110,7 +110,7 @@ function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>
 }
 
 /** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */
-function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquarantined'>): void {
+function quarantineReleased(draft: StateDraft, event: LogEventOf<'instance.unquarantined'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { serverId } = event.data;
   if (draft.all.operatorQuarantines.has(serverId)) {
@@ -131,8 +131,8 @@ function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquaranti
 
 /** @param looked the decision looked at the servers of its snapshot, so it says which are back */
 export function forgetQuarantines(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   snapshotMs: number,
   { looked }: { readonly looked: boolean },
 ): void {

@@ -1,15 +1,15 @@
 /** Destinations that Nova refused: rules of its scheduler that no API shows. */
 import { byText, type LogEventOf, type Snapshot } from '@kronos/contracts';
 import { consequencesOf, markOf, REFUSAL_KEPT_MS, shapeOf } from '@kronos/facts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import { type AggregateState, MAX_REFUSALS } from './state.ts';
 
 const refusalKey = (serverId: string, host: string): string => `${serverId} ${host}`;
 
 /** An attempt failed, and Nova refused its destination. */
 export function refused(
-  draft: Draft,
-  f: Facts,
+  draft: StateDraft,
+  f: WritableFacts,
   { serverId, destination, cause, reason, nova }: LogEventOf<'migration.failed'>['data'],
 ): void {
   if (cause === undefined || !consequencesOf(cause).remembered) return;
@@ -20,12 +20,16 @@ export function refused(
 }
 
 /** A server arrived on a host: Nova refuses it there no more. */
-export function arrived(draft: Draft, f: Facts, serverId: string, host: string): void {
+export function arrived(draft: StateDraft, f: WritableFacts, serverId: string, host: string): void {
   f.refusals = draft.remove(f.refusals, [refusalKey(serverId, host)]);
 }
 
 /** A decision says what the servers and the destinations of new refusals are. */
-export function refusalsSeen(draft: Draft, f: Facts, seen: LogEventOf<'cycle.decided'>['data']['novaRefusals']): void {
+export function refusalsSeen(
+  draft: StateDraft,
+  f: WritableFacts,
+  seen: LogEventOf<'cycle.decided'>['data']['novaRefusals'],
+): void {
   for (const { serverId, host, shape, mark } of seen ?? []) {
     const key = refusalKey(serverId, host);
     const known = f.refusals.get(key);
@@ -35,11 +39,11 @@ export function refusalsSeen(draft: Draft, f: Facts, seen: LogEventOf<'cycle.dec
 }
 
 /** A person repaired the host. */
-export function forgetRefusalsOf(draft: Draft, f: Facts, host: string): void {
+export function forgetRefusalsOf(draft: StateDraft, f: WritableFacts, host: string): void {
   f.refusals = draft.drop(f.refusals, (refusal) => refusal.host === host);
 }
 
-export function forgetRefusals(draft: Draft, f: Facts, snapshotMs: number): void {
+export function forgetRefusals(draft: StateDraft, f: WritableFacts, snapshotMs: number): void {
   f.refusals = draft.drop(f.refusals, ({ atMs }) => atMs < snapshotMs - REFUSAL_KEPT_MS);
 }
 

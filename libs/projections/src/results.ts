@@ -3,7 +3,7 @@ import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contrac
 import { hostFailed } from './breaker.ts';
 import { moveCounted } from './calibration.ts';
 import { moveEnded } from './damage.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import { departed } from './drains.ts';
 import type { Effects } from './effects.ts';
 import { ownGivenUp, ownMoved } from './ownMoves.ts';
@@ -16,7 +16,7 @@ import { putTask } from './tasks.ts';
 
 type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
 
-function ended(draft: Draft, event: Result): void {
+function ended(draft: StateDraft, event: Result): void {
   const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
@@ -46,7 +46,7 @@ function ended(draft: Draft, event: Result): void {
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed');
 }
 
-function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migration.failed'>): void {
+function failed(draft: StateDraft, f: WritableFacts, task: TaskFacts, event: LogEventOf<'migration.failed'>): void {
   const { sequence, atMs } = draft;
   const { attempt, destination, errorType, reason, next, retryPending, hostAtFault, started } = event.data;
   const final = !retryPending || next === null;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 import { brokenHosts, hostBroken } from './breaker.ts';
-import { aggregateCooldown, coolingDown } from './cooldown.ts';
+import { cooldownOf, coolingDown } from './cooldown.ts';
 import { inFlight, taskStatus } from './inFlight.ts';
 import { quarantined, quarantineTable } from './quarantine.ts';
 import { mayStart, slots } from './slots.ts';
@@ -17,38 +17,38 @@ describe('the aggregate cooldown', () => {
   it('lasts from a release for as long as the given options say', () => {
     const log = testLog();
     const plan = log.at(10).released([move(1)]);
-    expect(aggregateCooldown(log.state(), at(609), cooldown)).toEqual({
+    expect(cooldownOf(log.state(), at(609), cooldown)).toEqual({
       cause: 'released',
       planId: plan,
       sinceMs: at(10),
       untilMs: at(610),
     });
-    expect(aggregateCooldown(log.state(), at(610), cooldown)).toBeNull();
-    expect(aggregateCooldown(log.state(), at(11), { cooldownSeconds: 0 })).toBeNull();
+    expect(cooldownOf(log.state(), at(610), cooldown)).toBeNull();
+    expect(cooldownOf(log.state(), at(11), { cooldownSeconds: 0 })).toBeNull();
   });
 
   it('lasts from a rejection', () => {
     const log = testLog();
     log.configured();
     const plan = log.proposed([move(1)]);
-    expect(aggregateCooldown(log.state(), at(5), cooldown)).toBeNull();
+    expect(cooldownOf(log.state(), at(5), cooldown)).toBeNull();
     log.at(30).rejected(plan);
-    expect(aggregateCooldown(log.state(), at(31), cooldown)).toMatchObject({ cause: 'rejected', untilMs: at(630) });
+    expect(cooldownOf(log.state(), at(31), cooldown)).toMatchObject({ cause: 'rejected', untilMs: at(630) });
   });
 
   it('lasts from an expiry, the same before and after a decision has noticed it', () => {
     const log = testLog();
     log.configured({ approvalTtlSeconds: 300 });
     log.proposed([move(1)]);
-    expect(aggregateCooldown(log.state(), at(300), cooldown)).toBeNull();
-    const unnoticed = aggregateCooldown(log.state(), at(360), cooldown);
+    expect(cooldownOf(log.state(), at(300), cooldown)).toBeNull();
+    const unnoticed = cooldownOf(log.state(), at(360), cooldown);
     log.at(360).decided('none', [], { outcome: 'gated' });
     expect(unnoticed).toMatchObject({ cause: 'expired', sinceMs: at(300), untilMs: at(900) });
-    expect(aggregateCooldown(log.state(), at(360), cooldown)).toEqual(unnoticed);
+    expect(cooldownOf(log.state(), at(360), cooldown)).toEqual(unnoticed);
   });
 
   it('never began for an aggregate of which the log knows nothing', () => {
-    expect(aggregateCooldown(testLog().state('other'), at(0), cooldown)).toBeNull();
+    expect(cooldownOf(testLog().state('other'), at(0), cooldown)).toBeNull();
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TEST_START_MS, testLog } from '../testing/index.ts';
-import { aggregateCooldown, coolingDown } from './cooldown.ts';
+import { cooldownOf, coolingDown } from './cooldown.ts';
 import { CooldownsInvalid } from './errors.ts';
 import { quarantined } from './quarantine.ts';
 import { emptyCooldowns, readCooldowns, seed } from './seed.ts';
@@ -20,13 +20,13 @@ const seeded = (json: unknown, from = initialLogState()) =>
 describe('cooldowns.json', () => {
   it('starts cooldowns that end after the seconds that remain', () => {
     const state = seeded({ aggregate_cooldowns: { gpu: 120, web: 5 }, instance_cooldowns: { vm1: 300 } });
-    expect(aggregateCooldown(state, nowMs, options)?.untilMs).toBe(nowMs + 120_000);
+    expect(cooldownOf(state, nowMs, options)?.untilMs).toBe(nowMs + 120_000);
     expect(coolingDown(state, 'vm1', nowMs, options)).toBe(nowMs + 300_000);
   });
 
   it('is clamped to the configured durations', () => {
     const state = seeded({ aggregate_cooldowns: { gpu: 99_999 }, instance_cooldowns: { vm1: 99_999 } });
-    expect(aggregateCooldown(state, nowMs, options)?.untilMs).toBe(nowMs + 600_000);
+    expect(cooldownOf(state, nowMs, options)?.untilMs).toBe(nowMs + 600_000);
     expect(coolingDown(state, 'vm1', nowMs, options)).toBe(nowMs + 1_800_000);
   });
 
@@ -50,7 +50,7 @@ describe('cooldowns.json', () => {
     const log = testLog();
     log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
     const state = seeded({ aggregate_cooldowns: { gpu: 10 }, instance_cooldowns: { vm1: 10 } }, log.fold());
-    expect(aggregateCooldown(state, nowMs, options)?.untilMs).toBe(nowMs + 600_000);
+    expect(cooldownOf(state, nowMs, options)?.untilMs).toBe(nowMs + 600_000);
     expect(coolingDown(state, 'vm1', nowMs, options)).toBe(nowMs + 1_800_000);
   });
 

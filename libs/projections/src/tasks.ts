@@ -1,12 +1,12 @@
 /** Tasks of released plans: the log's facts about their attempts until they end. */
 import type { LogEventOf } from '@kronos/contracts';
 import { asked } from './controls.ts';
-import type { Draft, Facts } from './draft.ts';
+import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import type { PlanFacts, Slot, StepFacts, TaskFacts } from './state.ts';
 
 /** Makes tasks of the steps of a plan that is released. From here on they count: slots, cooldowns, moves in flight. */
-export function tasksReleased(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[]): void {
+export function tasksReleased(draft: StateDraft, f: WritableFacts, plan: PlanFacts, steps: readonly StepFacts[]): void {
   const { atMs } = draft;
   for (const step of steps)
     putTask(draft, f, {
@@ -26,13 +26,13 @@ export function tasksReleased(draft: Draft, f: Facts, plan: PlanFacts, steps: re
     });
 }
 
-export function putTask(draft: Draft, f: Facts, task: TaskFacts): void {
+export function putTask(draft: StateDraft, f: WritableFacts, task: TaskFacts): void {
   f.tasks = draft.put(f.tasks, task.id, task);
 }
 
 const NOT_ARRIVED = { migrationUuid: null, verifying: null, verified: null, settle: null } as const;
 
-function started(draft: Draft, event: LogEventOf<'migration.started'>): void {
+function started(draft: StateDraft, event: LogEventOf<'migration.started'>): void {
   const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
@@ -60,7 +60,7 @@ function started(draft: Draft, event: LogEventOf<'migration.started'>): void {
   putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
 }
 
-function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
+function observed(draft: StateDraft, event: LogEventOf<'migration.observed'>): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
   if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
@@ -74,7 +74,7 @@ function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId, ...cell } });
 }
 
-function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>): void {
+function abortRefused(draft: StateDraft, event: LogEventOf<'migration.abortRefused'>): void {
   const { atMs } = draft;
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
@@ -84,7 +84,7 @@ function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>)
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
 }
 
-function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>): void {
+function suspected(draft: StateDraft, event: LogEventOf<'migration.suspected'>): void {
   const { atMs } = draft;
   const { taskId, attempt, tries } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(taskId);
@@ -101,7 +101,7 @@ const ASKED = {
 } as const;
 
 /** A person asked to end a task. The first command of each kind counts. */
-function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>): void {
+function endAsked(draft: StateDraft, event: LogEventOf<keyof typeof ASKED>): void {
   for (const aggregate of draft.addressed(event.aggregate)) {
     const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
     if (task === undefined || task.end !== null) continue;

@@ -2,7 +2,7 @@ import { canonicalJson, type Snapshot } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { type Explanation, explain } from '@kronos/placement';
 import { NotOnTheLog } from './errors.ts';
-import { type FoundDecision, findDecision, type Wanted } from './find.ts';
+import { type FoundDecision, findDecision, type WantedDecision } from './find.ts';
 import type { History } from './history.ts';
 
 /** A recorded decision, run again with explanation on. */
@@ -14,7 +14,7 @@ export type Explained = FoundDecision & {
 };
 
 /** @throws NotOnTheLog */
-export async function explainDecision(history: History, wanted: Wanted): Promise<Explained> {
+export async function explainDecision(history: History, wanted: WantedDecision): Promise<Explained> {
   const found = await findDecision(history, wanted);
   const { snapshot, options, state, decision } = found;
   if (snapshot === null) return { ...found, explanation: null, same: null };
@@ -32,7 +32,7 @@ export async function explainDecision(history: History, wanted: Wanted): Promise
  */
 export async function explainWhere(
   history: History,
-  wanted: Wanted,
+  wanted: WantedDecision,
   what: {
     readonly name: string;
     readonly inSnapshot: (snapshot: Snapshot) => boolean;

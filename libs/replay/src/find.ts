@@ -34,7 +34,7 @@ export type FoundDecision = StoredDecision & {
   readonly missing: string | null;
 };
 
-export type Wanted = {
+export type WantedDecision = {
   readonly aggregates: readonly string[];
   /** The last decision about a snapshot of this time or earlier. Default: the newest. */
   readonly atMs?: number;
@@ -68,7 +68,7 @@ export async function findProposal(
 }
 
 /** The last decision of one of the aggregates, or the one of a plan. @throws NotOnTheLog */
-export async function findDecision(history: History, wanted: Wanted): Promise<FoundDecision> {
+export async function findDecision(history: History, wanted: WantedDecision): Promise<FoundDecision> {
   const found = await lastDecision(history, wanted);
   if (found === null) {
     if (typeof wanted.planId === 'string')
@@ -108,7 +108,10 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
 /** A decision is searched for in these times before the whole log is read: most are recent, and a log can hold years. */
 const REACHES_MS = [DAY_MS, 30 * DAY_MS];
 
-async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {
+async function lastDecision(
+  history: History,
+  { aggregates, atMs, planId }: WantedDecision,
+): Promise<StoredDecision | null> {
   const endMs = atMs ?? (await history.newestMs());
   const starts = endMs === null ? [] : REACHES_MS.map((reachMs) => ({ sinceMs: endMs - reachMs }));
   const until = atMs === undefined ? {} : { untilMs: atMs };

@@ -36,7 +36,7 @@ export type WeeklyWindow = {
 /** Local times, as ms since the epoch as if the zone were UTC. */
 export type Blackout = { readonly fromMs: number; readonly toMs: number };
 
-export type Read<T> =
+export type ReadWindow<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };
 
@@ -51,11 +51,11 @@ export type WindowState = {
 const MINUTE_MS = 60_000;
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
-const bad = (problem: string, remedy: string): Read<never> => ({ ok: false, problem, remedy });
+const bad = (problem: string, remedy: string): ReadWindow<never> => ({ ok: false, problem, remedy });
 const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 /** `Mon-Fri 22:00-06:00`, `Sun 00:00-24:00`; without days, every day. A window that ends the next day belongs to the day of its start. */
-export function parseWindow(text: string): Read<WeeklyWindow> {
+export function parseWindow(text: string): ReadWindow<WeeklyWindow> {
   const remedy = 'Write days and times, such as Mon-Fri 22:00-06:00 or Sat 00:00-24:00.';
   const match = /^(?:([a-z]+)(?:\s*-\s*([a-z]+))?\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/i.exec(text.trim());
   if (match === null) return bad(`${quoted(text)} is not a window`, remedy);
@@ -89,7 +89,7 @@ const dayOf = (name: string): number => DAYS.indexOf(name.toLowerCase());
  * `2026-12-24` (the whole day), `2026-12-24/2027-01-02` (the last day included), `2026-12-24T18:00/2026-12-26T06:00` (up to
  * that time).
  */
-export function parseBlackout(text: string): Read<Blackout> {
+export function parseBlackout(text: string): ReadWindow<Blackout> {
   const [from = '', to = from, ...more] = text.split('/').map((part) => part.trim());
   const start = momentOf(from);
   const end = momentOf(to);

@@ -1,8 +1,8 @@
 import { clause, count, type decisionWords, type EngineOptions } from '@kronos/contracts';
 import {
-  aggregateCooldown,
   brokenHosts,
   type CourseLeft,
+  cooldownOf,
   courseLeft,
   inFlight,
   openCellPlans,
@@ -174,7 +174,7 @@ function occupation(
   }
   if (answer !== null) return answer;
   if (newest === null) return { doing: 'no snapshot yet', waitsFor: 'the first snapshot of the scorer' };
-  const cooldown = aggregateCooldown(state, nowMs, options);
+  const cooldown = cooldownOf(state, nowMs, options);
   if (cooldown === null) return decidedLast(state);
   const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
   return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };

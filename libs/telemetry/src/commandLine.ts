@@ -1,8 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import manifest from '../../../package.json' with { type: 'json' };
-
-/** The version of Kronos. All services have the same. */
-export const kronosVersion: string = manifest.version;
+import { kronosVersion } from './version.ts';
 
 export interface CommandLine {
   /** Path of kronos.conf. Default: the default path. */

@@ -1,6 +1,9 @@
 /** Loopback names and addresses. */
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
+/** Whether the host of a URL is this machine, so that what is sent to it does not leave it. */
+export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+
 /** Wildcard addresses. They are never a valid `Host`. */
 const EVERY_ADDRESS = ['0.0.0.0', '::', ''];
 

@@ -1,4 +1,4 @@
-export { commandLine, kronosVersion } from './commandLine.ts';
+export { commandLine } from './commandLine.ts';
 export { StartAgain } from './errors.ts';
 export { beginEvents, type Check, checkOf, HttpServer, send, sendBusy, sendJson, sendTagged } from './http.ts';
 export { createLogger, type Logger, withCorrelation } from './log.ts';
@@ -10,7 +10,7 @@ export {
   runService,
   type ServiceContext,
   type ServiceDefinition,
-  type ServiceName,
 } from './service.ts';
 export { startTelemetry } from './telemetry.ts';
 export { failSpan, withSpan } from './tracing.ts';
+export { kronosVersion } from './version.ts';

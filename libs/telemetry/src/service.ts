@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { type Config, type Loaded, loadConfig, type Renamed } from '@kronos/config';
+import type { ServiceName } from '@kronos/contracts';
 import type { Tracer } from '@opentelemetry/api';
 import { isKronosError, StartAgain, StopTimeoutError } from './errors.ts';
 import { HttpServer } from './http.ts';
@@ -7,8 +8,6 @@ import type { Logger } from './log.ts';
 import type { Instruments, Metrics } from './metrics.ts';
 import { scrub } from './scrub.ts';
 import { startTelemetry, type Telemetry } from './telemetry.ts';
-
-export type ServiceName = 'scorer' | 'planner' | 'executor' | 'ledger';
 
 /** The context of a service at its start. */
 export interface ServiceContext {

@@ -2,8 +2,8 @@ import { serviceNames, streamNames } from '@kronos/contracts';
 import type { LogView } from '@kronos/eventlog';
 import {
   type AggregateState,
-  aggregateCooldown,
   brokenHosts,
+  cooldownOf,
   courseLeft,
   type LogState,
   lateResizes,
@@ -76,7 +76,7 @@ export function scrape(
     measureCourse(metrics, one, nowMs);
     metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
     if (engine === undefined) continue;
-    const cooldown = aggregateCooldown(one, nowMs, engine);
+    const cooldown = cooldownOf(one, nowMs, engine);
     metrics.aggregateCooldown.set(cooldown === null ? 0 : (cooldown.untilMs - nowMs) / 1000, { aggregate });
     metrics.quarantined.set(quarantineTable(one, nowMs, engine).length, { aggregate });
     metrics.brokenHosts.set(brokenHosts(one, nowMs, engine).length, { aggregate });

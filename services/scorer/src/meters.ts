@@ -1,6 +1,6 @@
 /** The metrics and log lines of a snapshot. */
 import { queryUses, readingOf, type Snapshot, summaryOf, timeMs } from '@kronos/contracts';
-import type { KeepServers, Part, ReadDuration } from '@kronos/observation';
+import type { KeepServers, ListPart, ReadDuration } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
 const partLabels = {
@@ -10,7 +10,7 @@ const partLabels = {
   servers: 'servers',
   serverGroups: 'server_groups',
   migrations: 'migrations',
-} as const satisfies Record<Part, string>;
+} as const satisfies Record<ListPart, string>;
 
 /** Records how long the reads of one observation took. */
 export function measureReads(metrics: Instruments, durations: readonly ReadDuration[]): void {

@@ -32,7 +32,7 @@ import {
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
 import { isKronosError } from '@kronos/telemetry/errors';
-import { type Finding, finding, type Report } from './finding.ts';
+import { type CheckFinding, finding, type Report } from './finding.ts';
 import type { MetricTypes } from './metricType.ts';
 import { judgeAggregate } from './movable.ts';
 import { judgeQueries, metricsToType } from './queries.ts';
@@ -97,7 +97,7 @@ function policySets(config: Config, policiesOf: Loaded['policiesOf']): PolicySet
   }));
 }
 
-function files({ file, policies, suffix }: PolicySet): Finding {
+function files({ file, policies, suffix }: PolicySet): CheckFinding {
   const what = `files${suffix}`;
   if (file === null) return finding('ok', 'files', what, { text: 'rules only (balance = false): no policies' });
   const names = policies.filter((policy) => policy.enabled).map((policy) => policy.name);
@@ -108,7 +108,7 @@ function files({ file, policies, suffix }: PolicySet): Finding {
 }
 
 /** One warning per option that has a former name in the file or the environment. */
-export const formerNames = ({ warnings }: Pick<Loaded, 'warnings'>): Finding[] =>
+export const formerNames = ({ warnings }: Pick<Loaded, 'warnings'>): CheckFinding[] =>
   warnings.map(({ file, line, option, problem, remedy }) =>
     finding('warning', 'former-name', option ?? file, {
       text: `${line === null ? file : `${file}:${line}`}: ${problem}`,
@@ -117,7 +117,7 @@ export const formerNames = ({ warnings }: Pick<Loaded, 'warnings'>): Finding[] =
   );
 
 /** One finding per section `[aggregate:NAME]`: what it sets. */
-function overrides(config: Config): Finding[] {
+function overrides(config: Config): CheckFinding[] {
   const shown = Object.entries(shownOverrides(config));
   return [...config.overrides.keys()].map((aggregate) => {
     const prefix = aggregateKey(aggregate, '');
@@ -131,7 +131,7 @@ function overrides(config: Config): Finding[] {
   });
 }
 
-function failed(code: string, what: string, error: unknown): Finding {
+function failed(code: string, what: string, error: unknown): CheckFinding {
   const own = error instanceof Error && 'remedy' in error ? error.remedy : undefined;
   const remedy = isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined;
   return finding('failed', code, what, { text: error instanceof Error ? error.message : String(error), remedy });
@@ -142,7 +142,7 @@ const sizeOf = async (snapshot: Snapshot): Promise<number> =>
   (await natsWire.zip(new TextEncoder().encode(JSON.stringify(snapshot)))).length;
 
 /** The connection, its streams, and the room that they may take. */
-async function checkNats(config: Config): Promise<Finding[]> {
+async function checkNats(config: Config): Promise<CheckFinding[]> {
   const what = 'NATS';
   const room = { limits: storageLimits(config), replicas: config.nats.replicas };
   try {
@@ -163,7 +163,7 @@ async function checkNats(config: Config): Promise<Finding[]> {
   }
 }
 
-async function checkStreams(config: Config, log: EventLog): Promise<Finding> {
+async function checkStreams(config: Config, log: EventLog): Promise<CheckFinding> {
   const what = 'NATS';
   try {
     await log.verify({
@@ -185,9 +185,9 @@ async function checkObservation(
   loaded: Loaded,
   sets: readonly PolicySet[],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<{ readonly findings: readonly Finding[]; readonly snapshots: readonly Snapshot[] }> {
+): Promise<{ readonly findings: readonly CheckFinding[]; readonly snapshots: readonly Snapshot[] }> {
   const { config } = loaded;
-  const findings: Finding[] = [];
+  const findings: CheckFinding[] = [];
   const policies = sets.flatMap((set) => set.policies);
   await using opened = new AsyncDisposableStack();
   const { cloud, finding: keystone } = await reachCloud(config, env, opened);
@@ -239,7 +239,7 @@ async function reachCloud(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
   opened: AsyncDisposableStack,
-): Promise<{ readonly cloud: Cloud | null; readonly finding: Finding }> {
+): Promise<{ readonly cloud: Cloud | null; readonly finding: CheckFinding }> {
   try {
     const cloud = openCloud(config, env);
     const { session } = cloud;
@@ -257,7 +257,7 @@ async function reachPrometheus(
   config: Config,
   policies: readonly Policy[],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<{ readonly prometheus: Prometheus | null; readonly finding: Finding | null }> {
+): Promise<{ readonly prometheus: Prometheus | null; readonly finding: CheckFinding | null }> {
   const what = 'Prometheus';
   if (policies.every(({ enabled, allocation }) => !enabled || allocation !== undefined))
     return { prometheus: null, finding: null };
@@ -293,7 +293,7 @@ async function declaredTypes(prometheus: Prometheus | null, { answers }: Observa
   return types;
 }
 
-async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Finding[]> {
+async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<CheckFinding[]> {
   const unread = Object.entries(lists).flatMap(([part, list]) =>
     list.ok ? [] : [finding('failed', 'nova-list', `Nova ${part}`, { text: list.text })],
   );

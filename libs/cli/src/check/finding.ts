@@ -1,5 +1,5 @@
 /** One thing that was checked. `skipped`: a part that it needs failed, or nobody can see it from here. */
-export type Finding = {
+export type CheckFinding = {
   /** Kind of check, for programs: stays the same over versions. */
   readonly code: string;
   /** The part that was checked: `NATS`, `aggregate gpu`, `policy cpu imbalance_query`. */
@@ -13,13 +13,16 @@ export type Finding = {
   readonly detail: Readonly<Record<string, number | string | readonly string[]>>;
 };
 
-export type Report = (finding: Finding) => void;
+export type Report = (finding: CheckFinding) => void;
 
-type Result = Pick<Finding, 'text'> & { readonly remedy?: string | undefined; readonly detail?: Finding['detail'] };
+type Result = Pick<CheckFinding, 'text'> & {
+  readonly remedy?: string | undefined;
+  readonly detail?: CheckFinding['detail'];
+};
 
 export const finding = (
-  state: Finding['state'],
+  state: CheckFinding['state'],
   code: string,
   what: string,
   { text, remedy, detail = {} }: Result,
-): Finding => ({ code, what, state, text, remedy: remedy ?? null, detail });
+): CheckFinding => ({ code, what, state, text, remedy: remedy ?? null, detail });

@@ -10,7 +10,7 @@ import {
   UNASSIGNED,
 } from '@kronos/contracts';
 import { emptyMemory, generationsOf, generationText, meaningOf, observe, type ReasonCode } from '@kronos/placement';
-import { type Finding, finding } from './finding.ts';
+import { type CheckFinding, finding } from './finding.ts';
 
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
 export function judgeAggregate(
@@ -18,7 +18,7 @@ export function judgeAggregate(
   options: EngineOptions,
   /** Names of all aggregates that Nova has. */
   aggregates: readonly string[] = [],
-): Finding[] {
+): CheckFinding[] {
   const title = snapshot.aggregate === UNASSIGNED ? 'the unassigned hosts' : `aggregate ${snapshot.aggregate}`;
   const problems = snapshot.problems.map((problem) =>
     finding('failed', `problem-${problem.code}`, title, {
@@ -64,7 +64,7 @@ export function judgeAggregate(
   ];
 }
 
-type Verdict = Pick<Finding, 'state' | 'code'> & { readonly remedy?: string };
+type Verdict = Pick<CheckFinding, 'state' | 'code'> & { readonly remedy?: string };
 
 /** Whether anything in the aggregate can move. */
 function verdictOf(
@@ -111,7 +111,7 @@ function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: EngineOptions):
 }
 
 /** One finding per policy whose VMs do not add up to their hosts. */
-const sums = ({ profileSums = [] }: Snapshot, title: string): Finding[] =>
+const sums = ({ profileSums = [] }: Snapshot, title: string): CheckFinding[] =>
   profileSums.flatMap((one) => {
     // Status tells it; it is no mistake of the configuration.
     if (one.cause === 'load-without-vm') return [];

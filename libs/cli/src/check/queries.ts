@@ -20,7 +20,7 @@ import {
 import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, type ValueRange, vmLabels } from '../labels.ts';
-import { type Finding, finding } from './finding.ts';
+import { type CheckFinding, finding } from './finding.ts';
 import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';
 
 const rangeOf = (values: readonly number[], growing: boolean): ValueRange => ({
@@ -57,7 +57,7 @@ export const metricsToType = (answers: MatchedAnswers): string[] => [
 ];
 
 /** One finding per query of an enabled policy. */
-export function judgeQueries(input: QueryInput): Finding[] {
+export function judgeQueries(input: QueryInput): CheckFinding[] {
   const { suffix = '' } = input;
   return input.policies
     .filter((policy) => policy.enabled)
@@ -73,7 +73,7 @@ export function judgeQueries(input: QueryInput): Finding[] {
 }
 
 /** One finding for an allocation policy: what Placement and the servers say, as the scorer reads it. */
-function allocation(input: QueryInput, policy: Policy): Finding {
+function allocation(input: QueryInput, policy: Policy): CheckFinding {
   const what = `policy ${policy.name} allocation`;
   if (input.snapshots.length === 0)
     return finding('skipped', 'allocation', what, { text: 'needs Nova, which could not be read' });
@@ -98,7 +98,7 @@ function allocation(input: QueryInput, policy: Policy): Finding {
   const lines = [
     `${policy.allocation}: ${values.length} hosts${range}; ${weighed} of ${servers.length} VMs have an allocation`,
   ];
-  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
     finding(state, code, what, { text: lines.join('\n'), remedy, detail });
   const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
   for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${reading.text}`);
@@ -115,7 +115,7 @@ function allocation(input: QueryInput, policy: Policy): Finding {
 
 const share = (value: number): string => String(Number(value.toFixed(3)));
 
-function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Finding {
+function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): CheckFinding {
   const { query, use } = asked;
   const what = `policy ${policy.name} ${fieldOf(use)}`;
   const { matched } = given(hostReadingOf(input.answers.hosts, asked));
@@ -128,7 +128,7 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Fi
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
   const detail = { series: samples.length, hostsMatched: named.size, ...rangeDetail(values) };
   const lines = [summary(samples, `${named.size} hosts`)];
-  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
     finding(state, code, what, { text: lines.join('\n'), remedy, detail });
 
   const failure = unanswered(matched.answer.failure, samples, query);
@@ -216,7 +216,7 @@ const vmRules: Record<VmQueryUse, (policy: Policy) => VmRule> = {
   }),
 };
 
-function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Finding {
+function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): CheckFinding {
   const { query, use } = asked;
   const rule = vmRules[use](policy);
   const { bad, without: fallback } = rule;
@@ -237,7 +237,7 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): Findin
     ...rangeDetail(values),
   };
   const lines = [summary(samples, `${named.size} VMs`)];
-  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
     finding(state, code, what, { text: lines.join('\n'), remedy, detail });
 
   const failure = unanswered(matched.answer.failure, samples, query);

@@ -2,12 +2,11 @@ import { systemClock } from '@kronos/clock';
 import type { Config } from '@kronos/config';
 import { openRegions, type RegionReport } from '@kronos/connect';
 import { count } from '@kronos/contracts';
-import { type Finding, finding } from './finding.ts';
-
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+import { isLoopback } from '@kronos/telemetry/hosts';
+import { type CheckFinding, finding } from './finding.ts';
 
 /** Asks the installations of `[console] regions` as the ledger will: one finding for each. */
-export async function checkRegions(config: Pick<Config, 'console'>): Promise<Finding[]> {
+export async function checkRegions(config: Pick<Config, 'console'>): Promise<CheckFinding[]> {
   const regions = openRegions(config, systemClock);
   try {
     return (await regions.read()).map(judgeRegion);
@@ -17,7 +16,7 @@ export async function checkRegions(config: Pick<Config, 'console'>): Promise<Fin
 }
 
 /** What the console would show of a region, and whether others can read or change it on its way. */
-export function judgeRegion({ name, url, seen, problem }: RegionReport): Finding {
+export function judgeRegion({ name, url, seen, problem }: RegionReport): CheckFinding {
   const what = `region ${name}`;
   if (seen === null)
     return finding('warning', 'region', what, {
@@ -28,7 +27,7 @@ export function judgeRegion({ name, url, seen, problem }: RegionReport): Finding
   const found = `answers at ${url}: ${count(aggregates, 'aggregate')}, ${count(hosts, 'host')}, ${count(vms, 'VM')}`;
   const detail = { aggregates, hosts, vms };
   const { protocol, hostname } = new URL(url);
-  if (protocol === 'https:' || LOOPBACK.test(hostname)) return finding('ok', 'region', what, { text: found, detail });
+  if (protocol === 'https:' || isLoopback(hostname)) return finding('ok', 'region', what, { text: found, detail });
   return finding('warning', 'region', what, {
     text: `${found}; without TLS, so others on the way can read and change it`,
     remedy: 'Give its console a certificate, and write https:// in [console] regions.',

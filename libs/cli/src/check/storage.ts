@@ -4,7 +4,7 @@ import { type Durability, durabilityText } from '@kronos/connect';
 import { type StorageLimits, storageNeeded } from '@kronos/contracts';
 import type { AccountLimits, EventLog } from '@kronos/eventlog';
 import { byteText } from '../sizes.ts';
-import { type Finding, finding } from './finding.ts';
+import { type CheckFinding, finding } from './finding.ts';
 
 const DAY = 86_400;
 const WHAT = 'NATS storage';
@@ -17,7 +17,7 @@ export type Storage = {
 };
 
 /** The storage limits of the streams, and whether the account may store that much. */
-export function judgeAccount({ limits, replicas, account }: Storage): Finding {
+export function judgeAccount({ limits, replicas, account }: Storage): CheckFinding {
   const { file, memory } = storageNeeded(limits);
   const needs = { file: file * replicas, memory: memory * replicas };
   const copies = replicas === 1 ? '' : ` on each of ${replicas} servers (${byteText(needs.file)} in all)`;
@@ -47,8 +47,8 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
 export function judgeDurability(
   { version, capabilities }: EventLog['server'],
   servers: readonly Durability[],
-): Finding {
-  const end = (state: Finding['state'], text: string, remedy?: string): Finding =>
+): CheckFinding {
+  const end = (state: CheckFinding['state'], text: string, remedy?: string): CheckFinding =>
     finding(state, 'nats-durability', 'NATS durability', {
       text,
       detail: {
@@ -88,7 +88,7 @@ export function judgeSnapshots(
   /** Bytes of each snapshot of a cycle, after gzip. */
   snapshots: readonly number[],
   intervalSeconds: number,
-): Finding[] {
+): CheckFinding[] {
   const cycle = snapshots.reduce((sum, bytes) => sum + bytes, 0);
   if (cycle === 0) return [];
   const { snapshotMaxAgeSeconds: wanted, snapshotMaxBytes: room } = limits;

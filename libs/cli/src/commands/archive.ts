@@ -7,6 +7,7 @@ import { type Actor, ALL, iso, streamNames, subject } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, inForce } from '@kronos/projections';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configOf } from '../open.ts';
@@ -15,7 +16,6 @@ import { type Progress, progressBar } from '../progress.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { when } from '../times.ts';
-import { kronosVersion } from '../version.ts';
 
 /** The subject of the statements about an installation. */
 const STATEMENTS = subject('controls', ALL);

@@ -14,6 +14,7 @@ import { systemClock } from '@kronos/clock';
 import { aggregateConfig, engineOptions, type Loaded, loadConfig, scopeOf } from '@kronos/config';
 import { openCloud, openPrometheus } from '@kronos/connect';
 import { defaultEngineOptions } from '@kronos/contracts';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { linesOf, NOTES, policyHeads, policyRows } from '../backtest/lines.ts';
 import { BacktestCharts, backtestPage } from '../backtest/page.ts';
 import { UsageError } from '../errors.ts';
@@ -26,7 +27,6 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal, table } from '../terminal.ts';
 import { absolute, parseTime } from '../times.ts';
-import { kronosVersion } from '../version.ts';
 
 export type BacktestOptions = ConfigOption &
   OutputOption &

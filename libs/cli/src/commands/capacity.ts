@@ -7,7 +7,7 @@ import { aggregateState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type Session, withSession } from '../open.ts';
+import { currentState, type OpenLog, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
@@ -78,7 +78,7 @@ export async function headroomCommand(shell: Shell, options: HeadroomOptions): P
 async function withInputs(
   shell: Shell,
   options: CapacityOptions,
-  run: (inputs: readonly DecideInput[], session: Session) => Promise<void>,
+  run: (inputs: readonly DecideInput[], session: OpenLog) => Promise<void>,
 ): Promise<void> {
   await withSession(shell, options, async (session) => {
     const { log, scope } = session;

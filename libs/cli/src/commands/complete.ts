@@ -1,7 +1,7 @@
 import { liveHistory, newestSnapshots } from '@kronos/replay';
 import { isKronosError } from '@kronos/telemetry/errors';
 import type { ConfigOption, NameKind } from '../grammar/shared.ts';
-import { type Session, withSession } from '../open.ts';
+import { type OpenLog, withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
 
 /** Plans of this time. */
@@ -20,7 +20,7 @@ export async function complete(shell: Shell, kind: NameKind, options: ConfigOpti
   }
 }
 
-async function namesOf(shell: Shell, { log, scope }: Session, kind: NameKind): Promise<readonly string[]> {
+async function namesOf(shell: Shell, { log, scope }: OpenLog, kind: NameKind): Promise<readonly string[]> {
   if (kind === 'aggregates') return scope;
   if (kind === 'plans') {
     const history = liveHistory(log, '');

@@ -1,6 +1,6 @@
 import { configSample, policiesSample } from '@kronos/config';
 import { check } from '../check/check.ts';
-import type { Finding } from '../check/finding.ts';
+import type { CheckFinding } from '../check/finding.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configFile } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
@@ -12,8 +12,8 @@ export type ConfigCheckOptions = ConfigOption & OutputOption;
 /** kronos config check: findings are shown as they come. */
 export async function configCheck(shell: Shell, options: ConfigCheckOptions): Promise<void> {
   const { terminal } = shell;
-  const findings: Finding[] = [];
-  const report = (finding: Finding) => {
+  const findings: CheckFinding[] = [];
+  const report = (finding: CheckFinding) => {
     findings.push(finding);
     if (!isStructured(options)) terminal.out(`${renderFinding(terminal, finding)}\n`);
   };
@@ -29,8 +29,8 @@ export function configSampleCommand({ terminal }: Shell, options: { readonly pol
 }
 
 /** One line about all findings. */
-export function verdict(findings: readonly Finding[]): string {
-  const count = (state: Finding['state']): number => findings.filter((one) => one.state === state).length;
+export function verdict(findings: readonly CheckFinding[]): string {
+  const count = (state: CheckFinding['state']): number => findings.filter((one) => one.state === state).length;
   const failed = count('failed');
   if (failed > 0) return `${failed} of ${findings.length} checks failed.`;
   const warnings = count('warning');
@@ -39,7 +39,7 @@ export function verdict(findings: readonly Finding[]): string {
 }
 
 /** A finding as a person reads it. */
-export function renderFinding(terminal: Terminal, { what, state, text, remedy }: Finding): string {
+export function renderFinding(terminal: Terminal, { what, state, text, remedy }: CheckFinding): string {
   const style = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const;
   const [first = '', ...more] = text.split('\n');
   return [

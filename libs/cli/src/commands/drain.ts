@@ -18,7 +18,7 @@ import { type AggregateState, aggregateState, type LogState, pacesOfAll } from '
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
-import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
+import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates } from '../scope.ts';
@@ -133,7 +133,7 @@ type Preview = HostDrain & { readonly requested?: { readonly by: string; readonl
 /** The preview of drains, from the newest snapshots. @throws UsageError for a host that none of them has */
 async function preview(
   shell: Shell,
-  { log, scope }: Session,
+  { log, scope }: OpenLog,
   names: readonly string[],
   options: DrainOptions,
 ): Promise<Preview[]> {
@@ -192,7 +192,7 @@ function notRequested(previews: readonly Preview[]): string {
 /** Asks for the drain of hosts; one that is being drained already is taken as it is. */
 async function askAll(
   shell: Shell,
-  session: Session,
+  session: OpenLog,
   options: AskOptions,
   wanted: readonly { readonly host: string; readonly aggregate: string }[],
 ): Promise<{ readonly list: Told[]; readonly hosts: RunHost[] }> {
@@ -221,7 +221,7 @@ type DrainRun = {
 /** Goes on until every host of the run is where it has to be, and shows how far each is. */
 async function run(
   shell: Shell,
-  session: Session,
+  session: OpenLog,
   options: AskOptions,
   { hosts, maxParallel, rolling }: DrainRun,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { EvidenceInvalid, makeEvidence, publicKeyIn, readEvidence, withRecordingOf } from '@kronos/evidence';
 import { type History, liveHistory, type Range, readRecording, VerifyCount, verify } from '@kronos/replay';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
@@ -9,7 +10,6 @@ import { openRecording } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { partOfRange } from '../times.ts';
-import { kronosVersion } from '../version.ts';
 import { whyUnreadable } from './inputs.ts';
 
 export type EvidenceOptions = ConfigOption &

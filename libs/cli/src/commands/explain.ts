@@ -25,7 +25,7 @@ import {
   type HostFailure,
   liveHistory,
   NotOnTheLog,
-  type Wanted,
+  type WantedDecision,
 } from '@kronos/replay';
 import { type Estimate, gibOfMove } from '@kronos/rules';
 import { brokenGroups } from '../brokenGroups.ts';
@@ -138,7 +138,7 @@ async function showProposal(shell: Shell, options: ExplainOptions, proposal: Fou
 export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
   run(shell, options, (history, wanted) => explainOneVm(shell, options, { history, wanted }, vm));
 
-type Asked = { readonly history: History; readonly wanted: Wanted };
+type Asked = { readonly history: History; readonly wanted: WantedDecision };
 
 /** @param vm a name, a uuid, or the beginning of the uuid of one VM */
 async function explainOneVm(shell: Shell, options: ExplainOptions, asked: Asked, vm: string): Promise<void> {
@@ -234,7 +234,7 @@ export const explainHost = (shell: Shell, host: string, options: ExplainOptions)
 /** The decision that knows a VM or a host. @throws NotOnTheLog with the name that was probably meant */
 async function where(
   history: History,
-  wanted: Wanted,
+  wanted: WantedDecision,
   name: string,
   what: {
     readonly name: string;
@@ -261,7 +261,7 @@ async function where(
 async function run(
   shell: Shell,
   options: ExplainOptions,
-  explain: (history: History, wanted: Wanted) => Promise<void>,
+  explain: (history: History, wanted: WantedDecision) => Promise<void>,
 ): Promise<void> {
   const at = options.at === undefined ? {} : { atMs: parseTime('--at', options.at, shell.now()) };
   if (options.in !== undefined) {

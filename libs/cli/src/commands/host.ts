@@ -4,7 +4,7 @@ import { control, hasFailures, type Told } from '@kronos/operator';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { OperatorOptions } from '../grammar/shared.ts';
-import { currentState, type Session, withSession } from '../open.ts';
+import { currentState, type OpenLog, withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
 import { give, tell } from './operator.ts';
 
@@ -21,7 +21,7 @@ export async function hostRelease(shell: Shell, hosts: readonly string[], option
 }
 
 /** A host that has left the cloud may have failures still. @throws UsageError */
-async function requireKnown(shell: Shell, { log, scope }: Session, hosts: readonly string[]): Promise<void> {
+async function requireKnown(shell: Shell, { log, scope }: OpenLog, hosts: readonly string[]): Promise<void> {
   const known = (await newestSnapshots(log, scope)).flatMap((snapshot) => snapshot.hosts.map(({ name }) => name));
   if (known.length === 0) return;
   const state = await currentState(shell, log);

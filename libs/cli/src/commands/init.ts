@@ -5,7 +5,7 @@ import { cloudNames, cloudsFile, openCloud, openPrometheus } from '@kronos/conne
 import { hostNamesOf, indexServers, vmNamesOf } from '@kronos/observation';
 import type { HostNames, Prometheus, VmNames } from '@kronos/prometheus';
 import { check } from '../check/check.ts';
-import type { Finding } from '../check/finding.ts';
+import type { CheckFinding } from '../check/finding.ts';
 import { UsageError } from '../errors.ts';
 import { configText } from '../init/configText.ts';
 import { hostExporters, recognise, vmExporters } from '../init/exporters.ts';
@@ -142,7 +142,7 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
 
 /** Checks the files as `kronos config check` does, and says what comes next. */
 async function checkWritten(configFile: string, { terminal, env }: Shell): Promise<void> {
-  const findings: Finding[] = [];
+  const findings: CheckFinding[] = [];
   await check(configFile, env, (finding) => {
     findings.push(finding);
     terminal.out(`${renderFinding(terminal, finding)}\n`);

@@ -3,12 +3,12 @@ import { loadConf } from '@kronos/config/conf';
 import { didYouMean } from '@kronos/config/nearest';
 import { judgeAttempt, openSender, remedyFor, testNotice } from '@kronos/notify';
 import { scrub } from '@kronos/telemetry/scrub';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configFile } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
-import { kronosVersion } from '../version.ts';
 
 export type NotifyTestOptions = ConfigOption & OutputOption;
 

@@ -13,20 +13,20 @@ import {
 } from '@kronos/operator';
 import type { LogState } from '@kronos/projections';
 import { liveHistory, plansOf } from '@kronos/replay';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
+import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
 import { aggregateOption, aggregateText, chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
-import { kronosVersion } from '../version.ts';
 import { renderPlan } from './plan.ts';
 
 /** Appends a command of this person, and returns its effect by the log. */
 export async function give(
   shell: Shell,
-  { config, log }: Session,
+  { config, log }: OpenLog,
   options: OperatorOptions & Pick<Giving, 'nameOf'>,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
@@ -118,7 +118,7 @@ const answering = {
  */
 async function confirmed(
   shell: Shell,
-  { log, scope }: Session,
+  { log, scope }: OpenLog,
   name: keyof typeof answers,
   { steps, ...options }: OutputOption & { readonly steps: readonly number[] | null },
 ): Promise<string | null> {
@@ -170,7 +170,7 @@ export async function eachTask(
   shell: Shell,
   tasks: readonly string[],
   options: OperatorOptions,
-  ask: (session: Session) => (state: LogState, asking: Asking, taskId: string) => Control,
+  ask: (session: OpenLog) => (state: LogState, asking: Asking, taskId: string) => Control,
 ): Promise<void> {
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];

@@ -11,7 +11,7 @@ import type { Asking } from '@kronos/operator';
 import { meaningOf } from '@kronos/placement';
 import { collect, liveHistory, recordedProposal } from '@kronos/replay';
 import type { OperatorOptions } from '../grammar/shared.ts';
-import type { Session } from '../open.ts';
+import type { OpenLog } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
@@ -32,7 +32,7 @@ type Request = {
 /** Asks for a plan, waits for the planner's answer and prints it. Status 1 when there is no plan. */
 export async function propose(
   shell: Shell,
-  session: Session,
+  session: OpenLog,
   options: OperatorOptions,
   { aggregate, waitMs, ask }: Request,
 ): Promise<void> {

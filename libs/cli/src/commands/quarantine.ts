@@ -6,7 +6,7 @@ import { findServers } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { serverNames } from '../names.ts';
-import { currentState, type Session, withSession } from '../open.ts';
+import { currentState, type OpenLog, withSession } from '../open.ts';
 import { optionsInForce } from '../operator/inForce.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
@@ -70,7 +70,7 @@ export async function quarantineRelease(shell: Shell, vms: readonly string[], op
 type Located = { readonly serverId: string; readonly serverName: string | null };
 
 /** A uuid is released also where no snapshot has the server any more. @throws UsageError */
-async function locateToRelease(session: Session, vm: string): Promise<Located> {
+async function locateToRelease(session: OpenLog, vm: string): Promise<Located> {
   if (!UUID.test(vm))
     return await locate(session, vm, undefined, 'kronos quarantine list shows the VMs in quarantine.');
   const serverId = vm.toLowerCase();
@@ -79,7 +79,7 @@ async function locateToRelease(session: Session, vm: string): Promise<Located> {
 
 /** The uuid and the name of a server, and the aggregate that it is in. @throws UsageError */
 async function locate(
-  { log, scope }: Session,
+  { log, scope }: OpenLog,
   vm: string,
   named: readonly string[] | undefined,
   remedy = 'Give its uuid, and --aggregate NAME if several aggregates are in scope.',

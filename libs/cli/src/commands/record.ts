@@ -1,16 +1,16 @@
 import { ALL, commandSnapshotId, some, streamNames } from '@kronos/contracts';
 import { control } from '@kronos/operator';
 import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
+import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
-import { type Session, withSession } from '../open.ts';
+import { type OpenLog, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { parseDuration, partOfRange, span } from '../times.ts';
-import { kronosVersion } from '../version.ts';
 import { give } from './operator.ts';
 
 export type RecordOptions = OperatorOptions &
@@ -46,7 +46,7 @@ export async function record(shell: Shell, options: RecordOptions): Promise<void
 /** Asks the scorer for snapshots to keep, and waits for them. Gives the ids of those that came. */
 async function takeNow(
   shell: Shell,
-  session: Session,
+  session: OpenLog,
   aggregates: readonly string[],
   options: RecordOptions,
 ): Promise<string[]> {
@@ -82,7 +82,7 @@ type Wanted = {
 
 async function writeDirectory(
   shell: Shell,
-  { log, config }: Session,
+  { log, config }: OpenLog,
   options: RecordOptions,
   { aggregates, directory, ids }: Wanted,
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
-import { type Place, renderStatus } from '../status/render.ts';
+import { renderStatus, type StatusOrigin } from '../status/render.ts';
 import { parseDuration } from '../times.ts';
 
 export type StatusOptions = ConfigOption & AggregateOption & OutputOption & { readonly wait: string };
@@ -29,7 +29,10 @@ export async function status(shell: Shell, options: StatusOptions): Promise<void
 }
 
 /** The facts; also when the event log cannot be read, which is one of them. */
-async function look(shell: Shell, options: ConfigOption & AggregateOption): Promise<{ facts: Facts; place: Place }> {
+async function look(
+  shell: Shell,
+  options: ConfigOption & AggregateOption,
+): Promise<{ facts: Facts; place: StatusOrigin }> {
   try {
     return await withSession(shell, options, async (session) => ({
       facts: await readFacts(shell, { ...session, scope: filterAggregates(session.scope, options.aggregate) }),

@@ -7,7 +7,7 @@ import { draw } from '../demo/draw.ts';
 import { picture } from '../demo/over.ts';
 import type { Move, Scene } from '../demo/scene.ts';
 import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
-import { type Session, withSession } from '../open.ts';
+import { type OpenLog, withSession } from '../open.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
@@ -42,7 +42,7 @@ export async function top(shell: Shell, options: TopOptions): Promise<void> {
 }
 
 /** The lines of every aggregate, the one that is farthest above its threshold first. */
-async function screen(shell: Shell, session: Session, wanted: readonly string[]): Promise<string[]> {
+async function screen(shell: Shell, session: OpenLog, wanted: readonly string[]): Promise<string[]> {
   const { terminal } = shell;
   const { aggregates } = statusOf(await readFacts(shell, session));
   const shown = aggregates

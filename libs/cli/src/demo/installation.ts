@@ -7,13 +7,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { loadConfig, parsePolicies } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
+import { type ServiceName, serviceNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/local';
 import { serviceMain } from '../grammar/services.ts';
 import { nameInstallation, provisionStreams } from '../provisioning.ts';
-
-const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
-export type ServiceName = (typeof services)[number];
 
 /** An own nats-server and the four services, each a process of its own, in a directory of their own. */
 export type Installation = {
@@ -100,8 +98,8 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       processes.set(service, [...(processes.get(service) ?? []), child]);
       return child;
     };
-    options.say(`starting ${services.join(', ')}`);
-    for (const service of services) start(service);
+    options.say(`starting ${serviceNames.join(', ')}`);
+    for (const service of serviceNames) start(service);
     undo.push(async () => {
       closing = true;
       await Promise.all([...processes.values()].flat().map(endProcess));

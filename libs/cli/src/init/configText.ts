@@ -1,8 +1,8 @@
-import type { Scope } from './scope.ts';
+import type { ProposedScope } from './scope.ts';
 
 /** The input of `kronos init`, given or found. */
-export type Found = {
-  readonly scope: Scope;
+export type FoundCloud = {
+  readonly scope: ProposedScope;
   /** Name of the cloud in clouds.yaml. */
   readonly cloud: string;
   readonly cloudsFile: string | null;
@@ -17,7 +17,7 @@ export type Found = {
 };
 
 /** kronos.conf: only the options that differ from their defaults. */
-export function configText(found: Found): string {
+export function configText(found: FoundCloud): string {
   const { scope } = found;
   const lines = [
     '# Written by kronos init. Every option with its default: kronos config sample.',

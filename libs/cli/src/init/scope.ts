@@ -3,7 +3,7 @@ import { byText } from '@kronos/contracts';
 
 export type AggregateHosts = { readonly name: string; readonly hosts: readonly string[] };
 
-export type Scope = {
+export type ProposedScope = {
   readonly aggregates: readonly string[];
   /** Whether at least two hosts belong to no aggregate. */
   readonly includeUnassigned: boolean;
@@ -17,7 +17,7 @@ export type Scope = {
  *
  * @param hosts service hosts that count (hypervisor type)
  */
-export function proposeScope(aggregates: readonly AggregateHosts[], hosts: ReadonlySet<string>): Scope {
+export function proposeScope(aggregates: readonly AggregateHosts[], hosts: ReadonlySet<string>): ProposedScope {
   const counted = aggregates
     .map(({ name, hosts: members }) => ({ name, hosts: members.filter((host) => hosts.has(host)) }))
     .sort((a, b) => b.hosts.length - a.hosts.length || byText(a.name, b.name));

@@ -1,9 +1,9 @@
 import { collectFacts, type Facts } from '@kronos/status';
-import { currentState, type Session } from '../open.ts';
+import { currentState, type OpenLog } from '../open.ts';
 import type { Shell } from '../shell.ts';
 
 /** Reads the facts of a status from the log of a session. */
-export const readFacts = async (shell: Shell, { log, config, scope }: Session): Promise<Facts> =>
+export const readFacts = async (shell: Shell, { log, config, scope }: OpenLog): Promise<Facts> =>
   collectFacts({
     log,
     state: await currentState(shell, log),

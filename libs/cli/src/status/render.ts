@@ -6,7 +6,7 @@ import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../t
 import { relative, said, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
-export type Place = {
+export type StatusOrigin = {
   /** The aggregates that were asked for; null: all in scope. */
   readonly only: readonly string[] | null;
   readonly server: string | null;
@@ -20,7 +20,7 @@ const LABEL = 14;
 const MANY = 3;
 
 /** The status as one screen. */
-export function renderStatus(terminal: Terminal, status: Status, place: Place): string {
+export function renderStatus(terminal: Terminal, status: Status, place: StatusOrigin): string {
   const { timeMs } = status;
   const toDo = status.alarms.filter(({ severity }) => severity === 'alarm');
   const toKnow = status.alarms.filter(({ severity }) => severity === 'info');

@@ -1,3 +1,4 @@
+import { kronosVersion } from '@kronos/telemetry/version';
 import type { Command } from 'commander';
 import type { ArchiveOptions } from '../commands/archive.ts';
 import type { ConfigCheckOptions } from '../commands/config.ts';
@@ -8,7 +9,6 @@ import { examples } from '../grammar/help.ts';
 import { httpUrl, type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
-import { kronosVersion } from '../version.ts';
 
 const versions = { kronos: kronosVersion, node: process.versions.node };
 

@@ -1,7 +1,7 @@
 import { iso, logFamilies, parseSubject, streamNames } from '@kronos/contracts';
 import { headers as noHeaders } from '@nats-io/transport-node';
 import { MSG_ID } from '../log/append.ts';
-import { rawMessages, type Scope } from '../log/iterate.ts';
+import { type ReadScope, rawMessages } from '../log/iterate.ts';
 import { streamInfo } from '../log/view.ts';
 import { RestoreRefused } from '../wire/errors.ts';
 import { ORIGINAL_STAMP } from '../wire/headers.ts';
@@ -28,7 +28,7 @@ function stampsOf(): (event: RawEvent) => number {
 /** KRONOS_LOG as it is stored, headers and bodies untouched except for what publishers expected. */
 export async function* copy(
   link: Link,
-  scope: Scope,
+  scope: ReadScope,
   range: { readonly from?: number; readonly to?: number } = {},
 ): AsyncGenerator<RawEvent, void, undefined> {
   const from = range.from ?? 1;

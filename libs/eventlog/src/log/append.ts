@@ -131,7 +131,9 @@ async function attempt(link: Link, { subject, body, ...rest }: Sending, ms: numb
 }
 
 /** The message that follows the expected sequence on the subject: this one, another one, or none that is known. */
-export type Found = { readonly kind: 'this'; readonly sequence: number } | { readonly kind: 'another' | 'nothing' };
+export type FoundMessage =
+  | { readonly kind: 'this'; readonly sequence: number }
+  | { readonly kind: 'another' | 'nothing' };
 
 /**
  * How an append ends that was answered, or given up, without being called stored. What an attempt left open, no later
@@ -144,7 +146,7 @@ export function endOf({
   found,
 }: {
   readonly unsure: boolean;
-  readonly found: Found['kind'];
+  readonly found: FoundMessage['kind'];
 }): 'stored' | 'notStored' | 'unknown' {
   if (found === 'this') return 'stored';
   return unsure && found === 'nothing' ? 'unknown' : 'notStored';
@@ -154,7 +156,7 @@ export function endOf({
 export const unsureAfter = (unsure: boolean, result: AppendAttempt): boolean =>
   unsure || (result.kind === 'retry' && result.unsure);
 
-const NOTHING: Found = { kind: 'nothing' };
+const NOTHING: FoundMessage = { kind: 'nothing' };
 
 /** The message on a subject that follows the expected sequence. */
 async function storedAfter(
@@ -162,7 +164,7 @@ async function storedAfter(
   stream: string,
   expected: number | undefined,
   { subject, id }: { readonly subject: string; readonly id: string },
-): Promise<Found> {
+): Promise<FoundMessage> {
   if (expected === undefined) return NOTHING;
   const next = await storedMessage(link, stream, { seq: expected + 1, next_by_subj: subject }).catch(() => null);
   if (next === null) return NOTHING;
@@ -170,7 +172,7 @@ async function storedAfter(
 }
 
 /** @throws `notStored`, or AppendUnknown */
-function end(unsure: boolean, found: Found, notStored: Error): Appended {
+function end(unsure: boolean, found: FoundMessage, notStored: Error): Appended {
   if (endOf({ unsure, found: found.kind }) === 'unknown')
     throw new AppendUnknown(
       `${notStored.message}; an earlier attempt may be stored: it is safe to append the same message again`,
@@ -220,7 +222,7 @@ export async function append(link: Link, stream: string, message: Message, optio
   let unsure = false;
   /** Why the attempt before was not answered. */
   let trouble = '';
-  const find = (): Promise<Found> => storedAfter(link, stream, expected, { subject, id: message.id });
+  const find = (): Promise<FoundMessage> => storedAfter(link, stream, expected, { subject, id: message.id });
 
   for (let tries = 0; ; tries++) {
     const left = deadline.leftMs;

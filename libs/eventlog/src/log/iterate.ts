@@ -54,10 +54,10 @@ type RawOptions = {
 };
 
 /** Everything that must end when the event log is closed. */
-export type Scope = { add(end: () => void): () => void };
+export type ReadScope = { add(end: () => void): () => void };
 
 /** Messages of a stream, in order; holds few of them at a time. */
-export function rawMessages(link: Link, scope: Scope, options: RawOptions): Channel<RawMessage> {
+export function rawMessages(link: Link, scope: ReadScope, options: RawOptions): Channel<RawMessage> {
   const { to = Number.POSITIVE_INFINITY } = options;
   let reader: OrderedReader | null = null;
   const close = () => {
@@ -93,7 +93,7 @@ export function rawMessages(link: Link, scope: Scope, options: RawOptions): Chan
 
 export async function* replay(
   link: Link,
-  scope: Scope,
+  scope: ReadScope,
   range: { readonly from?: number; readonly to?: number } = {},
 ): AsyncGenerator<ReplayedEvent, void, undefined> {
   let from = range.from ?? 1;
@@ -175,7 +175,7 @@ function select(families: readonly Family[], aggregates: readonly string[] | und
 
 export async function* snapshots(
   link: Link,
-  scope: Scope,
+  scope: ReadScope,
   aggregates: readonly string[],
 ): AsyncGenerator<Delivered<SnapshotTaken>, void, undefined> {
   const { filter, wanted } = select(['snapshots'], aggregates);
@@ -191,7 +191,7 @@ export async function* snapshots(
 
 export async function* replaySnapshots(
   link: Link,
-  scope: Scope,
+  scope: ReadScope,
   range: { readonly aggregates?: readonly string[]; readonly since?: Date; readonly until?: Date } = {},
 ): AsyncGenerator<Delivered<SnapshotTaken>, void, undefined> {
   const { filter, wanted } = select(['snapshots'], range.aggregates);
@@ -218,7 +218,7 @@ const startOf = (since: TailOptions['since']): ReaderStart => {
 /** Messages of several families as they come: in order per stream, the streams side by side. */
 export async function* tail(
   link: Link,
-  scope: Scope,
+  scope: ReadScope,
   options: TailOptions,
 ): AsyncGenerator<Delivered<Message>, void, undefined> {
   const byStream = Map.groupBy(options.families, (family) => streamOf[family]);
@@ -255,7 +255,7 @@ export async function* tail(
  * Tasks on the work queue, read without taking them: a work queue allows no reader beside its durables, so the leader
  * is asked for one message after the other. What is done between two looks is not seen; the log has it.
  */
-function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOptions): Channel<RawMessage> {
+function queuedTasks(link: Link, scope: ReadScope, filter: string, options: TailOptions): Channel<RawMessage> {
   const { since } = options;
   let over = false;
   const close = () => {

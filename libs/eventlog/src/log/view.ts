@@ -1,4 +1,4 @@
-import { logEventOf, type Place, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
+import { logEventOf, type MessagePlace, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { Closed, LogGap, StreamUnavailable } from '../wire/errors.ts';
 import { originalStamp } from '../wire/headers.ts';
@@ -16,7 +16,7 @@ const STALL_MS = 1_500;
 /** Parses events of the log. Never throws: what cannot be read becomes an event that says so. */
 export class LogParser {
   /** By subject: there are as many as aggregates, times the families of the log. */
-  readonly #places = new Map<string, Place | null>();
+  readonly #places = new Map<string, MessagePlace | null>();
   /** A restore publishes the first events of a log; after one that it did not publish, no header is looked at. */
   #restored = true;
   readonly #read: Wire['read'];

@@ -7,7 +7,7 @@ import type { Draft, Move } from './draft.ts';
 import { arrange } from './order.ts';
 
 /** VMs that must move, and what may be done for them. */
-export type Wanted = {
+export type WantedPlaces = {
   readonly vms: readonly number[];
   /** By VM: the only hosts that it may go to; all destinations where it is not named. */
   readonly hosts?: ReadonlyMap<number, readonly number[]>;
@@ -51,7 +51,7 @@ const MOST_RESIDENTS = 8;
  *
  * @param draft the state before any of the VMs moves. It is left as it is.
  */
-export function place(draft: Draft, wanted: Wanted): Placing | null {
+export function place(draft: Draft, wanted: WantedPlaces): Placing | null {
   if (wanted.vms.length === 0) return { moves: [], stranded: 0, proven: true };
   let work = 0;
   let proven = true;
@@ -80,7 +80,7 @@ const isAffine = ({ cluster }: Draft, vm: number): boolean =>
 
 class Attempt {
   readonly #draft: Draft;
-  readonly #wanted: Wanted;
+  readonly #wanted: WantedPlaces;
   readonly #limit: number;
   readonly #place: Int32Array;
   readonly #room: Room;
@@ -102,7 +102,7 @@ class Attempt {
   /** True when no number of other moves can help. */
   hopeless = false;
 
-  constructor(draft: Draft, wanted: Wanted, limit: number) {
+  constructor(draft: Draft, wanted: WantedPlaces, limit: number) {
     const { cluster } = draft;
     this.#draft = draft;
     this.#wanted = wanted;

@@ -3,7 +3,7 @@ import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
 import type { Draft } from '../draft/draft.ts';
-import { type Placing, place, type Wanted } from '../draft/placing.ts';
+import { type Placing, place, type WantedPlaces } from '../draft/placing.ts';
 import { type Target, Targets } from '../draft/targets.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 
@@ -49,7 +49,7 @@ function ways(
   const oneByOne = wantedMoves(draft, mark);
   let best = oneByOne;
   let stranded = left.length;
-  const offer = (wanted: Omit<Wanted, 'vms' | 'stranded'>): void => {
+  const offer = (wanted: Omit<WantedPlaces, 'vms' | 'stranded'>): void => {
     if (stranded === 0) return;
     draft.rollback(mark);
     const found = place(draft, { vms, stranded, work: WORK, ...wanted });

@@ -9,7 +9,7 @@ import { greedy } from '../search/greedy.ts';
 import type { Field } from '../search/problem/field.ts';
 import { blockedMoves, nobody } from '../search/problem/sequence.ts';
 import { compare, costOfMoves, judge, type Solution } from '../search/problem/solution.ts';
-import { type CourseFound, type Found, type SearchEnd, type SearchSettings, search } from '../search/search.ts';
+import { type CourseFound, type FoundPlan, type SearchEnd, type SearchSettings, search } from '../search/search.ts';
 import { pruned } from '../search/shorten/prune.ts';
 
 type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'> &
@@ -71,7 +71,7 @@ export function spread(
 }
 
 /** What keeps the moves from being made: noise explains their gain, and no threshold demands the targets that they reach. Null: nothing does. */
-function withheldOf({ field, solution, course }: Found, noise: NoiseKnown | undefined): Spread['withheld'] {
+function withheldOf({ field, solution, course }: FoundPlan, noise: NoiseKnown | undefined): Spread['withheld'] {
   if (noise === undefined || solution.moves === 0) return null;
   const reaches = solution.reached || course?.solution.reached === true;
   if (reaches && !allWithin(field.cluster, field.imbalance)) return null;
@@ -126,7 +126,7 @@ function plainCost(field: Field, solution: Solution): number {
  * Searches until another run would not change the result. If the first run does not use the whole budget, a second run starts from its
  * outcome. Its moves become part of the plan as far as the budget allows.
  */
-function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carryOut: CarryOut): Found {
+function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carryOut: CarryOut): FoundPlan {
   const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit, courseMoves } = options;
   const course = courseMoves === undefined ? {} : { courseMoves };
   const settings = { minGain, moveOverheadGib, allowParking, workLimit, carryOut, ...course };

@@ -18,7 +18,7 @@ import { type Field, fieldOf, partFields, withoutRecent } from './problem/field.
 import { blockedMoves, nobody, type Parked, park } from './problem/sequence.ts';
 import { compare, judge, type Solution } from './problem/solution.ts';
 import { unreachableThresholds } from './problem/unreachable.ts';
-import { type Part, partOf } from './shorten/part.ts';
+import { type CoursePart, partOf } from './shorten/part.ts';
 import { pruned } from './shorten/prune.ts';
 
 export type SearchSettings = {
@@ -46,7 +46,7 @@ export type SearchEnd = 'done' | 'budget' | 'work';
 /** A course, and the part of it that is the plan of this cycle. */
 export type CourseFound = { readonly solution: Solution; readonly needed: number };
 
-export type Found = {
+export type FoundPlan = {
   readonly field: Field;
   readonly solution: Solution;
   /** The solution is a part of it. Null: the budget reaches every target, or no course was found. */
@@ -117,7 +117,7 @@ const SHORT_CHEAPEN = 2_000_000;
  * plans. The search is one sequence of steps that the work limit cuts off. The steps do not depend on the limit, so a larger limit never
  * gives a worse plan.
  */
-export function search(draft: Draft, settings: SearchSettings): Found {
+export function search(draft: Draft, settings: SearchSettings): FoundPlan {
   return new Search(draft, settings).run();
 }
 
@@ -166,7 +166,7 @@ class Search {
     this.#limits = bound({ cluster, place: home, score, movable, budget });
   }
 
-  run(): Found {
+  run(): FoundPlan {
     const field = this.#field;
     const { courseMoves } = this.#settings;
     // A plan starts above a threshold, and aims at the targets.
@@ -216,7 +216,7 @@ class Search {
   #onCourse(): { readonly part: Solution | null; readonly course: CourseFound | null } {
     const course = this.#course;
     if (course === null || this.#best.reached) return { part: null, course: null };
-    const { place, parked, needed }: Part = partOf(this.#draft, this.#field, course);
+    const { place, parked, needed }: CoursePart = partOf(this.#draft, this.#field, course);
     const solution = judge({ ...this.#field, budget: this.#field.V }, course.place, course.parked);
     return { part: judge(this.#field, place, parked), course: { solution, needed } };
   }

@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { isLoopback } from '@kronos/telemetry/hosts';
 
 /** Where a request comes from, by its headers. */
 export type Came = { readonly ok: true; readonly tls: boolean } | { readonly ok: false; readonly problem: string };
-
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Whether a request that changes something comes from a page of this console: its Origin is the host that it was sent to,
@@ -19,7 +18,7 @@ export function cameFrom(headers: IncomingHttpHeaders, allowedHosts: readonly st
   if (!own || (site !== undefined && site !== 'same-origin'))
     return { ok: false, problem: `a page of ${origin.origin} may not give commands here; see [http] allowed_hosts` };
   if (origin.protocol === 'https:') return { ok: true, tls: true };
-  if (LOOPBACK.includes(origin.hostname)) return { ok: true, tls: false };
+  if (isLoopback(origin.hostname)) return { ok: true, tls: false };
   return { ok: false, problem: 'log in over HTTPS, through a reverse proxy, or over an SSH tunnel to localhost' };
 }
 

@@ -2,10 +2,10 @@ import { iso, isoOrNull } from '@kronos/contracts';
 import {
   type AggregateState,
   type Asked,
-  aggregateCooldown,
   aggregateState,
   approvalOf,
   brokenHosts,
+  cooldownOf,
   coolingDown,
   courseLeft,
   type DrainFacts,
@@ -48,7 +48,7 @@ function standing(state: AggregateState, nowMs: number): Standing {
   const { decided } = state;
   // A plan that is only recorded is no rest: the hosts stay as they are until somebody ends the dry run.
   if (decided?.release === 'dryRun') return 'dryRun';
-  if (aggregateCooldown(state, nowMs, optionsOf(state)) !== null) return 'coolingDown';
+  if (cooldownOf(state, nowMs, optionsOf(state)) !== null) return 'coolingDown';
   if (decided === null) return 'unknown';
   const { policies } = decided.before;
   if (policies.some(({ detected }) => detected)) return 'outOfBalance';
@@ -68,7 +68,7 @@ const drainPage = (drain: DrainFacts) => {
 /** One line of the list of aggregates. */
 export function aggregateSummary(state: AggregateState, nowMs: number) {
   const options = optionsOf(state);
-  const cooldown = aggregateCooldown(state, nowMs, options);
+  const cooldown = cooldownOf(state, nowMs, options);
   const waiting = waitingPlan(state, nowMs);
   const { decided, configured } = state;
   return {
@@ -279,7 +279,7 @@ function nameIn({ tasks }: AggregateState, serverId: string): string | null {
 export function cooldownPage(state: AggregateState, nowMs: number, nameOf: NameOf) {
   const options = optionsOf(state);
   const { aggregate } = state;
-  const cooldown = aggregateCooldown(state, nowMs, options);
+  const cooldown = cooldownOf(state, nowMs, options);
   return {
     aggregate:
       cooldown === null

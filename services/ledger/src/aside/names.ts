@@ -18,7 +18,7 @@ const MOST_BARS = 60;
 type NamedVm = { readonly id: string; readonly name: string; readonly host: string };
 
 /** The names in a snapshot. */
-export type Names = {
+export type SnapshotNames = {
   /** ISO-8601 UTC, of the snapshot. */
   readonly time: string;
   readonly hosts: readonly string[];
@@ -47,7 +47,7 @@ const namedSchema = z.object({
   }),
 });
 
-export const namesOf = ({ time, hosts, servers, scores }: z.infer<typeof namedSchema>): Names => ({
+export const namesOfSnapshot = ({ time, hosts, servers, scores }: z.infer<typeof namedSchema>): SnapshotNames => ({
   time,
   hosts: hosts.map(({ name }) => name),
   vms: servers.map(({ id, name, host }) => ({ id, name, host })),
@@ -75,7 +75,7 @@ function bars(values: readonly number[]): number[] {
  * The names in the stored body of a snapshot. A search reads the newest snapshot of every aggregate, so only the names are
  * checked, at a quarter of the CPU. Null: it has another form, and must be read as a whole.
  */
-export function namesIn(bytes: Uint8Array): Names | null {
+export function searchNames(bytes: Uint8Array): SnapshotNames | null {
   let body: unknown;
   try {
     body = JSON.parse(new TextDecoder().decode(bytes));
@@ -83,7 +83,7 @@ export function namesIn(bytes: Uint8Array): Names | null {
     return null;
   }
   const named = namedSchema.safeParse(body);
-  return named.success ? namesOf(named.data) : null;
+  return named.success ? namesOfSnapshot(named.data) : null;
 }
 
 type FoundName = {
@@ -106,7 +106,7 @@ export type FoundNames = {
 };
 
 /** The names of these VMs, by uuid. */
-export function vmNames(names: ReadonlyMap<string, Names>, ids: ReadonlySet<string>): [string, string][] {
+export function vmNames(names: ReadonlyMap<string, SnapshotNames>, ids: ReadonlySet<string>): [string, string][] {
   const found: [string, string][] = [];
   for (const { vms } of names.values()) for (const { id, name } of vms) if (ids.has(id)) found.push([id, name]);
   return found;
@@ -131,7 +131,7 @@ export const byRank = (
 ): number => a.rank - b.rank || byText(a.name, b.name) || byText(a.id, b.id);
 
 /** Hosts by name, VMs by name and uuid. `query` is in lower case. */
-export function findNames(names: ReadonlyMap<string, Names>, query: string, limit: number): FoundNames {
+export function findNames(names: ReadonlyMap<string, SnapshotNames>, query: string, limit: number): FoundNames {
   const found: FoundName[] = [];
   let oldest: string | null = null;
   for (const [aggregate, { time, hosts, vms }] of names) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { findNames, fit, type Names, namesIn } from './names.ts';
+import { findNames, fit, type SnapshotNames, searchNames } from './names.ts';
 
-const names = new Map<string, Names>([
+const names = new Map<string, SnapshotNames>([
   [
     'gpu',
     {
@@ -56,7 +56,7 @@ describe('the names of a snapshot', () => {
   };
 
   it('are read without the rest of it', () => {
-    expect(namesIn(bytes(snapshot))).toEqual({
+    expect(searchNames(bytes(snapshot))).toEqual({
       time: snapshot.time,
       hosts: ['h1', 'h2'],
       vms: [{ id: 'u1', name: 'web-1', host: 'h1' }],
@@ -68,6 +68,6 @@ describe('the names of a snapshot', () => {
     ['another form', bytes({ ...snapshot, servers: [{ id: 'u1', host: 'h1' }] })],
     ['no JSON', new TextEncoder().encode('{')],
   ])('are not guessed from %s', (_, body) => {
-    expect(namesIn(body)).toBeNull();
+    expect(searchNames(body)).toBeNull();
   });
 });

@@ -3,7 +3,15 @@ import { canonicalJson } from '@kronos/contracts';
 import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
 import { type DecideInput, type Explanation, explain } from '@kronos/placement';
 import { openSnapshot, type StoredBody } from '@kronos/replay';
-import { type FoundNames, findNames, type Names, namesIn, namesOf, type Skyline, vmNames } from './names.ts';
+import {
+  type FoundNames,
+  findNames,
+  namesOfSnapshot,
+  type Skyline,
+  type SnapshotNames,
+  searchNames,
+  vmNames,
+} from './names.ts';
 import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
 /** The computations of the ledger beside its event loop, each with its answer. */
@@ -52,7 +60,7 @@ const KEPT_VALUES = 600;
 
 /** Carries out one order after the other. */
 export function createWork(): (order: Order) => Orders[Kind]['answer'] {
-  const names = new Map<string, Names>();
+  const names = new Map<string, SnapshotNames>();
   /** By log sequence; the one that was asked about last is the last. */
   const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
 
@@ -83,7 +91,7 @@ export function createWork(): (order: Order) => Orders[Kind]['answer'] {
         const { aggregate, body } = order;
         names.delete(aggregate);
         if (body === null) return null;
-        names.set(aggregate, namesIn(body.bytes) ?? namesOf(openSnapshot(body).snapshot));
+        names.set(aggregate, searchNames(body.bytes) ?? namesOfSnapshot(openSnapshot(body).snapshot));
         return null;
       }
       case 'skylines':

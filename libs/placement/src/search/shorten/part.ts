@@ -9,7 +9,7 @@ import { arrangeTo, type Parked } from '../problem/sequence.ts';
 import { isAcceptable, type Solution } from '../problem/solution.ts';
 
 /** The part of a course that one cycle carries out. */
-export type Part = {
+export type CoursePart = {
   readonly place: Int32Array;
   readonly parked: Parked;
   /** The moves that the budget must have for a part; more than the budget has when `place` is home. */
@@ -24,7 +24,7 @@ const POWER = 6;
  * the course ends, with the moves that it waits for. No policy may end worse than it began and above its threshold. If the moves of the
  * budget cannot be chosen so, the part ends at the last ones that can.
  */
-export function partOf(draft: Draft, field: Field, course: Solution): Part {
+export function partOf(draft: Draft, field: Field, course: Solution): CoursePart {
   return new Chooser(draft, field, course).choose();
 }
 
@@ -77,7 +77,7 @@ class Chooser {
     this.#scale[p] = most > EPSILON ? 1 / most : 0;
   }
 
-  choose(): Part {
+  choose(): CoursePart {
     const { home, budget, cluster, score } = this.#field;
     const { parked, place: to } = this.#course;
     const place = Int32Array.from(home);
