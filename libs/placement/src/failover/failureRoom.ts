@@ -2,7 +2,16 @@ import type { Decision } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
 import { Room } from '../cluster/constraints.ts';
-import { byHardRules, findRefuge, type Ground, kindOf, type Refuge, stillFits } from './refuge.ts';
+import {
+  byHardRules,
+  type Evacuees,
+  evacueesOf,
+  findRefuge,
+  type Ground,
+  kindOf,
+  type Refuge,
+  stillFits,
+} from './refuge.ts';
 
 /** Legality checks of the search for a failure that strands VMs already. */
 const FEW_CHECKS = 20_000;
@@ -44,6 +53,8 @@ export class FailureRoom {
   readonly #failures: readonly (readonly number[])[];
   /** By failed hosts: where the VMs go. Absent: they do not fit. */
   readonly #refuge = new Map<string, ReadonlyMap<number, number>>();
+  /** By failed hosts: their VMs in this state. Absent: not known yet. */
+  readonly #evacuees = new Map<string, Evacuees>();
 
   /** @param count hosts that fail together, at least 1 */
   constructor(cluster: Cluster, count: number) {
@@ -61,7 +72,10 @@ export class FailureRoom {
   /** Makes one move. */
   move(vm: number, to: number): void {
     const { place, room } = this.#ground;
-    room.move(vm, int(place, vm), to);
+    const from = int(place, vm);
+    for (const hosts of this.#failures)
+      if (hosts.includes(from) || hosts.includes(to)) this.#evacuees.delete(hosts.join());
+    room.move(vm, from, to);
     place[vm] = to;
     const { vmKey, vmKind, sources, hostSource } = this.#cluster;
     vmKey[vm] = int(vmKind, vm) * sources + int(hostSource, to);
@@ -74,7 +88,7 @@ export class FailureRoom {
   /** Each failure of hosts with VMs, with the fewest VMs that it strands. */
   all(): readonly HostsFailure[] {
     return this.#failures.flatMap((hosts) => {
-      const found = findRefuge(this.#ground, new Set(hosts), this.#hosts);
+      const found = findRefuge(this.#ground, this.#evacueesOf(hosts));
       this.#keep(hosts, found);
       const vms = found.to.size + found.stranded.length;
       return vms === 0 ? [] : [{ ...found, hosts, vms }];
@@ -120,11 +134,10 @@ export class FailureRoom {
     const gaps = new Map<string, number>();
     for (const hosts of this.#failures) {
       const key = hosts.join();
-      const lost = new Set(hosts);
       const kept = this.#refuge.get(key);
-      if (kept !== undefined && stillFits(this.#ground, lost, kept)) continue;
+      if (kept !== undefined && stillFits(this.#ground, this.#evacueesOf(hosts), kept)) continue;
       const before = known.get(key) ?? 0;
-      const stranded = searched.get(key) ?? this.#search(hosts, lost, before);
+      const stranded = searched.get(key) ?? this.#search(hosts, before);
       if (stranded > 0) {
         searched.set(key, stranded);
         this.#refuge.delete(key);
@@ -136,11 +149,18 @@ export class FailureRoom {
   }
 
   /** How many VMs the failure strands. Where it strands none, the hosts of its VMs are kept. */
-  #search(hosts: readonly number[], lost: ReadonlySet<number>, known: number): number {
+  #search(hosts: readonly number[], known: number): number {
     const short = known === 0 ? {} : { limit: FEW_CHECKS, enough: known };
-    const found = findRefuge(this.#ground, lost, this.#hosts, short);
+    const found = findRefuge(this.#ground, this.#evacueesOf(hosts), short);
     this.#keep(hosts, found);
     return found.stranded.length;
+  }
+
+  #evacueesOf(hosts: readonly number[]): Evacuees {
+    const key = hosts.join();
+    const evacuees = this.#evacuees.get(key) ?? evacueesOf(this.#ground, new Set(hosts), this.#hosts);
+    this.#evacuees.set(key, evacuees);
+    return evacuees;
   }
 
   #keep(hosts: readonly number[], { to, stranded }: Refuge): void {

@@ -39,21 +39,52 @@ export const byHardRules = (cluster: Cluster): Cluster => ({
   groups: cluster.groups.map((group) => (group.hard ? group : { ...group, strict: false })),
 });
 
+/** The VMs of hosts that fail together, as one state has them. They stay the same until a VM comes to these hosts or leaves them. */
+export type Evacuees = {
+  readonly home: ReadonlyMap<number, number>;
+  /** Hosts that may take them. */
+  readonly hosts: readonly number[];
+  /** Hosts with equal amounts are alike: neither groups nor cells nor loads nor limits of units tell them apart. */
+  readonly alike: boolean;
+  readonly order: () => Order;
+};
+
+type Order = {
+  /** The hardest VMs first; VMs of one kind follow each other. */
+  readonly vms: readonly number[];
+  /** By place in the order: the next VM is of the same kind. */
+  readonly same: readonly boolean[];
+};
+
+/** @param hosts that may take VMs; the failed ones among them take none. */
+export function evacueesOf(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[]): Evacuees {
+  const { cluster, place, load } = ground;
+  const home = new Map<number, number>();
+  for (let vm = 0; vm < cluster.V; vm++) if (lost.has(int(place, vm))) home.set(vm, int(place, vm));
+  const grouped = home.keys().some((vm) => (cluster.vmGroups[vm] ?? []).some((g) => cluster.groups[g]?.strict));
+  const open = hosts.filter((host) => !lost.has(host));
+  let order: Order | null = null;
+  return {
+    home,
+    hosts: open,
+    alike: !grouped && cluster.units === null && cluster.numa === null && load === undefined,
+    order: () => (order ??= inOrder(ground, [...home.keys()], open)),
+  };
+}
+
 /**
  * Finds hosts for the VMs of failed hosts: an exact search for the fewest stranded VMs, with a limit. Affinity groups whose members are
  * all on failed hosts may start on any host, together.
  *
- * @param hosts that may take VMs; the failed ones among them take none.
  * @param within `limit`: legality checks, at most; `enough`: what first fit finds is taken where it strands no more VMs than this.
  */
 export function findRefuge(
   ground: Ground,
-  lost: ReadonlySet<number>,
-  hosts: readonly number[],
+  evacuees: Evacuees,
   within: { readonly limit?: number; readonly enough?: number } = {},
 ): Refuge {
   const { limit = MOST_CHECKS, enough = 0 } = within;
-  const search = new Search(ground, lost, hosts, limit);
+  const search = new Search(ground, evacuees, limit);
   try {
     return search.fewest(enough);
   } finally {
@@ -70,8 +101,8 @@ export function kindOf({ cluster, load }: Ground, vm: number): string {
 }
 
 /** True when the VMs of the failed hosts still fit where `to` says. */
-export function stillFits(ground: Ground, lost: ReadonlySet<number>, to: ReadonlyMap<number, number>): boolean {
-  const search = new Search(ground, lost, [], 0);
+export function stillFits(ground: Ground, evacuees: Evacuees, to: ReadonlyMap<number, number>): boolean {
+  const search = new Search(ground, evacuees, 0);
   try {
     return search.accepts(to);
   } finally {
@@ -79,50 +110,88 @@ export function stillFits(ground: Ground, lost: ReadonlySet<number>, to: Readonl
   }
 }
 
+function inOrder(ground: Ground, vms: readonly number[], hosts: readonly number[]): Order {
+  const { cluster, load } = ground;
+  const { R, H, capacity, demand } = cluster;
+  const largest = Float64Array.from({ length: R }, (_, r) => {
+    let most = 0;
+    for (let h = 0; h < H; h++)
+      if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
+    return most;
+  });
+  const kind = new Map(vms.map((vm) => [vm, kindOf(ground, vm)]));
+  const hard = new Map<number, number>();
+  const ofKind = new Map<string, number>();
+  for (const vm of vms) {
+    const known = ofKind.get(kind.get(vm) ?? '');
+    if (known !== undefined) {
+      hard.set(vm, known);
+      continue;
+    }
+    let share = 0;
+    for (let r = 0; r < R; r++)
+      if (float(largest, r) > 0) share = Math.max(share, float(demand, vm * R + r) / float(largest, r));
+    for (let p = 0; p < (load?.policies ?? 0); p++) share = Math.max(share, load?.amount(vm, p) ?? 0);
+    const legal = hosts.filter((host) => mayHold(cluster, vm, host)).length;
+    const hardness = legal === 0 ? Number.POSITIVE_INFINITY : share / legal;
+    hard.set(vm, hardness);
+    ofKind.set(kind.get(vm) ?? '', hardness);
+  }
+  const sorted = vms.toSorted((a, b) => {
+    const [x, y] = [hard.get(a) ?? 0, hard.get(b) ?? 0];
+    if (x !== y) return y - x;
+    const [p, q] = [kind.get(a) ?? '', kind.get(b) ?? ''];
+    return p < q ? -1 : p > q ? 1 : a - b;
+  });
+  return {
+    vms: sorted,
+    same: sorted.map((vm, i) => i + 1 < sorted.length && kind.get(item(sorted, i + 1)) === kind.get(vm)),
+  };
+}
+
+/** Whatever is on the host: kinds of VMs and hosts, and limits of units. */
+function mayHold(cluster: Cluster, vm: number, host: number): boolean {
+  const { keyLegal, vmKey, classes, hostClass, hostRefusal, units, R, demand } = cluster;
+  if (int(hostRefusal, host) !== 0) return false;
+  if (int(keyLegal, int(vmKey, vm) * classes + int(hostClass, host)) !== 0) return false;
+  if (units === null) return true;
+  for (let r = 0; r < R; r++) {
+    const amount = float(demand, vm * R + r);
+    if (amount > 0 && !fitsUnits(units, host * R + r, amount)) return false;
+  }
+  return true;
+}
+
 class Search {
   readonly #ground: Ground;
-  readonly #hosts: readonly number[];
+  readonly #evacuees: Evacuees;
   readonly #limit: number;
   readonly #checker: Checker;
-  /** VMs of the failed hosts. */
-  readonly #vms: readonly number[];
-  readonly #home: ReadonlyMap<number, number>;
   readonly #entered: number[] = [];
-  /** Hosts with equal amounts are alike: neither groups nor cells nor loads nor limits of units tell them apart. */
-  readonly #alike: boolean;
-  #order: readonly number[] = [];
-  /** By place in the order: the next VM is of the same kind. */
-  #same: readonly boolean[] = [];
   #checks = 0;
 
-  constructor(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[], limit: number) {
-    const { cluster, place, room } = ground;
+  constructor(ground: Ground, evacuees: Evacuees, limit: number) {
+    const { place, room } = ground;
     this.#ground = ground;
-    this.#hosts = hosts.filter((host) => !lost.has(host));
+    this.#evacuees = evacuees;
     this.#limit = limit;
     this.#checker = new Checker(place, room);
-    const home = new Map<number, number>();
-    for (let vm = 0; vm < cluster.V; vm++) if (lost.has(int(place, vm))) home.set(vm, int(place, vm));
-    this.#home = home;
-    this.#vms = [...home.keys()];
-    for (const [vm, host] of home) {
+    for (const [vm, host] of evacuees.home) {
       room.depart(vm, host);
       place[vm] = -1;
     }
-    const grouped = this.#vms.some((vm) => (cluster.vmGroups[vm] ?? []).some((g) => cluster.groups[g]?.strict));
-    this.#alike = !grouped && cluster.units === null && cluster.numa === null && ground.load === undefined;
   }
 
   restore(): void {
     while (this.#entered.length > 0) this.#leave();
-    for (const [vm, host] of this.#home) {
+    for (const [vm, host] of this.#evacuees.home) {
       this.#ground.place[vm] = host;
       this.#ground.room.arrive(vm, host);
     }
   }
 
   accepts(to: ReadonlyMap<number, number>): boolean {
-    for (const vm of this.#vms) {
+    for (const vm of this.#evacuees.home.keys()) {
       const host = to.get(vm);
       if (host === undefined || !this.#fits(vm, host)) return false;
       this.#enter(vm, host);
@@ -132,20 +201,42 @@ class Search {
 
   #firstFit(): Refuge {
     const stranded: number[] = [];
-    for (const vm of this.#order) {
-      const host = this.#fullest(vm);
+    const largest = this.#largestFree();
+    for (const vm of this.#evacuees.order().vms) {
+      const host = this.#exceeds(vm, largest) ? null : this.#fullest(vm);
       if (host === null) stranded.push(vm);
       else this.#enter(vm, host);
     }
     return { to: this.#placed(), stranded, proven: stranded.length === 0 };
   }
 
+  /** By resource: the most that a host has free. */
+  #largestFree(): Float64Array {
+    const { cluster, room } = this.#ground;
+    const { R } = cluster;
+    const largest = new Float64Array(R).fill(Number.NEGATIVE_INFINITY);
+    for (const host of this.#evacuees.hosts)
+      for (let r = 0; r < R; r++) largest[r] = Math.max(float(largest, r), float(room.free, host * R + r));
+    return largest;
+  }
+
+  /** True when the VM wants more than any host has free. It counts as a look at each of them. */
+  #exceeds(vm: number, largest: Float64Array): boolean {
+    const { R, demand } = this.#ground.cluster;
+    for (let r = 0; r < R; r++) {
+      const amount = float(demand, vm * R + r);
+      if (amount <= 0 || amount <= float(largest, r)) continue;
+      this.#checks += this.#evacuees.hosts.length;
+      return true;
+    }
+    return false;
+  }
+
   fewest(enough: number): Refuge {
-    this.#order = this.#inOrder();
     const first = this.#firstFit();
     if (first.stranded.length <= enough) return first;
     while (this.#entered.length > 0) this.#leave();
-    const least = this.#leastStranded(this.#order);
+    const least = this.#leastStranded(this.#evacuees.order().vms);
     for (let behind = least; behind < first.stranded.length; behind++) {
       const left: number[] = [];
       if (this.#next(0, behind, left, -1)) return { to: this.#placed(), stranded: left, proven: true };
@@ -158,58 +249,6 @@ class Search {
     return new Map(this.#entered.map((vm) => [vm, int(this.#ground.place, vm)]));
   }
 
-  /** The hardest VMs first; VMs of one kind follow each other. */
-  #inOrder(): readonly number[] {
-    const { cluster, load } = this.#ground;
-    const { R, H, capacity, demand } = cluster;
-    const largest = Float64Array.from({ length: R }, (_, r) => {
-      let most = 0;
-      for (let h = 0; h < H; h++)
-        if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
-      return most;
-    });
-    const kind = new Map(this.#vms.map((vm) => [vm, kindOf(this.#ground, vm)]));
-    const hard = new Map<number, number>();
-    const ofKind = new Map<string, number>();
-    for (const vm of this.#vms) {
-      const known = ofKind.get(kind.get(vm) ?? '');
-      if (known !== undefined) {
-        hard.set(vm, known);
-        continue;
-      }
-      let share = 0;
-      for (let r = 0; r < R; r++)
-        if (float(largest, r) > 0) share = Math.max(share, float(demand, vm * R + r) / float(largest, r));
-      for (let p = 0; p < (load?.policies ?? 0); p++) share = Math.max(share, load?.amount(vm, p) ?? 0);
-      const legal = this.#hosts.filter((host) => this.#mayHold(vm, host)).length;
-      const hardness = legal === 0 ? Number.POSITIVE_INFINITY : share / legal;
-      hard.set(vm, hardness);
-      ofKind.set(kind.get(vm) ?? '', hardness);
-    }
-    const order = this.#vms.toSorted((a, b) => {
-      const [x, y] = [hard.get(a) ?? 0, hard.get(b) ?? 0];
-      if (x !== y) return y - x;
-      const [p, q] = [kind.get(a) ?? '', kind.get(b) ?? ''];
-      return p < q ? -1 : p > q ? 1 : a - b;
-    });
-    this.#same = order.map((vm, i) => i + 1 < order.length && kind.get(item(order, i + 1)) === kind.get(vm));
-    return order;
-  }
-
-  /** Whatever is on the host: kinds of VMs and hosts, and limits of units. */
-  #mayHold(vm: number, host: number): boolean {
-    const { cluster } = this.#ground;
-    const { keyLegal, vmKey, classes, hostClass, hostRefusal, units, R, demand } = cluster;
-    if (int(hostRefusal, host) !== 0) return false;
-    if (int(keyLegal, int(vmKey, vm) * classes + int(hostClass, host)) !== 0) return false;
-    if (units === null) return true;
-    for (let r = 0; r < R; r++) {
-      const amount = float(demand, vm * R + r);
-      if (amount > 0 && !fitsUnits(units, host * R + r, amount)) return false;
-    }
-    return true;
-  }
-
   /**
    * A lower bound of the VMs that are stranded. The free room of each host is counted in pieces of the size of one VM, by resource or
    * load: more VMs of at least this size than pieces do not fit. The smallest VMs must fit into the sum of what is free.
@@ -217,8 +256,8 @@ class Search {
   #leastStranded(vms: readonly number[]): number {
     const { cluster, room, load } = this.#ground;
     const { R, demand, hostRefusal } = cluster;
-    const open = this.#hosts.filter((host) => int(hostRefusal, host) === 0);
-    let least = vms.filter((vm) => !open.some((host) => this.#mayHold(vm, host))).length;
+    const open = this.#evacuees.hosts.filter((host) => int(hostRefusal, host) === 0);
+    let least = vms.filter((vm) => !open.some((host) => mayHold(cluster, vm, host))).length;
     const offer = (amounts: readonly number[], free: readonly number[]): void => {
       least = Math.max(least, mostStranded(amounts, free));
     };
@@ -237,9 +276,10 @@ class Search {
 
   /** @param last the place in the list of hosts of the VM of the same kind before; -1 for the first one of its kind. */
   #next(i: number, behind: number, left: number[], last: number): boolean {
-    const vm = this.#order[i];
+    const order = this.#evacuees.order();
+    const vm = order.vms[i];
     if (vm === undefined) return true;
-    const same = this.#same[i] === true;
+    const same = order.same[i] === true;
     for (const { host, at } of this.#hostsFor(vm, last)) {
       if (this.#checks >= this.#limit) return false;
       this.#enter(vm, host);
@@ -249,7 +289,7 @@ class Search {
     if (left.length >= behind || this.#checks >= this.#limit) return false;
     left.push(vm);
     // VMs of one kind: the others of it are left behind, too.
-    if (this.#next(i + 1, behind, left, same ? this.#hosts.length : -1)) return true;
+    if (this.#next(i + 1, behind, left, same ? this.#evacuees.hosts.length : -1)) return true;
     left.pop();
     return false;
   }
@@ -300,7 +340,7 @@ class Search {
   #fullest(vm: number): number | null {
     let best: number | null = null;
     let least = Number.POSITIVE_INFINITY;
-    for (const host of this.#hosts) {
+    for (const host of this.#evacuees.hosts) {
       if (!this.#fits(vm, host)) continue;
       const left = this.#leftBy(vm, host);
       if (best !== null && (left > least || (left === least && host > best))) continue;
@@ -326,11 +366,12 @@ class Search {
   /** Hosts that can take the VM, with their places in the list of hosts, the fullest first; of hosts that are alike, one. */
   #hostsFor(vm: number, last: number): readonly Open[] {
     const found: Open[] = [];
-    for (let at = Math.max(0, last); at < this.#hosts.length; at++) {
-      const host = item(this.#hosts, at);
+    for (let at = Math.max(0, last); at < this.#evacuees.hosts.length; at++) {
+      const host = item(this.#evacuees.hosts, at);
       if (!this.#fits(vm, host)) continue;
       const left = this.#leftBy(vm, host);
-      if (this.#alike && found.some((other) => other.left === left && this.#areAlike(other.host, host))) continue;
+      if (this.#evacuees.alike && found.some((other) => other.left === left && this.#areAlike(other.host, host)))
+        continue;
       found.push({ host, at, left });
     }
     return found.sort((a, b) => a.left - b.left || a.host - b.host);

@@ -4,7 +4,7 @@ import { type Cluster, keysAt, sharesIn, staysBelow } from '../cluster/cluster.t
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import { place } from '../draft/placing.ts';
-import { byHardRules, findRefuge, type Ground } from '../failover/refuge.ts';
+import { byHardRules, evacueesOf, findRefuge, type Ground } from '../failover/refuge.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import { type Emptiable, emptiable, roomOn, type Sought, setsOf, type Work } from './hostSets.ts';
 
@@ -370,7 +370,8 @@ class Packing {
     const ground = loadedGround(this.#draft);
     for (const host of largest) {
       const lost = new Set([host, ...largest.filter((other) => other !== host).slice(0, count - 1)]);
-      if (findRefuge(ground, lost, open, { limit: HEADROOM_CHECKS }).stranded.length > 0) return 'drain-headroom';
+      if (findRefuge(ground, evacueesOf(ground, lost, open), { limit: HEADROOM_CHECKS }).stranded.length > 0)
+        return 'drain-headroom';
     }
     return null;
   }
