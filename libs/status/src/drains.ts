@@ -35,7 +35,7 @@ function stateOf(drain: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
       state: 'disabling',
       text: failure === null ? 'its service is being disabled' : `its service is not disabled: ${failure.text}`,
     };
-  if (progress === null) return { state: 'leaving', text: 'disabled; its VMs are moving away' };
+  if (progress === null) return { state: 'leaving', text: 'disabled; the next decision moves its VMs away' };
   const left = count(drainLeft(drain) ?? 0, 'VM');
   if (progress.state !== 'stuck') {
     const waits = progress.waits.map(

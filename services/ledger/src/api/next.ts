@@ -80,7 +80,7 @@ const SHOWN = 10;
 /** The next snapshot, as far from the last one as that was from the one before. */
 function cycleOf(decisions: readonly Pick<DecisionPoint, 'time'>[], nowMs: number): Coming {
   const [before, last] = decisions.slice(-2).map(({ time }) => Date.parse(time));
-  const text = 'The planner decides about a new snapshot.';
+  const text = 'The planner takes the next decision.';
   if (before === undefined || last === undefined) return { at: null, what: 'cycle', text };
   const atMs = last + (last - before);
   return { at: atMs > nowMs ? iso(atMs) : null, what: 'cycle', text };

@@ -17,7 +17,7 @@ describe('what happens next', () => {
     const log = testLog('gpu');
     log.configured();
     expect(coming(log, [{ time: at(log, -90) }, { time: at(log, -30) }])).toEqual([
-      { at: at(log, 30), what: 'cycle', text: 'The planner decides about a new snapshot.' },
+      { at: at(log, 30), what: 'cycle', text: 'The planner takes the next decision.' },
     ]);
     // One that is late is due: nobody knows when it comes.
     expect(coming(log, [{ time: at(log, -900) }, { time: at(log, -600) }])[0]?.at).toBeNull();

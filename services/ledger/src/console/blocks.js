@@ -256,9 +256,10 @@ function sentence({ hosts, policy }) {
   return `${policy}: ${above} of ${hosts.length} hosts above the band, ${below} below${coming === 0 ? '' : `; ${count(coming, 'VM')} would move`}. The table has the numbers.`;
 }
 
-/** A choice between few: one of them is pressed. */
+/** A choice between few: one of them is pressed. The last may be a link to another page, as a template. */
 export const switches = (label, options, chosen, choose) =>
-  html`<div class="switch" role="group" aria-label=${label}>${options.map(
-    ([value, text, disabled]) =>
-      html`<button type="button" aria-pressed=${String(value === chosen)} ?disabled=${disabled ?? false} @click=${() => choose(value)}>${text}</button>`,
+  html`<div class="switch" role="group" aria-label=${label}>${options.map((option) =>
+    Array.isArray(option)
+      ? html`<button type="button" aria-pressed=${String(option[0] === chosen)} @click=${() => choose(option[0])}>${option[1]}</button>`
+      : option,
   )}</div>`;

@@ -184,7 +184,14 @@ export const moves = (rows, aggregateOf) =>
     [
       ['VM', (m) => named(m.serverName, m.serverId, link.vm(aggregateOf(m), m.serverId))],
       ['From', (m) => html`<a href=${link.host(aggregateOf(m), m.from)}>${m.from}</a>`],
-      ['To', (m) => html`<a href=${link.host(aggregateOf(m), m.destination)}>${m.destination}</a>`],
+      // The host of another cell is none of this aggregate.
+      [
+        'To',
+        (m) =>
+          m.phase === 'cell'
+            ? m.destination
+            : html`<a href=${link.host(aggregateOf(m), m.destination)}>${m.destination}</a>`,
+      ],
       ['Why', (m) => phases[m.phase] ?? m.phase],
       ['Status', moveStatus],
       ['Started', (m) => (m.started === null ? '' : when(m.started.at)), 'when'],

@@ -39,8 +39,11 @@ function sentenceOf(policy, values, threshold) {
 const SIDES = ['warm', 'even', 'cold'];
 const fixed = (value) => value.toFixed(2);
 
+/** A picture in a cell of a table has its part of a wide screen. */
+const cellWidth = () => Math.round(Math.max(150, Math.min(320, innerWidth / 10)));
+
 /** A small skyline: a cell of a table. `values`: the highest first. `marked`: the index of one that is meant. */
-export function skyline({ policy, values, threshold, marked }, { width = 150, height = 34 } = {}) {
+export function skyline({ policy, values, threshold, marked }, { width = cellWidth(), height = 34 } = {}) {
   const band = bandOf(values, threshold);
   if (band === null) return html`<span class="dim">no value</span>`;
   const top = Math.max(values[0], band.high, 1e-9) * 1.04;
@@ -68,7 +71,7 @@ export function skyline({ policy, values, threshold, marked }, { width = 150, he
 const LEAST_TREND = 3;
 
 /** A line of the ratio over time, with the line at 1. */
-export function sparkline(points, { width = 150, height = 30 } = {}) {
+export function sparkline(points, { width = cellWidth(), height = 30 } = {}) {
   const known = points.filter((point) => point !== null);
   if (known.length < LEAST_TREND) return html`<span class="dim">${count(known.length, 'cycle')}</span>`;
   const top = Math.max(1.2, ...known) * 1.05;

@@ -248,10 +248,17 @@ const drawnHosts = (shown, shape, how) =>
 const hint = ({ page, picture, steps, past }) =>
   html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>`;
 
-const moments = (past) => [
-  [false, past ? 'then' : 'now'],
-  [true, 'with the plan'],
-];
+/** The hosts as they are, with the plan, or with another one. */
+function momentSwitch({ page, steps, past, snapshot }, chosen, choose) {
+  const moment = snapshot ?? page.lastDecision?.snapshotId;
+  const moments = [
+    [false, past ? 'then' : 'now'],
+    ...(steps.length === 0 ? [] : [[true, 'with the plan']]),
+    html`<a data-key="WhatIf" href=${link.whatIf(page.name, at(moment))}>what if …</a>`,
+  ];
+  return switches('Moment', moments, chosen.plan && steps.length > 0, (plan) => choose({ ...chosen, plan }));
+}
+
 const FORMS = ['columns', 'rows', 'table'].map((form) => [form, form]);
 
 /** The hosts of the moment: pictures, or the table with the numbers. */
@@ -272,7 +279,7 @@ function hostsPart(data, chosen, choose) {
       ${policySwitch(policies, policy, (value) => choose({ ...chosen, policy: value }))}
       ${hint(data)}
       <span class="push"></span>
-      ${steps.length === 0 ? '' : switches('Moment', moments(past), chosen.plan, (plan) => choose({ ...chosen, plan }))}
+      ${momentSwitch(data, chosen, choose)}
       ${switches('Form', FORMS, shape, (value) => choose({ ...chosen, shape: value }))}
     </div>
     ${
@@ -295,7 +302,6 @@ function marks(name, data) {
 function headline({ page, series, picture, index, past, plan, snapshot }) {
   const { name } = page;
   const [kind, words] = standingOf(page.standing);
-  const moment = snapshot ?? page.lastDecision?.snapshotId;
   return html`<section aria-label="State" class="headline plain-section"><h1>${name}</h1>
         ${
           past
@@ -305,8 +311,7 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
         <span class="push"></span>
         ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
         ${past ? '' : aggregateCommands(page)}
-        <div class="second"><span class="dim push">${past ? '' : facts(page, picture)}</span>
-          <span><a data-key="WhatIf" href=${link.whatIf(name, at(moment))}>What if …</a> <a href=${link.drains(name)}>Rolling maintenance</a></span></div>
+        ${past ? '' : html`<div class="second"><span class="dim push">${facts(page, picture)}</span> <a href=${link.drains(name)}>Rolling maintenance</a></div>`}
       </section>`;
 }
 

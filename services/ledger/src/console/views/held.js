@@ -9,6 +9,42 @@ const vmLink = ({ aggregate, serverId, serverName }) =>
   named(serverName ?? serverId, serverId, link.vm(aggregate, serverId));
 const causes = { released: 'a plan was released', rejected: 'a plan was rejected', expired: 'a plan expired' };
 
+/** A part that has rows; without one, `nothingElse` says so. */
+const part = (title, columns, rows, after = '') =>
+  rows.length === 0 ? '' : section(title, html`${table(title, columns, rows, '')}${after}`);
+
+/** VMs that cool down, by their aggregates. */
+const byAggregate = (vms) =>
+  [...Map.groupBy(vms, ({ aggregate }) => aggregate)].map(([aggregate, own]) => ({ aggregate, vms: own }));
+
+/** More names than these are behind a fold. */
+const NAMES = 6;
+const listed = (vms) => vms.map((vm) => html`<span class="listed">${vmLink(vm)}</span> `);
+const namesOf = ({ vms }) =>
+  vms.length <= NAMES
+    ? listed(vms)
+    : html`${listed(vms.slice(0, NAMES))}<details><summary>${count(vms.length - NAMES, 'more VM')}</summary>${listed(vms.slice(NAMES))}</details>`;
+
+/** When it may move again, or the last of them. */
+function untilOf({ vms }) {
+  const last = vms
+    .map(({ until }) => until)
+    .toSorted()
+    .at(-1);
+  return vms.length === 1 ? when(last) : html`the last ${when(last)}`;
+}
+
+/** What holds nothing now, in one line. */
+function nothingElse({ quarantine, vms, aggregates, hosts }) {
+  const none = [
+    [quarantine, 'No VM is in quarantine.'],
+    [vms, 'No VM cools down.'],
+    [aggregates, 'No aggregate cools down.'],
+    [hosts, 'No host is out because of failed moves.'],
+  ].flatMap(([rows, text]) => (rows.length === 0 ? [text] : []));
+  return html`<p class="dim">${none.join(' ')} A disabled or draining host takes no VM either.</p>`;
+}
+
 /** VMs and aggregates that Kronos does not move, and until when: quarantines and cooldowns. */
 export const held = {
   title: () => 'Held',
@@ -19,61 +55,49 @@ export const held = {
   },
   show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
     <h1>Held: what Kronos does not move now</h1>
-    ${section(
+    ${part(
       'Quarantine',
-      html`${table(
-        'Quarantine',
-        [
-          ['VM', vmLink],
-          ['Aggregate', aggregateLink],
-          ['Why', (q) => q.text],
-          ['By', (q) => q.by],
-          ['Since', (q) => when(q.since), 'when'],
-          ['Until', (q) => (q.until === null ? 'it is released' : when(q.until)), 'when'],
-          ...(person() === null ? [] : [['Commands', (q) => releaseCommand(q.serverId, q.serverName ?? q.serverId)]]),
-        ],
-        quarantine,
-        'No VM is in quarantine.',
-      )}${quarantine.length === 0 ? '' : byHand('kronos quarantine release VM')}`,
+      [
+        ['VM', vmLink],
+        ['Aggregate', aggregateLink],
+        ['Why', (q) => q.text],
+        ['By', (q) => q.by],
+        ['Since', (q) => when(q.since), 'when'],
+        ['Until', (q) => (q.until === null ? 'it is released' : when(q.until)), 'when'],
+        ...(person() === null ? [] : [['Commands', (q) => releaseCommand(q.serverId, q.serverName ?? q.serverId)]]),
+      ],
+      quarantine,
+      byHand('kronos quarantine release VM'),
     )}
-    ${section(
+    ${part(
       'Cooldown of VMs',
-      html`${table(
-        'Cooldown of VMs',
-        [
-          ['VM', vmLink],
-          ['Aggregate', aggregateLink],
-          ['Until', (c) => when(c.until), 'when'],
-        ],
-        vms,
-        'No VM cools down.',
-      )}${total > vms.length ? html`<p class="dim">${count(total - vms.length, 'more VM')}.</p>` : ''}`,
+      [
+        ['Aggregate', aggregateLink],
+        ['VMs', ({ vms: own }) => own.length, 'number'],
+        ['Names', namesOf],
+        ['Until', untilOf, 'when'],
+      ],
+      byAggregate(vms),
+      total > vms.length ? html`<p class="dim">${count(total - vms.length, 'more VM')}.</p>` : '',
     )}
-    ${section(
+    ${part(
       'Cooldown of aggregates',
-      table(
-        'Cooldown of aggregates',
-        [
-          ['Aggregate', aggregateLink],
-          ['Why', (c) => causes[c.cause]],
-          ['Since', (c) => when(c.since), 'when'],
-          ['Until', (c) => when(c.until), 'when'],
-        ],
-        aggregates,
-        'No aggregate cools down.',
-      ),
+      [
+        ['Aggregate', aggregateLink],
+        ['Why', (c) => causes[c.cause]],
+        ['Since', (c) => when(c.since), 'when'],
+        ['Until', (c) => when(c.until), 'when'],
+      ],
+      aggregates,
     )}
-    ${section(
+    ${part(
       'Hosts out as destinations',
-      table(
-        'Hosts out as destinations',
-        [
-          ['Host', (h) => html`<a href=${link.host(h.aggregate, h.host)}>${h.host}</a>`],
-          ['Aggregate', aggregateLink],
-          ['Until', (h) => when(h.until), 'when'],
-        ],
-        hosts,
-        'No host is out because of failed moves. A disabled or draining host takes no VM either.',
-      ),
-    )}`,
+      [
+        ['Host', (h) => html`<a href=${link.host(h.aggregate, h.host)}>${h.host}</a>`],
+        ['Aggregate', aggregateLink],
+        ['Until', (h) => when(h.until), 'when'],
+      ],
+      hosts,
+    )}
+    ${nothingElse({ quarantine, vms, aggregates, hosts })}`,
 };
