@@ -58,8 +58,13 @@ const equal = (full: number, each: number, load: number, empty: number): Cluster
 
 const GIB = [4, 4, 8, 8, 8, 16, 16, 32, 64] as const;
 
-/** VMs of 4 to 64 GiB whose load follows their size, until the host has its load; then empty hosts. */
-function unequal(full: number, load: number, empty: number, seed: number, more: Partial<Shape> = {}): ClusterFile {
+/** Full hosts with VMs of 4 to 64 GiB whose load follows their size, until the host has its load; then empty hosts. */
+function unequal(
+  [full, empty]: readonly [number, number],
+  load: number,
+  seed: number,
+  more: Partial<Shape> = {},
+): ClusterFile {
   const random = seeded(seed);
   const vms: Vm[] = [];
   for (let h = 0; h < full; h++)
@@ -131,12 +136,12 @@ const unlike = (hosts: number): number[] => Array.from({ length: hosts }, (_, h)
 export const courseFamilies: readonly CourseFamily[] = [
   { name: 'new hosts, small', hosts: 13, make: () => equal(10, 10, 0.6, 3) },
   { name: 'new hosts, equal VMs', hosts: 52, make: () => equal(40, 20, 0.6, 12) },
-  { name: 'new hosts, unequal VMs', hosts: 52, make: (seed) => unequal(40, 0.6, 12, seed) },
+  { name: 'new hosts, unequal VMs', hosts: 52, make: (seed) => unequal([40, 12], 0.6, seed) },
   { name: 'new hosts, by allocation', hosts: 40, make: (seed) => allocated(30, 10, seed) },
-  { name: 'back from maintenance', hosts: 40, make: (seed) => unequal(38, 0.55, 2, seed) },
+  { name: 'back from maintenance', hosts: 40, make: (seed) => unequal([38, 2], 0.55, seed) },
   { name: 'hot spots', hosts: 40, make: (seed) => hotSpots(40, 10, seed) },
-  { name: 'unequal hosts', hosts: 45, make: (seed) => unequal(36, 0.55, 9, seed, { sizes: unlike(45) }) },
-  { name: 'zones', hosts: 48, restrictToAz: true, make: (seed) => unequal(36, 0.55, 12, seed, { zones: 3 }) },
+  { name: 'unequal hosts', hosts: 45, make: (seed) => unequal([36, 9], 0.55, seed, { sizes: unlike(45) }) },
+  { name: 'zones', hosts: 48, restrictToAz: true, make: (seed) => unequal([36, 12], 0.55, seed, { zones: 3 }) },
   { name: 'lognormal 250x5000', hosts: 250, make: (seed) => lognormal(250, 5000, seed) },
   { name: 'out of reach, one large VM', hosts: 10, outOfReach: true, make: (seed) => oneLargeVm(10, seed) },
   { name: 'out of reach, 6x40', hosts: 6, outOfReach: true, make: (seed) => tooLow(6, 40, seed) },

@@ -48,26 +48,29 @@ function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])
   const memory = file.hosts.map((host) => host.memFreeMb ?? Number.POSITIVE_INFINITY);
   const cpus = file.hosts.map((host) => host.vcpusFree ?? Number.POSITIVE_INFINITY);
   const apart = (file.groups ?? []).filter((group) => group.policy === 'anti-affinity');
+  /** Whether no group keeps a VM off a host. */
+  const admits = (id: string, to: number): boolean =>
+    apart.every(
+      (group) =>
+        !group.vms.includes(id) ||
+        group.vms.filter((other) => at[file.vms.findIndex((one) => one.id === other)] === to).length <
+          (group.maxServerPerHost ?? 1),
+    );
+  const claim = (v: number, h: number, sign: 1 | -1): void => {
+    memory[h] = (memory[h] ?? 0) - sign * (file.vms[v]?.memMb ?? 0);
+    cpus[h] = (cpus[h] ?? 0) - sign * (file.vms[v]?.vcpus ?? 0);
+  };
   let left = [...moves];
   while (left.length > 0) {
     const next = left.find(([v, to]) => {
       const vm = file.vms[v];
       if (vm === undefined || (vm.memMb ?? 0) > (memory[to] ?? 0) || (vm.vcpus ?? 0) > (cpus[to] ?? 0)) return false;
-      return apart.every(
-        (group) =>
-          !group.vms.includes(vm.id) ||
-          group.vms.filter((id) => at[file.vms.findIndex((one) => one.id === id)] === to).length <
-            (group.maxServerPerHost ?? 1),
-      );
+      return admits(vm.id, to);
     });
     if (next === undefined) return false;
     const [v, to] = next;
-    const vm = file.vms[v];
-    const from = at[v] ?? 0;
-    memory[to] = (memory[to] ?? 0) - (vm?.memMb ?? 0);
-    memory[from] = (memory[from] ?? 0) + (vm?.memMb ?? 0);
-    cpus[to] = (cpus[to] ?? 0) - (vm?.vcpus ?? 0);
-    cpus[from] = (cpus[from] ?? 0) + (vm?.vcpus ?? 0);
+    claim(v, to, 1);
+    claim(v, at[v] ?? 0, -1);
     at[v] = to;
     left = left.filter((move) => move !== next);
   }
@@ -115,6 +118,34 @@ export async function bestEvacuation(
   return null;
 }
 
+/** Rows of an anti-affinity group that is whole when y is 1. */
+function apartRows(home: readonly number[], all: readonly number[], members: readonly number[], g: number): string[] {
+  return all.flatMap((h) => {
+    const count = members.filter((v) => home[v] === h).length;
+    const sum = members.map((v) => `+ x${v}_${h}`).join(' ');
+    const most = Math.max(1, count);
+    // A host that holds one may take none.
+    const taken = count < 1 ? [] : members.filter((v) => home[v] !== h);
+    return [
+      `${sum} + ${most - 1} y${g} <= ${most}`,
+      ...taken.map((v) => `x${v}_${h} + ${sum} <= ${most + (most > 1 ? 0 : 1)}`),
+    ];
+  });
+}
+
+/** Rows of an affinity group that is whole when y is 1: z is the host on which it gathers, one of those that it has. */
+function togetherRows(
+  { home, all, own }: Readonly<Record<'home' | 'all' | 'own', readonly number[]>>,
+  members: readonly number[],
+  g: number,
+): string[] {
+  const moves = members.flatMap((v) => all.filter((h) => h !== home[v]).map((h) => [v, h] as const));
+  return [
+    `${own.map((h) => `+ z${g}_${h}`).join(' ')} - y${g} = 0`,
+    ...moves.map(([v, h]) => (own.includes(h) ? `x${v}_${h} - z${g}_${h} = 0` : `x${v}_${h} = 0`)),
+  ];
+}
+
 /** The best repair: groups that are whole at the end, and all moves. Null: not proven in the time. */
 export async function bestRepair(
   file: ClusterFile,
@@ -136,23 +167,11 @@ export async function bestRepair(
     const members = group.vms.map((id) => vms.findIndex((vm) => vm.id === id));
     binary.push(`y${g}`);
     objective.push(`+ 999 y${g}`);
-    const count = (h: number): number => members.filter((v) => home[v] === h).length;
-    if (group.policy === 'anti-affinity')
-      for (const h of all) {
-        const sum = members.map((v) => `+ ${x(v, h)}`).join(' ');
-        const most = Math.max(1, count(h));
-        rows.push(`${sum} + ${most - 1} y${g} <= ${most}`);
-        // A host that holds one may take none.
-        if (count(h) >= 1)
-          for (const v of members) if (home[v] !== h) rows.push(`${x(v, h)} + ${sum} <= ${most + (most > 1 ? 0 : 1)}`);
-      }
+    if (group.policy === 'anti-affinity') rows.push(...apartRows(home, all, members, g));
     else {
-      const own = all.filter((h) => count(h) > 0);
+      const own = all.filter((h) => members.some((v) => home[v] === h));
       for (const h of own) binary.push(`z${g}_${h}`);
-      rows.push(`${own.map((h) => `+ z${g}_${h}`).join(' ')} - y${g} = 0`);
-      for (const v of members)
-        for (const h of all)
-          if (h !== home[v]) rows.push(own.includes(h) ? `${x(v, h)} - z${g}_${h} = 0` : `${x(v, h)} = 0`);
+      rows.push(...togetherRows({ home, all, own }, members, g));
     }
   }
   for (let cut = 0; cut < 30; cut++) {

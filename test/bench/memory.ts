@@ -8,7 +8,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { byText, canonicalJson, cycleSnapshotId, type LogEvent, messageId } from '@kronos/contracts';
+import { byText, canonicalJson, cycleSnapshotId, type LogEvent, messageId, type Step } from '@kronos/contracts';
 import { digest, toMemory } from '@kronos/cycle';
 import { absence, aggregateState, createFolder, type VmFailure } from '@kronos/projections';
 import { testLog, testStep } from '@kronos/projections/testing';
@@ -113,7 +113,22 @@ function hour(n: number, i: number): void {
   );
   // Every decision could say it. Once a day is enough here, and a state that is asked for is copied on the next event.
   const said = n % 24 === 0 ? absence(aggregateState(folder.snapshot(), aggregate), estate.servers) : null;
+  put(decidedBy(head, n, steps, said));
   put({
+    ...head,
+    type: 'plan.dispatched',
+    id: messageId.dispatched(snapshotId),
+    data: { planId: snapshotId, tasks: steps.length },
+  });
+  for (const [k, step] of steps.entries()) put(endOf(head, step, (n + k) % FAILING === 0));
+}
+
+type Said = ReturnType<typeof absence> | null;
+type Head = Pick<LogEvent, 'time' | 'aggregate' | 'by' | 'correlationId' | 'causationId'> & { readonly version: 1 };
+
+const decidedBy = (head: Head, n: number, steps: Step[], said: Said): LogEvent => {
+  const snapshotId = head.correlationId;
+  return {
     ...head,
     type: 'cycle.decided',
     id: messageId.decided(snapshotId),
@@ -136,7 +151,7 @@ function hour(n: number, i: number): void {
       stuck: [],
       evacuations: [],
       snapshotId,
-      snapshotTime: time,
+      snapshotTime: head.time,
       cycle: n,
       basis: sequence,
       release: 'released',
@@ -145,53 +160,41 @@ function hour(n: number, i: number): void {
       ...(said === null ? {} : { absence: said }),
       details: null,
     },
-  });
-  put({
-    ...head,
-    type: 'plan.dispatched',
-    id: messageId.dispatched(snapshotId),
-    data: { planId: snapshotId, tasks: steps.length },
-  });
-  for (const [k, step] of steps.entries()) {
-    const attempt = {
-      taskId: step.taskId,
-      planId: snapshotId,
-      serverId: step.serverId,
-      attempt: 1,
-      from: step.from,
-      destination: step.to,
+  };
+};
+
+/** The end of a step's first attempt. */
+function endOf(head: Head, step: Step, fails: boolean): LogEvent {
+  const attempt = {
+    taskId: step.taskId,
+    planId: head.correlationId,
+    serverId: step.serverId,
+    attempt: 1,
+    from: step.from,
+    destination: step.to,
+  };
+  const own = { ...head, id: messageId.ended(step.taskId, 1), by: { ...by, service: 'executor' as const } };
+  if (!fails)
+    return {
+      ...own,
+      type: 'migration.completed',
+      data: { ...attempt, outcome: 'migrated', host: step.to, retries: 0, nova: null, warnings: [] },
     };
-    const id = messageId.ended(step.taskId, 1);
-    const executor = { ...by, service: 'executor' as const };
-    if ((n + k) % FAILING !== 0) {
-      put({
-        ...head,
-        by: executor,
-        type: 'migration.completed',
-        id,
-        data: { ...attempt, outcome: 'migrated', host: step.to, retries: 0, nova: null, warnings: [] },
-      });
-      continue;
-    }
-    const reason = { code: 'migration-failed', text: 'Live migration failed: operation aborted by the hypervisor' };
-    put({
-      ...head,
-      by: executor,
-      type: 'migration.failed',
-      id,
-      data: {
-        ...attempt,
-        errorType: 'MigrationFailed',
-        reason,
-        retries: 0,
-        retryPending: false,
-        next: null,
-        hostAtFault: step.to,
-        started: true,
-        nova: null,
-      },
-    });
-  }
+  return {
+    ...own,
+    type: 'migration.failed',
+    data: {
+      ...attempt,
+      errorType: 'MigrationFailed',
+      reason: { code: 'migration-failed', text: 'Live migration failed: operation aborted by the hypervisor' },
+      retries: 0,
+      retryPending: false,
+      next: null,
+      hostAtFault: step.to,
+      started: true,
+      nova: null,
+    },
+  };
 }
 
 /** Median CPU time of one run, in ms. */

@@ -1,5 +1,27 @@
 import type { ClusterFile } from '@kronos/placement';
 
+/** Takes the weights of a VM from one host to another. */
+function move(w: readonly number[], source: number[] | undefined, target: number[] | undefined): void {
+  for (const [p, weight] of w.entries()) {
+    if (source !== undefined) source[p] = (source[p] ?? 0) - weight;
+    if (target !== undefined) target[p] = (target[p] ?? 0) + weight;
+  }
+}
+
+function combinedOf(weights: readonly number[], scores: readonly (readonly number[])[]): number {
+  let combined = 0;
+  for (const [p, weight] of weights.entries()) {
+    let high = Number.NEGATIVE_INFINITY;
+    let low = Number.POSITIVE_INFINITY;
+    for (const row of scores) {
+      high = Math.max(high, row[p] ?? 0);
+      low = Math.min(low, row[p] ?? 0);
+    }
+    combined += weight * (high - low);
+  }
+  return combined;
+}
+
 /**
  * The evaluator that a first implementation would have: for each candidate the scores of all hosts are copied, the move is
  * made, and every policy's maximum and minimum are looked for. Returns candidates per second of
@@ -22,24 +44,8 @@ export function naiveEvaluationsPerSecond(file: ClusterFile, candidates: number)
     const v = (i * 7919) % file.vms.length;
     const to = (i * 104729) % file.hosts.length;
     const after = scores.map((row) => [...row]);
-    const source = after[home[v] ?? 0];
-    const target = after[to];
-    for (let p = 0; p < P; p++) {
-      const w = file.vms[v]?.w[p] ?? 0;
-      if (source !== undefined) source[p] = (source[p] ?? 0) - w;
-      if (target !== undefined) target[p] = (target[p] ?? 0) + w;
-    }
-    let combined = 0;
-    for (let p = 0; p < P; p++) {
-      let high = Number.NEGATIVE_INFINITY;
-      let low = Number.POSITIVE_INFINITY;
-      for (const row of after) {
-        high = Math.max(high, row[p] ?? 0);
-        low = Math.min(low, row[p] ?? 0);
-      }
-      combined += (file.weights[p] ?? 0) * (high - low);
-    }
-    best = Math.min(best, combined);
+    move(file.vms[v]?.w ?? [], after[home[v] ?? 0], after[to]);
+    best = Math.min(best, combinedOf(file.weights, after));
   }
   const { user, system } = process.cpuUsage(started);
   const seconds = (user + system) / 1e6;

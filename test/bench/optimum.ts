@@ -9,121 +9,178 @@ export type Optimum = { readonly proven: boolean; readonly combined: number; rea
 
 type Vm = ClusterFile['vms'][number];
 
+/** Sets of [VM, host], by number. */
+type Pairs = readonly (readonly [number, number])[];
+
+/** The names and terms of the program for one cluster. */
+class Terms {
+  readonly file: ClusterFile;
+  /** The host of each VM, and the hosts that it may be on. */
+  readonly home: readonly number[];
+  readonly possible: readonly (readonly number[])[];
+  /** Whether a host takes VMs. */
+  readonly takes: readonly boolean[];
+
+  constructor(file: ClusterFile, restrictToAz: boolean) {
+    const { hosts, vms } = file;
+    this.file = file;
+    this.home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+    this.takes = hosts.map((host) => host.status !== 'disabled' && host.state !== 'down');
+    this.possible = vms.map((_, v) => hosts.map((_, h) => h).filter((h) => this.#mayGo(v, h, restrictToAz)));
+  }
+
+  #mayGo(v: number, h: number, restrictToAz: boolean): boolean {
+    const { hosts, vms } = this.file;
+    const own = this.home[v] ?? 0;
+    if (own === h) return true;
+    if (this.takes[h] !== true || hosts[own]?.state === 'down') return false;
+    if (restrictToAz && hosts[own]?.az !== hosts[h]?.az) return false;
+    const pin = vms[v]?.pin;
+    return pin === undefined || hosts[h]?.az === pin;
+  }
+
+  x(v: number, h: number): string {
+    return `x${v}_${h}`;
+  }
+
+  /** Some of something over the VMs that may be on a host. */
+  sum(h: number, of: (vm: Vm, v: number) => number): string {
+    const terms = this.file.vms.flatMap((vm, v) =>
+      this.possible[v]?.includes(h) ? [`+ ${of(vm, v)} ${this.x(v, h)}`] : [],
+    );
+    return terms.length === 0 ? '0 zero' : terms.join(' ');
+  }
+
+  /** The same over the VMs that are on a host at the start. */
+  own(h: number, of: (vm: Vm) => number): number {
+    let total = 0;
+    this.file.vms.forEach((vm, v) => {
+      if (this.home[v] === h) total += of(vm);
+    });
+    return total;
+  }
+}
+
 /**
  * The spread problem as a mixed-integer program, written from the cluster file and sharing no code with the planner: x[v][h]
  * says where VM v ends; at most `budget` VMs leave their host; VMs go only where zones and pins allow, off hosts that are
  * up and onto hosts that are up and enabled; amounts fit; groups hold; no policy ends worse than the larger of its start and its
  * threshold. The order of the moves is no part of it; `forbidden` are sets of [VM, host] of which no plan has all.
  */
-function program(
-  file: ClusterFile,
-  budget: number,
-  restrictToAz: boolean,
-  forbidden: readonly (readonly (readonly [number, number])[])[],
-): string {
-  const { hosts, vms } = file;
-  const P = file.policies.length;
+function program(file: ClusterFile, budget: number, restrictToAz: boolean, forbidden: readonly Pairs[]): string {
+  const terms = new Terms(file, restrictToAz);
+  const { home, possible } = terms;
+  const { vms } = file;
   let total = 0;
   for (const weight of file.weights) total += weight;
-  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
-  const takes = hosts.map((host) => host.status !== 'disabled' && host.state !== 'down');
-  const sizeOf = (h: number, p: number): number => hosts[h]?.size?.[p] ?? 1;
-  const mayGo = (v: number, h: number): boolean => {
-    const own = home[v] ?? 0;
-    if (own === h) return true;
-    if (takes[h] !== true || hosts[own]?.state === 'down') return false;
-    if (restrictToAz && hosts[own]?.az !== hosts[h]?.az) return false;
-    const pin = vms[v]?.pin;
-    return pin === undefined || hosts[h]?.az === pin;
-  };
-  const x = (v: number, h: number): string => `x${v}_${h}`;
-  const possible = vms.map((_, v) => hosts.map((_, h) => h).filter((h) => mayGo(v, h)));
-  /** Some of something over the VMs that may be on a host. */
-  const sum = (h: number, of: (vm: Vm, v: number) => number): string => {
-    const terms = vms.flatMap((vm, v) => (possible[v]?.includes(h) ? [`+ ${of(vm, v)} ${x(v, h)}`] : []));
-    return terms.length === 0 ? '0 zero' : terms.join(' ');
-  };
   const lines: string[] = ['Minimize'];
   const goal = file.weights.map((weight, p) => `+ ${weight / total} M${p} - ${weight / total} m${p}`);
   lines.push(` obj: ${goal.join(' ')}`, 'Subject To');
   vms.forEach((_, v) => {
-    lines.push(` one${v}: ${(possible[v] ?? []).map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
+    lines.push(` one${v}: ${(possible[v] ?? []).map((h) => `+ ${terms.x(v, h)}`).join(' ')} = 1`);
   });
   if (vms.length > 0)
-    lines.push(` budget: ${vms.map((_, v) => `+ ${x(v, home[v] ?? 0)}`).join(' ')} >= ${vms.length - budget}`);
-  for (let p = 0; p < P; p++) {
-    let least = Number.POSITIVE_INFINITY;
-    let most = Number.NEGATIVE_INFINITY;
-    hosts.forEach((host, h) => {
-      if (takes[h] !== true) return;
-      let own = 0;
-      vms.forEach((vm, v) => {
-        if (home[v] === h) own += vm.w[p] ?? 0;
-      });
-      const value = host.score?.[p] ?? own;
-      least = Math.min(least, value);
-      most = Math.max(most, value);
-      const shares = sum(h, (vm, v) => ((vm.w[p] ?? 0) * sizeOf(home[v] ?? 0, p)) / sizeOf(h, p));
-      const base = own - value;
-      lines.push(` hi${p}_${h}: ${shares} - M${p} <= ${base}`, ` lo${p}_${h}: ${shares} - m${p} >= ${base}`);
-    });
-    if (most < least) lines.push(` none${p}: M${p} - m${p} = 0`);
-    else lines.push(` accept${p}: M${p} - m${p} <= ${Math.max(most - least, file.thresholds?.[p] ?? 0)}`);
-  }
-  const classes = new Set(vms.flatMap((vm) => Object.keys(vm.resources ?? {})));
-  hosts.forEach((host, h) => {
+    lines.push(` budget: ${vms.map((_, v) => `+ ${terms.x(v, home[v] ?? 0)}`).join(' ')} >= ${vms.length - budget}`);
+  file.policies.forEach((_, p) => {
+    lines.push(...policyLines(terms, p));
+  });
+  lines.push(...roomLines(terms), ...groupLines(terms));
+  for (const [i, pairs] of forbidden.entries())
+    lines.push(` not${i}: ${pairs.map(([v, h]) => `+ ${terms.x(v, h)}`).join(' ')} <= ${pairs.length - 1}`);
+  lines.push('Bounds', ' 0 <= zero <= 0');
+  file.policies.forEach((_, p) => {
+    lines.push(` M${p} free`, ` m${p} free`);
+  });
+  lines.push('Binary');
+  vms.forEach((_, v) => {
+    lines.push(` ${(possible[v] ?? []).map((h) => terms.x(v, h)).join(' ')}`);
+  });
+  lines.push('End', '');
+  return lines.join('\n');
+}
+
+/** The highest and the lowest value of a policy, and how far apart they may end. */
+function policyLines(terms: Terms, p: number): string[] {
+  const { file, home, takes } = terms;
+  const lines: string[] = [];
+  const sizeOf = (h: number): number => file.hosts[h]?.size?.[p] ?? 1;
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  file.hosts.forEach((host, h) => {
+    if (takes[h] !== true) return;
+    const own = terms.own(h, (vm) => vm.w[p] ?? 0);
+    const value = host.score?.[p] ?? own;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
+    const shares = terms.sum(h, (vm, v) => ((vm.w[p] ?? 0) * sizeOf(home[v] ?? 0)) / sizeOf(h));
+    const base = own - value;
+    lines.push(` hi${p}_${h}: ${shares} - M${p} <= ${base}`, ` lo${p}_${h}: ${shares} - m${p} >= ${base}`);
+  });
+  if (most < least) lines.push(` none${p}: M${p} - m${p} = 0`);
+  else lines.push(` accept${p}: M${p} - m${p} <= ${Math.max(most - least, file.thresholds?.[p] ?? 0)}`);
+  return lines;
+}
+
+/** The amounts that hosts have. */
+function roomLines(terms: Terms): string[] {
+  const { file, takes } = terms;
+  const lines: string[] = [];
+  const classes = new Set(file.vms.flatMap((vm) => Object.keys(vm.resources ?? {})));
+  file.hosts.forEach((host, h) => {
     if (takes[h] !== true) return;
     const limit = (name: string, free: number | undefined, need: (vm: Vm) => number): void => {
-      if (free === undefined) return;
-      let used = 0;
-      vms.forEach((vm, v) => {
-        if (home[v] === h) used += need(vm);
-      });
-      lines.push(` ${name}_${h}: ${sum(h, need)} <= ${free + used}`);
+      if (free !== undefined) lines.push(` ${name}_${h}: ${terms.sum(h, need)} <= ${free + terms.own(h, need)}`);
     };
     limit('mem', host.memFreeMb, (vm) => vm.memMb ?? 0);
     limit('cpu', host.vcpusFree, (vm) => vm.vcpus ?? 0);
     for (const name of classes) limit(name, host.free?.[name] ?? 0, (vm) => vm.resources?.[name] ?? 0);
   });
-  for (const [g, group] of (file.groups ?? []).entries()) {
+  return lines;
+}
+
+function groupLines(terms: Terms): string[] {
+  const { vms, groups = [] } = terms.file;
+  return groups.flatMap((group, g) => {
     const members = group.vms.map((id) => vms.findIndex((vm) => vm.id === id));
-    if (group.policy.endsWith('anti-affinity'))
-      hosts.forEach((_, h) => {
-        if (takes[h] !== true) return;
-        const here = members.filter((v) => home[v] === h).length;
-        // A host that already holds too many takes no more.
-        const most = Math.max(group.maxServerPerHost ?? 1, here);
-        lines.push(` group${g}_${h}: ${sum(h, (_, v) => (members.includes(v) ? 1 : 0))} <= ${most}`);
-        if (here < (group.maxServerPerHost ?? 1)) return;
-        for (const v of members)
-          if (home[v] !== h && possible[v]?.includes(h) && here > (group.maxServerPerHost ?? 1))
-            lines.push(` full${g}_${h}_${v}: ${x(v, h)} = 0`);
-      });
-    else
-      for (const v of members)
-        for (const h of possible[v] ?? []) {
-          if (h === home[v]) continue;
-          // A member moves only to the host where all other members are and stay.
-          for (const u of members)
-            if (u !== v)
-              lines.push(
-                home[u] === h
-                  ? ` with${g}_${v}_${u}_${h}: ${x(v, h)} - ${x(u, h)} <= 0`
-                  : ` apart${g}_${v}_${u}_${h}: ${x(v, h)} = 0`,
-              );
-          if (members.length === 1 && group.policy === 'affinity') lines.push(` alone${g}_${v}_${h}: ${x(v, h)} = 0`);
-        }
-  }
-  for (const [i, pairs] of forbidden.entries())
-    lines.push(` not${i}: ${pairs.map(([v, h]) => `+ ${x(v, h)}`).join(' ')} <= ${pairs.length - 1}`);
-  lines.push('Bounds', ' 0 <= zero <= 0');
-  for (let p = 0; p < P; p++) lines.push(` M${p} free`, ` m${p} free`);
-  lines.push('Binary');
-  vms.forEach((_, v) => {
-    lines.push(` ${(possible[v] ?? []).map((h) => x(v, h)).join(' ')}`);
+    if (group.policy.endsWith('anti-affinity')) return apartLines(terms, g, members, group.maxServerPerHost ?? 1);
+    return togetherLines(terms, g, members, group.policy === 'affinity');
   });
-  lines.push('End', '');
-  return lines.join('\n');
+}
+
+function apartLines(terms: Terms, g: number, members: readonly number[], allowed: number): string[] {
+  const { file, home, possible, takes } = terms;
+  const lines: string[] = [];
+  file.hosts.forEach((_, h) => {
+    if (takes[h] !== true) return;
+    const here = members.filter((v) => home[v] === h).length;
+    // A host that already holds too many takes no more.
+    const most = Math.max(allowed, here);
+    lines.push(` group${g}_${h}: ${terms.sum(h, (_, v) => (members.includes(v) ? 1 : 0))} <= ${most}`);
+    if (here <= allowed) return;
+    for (const v of members)
+      if (home[v] !== h && possible[v]?.includes(h)) lines.push(` full${g}_${h}_${v}: ${terms.x(v, h)} = 0`);
+  });
+  return lines;
+}
+
+function togetherLines(terms: Terms, g: number, members: readonly number[], hard: boolean): string[] {
+  const { home, possible } = terms;
+  const lines: string[] = [];
+  for (const v of members)
+    for (const h of possible[v] ?? []) {
+      if (h === home[v]) continue;
+      const mine = terms.x(v, h);
+      // A member moves only to the host where all other members are and stay.
+      for (const u of members)
+        if (u !== v)
+          lines.push(
+            home[u] === h
+              ? ` with${g}_${v}_${u}_${h}: ${mine} - ${terms.x(u, h)} <= 0`
+              : ` apart${g}_${v}_${u}_${h}: ${mine} = 0`,
+          );
+      if (members.length === 1 && hard) lines.push(` alone${g}_${v}_${h}: ${mine} = 0`);
+    }
+  return lines;
 }
 
 let solver: ReturnType<typeof load> | null = null;
@@ -185,8 +242,7 @@ export async function optimum(
   file: ClusterFile,
   budget: number,
   timeLimitSeconds: number,
-  restrictToAz = false,
-  ordered = false,
+  { restrictToAz = false, ordered = false }: { readonly restrictToAz?: boolean; readonly ordered?: boolean } = {},
 ): Promise<Optimum> {
   const started = performance.now();
   const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));

@@ -115,8 +115,8 @@ async function besideHbal(command: string) {
 async function besideWatcher(packages: string) {
   const rows: unknown[] = [];
   for (const [name, file] of clusters(values.watcher)) {
-    const stabilization = await watcher(packages, directory, file, 'stabilization', limitSeconds);
-    const consolidation = await watcher(packages, directory, file, 'consolidation', limitSeconds);
+    const stabilization = await watcher({ packages, directory }, file, 'stabilization', limitSeconds);
+    const consolidation = await watcher({ packages, directory }, file, 'consolidation', limitSeconds);
     const maxMigrations = stabilization.moves;
     const packed = kronos(file, {
       maxMigrations: consolidation.moves,

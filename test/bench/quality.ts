@@ -59,7 +59,7 @@ for (const kind of smallKinds) {
       const restrictToAz = kind.zones === 'restricted';
       const digest = createHash('sha256').update(JSON.stringify(file)).digest('hex').slice(0, 12);
       const name = `${kind.name} seed ${seed} (${digest}), ${budget} moves`;
-      const prove = async () => ({ ...(await optimum(file, budget, limit, restrictToAz, true)), limit });
+      const prove = async () => ({ ...(await optimum(file, budget, limit, { restrictToAz, ordered: true })), limit });
       const best = await optima.get(name, prove, (kept) => kept.proven || kept.limit >= limit);
       if (!best.proven) {
         unproven++;

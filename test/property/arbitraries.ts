@@ -96,9 +96,31 @@ export type CaseShape = {
   readonly plain?: boolean;
 };
 
+/** What is drawn for an aggregate with that many hosts and policies. */
+const drawnArb = (hosts: number, policies: number) =>
+  fc.record({
+    vms: fc.array(vmArb(hosts, policies), { minLength: 1, maxLength: 14 }),
+    thresholds: fc.array(fc.constantFrom(0, 0, 0.05, 0.1, 0.3), { minLength: policies, maxLength: policies }),
+    weights: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: policies, maxLength: policies }),
+    budget: fc.constantFrom(0, 1, 2, 3, 4, 5, 6, 8, 8, 8),
+    fallback: fc.constantFrom<Policy['vmProfileFallback'][]>('skip', 'flavor_vcpu_ratio', 'host_average'),
+    groups: fc.array(
+      fc.record({
+        policy: fc.constantFrom<GroupPolicy[]>('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity'),
+        max: fc.constantFrom(1, 1, 2),
+        size: fc.integer({ min: 1, max: 4 }),
+      }),
+      { maxLength: 3 },
+    ),
+    sick: fc.integer({ min: 0, max: 19 }),
+    capacityThreshold: fc.constantFrom(0.5, 0.8, 1),
+    past: pastArb(hosts),
+    options: optionsArb,
+  });
+type Drawn = ReturnType<typeof drawnArb> extends fc.Arbitrary<infer T> ? T : never;
+
 /** A small aggregate with everything in it that a rule is about, its past, and options. */
 export function caseArb(shape: CaseShape = {}): fc.Arbitrary<Case> {
-  const plain = shape.plain === true;
   return fc
     .record({
       hosts: fc.array(hostArb, { minLength: 2, maxLength: 6 }),
@@ -106,93 +128,84 @@ export function caseArb(shape: CaseShape = {}): fc.Arbitrary<Case> {
       sized: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
     })
     .chain(({ hosts, policies, sized }) =>
-      fc
-        .record({
-          vms: fc.array(vmArb(hosts.length, policies), { minLength: 1, maxLength: 14 }),
-          thresholds: fc.array(fc.constantFrom(0, 0, 0.05, 0.1, 0.3), { minLength: policies, maxLength: policies }),
-          weights: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: policies, maxLength: policies }),
-          budget: fc.constantFrom(0, 1, 2, 3, 4, 5, 6, 8, 8, 8),
-          fallback: fc.constantFrom<Policy['vmProfileFallback'][]>('skip', 'flavor_vcpu_ratio', 'host_average'),
-          groups: fc.array(
-            fc.record({
-              policy: fc.constantFrom<GroupPolicy[]>(
-                'affinity',
-                'anti-affinity',
-                'soft-affinity',
-                'soft-anti-affinity',
-              ),
-              max: fc.constantFrom(1, 1, 2),
-              size: fc.integer({ min: 1, max: 4 }),
-            }),
-            { maxLength: 3 },
-          ),
-          sick: fc.integer({ min: 0, max: 19 }),
-          capacityThreshold: fc.constantFrom(0.5, 0.8, 1),
-          past: pastArb(hosts.length),
-          options: optionsArb,
-        })
-        .map((drawn): Case => {
-          const total = drawn.weights.reduce((a, b) => a + b, 0);
-          const mode = shape.mode ?? 'spread';
-          const names = hosts.map((_, h) => `h${h}`);
-          const vms: Record<string, SketchVm> = {};
-          drawn.vms.forEach(({ kind, diskGb, age, ...vm }, v) => {
-            const createdAt = age === null ? null : seconds(age);
-            vms[`v${String(v).padStart(2, '0')}`] = {
-              ...vm,
-              set: { diskGb, createdAt, ...(plain ? {} : vmSet(kind)) },
-            };
-          });
-          const ids = Object.keys(vms);
-          let next = 0;
-          const sketch: Sketch = {
-            policies: Object.fromEntries(
-              drawn.thresholds.map((threshold, p) => [
-                `p${p}`,
-                {
-                  mode,
-                  threshold,
-                  weight: (drawn.weights[p] ?? 1) / total,
-                  maxMigrationsPerCycle: drawn.budget,
-                  vmProfileFallback: drawn.fallback,
-                  ...(mode === 'pack' ? { capacityThreshold: drawn.capacityThreshold } : {}),
-                },
-              ]),
-            ),
-            hosts: Object.fromEntries(
-              hosts.map((host, h) => {
-                const { sizeDrawn, ...rest } = host as SketchHost & { sizeDrawn: number };
-                const one: SketchHost = plain ? { zone: 'z1', free: rest.free ?? {} } : rest;
-                return [names[h], sized ? { ...one, size: sizeDrawn } : one];
-              }),
-            ),
-            vms,
-            groups: Object.fromEntries(
-              drawn.groups.map(({ policy, max, size }, g) => {
-                const members = ids.slice(next, next + size);
-                next += size;
-                return [`g${g}`, { policy, maxServerPerHost: policy.endsWith('anti-affinity') ? max : 1, members }];
-              }),
-            ),
-            memory: plain ? {} : drawn.past,
-            options: { searchWorkLimit: WORK, ...(plain ? {} : drawn.options), ...shape.options },
-          };
-          const input = decideInput(sketch);
-          for (const reading of input.snapshot.hostReadings) {
-            // Sums of weights may leave [0,1] where sizes differ.
-            for (const host of Object.keys(reading.values))
-              if (!reading.query.endsWith('_size')) reading.values[host] = Math.min(1, reading.values[host] ?? 0);
-          }
-          const first = input.snapshot.hostReadings[0];
-          if (!plain && first !== undefined) {
-            if (drawn.sick === 0) first.health = 'STALE';
-            if (drawn.sick === 1) delete first.values[names[0] ?? ''];
-            if (drawn.sick === 2) first.values[names[0] ?? ''] = 1.5;
-            if (drawn.sick === 3) first.health = 'UNREACHABLE';
-          }
-          return input;
-        }),
+      drawnArb(hosts.length, policies).map((drawn) => caseOf(shape, hosts, sized, drawn)),
     );
+}
+
+function caseOf(shape: CaseShape, hosts: readonly SketchHost[], sized: boolean, drawn: Drawn): Case {
+  const plain = shape.plain === true;
+  const vms = vmsOf(drawn.vms, plain);
+  const input = decideInput({
+    policies: policiesOf(drawn, shape.mode ?? 'spread'),
+    hosts: Object.fromEntries(hosts.map((host, h) => [`h${h}`, shownHost(host, { plain, sized })])),
+    vms,
+    groups: groupsOf(drawn.groups, Object.keys(vms)),
+    memory: plain ? {} : drawn.past,
+    options: { searchWorkLimit: WORK, ...(plain ? {} : drawn.options), ...shape.options },
+  });
+  for (const reading of input.snapshot.hostReadings) {
+    // Sums of weights may leave [0,1] where sizes differ.
+    for (const host of Object.keys(reading.values))
+      if (!reading.query.endsWith('_size')) reading.values[host] = Math.min(1, reading.values[host] ?? 0);
+  }
+  if (!plain) sicken(input.snapshot.hostReadings[0], drawn.sick);
+  return input;
+}
+
+/** Spoils a reading in one of several ways, or not. */
+function sicken(reading: Case['snapshot']['hostReadings'][number] | undefined, sick: number): void {
+  if (reading === undefined) return;
+  if (sick === 0) reading.health = 'STALE';
+  if (sick === 1) delete reading.values.h0;
+  if (sick === 2) reading.values.h0 = 1.5;
+  if (sick === 3) reading.health = 'UNREACHABLE';
+}
+
+function vmsOf(drawn: Drawn['vms'], plain: boolean): Record<string, SketchVm> {
+  const vms: Record<string, SketchVm> = {};
+  drawn.forEach(({ kind, diskGb, age, ...vm }, v) => {
+    const createdAt = age === null ? null : seconds(age);
+    vms[`v${String(v).padStart(2, '0')}`] = { ...vm, set: { diskGb, createdAt, ...(plain ? {} : vmSet(kind)) } };
+  });
+  return vms;
+}
+
+function policiesOf(drawn: Drawn, mode: Policy['mode']): Sketch['policies'] {
+  const total = drawn.weights.reduce((a, b) => a + b, 0);
+  return Object.fromEntries(
+    drawn.thresholds.map((threshold, p) => [
+      `p${p}`,
+      {
+        mode,
+        threshold,
+        weight: (drawn.weights[p] ?? 1) / total,
+        maxMigrationsPerCycle: drawn.budget,
+        vmProfileFallback: drawn.fallback,
+        ...(mode === 'pack' ? { capacityThreshold: drawn.capacityThreshold } : {}),
+      },
+    ]),
+  );
+}
+
+function shownHost(
+  host: SketchHost,
+  { plain, sized }: { readonly plain: boolean; readonly sized: boolean },
+): SketchHost {
+  const { sizeDrawn, ...rest } = host as SketchHost & { sizeDrawn: number };
+  const one: SketchHost = plain ? { zone: 'z1', free: rest.free ?? {} } : rest;
+  return sized ? { ...one, size: sizeDrawn } : one;
+}
+
+/** Groups of VMs one after the other. */
+function groupsOf(drawn: Drawn['groups'], ids: readonly string[]): NonNullable<Sketch['groups']> {
+  let next = 0;
+  return Object.fromEntries(
+    drawn.map(({ policy, max, size }, g) => {
+      const members = ids.slice(next, next + size);
+      next += size;
+      return [`g${g}`, { policy, maxServerPerHost: policy.endsWith('anti-affinity') ? max : 1, members }];
+    }),
+  );
 }
 
 const optionsArb: fc.Arbitrary<Partial<CompleteEngineOptions>> = fc.record({

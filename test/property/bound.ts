@@ -11,7 +11,7 @@ export type Checked = { readonly seed: number; readonly bound: number; readonly 
 /** Compares the planner's bound with the proven optimum on a drawn cluster; null where HiGHS proved none in time. */
 export async function checkBound(seed: number): Promise<Checked | null> {
   const { file, budget, restrictToAz } = drawnCluster(seed);
-  const best = await optimum(file, budget, 20, restrictToAz);
+  const best = await optimum(file, budget, 20, { restrictToAz });
   if (!best.proven) return null;
   const cluster = clusterOf(parseClusterFile(file), { maxMigrations: budget, restrictToAz });
   return { seed, bound: lowerBound(cluster, budget), optimum: best.combined };

@@ -55,98 +55,128 @@ const STATUS = {
 
 /** Lives a life. Deeds that are not possible then do not happen. */
 export function live(id: string, bornMs: number, deeds: readonly Deed[], deleted: boolean): Lived {
-  const now: Now = { host: 0, flavor: 0, status: 'ACTIVE' };
-  const truths: { fromMs: number; truth: Truth }[] = [];
-  const migrations: Migration[] = [];
-  const actions: InstanceAction[] = [];
-  let atMs = bornMs;
-  const note = (moving = false): void => {
-    const flavorNow = FLAVORS[now.flavor];
-    if (flavorNow === undefined) throw new RangeError(`no flavor ${now.flavor}`);
-    truths.push({ fromMs: atMs, truth: { host: host(now.host), status: now.status, flavor: flavorNow, moving } });
-  };
-  const action = (name: string, hosts: readonly (readonly [string, string])[], failed: boolean): void => {
-    actions.unshift({
+  const life = new Life(id, bornMs);
+  for (const deed of deeds) life.deed(deed);
+  return life.end(deleted);
+}
+
+class Life {
+  readonly #id: string;
+  readonly #bornMs: number;
+  readonly #now: Now = { host: 0, flavor: 0, status: 'ACTIVE' };
+  readonly #truths: { fromMs: number; truth: Truth }[] = [];
+  readonly #migrations: Migration[] = [];
+  readonly #actions: InstanceAction[] = [];
+  #atMs: number;
+
+  constructor(id: string, bornMs: number) {
+    this.#id = id;
+    this.#bornMs = bornMs;
+    this.#atMs = bornMs;
+    this.#note();
+    this.#action('create', [], false);
+  }
+
+  #note(moving = false): void {
+    const { host: at, flavor, status } = this.#now;
+    const flavorNow = FLAVORS[flavor];
+    if (flavorNow === undefined) throw new RangeError(`no flavor ${flavor}`);
+    this.#truths.push({ fromMs: this.#atMs, truth: { host: host(at), status, flavor: flavorNow, moving } });
+  }
+
+  #action(name: string, hosts: readonly (readonly [string, string])[], failed: boolean): void {
+    const startedAt = iso(this.#atMs);
+    this.#actions.unshift({
       action: name,
-      serverId: id,
-      requestId: `req-${id}-${actions.length}`,
-      startedAt: iso(atMs),
-      updatedAt: iso(atMs),
+      serverId: this.#id,
+      requestId: `req-${this.#id}-${this.#actions.length}`,
+      startedAt,
+      updatedAt: startedAt,
       message: failed ? 'Error' : null,
       events: hosts.map(([event, at]) => ({
         event,
         host: at,
-        startedAt: iso(atMs),
-        finishedAt: iso(atMs + TAKES_MS),
+        startedAt,
+        finishedAt: iso(this.#atMs + TAKES_MS),
         result: 'Success',
         traceback: null,
         details: null,
       })),
     });
-  };
-  note();
-  action('create', [], false);
-  for (const one of deeds) {
-    atMs += DEED_MS;
-    if (one.deed === 'wait') continue;
-    if (one.deed !== 'move' && one.deed !== 'resize') {
-      const [before, after] = STATUS[one.deed];
-      if (now.status !== before) continue;
-      action(one.deed, [], false);
-      now.status = after;
-      note();
-      continue;
-    }
-    if (one.to === now.host || (now.status !== 'ACTIVE' && one.deed === 'move')) continue;
+  }
+
+  deed(one: Deed): void {
+    this.#atMs += DEED_MS;
+    if (one.deed === 'wait') return;
+    if (one.deed === 'move' || one.deed === 'resize') this.#goes(one);
+    else this.#becomes(one.deed);
+  }
+
+  #becomes(deed: keyof typeof STATUS): void {
+    const [before, after] = STATUS[deed];
+    if (this.#now.status !== before) return;
+    this.#action(deed, [], false);
+    this.#now.status = after;
+    this.#note();
+  }
+
+  #goes(one: Extract<Deed, { readonly to: number }>): void {
+    const now = this.#now;
+    if (one.to === now.host || (now.status !== 'ACTIVE' && one.deed === 'move')) return;
     const resize = one.deed === 'resize';
     const arrives = resize || one.end === 'completed' || one.end === 'errorAfterSwitch';
-    const from = host(now.host);
-    const to = host(one.to);
-    const events = resize
-      ? ([
-          ['compute_resize_instance', from],
-          ['compute_finish_resize', to],
-        ] as const)
-      : ([
-          ['compute_check_can_live_migrate_source', from],
-          ...(arrives ? ([['compute_post_live_migration_at_destination', to]] as const) : []),
-        ] as const);
-    action(resize ? 'resize' : 'live-migration', events, !arrives);
-    const row = {
-      id: migrations.length + 1,
-      uuid: `${id}-${migrations.length}`,
-      serverId: id,
-    };
-    migrations.push({
-      ...row,
+    this.#action(resize ? 'resize' : 'live-migration', eventsOf(one, host(now.host), arrives), !arrives);
+    this.#migrations.push({
+      id: this.#migrations.length + 1,
+      uuid: `${this.#id}-${this.#migrations.length}`,
+      serverId: this.#id,
       type: resize ? 'resize' : 'live-migration',
       status: resize ? 'confirmed' : one.end === 'errorAfterSwitch' ? 'error' : one.end,
-      sourceCompute: from,
-      destCompute: to,
+      sourceCompute: host(now.host),
+      destCompute: host(one.to),
       oldTypeId: now.flavor,
       newTypeId: resize ? one.flavor : now.flavor,
-      createdAt: iso(atMs),
-      updatedAt: iso(atMs + TAKES_MS),
+      createdAt: iso(this.#atMs),
+      updatedAt: iso(this.#atMs + TAKES_MS),
     });
-    note(true);
-    atMs += TAKES_MS;
+    this.#note(true);
+    this.#atMs += TAKES_MS;
     if (arrives) now.host = one.to;
     if (resize) now.flavor = one.flavor;
-    note();
+    this.#note();
   }
-  atMs += DEED_MS;
-  if (deleted) {
-    action('delete', [], false);
-    truths.push({ fromMs: atMs, truth: null });
+
+  end(deleted: boolean): Lived {
+    this.#atMs += DEED_MS;
+    if (deleted) {
+      this.#action('delete', [], false);
+      this.#truths.push({ fromMs: this.#atMs, truth: null });
+    }
+    const [bornMs, truths] = [this.#bornMs, this.#truths];
+    return {
+      server: serverOf(this.#id, this.#now, { bornMs, deleted, updatedMs: this.#atMs }),
+      migrations: deleted ? [] : this.#migrations,
+      actions: this.#actions,
+      readMs: this.#atMs + DEED_MS,
+      at: (ms) => (ms < bornMs ? null : (truths.findLast(({ fromMs }) => fromMs <= ms)?.truth ?? null)),
+      moments: truths.map(({ fromMs }) => fromMs),
+    };
   }
-  return {
-    server: serverOf(id, now, { bornMs, deleted, updatedMs: atMs }),
-    migrations: deleted ? [] : migrations,
-    actions,
-    readMs: atMs + DEED_MS,
-    at: (ms) => (ms < bornMs ? null : (truths.findLast(({ fromMs }) => fromMs <= ms)?.truth ?? null)),
-    moments: truths.map(({ fromMs }) => fromMs),
-  };
+}
+
+/** The events of a move or a resize, with their hosts. */
+function eventsOf(
+  { deed, to }: Extract<Deed, { readonly to: number }>,
+  from: string,
+  arrives: boolean,
+): [string, string][] {
+  if (deed === 'resize')
+    return [
+      ['compute_resize_instance', from],
+      ['compute_finish_resize', host(to)],
+    ];
+  const begun: [string, string] = ['compute_check_can_live_migrate_source', from];
+  return arrives ? [begun, ['compute_post_live_migration_at_destination', host(to)]] : [begun];
 }
 
 function serverOf(

@@ -220,24 +220,9 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       push({
         ...envelope('cycle.decided', messageId.decided(snapshotId), planner),
         data: {
-          outcome: moves.length > 0 ? 'planned' : (more.outcome ?? 'quiet'),
-          reason: more.reason ?? { code: moves.length > 0 ? 'planned' : 'balanced', text: 'by the test' },
+          ...outcomeOf(moves.length > 0, more),
           before: { combined: 0.3, policies },
-          plan:
-            moves.length === 0
-              ? null
-              : {
-                  id: snapshotId,
-                  planner: 'search',
-                  budget: 10,
-                  steps: planSteps,
-                  after: { combined: 0.1, policies: after },
-                  lowerBound: 0.05,
-                  shareOfPossible: 0.8,
-                  candidatesEvaluated: 1234,
-                  ...testLoads(planSteps, more),
-                  ...(more.window === undefined ? {} : { window: { ...more.window } }),
-                },
+          plan: moves.length === 0 ? null : planOf(snapshotId, planSteps, after, more),
           refusals: { 'host-full': 3 },
           warnings: [],
           stuck: more.stuck ?? [],
@@ -522,6 +507,33 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
   return log;
 }
 
+const outcomeOf = (
+  planned: boolean,
+  more: { readonly reason?: Reason; readonly outcome?: 'quiet' | 'gated' },
+): Pick<DecisionData, 'outcome' | 'reason'> => ({
+  outcome: planned ? 'planned' : (more.outcome ?? 'quiet'),
+  reason: more.reason ?? { code: planned ? 'planned' : 'balanced', text: 'by the test' },
+});
+
+/** The plan of a decision, with everything it states. */
+const planOf = (
+  id: string,
+  steps: Step[],
+  after: PolicyImbalance[],
+  more: { readonly loads?: PlanLoads; readonly window?: { readonly open: boolean; readonly until: string | null } },
+): NonNullable<DecisionData['plan']> => ({
+  id,
+  planner: 'search',
+  budget: 10,
+  steps,
+  after: { combined: 0.1, policies: after },
+  lowerBound: 0.05,
+  shareOfPossible: 0.8,
+  candidatesEvaluated: 1234,
+  ...testLoads(steps, more),
+  ...(more.window === undefined ? {} : { window: { ...more.window } }),
+});
+
 type Found = {
   readonly policies?: readonly PolicyImbalance[];
   /** After the plan; absent: as before it. */
@@ -639,46 +651,14 @@ type Running = {
  * operators' commands, changed options and planner upgrades. Events come in log order, produced as they are asked for.
  */
 export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> {
-  const {
-    seed,
-    aggregates = ['gpu', 'general', 'web eu/1'],
-    cycles = 100,
-    startMs = TEST_START_MS,
-    intervalSeconds = 60,
-    hosts = 8,
-    vms = 60,
-    steps: maxSteps = 4,
-    repeats = 0.02,
-    commands = 0.05,
-    failures = 0.15,
-    unreadable = 0,
-  } = options;
-  const uniform = random(seed);
-  const chance = (p: number) => uniform() < p;
-  const int = (n: number) => Math.floor(uniform() * n);
-  const pick = <const T extends readonly [unknown, ...unknown[]]>(from: T): T[number] =>
-    from[int(from.length)] ?? from[0];
-  const log = testLog(aggregates[0] ?? 'gpu', startMs);
-  const repeatable: LogEvent[] = [];
-  let emitted = 0;
-  /** Yields what was written since, each event sometimes followed by an earlier one again. */
-  function* flush(): Generator<StoredEvent> {
-    while (log.events.length > 0) {
-      const written = log.events.splice(0, log.events.length);
-      for (const { event, storedAt } of written) {
-        emitted += 1;
-        yield { sequence: emitted, storedAt, event };
-        if (event.type === 'unreadable' || repeats === 0) continue;
-        repeatable.push(event);
-        if (repeatable.length > 200) repeatable.shift();
-        const again = repeatable[int(repeatable.length)];
-        if (again === undefined || !chance(repeats)) continue;
-        emitted += 1;
-        yield { sequence: emitted, storedAt, event: again };
-      }
-    }
-  }
-  const sites = aggregates.map((name, index) => ({
+  yield* new History(options).events();
+}
+
+/** An aggregate of a random history. */
+type Place = ReturnType<typeof placesOf>[number];
+
+const placesOf = (aggregates: readonly string[], chance: (p: number) => boolean) =>
+  aggregates.map((name, index) => ({
     name,
     running: [] as Running[],
     dispatch: [] as { planId: string; tasks: number }[],
@@ -690,71 +670,157 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
     sustained: 0,
   }));
 
-  for (let cycle = 0; cycle < cycles; cycle++) {
-    const cycleMs = startMs + cycle * intervalSeconds * 1000;
-    for (const site of sites) {
-      log.about(site.name).at((cycleMs - startMs) / 1000 + uniform() * 2);
-      if (cycle === 0 || chance(0.005)) {
-        if (chance(0.3)) site.manual = !site.manual;
-        site.ttlSeconds = pick([120, 300, 900]);
-        log.configured(
-          { approval: site.manual ? 'manual' : 'auto', approvalTtlSeconds: site.ttlSeconds, cooldownSeconds: 60 },
-          `1.${Math.floor(cycle / 400)}.0`,
-        );
+class History {
+  readonly #options: Required<HistoryOptions>;
+  readonly #uniform: () => number;
+  readonly #log: TestLog;
+  readonly #places: Place[];
+  readonly #repeatable: LogEvent[] = [];
+  #emitted = 0;
+
+  constructor(options: HistoryOptions) {
+    this.#options = {
+      aggregates: ['gpu', 'general', 'web eu/1'],
+      cycles: 100,
+      startMs: TEST_START_MS,
+      intervalSeconds: 60,
+      hosts: 8,
+      vms: 60,
+      steps: 4,
+      repeats: 0.02,
+      commands: 0.05,
+      failures: 0.15,
+      unreadable: 0,
+      ...options,
+    };
+    const { seed, aggregates, startMs } = this.#options;
+    this.#uniform = random(seed);
+    this.#log = testLog(aggregates[0] ?? 'gpu', startMs);
+    this.#places = placesOf(aggregates, (p) => this.#chance(p));
+  }
+
+  #chance(p: number): boolean {
+    return this.#uniform() < p;
+  }
+
+  #int(n: number): number {
+    return Math.floor(this.#uniform() * n);
+  }
+
+  #pick<const T extends readonly [unknown, ...unknown[]]>(from: T): T[number] {
+    return from[this.#int(from.length)] ?? from[0];
+  }
+
+  *events(): Generator<StoredEvent> {
+    const { cycles, intervalSeconds } = this.#options;
+    for (let cycle = 0; cycle < cycles; cycle++) {
+      const fromS = cycle * intervalSeconds;
+      for (const site of this.#places) {
+        this.#decide(site, cycle, fromS);
+        yield* this.#flush();
       }
-      const policies: PolicyImbalance[] = ['cpu', 'memory'].map((policy) => {
-        const imbalance = uniform();
-        site.sustained = imbalance > 0.2 ? site.sustained + 1 : 0;
-        return {
-          policy,
-          imbalance,
-          threshold: 0.2,
-          participates: true,
-          detected: imbalance > 0.2,
-          sustainedCycles: site.sustained,
-        };
-      });
-      const busy = site.running.some((t) => t.status !== 'over') || site.proposal !== null;
-      const lapsed = site.proposal !== null && log.nowMs > site.proposal.untilMs;
-      if (busy && !lapsed && chance(0.8)) {
-        log.decided('none', [], { policies, outcome: 'gated', reason: { code: 'cooldown', text: 'cooling down' } });
-      } else if (chance(0.5)) {
-        log.decided('none', [], { policies });
-      } else {
-        const moves = Array.from({ length: 1 + int(maxSteps) }, (_, i): StepInput => {
-          const from = int(hosts);
-          return {
-            serverId: site.server(int(vms)),
-            from: site.host(from),
-            to: site.host((from + 1 + int(hosts - 1)) % hosts),
-            alternates: [site.host(int(hosts))],
-            ...(i > 0 && chance(0.3) ? { dependsOn: [1 + int(i)] } : {}),
-            ...(chance(0.2) ? { groups: [{ id: `group-${int(4)}`, policy: 'anti-affinity' as const }] } : {}),
-            delaySeconds: chance(0.2) ? 30 : 0,
-          };
-        });
-        const release = chance(0.1) ? 'dryRun' : site.manual ? 'proposed' : 'released';
-        const planId = log.decided(release, moves, { policies, ...courseOf(moves.length) });
-        const steps = moves.map((move, i) => testStep(planId, i + 1, move));
-        if (release !== 'dryRun') site.proposal = null;
-        if (release === 'proposed') site.proposal = { planId, steps, untilMs: log.nowMs + site.ttlSeconds * 1000 };
-        if (release === 'released') begin(site, planId, steps, log.nowMs);
+      for (const site of this.#places) {
+        this.#carryOn(site, fromS);
+        yield* this.#flush();
       }
-      yield* flush();
-    }
-    for (const site of sites) {
-      log.about(site.name).at((cycleMs - startMs) / 1000 + 3 + uniform() * 20);
-      if (chance(0.9)) for (const { planId, tasks } of site.dispatch.splice(0)) log.dispatched(planId, tasks);
-      answer(site);
-      if (chance(commands)) operate(site);
-      for (const task of site.running) advance(task);
-      site.running = site.running.filter((t) => t.status !== 'over');
-      if (chance(unreadable)) log.unreadable();
-      yield* flush();
     }
   }
 
-  function begin(site: (typeof sites)[number], planId: string, steps: readonly Step[], nowMs: number): void {
+  /** One decision of an aggregate. */
+  #decide(site: Place, cycle: number, fromS: number): void {
+    this.#log.about(site.name).at(fromS + this.#uniform() * 2);
+    if (cycle === 0 || this.#chance(0.005)) this.#configure(site, cycle);
+    const policies = this.#measure(site);
+    const busy = site.running.some((t) => t.status !== 'over') || site.proposal !== null;
+    const lapsed = site.proposal !== null && this.#log.nowMs > site.proposal.untilMs;
+    if (busy && !lapsed && this.#chance(0.8)) {
+      this.#log.decided('none', [], { policies, outcome: 'gated', reason: { code: 'cooldown', text: 'cooling down' } });
+    } else if (this.#chance(0.5)) {
+      this.#log.decided('none', [], { policies });
+    } else {
+      this.#plan(site, policies);
+    }
+  }
+
+  /** What follows until the next decision. */
+  #carryOn(site: Place, fromS: number): void {
+    this.#log.about(site.name).at(fromS + 3 + this.#uniform() * 20);
+    if (this.#chance(0.9)) for (const { planId, tasks } of site.dispatch.splice(0)) this.#log.dispatched(planId, tasks);
+    this.#answer(site);
+    if (this.#chance(this.#options.commands)) this.#operate(site);
+    for (const task of site.running) this.#advance(task);
+    site.running = site.running.filter((t) => t.status !== 'over');
+    if (this.#chance(this.#options.unreadable)) this.#log.unreadable();
+  }
+
+  #configure(site: Place, cycle: number): void {
+    if (this.#chance(0.3)) site.manual = !site.manual;
+    site.ttlSeconds = this.#pick([120, 300, 900]);
+    this.#log.configured(
+      { approval: site.manual ? 'manual' : 'auto', approvalTtlSeconds: site.ttlSeconds, cooldownSeconds: 60 },
+      `1.${Math.floor(cycle / 400)}.0`,
+    );
+  }
+
+  #measure(site: Place): PolicyImbalance[] {
+    return ['cpu', 'memory'].map((policy) => {
+      const imbalance = this.#uniform();
+      site.sustained = imbalance > 0.2 ? site.sustained + 1 : 0;
+      return {
+        policy,
+        imbalance,
+        threshold: 0.2,
+        participates: true,
+        detected: imbalance > 0.2,
+        sustainedCycles: site.sustained,
+      };
+    });
+  }
+
+  #plan(site: Place, policies: readonly PolicyImbalance[]): void {
+    const moves = this.#moves(site);
+    const release = this.#chance(0.1) ? 'dryRun' : site.manual ? 'proposed' : 'released';
+    const planId = this.#log.decided(release, moves, { policies, ...courseOf(moves.length) });
+    const steps = moves.map((move, i) => testStep(planId, i + 1, move));
+    if (release !== 'dryRun') site.proposal = null;
+    if (release === 'proposed') site.proposal = { planId, steps, untilMs: this.#log.nowMs + site.ttlSeconds * 1000 };
+    if (release === 'released') this.#begin(site, planId, steps, this.#log.nowMs);
+  }
+
+  #moves(site: Place): StepInput[] {
+    return Array.from({ length: 1 + this.#int(this.#options.steps) }, (_, i): StepInput => {
+      const from = this.#int(this.#options.hosts);
+      return {
+        serverId: site.server(this.#int(this.#options.vms)),
+        from: site.host(from),
+        to: site.host((from + 1 + this.#int(this.#options.hosts - 1)) % this.#options.hosts),
+        alternates: [site.host(this.#int(this.#options.hosts))],
+        ...(i > 0 && this.#chance(0.3) ? { dependsOn: [1 + this.#int(i)] } : {}),
+        ...(this.#chance(0.2) ? { groups: [{ id: `group-${this.#int(4)}`, policy: 'anti-affinity' as const }] } : {}),
+        delaySeconds: this.#chance(0.2) ? 30 : 0,
+      };
+    });
+  }
+
+  /** Yields what was written since, each event sometimes followed by an earlier one again. */
+  *#flush(): Generator<StoredEvent> {
+    while (this.#log.events.length > 0) {
+      const written = this.#log.events.splice(0, this.#log.events.length);
+      for (const { event, storedAt } of written) {
+        this.#emitted += 1;
+        yield { sequence: this.#emitted, storedAt, event };
+        if (event.type === 'unreadable' || this.#options.repeats === 0) continue;
+        this.#repeatable.push(event);
+        if (this.#repeatable.length > 200) this.#repeatable.shift();
+        const again = this.#repeatable[this.#int(this.#repeatable.length)];
+        if (again === undefined || !this.#chance(this.#options.repeats)) continue;
+        this.#emitted += 1;
+        yield { sequence: this.#emitted, storedAt, event: again };
+      }
+    }
+  }
+
+  #begin(site: Place, planId: string, steps: readonly Step[], nowMs: number): void {
     for (const step of steps)
       site.running.push({
         step,
@@ -766,76 +832,76 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
     site.dispatch.push({ planId, tasks: steps.length });
   }
 
-  function answer(site: (typeof sites)[number]): void {
-    if (site.proposal === null || !chance(0.4)) return;
+  #answer(site: Place): void {
+    if (site.proposal === null || !this.#chance(0.4)) return;
     const { planId, steps, untilMs } = site.proposal;
-    const late = log.nowMs > untilMs;
-    const some = chance(0.3) ? steps.filter(() => chance(0.6)).map((s) => s.step) : null;
-    if (chance(0.3)) {
-      log.rejected(planId, some);
+    const late = this.#log.nowMs > untilMs;
+    const some = this.#chance(0.3) ? steps.filter(() => this.#chance(0.6)).map((s) => s.step) : null;
+    if (this.#chance(0.3)) {
+      this.#log.rejected(planId, some);
       if (late) return;
-      const left = some === null ? [] : steps.filter((s) => !closure(s, (t) => some.includes(t.step), steps));
+      const left = some === null ? [] : steps.filter((s) => !this.#closure(s, (t) => some.includes(t.step), steps));
       site.proposal = left.length === 0 ? null : { planId, steps: left, untilMs };
       return;
     }
-    log.approved(planId, some);
+    this.#log.approved(planId, some);
     if (late) return;
     const asked = steps.filter((s) => some === null || some.includes(s.step));
-    const chosen = steps.filter((s) => asked.some((a) => closure(a, (t) => t === s, steps)));
+    const chosen = steps.filter((s) => asked.some((a) => this.#closure(a, (t) => t === s, steps)));
     if (chosen.length === 0) return;
     site.proposal = null;
-    begin(site, planId, chosen, log.nowMs);
+    this.#begin(site, planId, chosen, this.#log.nowMs);
   }
 
   /** Whether the step, or one that it depends on, directly or not, is what is looked for. */
-  function closure(step: Step, is: (step: Step) => boolean, steps: readonly Step[]): boolean {
-    return is(step) || steps.some((s) => step.dependsOn.includes(s.taskId) && closure(s, is, steps));
+  #closure(step: Step, is: (step: Step) => boolean, steps: readonly Step[]): boolean {
+    return is(step) || steps.some((s) => step.dependsOn.includes(s.taskId) && this.#closure(s, is, steps));
   }
 
-  function operate(site: (typeof sites)[number]): void {
-    const server = site.server(int(vms));
-    const task = site.running[int(Math.max(1, site.running.length))]?.step.taskId ?? `${site.name}-0-s1`;
-    if (chance(0.2)) log.about(ALL);
-    pick([
-      () => log.paused('grace'),
-      () => log.resumed('grace'),
-      () => log.quarantined(server, pick([-1, 600, 7200])),
-      () => log.unquarantined(server),
-      () => log.hostReleased(pick(['h1', 'h2'])),
-      () => log.cancelled(task),
-      () => log.aborted(task),
-      () => log.evaluationRequested(),
+  #operate(site: Place): void {
+    const server = site.server(this.#int(this.#options.vms));
+    const task = site.running[this.#int(Math.max(1, site.running.length))]?.step.taskId ?? `${site.name}-0-s1`;
+    if (this.#chance(0.2)) this.#log.about(ALL);
+    this.#pick([
+      () => this.#log.paused('grace'),
+      () => this.#log.resumed('grace'),
+      () => this.#log.quarantined(server, this.#pick([-1, 600, 7200])),
+      () => this.#log.unquarantined(server),
+      () => this.#log.hostReleased(this.#pick(['h1', 'h2'])),
+      () => this.#log.cancelled(task),
+      () => this.#log.aborted(task),
+      () => this.#log.evaluationRequested(),
     ])();
-    log.about(site.name);
+    this.#log.about(site.name);
   }
 
-  function advance(task: Running): void {
+  #advance(task: Running): void {
     const input = { task: task.step.taskId, attempt: task.attempt, destination: task.destination };
-    log.pass(uniform());
+    this.#log.pass(this.#uniform());
     if (task.status === 'waiting') {
-      if (log.nowMs < task.dueMs || !chance(0.7)) return;
-      if (chance(failures / 4)) {
-        log.failed({ ...input, errorType: pick(['PreFlightError', 'Cancelled']), started: false });
+      if (this.#log.nowMs < task.dueMs || !this.#chance(0.7)) return;
+      if (this.#chance(this.#options.failures / 4)) {
+        this.#log.failed({ ...input, errorType: this.#pick(['PreFlightError', 'Cancelled']), started: false });
         task.status = 'over';
         return;
       }
-      if (chance(0.02)) {
-        log.skipped(input);
+      if (this.#chance(0.02)) {
+        this.#log.skipped(input);
         task.status = 'over';
         return;
       }
-      log.started(input, pick(['executor-1', 'executor-2']));
+      this.#log.started(input, this.#pick(['executor-1', 'executor-2']));
       task.status = 'started';
-      if (chance(0.9)) log.pass(1).observed(input);
-      if (chance(0.5)) return;
+      if (this.#chance(0.9)) this.#log.pass(1).observed(input);
+      if (this.#chance(0.5)) return;
     }
-    log.pass(5 + uniform() * 20);
-    if (!chance(failures)) {
-      log.completed(input, 5 + int(90));
+    this.#log.pass(5 + this.#uniform() * 20);
+    if (!this.#chance(this.#options.failures)) {
+      this.#log.completed(input, 5 + this.#int(90));
       task.status = 'over';
       return;
     }
-    const errorType = pick([
+    const errorType = this.#pick([
       'MigrationFailed',
       'MigrationTimeout',
       'NovaClientError',
@@ -844,17 +910,17 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
       'DeadLetter',
       'SolarFlare',
     ]);
-    const hostAtFault = chance(0.5) ? task.destination : null;
-    if (task.attempt > 3 || chance(0.4)) {
-      log.failed({ ...input, errorType, hostAtFault });
+    const hostAtFault = this.#chance(0.5) ? task.destination : null;
+    if (task.attempt > 3 || this.#chance(0.4)) {
+      this.#log.failed({ ...input, errorType, hostAtFault });
       task.status = 'over';
       return;
     }
     const destination = task.step.alternates[0] ?? task.destination;
-    log.failed({ ...input, errorType, hostAtFault, retry: { destination, notBeforeSeconds: 10 } });
+    this.#log.failed({ ...input, errorType, hostAtFault, retry: { destination, notBeforeSeconds: 10 } });
     task.attempt += 1;
     task.destination = destination;
     task.status = 'waiting';
-    task.dueMs = log.nowMs + 10_000;
+    task.dueMs = this.#log.nowMs + 10_000;
   }
 }

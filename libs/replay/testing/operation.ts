@@ -143,47 +143,27 @@ export function operate(options: OperationOptions): Operation {
 
 /** The same, cycle by cycle: for operations that are too long to be held. */
 export function* operation(options: OperationOptions): Generator<OperationCycle, LogState, undefined> {
-  const {
-    seed,
-    cycles,
-    aggregates = ['gpu', 'general', 'web eu/1'],
-    hosts = 6,
-    vmsPerHost = 6,
-    upgradeAt = 0,
-    failures = 0.15,
-    commands = 0.03,
-    startMs = START_MS,
-  } = options;
-  const uniform = random(seed);
-  const chance = (p: number) => uniform() < p;
-  const int = (n: number) => Math.floor(uniform() * n);
-  const folder = createFolder();
-  let events: StoredEvent[] = [];
-  let snapshots: Snapshot[] = [];
-  let nowMs = startMs;
-  let commandCount = 0;
+  return yield* new Life(options).cycles();
+}
 
-  const planner: Actor = { service: 'planner', instance: 'planner-1', version: '0.1.0' };
-  const executors = ['executor-1', 'executor-2'];
-  const people = ['ada@desk', 'grace@desk'];
+const planner: Actor = { service: 'planner', instance: 'planner-1', version: '0.1.0' };
+const executors = ['executor-1', 'executor-2'];
+const people = ['ada@desk', 'grace@desk'];
 
-  function push(event: LogEvent): void {
-    const parsed = parseMessage(event);
-    if (!parsed.ok) throw new Error(`${event.type}: ${parsed.problem}`);
-    const stored: StoredEvent = {
-      sequence: folder.sequence + 1,
-      storedAt: nowMs + 2,
-      event: parsed.message as LogEvent,
-    };
-    events.push(stored);
-    folder.apply(stored);
-    nowMs += 1;
-  }
-  const state = (site: Site): AggregateState => aggregateState(folder.snapshot(), site.aggregate);
+/** How an attempt fails; absent: before it was started, and for good. */
+type Failing = {
+  readonly errorType: string;
+  readonly text: string;
+  readonly started?: boolean;
+  readonly retry?: boolean;
+};
 
+/** The aggregates at the start, with the options of their planners. @param uniform the only chance there is */
+function sitesOf(options: OperationOptions, uniform: () => number): Site[] {
+  const { aggregates = ['gpu', 'general', 'web eu/1'], hosts = 6, vmsPerHost = 6, upgradeAt = 0 } = options;
   /** However many VMs a host has, their loads fit. */
   const share = Math.min(1, 6 / vmsPerHost);
-  const sites = aggregates.map((aggregate, a): Site => {
+  return aggregates.map((aggregate, a): Site => {
     const names = Array.from({ length: hosts }, (_, h) => `${aggregate.replaceAll(/\W/g, '')}-compute-${h + 1}`);
     const vms = names.flatMap((host, h) =>
       Array.from({ length: vmsPerHost }, (_, v): Vm => {
@@ -194,7 +174,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
           host,
           cpu: Math.round((0.02 + uniform() * 0.1) * share * 1000) / 1000,
           memory: Math.round((0.02 + uniform() * 0.08) * share * 1000) / 1000,
-          phase: int(24),
+          phase: Math.floor(uniform() * 24),
         };
       }),
     );
@@ -217,44 +197,108 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
       version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion,
     };
   });
+}
 
-  for (let cycle = 0; cycle < cycles; cycle++) {
-    const cycleMs = startMs + cycle * 60_000;
-    for (const [i, site] of sites.entries()) {
-      nowMs = cycleMs + i * 5000;
-      if (cycle === upgradeAt) site.version = plannerVersion;
-      if (cycle === Math.floor(cycles / 2) && i === 0) site.options = { ...site.options, cooldownSeconds: 300 };
-      configure(site);
-      const snapshot = observe(site, cycle);
-      snapshots.push(snapshot);
-      nowMs += 1500;
-      decideOn(site, snapshot);
-      dispatch(site);
-    }
-    for (const [i, site] of sites.entries()) {
-      nowMs = cycleMs + 20_000 + i * 10_000;
-      answer(site);
-      dispatch(site);
-      if (chance(commands)) command(site);
-      if (chance(0.2)) resume(site);
-      execute(site);
-    }
-    yield { events, snapshots };
-    events = [];
-    snapshots = [];
+class Life {
+  readonly #options: OperationOptions;
+  readonly #cycles: number;
+  readonly #upgradeAt: number;
+  readonly #failures: number;
+  readonly #commands: number;
+  readonly #startMs: number;
+  readonly #uniform: () => number;
+  readonly #folder = createFolder();
+  readonly #sites: readonly Site[];
+  #events: StoredEvent[] = [];
+  #snapshots: Snapshot[] = [];
+  #nowMs: number;
+  #commandCount = 0;
+
+  constructor(options: OperationOptions) {
+    const { seed, cycles, upgradeAt = 0, failures = 0.15, commands = 0.03, startMs = START_MS } = options;
+    this.#options = options;
+    this.#cycles = cycles;
+    this.#upgradeAt = upgradeAt;
+    this.#failures = failures;
+    this.#commands = commands;
+    this.#startMs = startMs;
+    this.#nowMs = startMs;
+    this.#uniform = random(seed);
+    this.#sites = sitesOf(options, this.#uniform);
   }
-  return folder.snapshot();
 
-  function configure(site: Site): void {
+  #chance(p: number): boolean {
+    return this.#uniform() < p;
+  }
+
+  #int(n: number): number {
+    return Math.floor(this.#uniform() * n);
+  }
+
+  #state(site: Site): AggregateState {
+    return aggregateState(this.#folder.snapshot(), site.aggregate);
+  }
+
+  *cycles(): Generator<OperationCycle, LogState, undefined> {
+    for (let cycle = 0; cycle < this.#cycles; cycle++) {
+      const cycleMs = this.#startMs + cycle * 60_000;
+      for (const [i, site] of this.#sites.entries()) {
+        this.#nowMs = cycleMs + i * 5000;
+        if (cycle === this.#upgradeAt) site.version = plannerVersion;
+        if (cycle === Math.floor(this.#cycles / 2) && i === 0) site.options = { ...site.options, cooldownSeconds: 300 };
+        this.#configure(site);
+        const snapshot = this.#observe(site, cycle);
+        this.#snapshots.push(snapshot);
+        this.#nowMs += 1500;
+        this.#decideOn(site, snapshot);
+        this.#dispatch(site);
+      }
+      for (const [i, site] of this.#sites.entries()) {
+        this.#nowMs = cycleMs + 20_000 + i * 10_000;
+        this.#answer(site);
+        this.#dispatch(site);
+        if (this.#chance(this.#commands)) this.#command(site);
+        if (this.#chance(0.2)) this.#resume(site);
+        this.#execute(site);
+      }
+      yield { events: this.#events, snapshots: this.#snapshots };
+      this.#events = [];
+      this.#snapshots = [];
+    }
+    return this.#folder.snapshot();
+  }
+
+  #push(event: LogEvent): void {
+    const parsed = parseMessage(event);
+    if (!parsed.ok) throw new Error(`${event.type}: ${parsed.problem}`);
+    const stored: StoredEvent = {
+      sequence: this.#folder.sequence + 1,
+      storedAt: this.#nowMs + 2,
+      event: parsed.message as LogEvent,
+    };
+    this.#events.push(stored);
+    this.#folder.apply(stored);
+    this.#nowMs += 1;
+  }
+  #configure(site: Site): void {
     const { aggregate, options, version: plannerVersion } = site;
-    const { configured } = state(site);
+    const { configured } = this.#state(site);
     if (configured?.optionsDigest === digest(options) && configured.plannerVersion === plannerVersion) return;
-    push(configuredEvent({ aggregate, options, plannerVersion, basis: folder.sequence, by: planner, nowMs }));
+    this.#push(
+      configuredEvent({
+        aggregate,
+        options,
+        plannerVersion,
+        basis: this.#folder.sequence,
+        by: planner,
+        nowMs: this.#nowMs,
+      }),
+    );
   }
 
-  function observe(site: Site, cycle: number): Snapshot {
+  #observe(site: Site, cycle: number): Snapshot {
     const moving = new Map(
-      [...state(site).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
+      [...this.#state(site).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
     );
     const vms = site.vms.map((vm): [string, SketchVm] => {
       const away = moving.get(vm.id);
@@ -263,25 +307,25 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         vm.id,
         {
           host: vm.host,
-          w: { cpu: shownCpu(site, cycle, vm, options.shown), memory: vm.memory },
-          ...(options.history === true || options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
+          w: { cpu: shownCpu(site, cycle, vm, this.#options.shown), memory: vm.memory },
+          ...(this.#options.history === true || this.#options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
           set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
         },
       ];
     });
     const members = (from: number, n: number) => site.vms.slice(from, from + n).map((vm) => vm.id);
     const snapshot = snapshotOf({
-      time: iso(nowMs),
+      time: iso(this.#nowMs),
       policies: {
         cpu: {
           threshold: 0.09,
           weight: 0.6,
           maxMigrationsPerCycle: 4,
-          ...(options.moveCosts === true ? { moveCostQuery: 'dirtied' } : {}),
+          ...(this.#options.moveCosts === true ? { moveCostQuery: 'dirtied' } : {}),
         },
         memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
       },
-      hosts: Object.fromEntries(site.hosts.map((name) => [name, shownHost(site, cycle, name, options.shown)])),
+      hosts: Object.fromEntries(site.hosts.map((name) => [name, shownHost(site, cycle, name, this.#options.shown)])),
       vms: Object.fromEntries(vms),
       groups: {
         apart: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
@@ -293,18 +337,18 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         destHost: task.destination,
       })),
       snapshot: {
-        id: cycleSnapshotId(site.aggregate, Math.floor(nowMs / 60_000)),
+        id: cycleSnapshotId(site.aggregate, Math.floor(this.#nowMs / 60_000)),
         aggregate: site.aggregate,
-        cycle: Math.floor(nowMs / 60_000),
-        ...(options.ended === true ? { endedMigrations: [...site.ended] } : {}),
-        ...(options.history === true ? { forecast: historyOf(site, cycle) } : {}),
-        ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
+        cycle: Math.floor(this.#nowMs / 60_000),
+        ...(this.#options.ended === true ? { endedMigrations: [...site.ended] } : {}),
+        ...(this.#options.history === true ? { forecast: this.#historyOf(site, cycle) } : {}),
+        ...(this.#options.moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
       },
     });
-    return options.reading === undefined ? snapshot : shownAs(snapshot, options.reading);
+    return this.#options.reading === undefined ? snapshot : shownAs(snapshot, this.#options.reading);
   }
 
-  function historyOf(site: Site, cycle: number): NonNullable<Snapshot['forecast']> {
+  #historyOf(site: Site, cycle: number): NonNullable<Snapshot['forecast']> {
     const head = { label: 'vm', labelType: 'nova_instance_uuid' as const, text: '' };
     const points = Array.from({ length: 13 }, (_, k) => cycle + 5 * k);
     const days = (at: (vm: Vm, point: number) => number) =>
@@ -328,15 +372,15 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     };
   }
 
-  function decideOn(site: Site, snapshot: Snapshot): void {
-    const basis = folder.sequence;
-    const cycle = runCycle({ snapshot, state: state(site), options: site.options });
+  #decideOn(site: Site, snapshot: Snapshot): void {
+    const basis = this.#folder.sequence;
+    const cycle = runCycle({ snapshot, state: this.#state(site), options: site.options });
     const decision = site.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
     // Events between the basis and the decision are no part of it.
-    if (chance(0.05)) execute(site);
-    if (chance(0.02)) command(site);
-    if (chance(0.1)) execute(sites[int(sites.length)] ?? site);
-    push(
+    if (this.#chance(0.05)) this.#execute(site);
+    if (this.#chance(0.02)) this.#command(site);
+    if (this.#chance(0.1)) this.#execute(this.#sites[this.#int(this.#sites.length)] ?? site);
+    this.#push(
       decidedEvent(decision, {
         snapshot,
         basis,
@@ -347,19 +391,19 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         loads: cycle.loads,
         details: null,
         by: planner,
-        nowMs,
+        nowMs: this.#nowMs,
       }),
     );
   }
 
-  function dispatch(site: Site): void {
-    for (const plan of undispatched(state(site))) {
-      if (chance(0.05)) continue;
-      push({
+  #dispatch(site: Site): void {
+    for (const plan of undispatched(this.#state(site))) {
+      if (this.#chance(0.05)) continue;
+      this.#push({
         type: 'plan.dispatched',
         version: 1,
         id: messageId.dispatched(plan.id),
-        time: iso(nowMs),
+        time: iso(this.#nowMs),
         aggregate: site.aggregate,
         by: planner,
         correlationId: plan.id,
@@ -369,45 +413,49 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     }
   }
 
-  function answer(site: Site): void {
-    const waiting = waitingPlan(state(site), nowMs);
-    if (waiting === null || !waiting.open || !chance(0.3)) return;
+  #answer(site: Site): void {
+    const waiting = waitingPlan(this.#state(site), this.#nowMs);
+    if (waiting === null || !waiting.open || !this.#chance(0.3)) return;
     const { plan } = waiting;
-    const steps = chance(0.3) ? [plan.proposed[0]?.step ?? 1] : null;
-    ask(chance(0.7) ? 'plan.approved' : 'plan.rejected', site.aggregate, { planId: plan.id, steps });
+    const steps = this.#chance(0.3) ? [plan.proposed[0]?.step ?? 1] : null;
+    this.#ask(this.#chance(0.7) ? 'plan.approved' : 'plan.rejected', site.aggregate, { planId: plan.id, steps });
   }
 
-  function command(site: Site): void {
-    const vm = site.vms[int(site.vms.length)];
-    const task = [...state(site).tasks.values()].find((t) => t.end === null);
-    const address = chance(0.2) ? ALL : site.aggregate;
-    const kind = int(8);
-    if (kind === 0) ask('aggregate.paused', address, {});
+  #command(site: Site): void {
+    const vm = site.vms[this.#int(site.vms.length)];
+    const task = [...this.#state(site).tasks.values()].find((t) => t.end === null);
+    const address = this.#chance(0.2) ? ALL : site.aggregate;
+    const kind = this.#int(8);
+    if (kind === 0) this.#ask('aggregate.paused', address, {});
     else if (kind < 3)
-      ask('instance.quarantined', site.aggregate, { serverId: vm?.id ?? '', seconds: chance(0.3) ? -1 : 3600 });
-    else if (kind === 3) ask('instance.unquarantined', address, { serverId: vm?.id ?? '' });
-    else if (kind === 4) ask('evaluation.requested', address, { purpose: chance(0.5) ? 'evaluate' : 'record' });
+      this.#ask('instance.quarantined', site.aggregate, {
+        serverId: vm?.id ?? '',
+        seconds: this.#chance(0.3) ? -1 : 3600,
+      });
+    else if (kind === 3) this.#ask('instance.unquarantined', address, { serverId: vm?.id ?? '' });
+    else if (kind === 4)
+      this.#ask('evaluation.requested', address, { purpose: this.#chance(0.5) ? 'evaluate' : 'record' });
     else if (task !== undefined)
-      ask(chance(0.5) ? 'migration.cancelled' : 'migration.aborted', site.aggregate, { taskId: task.id });
+      this.#ask(this.#chance(0.5) ? 'migration.cancelled' : 'migration.aborted', site.aggregate, { taskId: task.id });
   }
 
   /** Nobody leaves a pause for long. */
-  function resume(site: Site): void {
-    const { here, everywhere } = state(site).paused;
-    if (here !== null) ask('aggregate.resumed', site.aggregate, {});
-    if (everywhere !== null) ask('aggregate.resumed', ALL, {});
+  #resume(site: Site): void {
+    const { here, everywhere } = this.#state(site).paused;
+    if (here !== null) this.#ask('aggregate.resumed', site.aggregate, {});
+    if (everywhere !== null) this.#ask('aggregate.resumed', ALL, {});
   }
 
-  function ask(type: LogEvent['type'], aggregate: string, data: object): void {
-    commandCount += 1;
-    const commandId = `00000000-0000-4000-9000-${String(commandCount).padStart(12, '0')}`;
-    push({
+  #ask(type: LogEvent['type'], aggregate: string, data: object): void {
+    this.#commandCount += 1;
+    const commandId = `00000000-0000-4000-9000-${String(this.#commandCount).padStart(12, '0')}`;
+    this.#push({
       type,
       version: 1,
       id: messageId.control(commandId),
-      time: iso(nowMs),
+      time: iso(this.#nowMs),
       aggregate,
-      by: { service: 'operator', instance: people[int(people.length)] ?? '', version: '0.1.0' },
+      by: { service: 'operator', instance: people[this.#int(people.length)] ?? '', version: '0.1.0' },
       correlationId: commandId,
       causationId: null,
       data: { commandId, comment: null, ...data },
@@ -415,83 +463,84 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
   }
 
   /** Every task of the aggregate a step further, by the rule that executors start moves by. */
-  function execute(site: Site): void {
-    for (const { id } of [...state(site).tasks.values()]) {
-      const now = state(site);
+  #execute(site: Site): void {
+    for (const { id } of [...this.#state(site).tasks.values()]) {
+      const now = this.#state(site);
       const task = now.tasks.get(id);
       if (task === undefined || task.end !== null) continue;
       if (task.slot !== null) {
-        if (nowMs - task.slot.startedAtMs > 30_000 || task.abortAsked !== null || task.cancelAsked !== null)
-          end(site, task);
+        if (this.#nowMs - task.slot.startedAtMs > 30_000 || task.abortAsked !== null || task.cancelAsked !== null)
+          this.#end(site, task);
         continue;
       }
       const attempt = { taskId: id, attempt: task.attempt, destination: task.destination };
-      const may = mayStart(now, attempt, nowMs, { caps: CAPS });
-      if (may.verdict === 'end') fail(site, task, 'Cancelled', may.reason.text, false, false);
+      const may = mayStart(now, attempt, this.#nowMs, { caps: CAPS });
+      if (may.verdict === 'end') this.#fail(site, task, { errorType: 'Cancelled', text: may.reason.text });
       if (may.verdict !== 'start') continue;
       const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);
       if (vm?.host !== task.step.from) {
-        fail(site, task, 'Cancelled', 'the server was moved by others', false, false);
+        this.#fail(site, task, { errorType: 'Cancelled', text: 'the server was moved by others' });
         continue;
       }
-      if (chance(failures / 4)) {
-        fail(site, task, 'PreFlightError', 'the destination has no room', false, false);
+      if (this.#chance(this.#failures / 4)) {
+        this.#fail(site, task, { errorType: 'PreFlightError', text: 'the destination has no room' });
         continue;
       }
-      push({
-        ...envelope(site, task, messageId.started(task.id, task.attempt)),
+      this.#push({
+        ...this.#envelope(site, task, messageId.started(task.id, task.attempt)),
         type: 'migration.started',
         data: {
           ...about(task),
           groups: task.step.groups.map((g) => g.id),
-          newestMigrationId: folder.sequence,
+          newestMigrationId: this.#folder.sequence,
           forced: false,
           ramMb: task.step.ramMb,
           diskGb: task.step.diskGb,
         },
       });
-      if (chance(0.8))
-        push({
-          ...envelope(site, task, messageId.observed(task.id, task.attempt)),
+      if (this.#chance(0.8))
+        this.#push({
+          ...this.#envelope(site, task, messageId.observed(task.id, task.attempt)),
           type: 'migration.observed',
-          data: { ...about(task), migrationId: folder.sequence, requestId: `req-nova-${folder.sequence}` },
+          data: { ...about(task), migrationId: this.#folder.sequence, requestId: `req-nova-${this.#folder.sequence}` },
         });
     }
   }
 
-  function end(site: Site, task: TaskFacts): void {
+  #end(site: Site, task: TaskFacts): void {
     if (task.abortAsked !== null || task.cancelAsked !== null)
-      fail(site, task, 'Cancelled', 'aborted by an operator', true, false);
-    else if (chance(failures)) {
-      const type = ['MigrationFailed', 'MigrationTimeout', 'NovaClientError'][int(3)] ?? 'MigrationFailed';
-      fail(site, task, type, `${type} of the simulation`, true, task.attempt < 3 && chance(0.6));
-    } else complete(site, task);
+      this.#fail(site, task, { errorType: 'Cancelled', text: 'aborted by an operator', started: true });
+    else if (this.#chance(this.#failures)) {
+      const type = ['MigrationFailed', 'MigrationTimeout', 'NovaClientError'][this.#int(3)] ?? 'MigrationFailed';
+      const retry = task.attempt < 3 && this.#chance(0.6);
+      this.#fail(site, task, { errorType: type, text: `${type} of the simulation`, started: true, retry });
+    } else this.#complete(site, task);
   }
 
-  function complete(site: Site, task: TaskFacts): void {
+  #complete(site: Site, task: TaskFacts): void {
     const vm = site.vms.find((candidate) => candidate.id === task.step.serverId);
     if (vm !== undefined) vm.host = task.destination;
     const { slot, step, destination: to } = task;
     const id = slot?.migrationId ?? (slot?.newestMigrationId ?? 0) + 1;
-    site.ended.unshift({ id, serverId: step.serverId, from: step.from, to, at: iso(nowMs) });
-    push({
-      ...envelope(site, task, messageId.ended(task.id, task.attempt)),
+    site.ended.unshift({ id, serverId: step.serverId, from: step.from, to, at: iso(this.#nowMs) });
+    this.#push({
+      ...this.#envelope(site, task, messageId.ended(task.id, task.attempt)),
       type: 'migration.completed',
       data: {
         ...about(task),
         outcome: 'migrated',
         host: task.destination,
         retries: task.attempt - 1,
-        nova: options.moveCosts === true ? copied : null,
+        nova: this.#options.moveCosts === true ? copied : null,
         warnings: [],
       },
     });
   }
 
-  function fail(site: Site, task: TaskFacts, errorType: string, text: string, started: boolean, retry: boolean): void {
+  #fail(site: Site, task: TaskFacts, { errorType, text, started = false, retry = false }: Failing): void {
     const destination = task.step.alternates[0] ?? task.destination;
-    push({
-      ...envelope(site, task, messageId.ended(task.id, task.attempt)),
+    this.#push({
+      ...this.#envelope(site, task, messageId.ended(task.id, task.attempt)),
       type: 'migration.failed',
       data: {
         ...about(task),
@@ -499,7 +548,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         reason: { code: 'simulated', text },
         retries: task.attempt - 1,
         retryPending: retry,
-        next: retry ? { attempt: task.attempt + 1, destination, notBefore: iso(nowMs + 30_000) } : null,
+        next: retry ? { attempt: task.attempt + 1, destination, notBefore: iso(this.#nowMs + 30_000) } : null,
         hostAtFault: errorType === 'MigrationFailed' ? task.destination : null,
         started,
         nova: null,
@@ -507,13 +556,13 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     });
   }
 
-  function envelope(site: Site, task: TaskFacts, id: string) {
+  #envelope(site: Site, task: TaskFacts, id: string) {
     return {
       version: 1 as const,
       id,
-      time: iso(nowMs),
+      time: iso(this.#nowMs),
       aggregate: site.aggregate,
-      by: { service: 'executor' as const, instance: executors[int(2)] ?? '', version: '0.1.0' },
+      by: { service: 'executor' as const, instance: executors[this.#int(2)] ?? '', version: '0.1.0' },
       correlationId: task.planId,
       causationId: messageId.requested(task.id, task.attempt),
     };

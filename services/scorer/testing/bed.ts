@@ -1,7 +1,7 @@
 /** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
 import { systemClock } from '@kronos/clock';
 import { defaultConfig, parsePolicies } from '@kronos/config';
-import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
+import { type LogEventOf, messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog, natsWire, type Write } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { HistoryReader, readOptions, type ServerSource } from '@kronos/observation';
@@ -145,63 +145,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     settings,
     onWrite: () => undefined,
     silent,
-    scorer(options = {}) {
-      const session = createSession({
-        auth: {
-          authUrl: urls.identity,
-          username: 'admin',
-          password: 'secret',
-          projectName: 'admin',
-          userDomainId: 'default',
-          projectDomainId: 'default',
-        },
-        retry: { connection: { retries: 0, backoffMs: 0 }, status: { retries: 0, backoffMs: 0 } },
-      });
-      const prometheus = createPrometheus({ url: urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
-      opened.push(session, prometheus);
-      const nova = createNova(session, { pageSize: options.pageSize ?? 1000 });
-      const placement: Placement = createPlacement(session);
-      const metrics = createMetrics(resourceFromAttributes({}));
-      const seen = options.seen ?? new Seen();
-      const { name = 'scorer-1', nova: change = (one: Nova) => one, servers, ...changes } = options;
-      const scorer = createScorer({
-        log,
-        ...(options.logMark === undefined ? {} : { logMark: options.logMark }),
-        nova: change(nova),
-        ...(servers === undefined ? {} : { servers: servers(nova) }),
-        placement,
-        neutron: createNeutron(session),
-        prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
-        seen,
-        history:
-          changes.forecasts === undefined
-            ? null
-            : new HistoryReader({
-                prometheus,
-                clock: systemClock,
-                horizonMs: 3_600_000,
-                days: 3,
-                concurrency: 8,
-                deadlineMs: settings.queryDeadlineMs,
-              }),
-        settings: { ...settings, ...changes },
-        by: { service: 'scorer', instance: name, version: '0' },
-        clock: { ...systemClock, now: () => clock.now() },
-        logger: options.logger ?? silent,
-        tracer: options.tracer ?? trace.getTracer('test'),
-        metrics: metrics.instruments,
-      });
-      return {
-        ...scorer,
-        seen,
-        metrics,
-        cycle: (number, aggregates = scope) =>
-          scorer.take(
-            aggregates.map((aggregate): SnapshotRequest => cycleRequest(aggregate, number)),
-            new AbortController().signal,
-          ),
-      };
-    },
+    scorer: (options = {}) => openScorer({ scope, urls, clock, log, settings, silent, opened }, options),
     async taken() {
       const found: SnapshotTaken[] = [];
       for await (const { message, problem } of log.replaySnapshots()) {
@@ -215,40 +159,9 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
       return log.getSnapshot(message);
     },
-    async until(what, condition, withinMs = 120_000) {
-      const timeout = AbortSignal.timeout(withinMs);
-      const found: SnapshotTaken[] = [];
-      const late = new Promise<never>((_, reject) => {
-        timeout.addEventListener('abort', () =>
-          reject(
-            new Error(`waited ${withinMs} ms for ${what}; seen: ${found.map((one) => one.data.snapshotId).join(', ')}`),
-          ),
-        );
-      });
-      const messages = log.tail({ families: ['snapshots'], since: 'all' })[Symbol.asyncIterator]();
-      try {
-        for (;;) {
-          const next = await Promise.race([messages.next(), late]);
-          if (next.done === true) throw new Error('the stream ended');
-          found.push(next.value.message as SnapshotTaken);
-          if (condition(found)) return found;
-        }
-      } finally {
-        void messages.return?.();
-      }
-    },
+    until: (what, condition, withinMs = 120_000) => awaitTaken(log, what, condition, withinMs),
     async request(aggregate, purpose, commandId) {
-      await log.append({
-        type: 'evaluation.requested',
-        version: 1,
-        id: messageId.control(commandId),
-        time: new Date().toISOString(),
-        aggregate,
-        by: { service: 'operator', instance: 'ada', version: '0' },
-        correlationId: commandId,
-        causationId: null,
-        data: { commandId, comment: null, purpose },
-      });
+      await log.append(requested(aggregate, purpose, commandId));
     },
     async close() {
       await log.close();
@@ -258,3 +171,119 @@ export async function openStand(options: StandOptions): Promise<Stand> {
   };
   return stand;
 }
+
+/** What the scorers of a stand share. */
+interface Shared extends Pick<Stand, 'log' | 'settings' | 'silent'> {
+  readonly scope: readonly string[];
+  readonly urls: StandOptions['urls'];
+  readonly clock: { now(): number };
+  /** What the stand closes. */
+  readonly opened: (Session | Prometheus)[];
+}
+
+function openScorer({ scope, urls, clock, log, settings, silent, opened }: Shared, options: ScorerOptions): BedScorer {
+  const session = sessionAt(urls.identity);
+  const prometheus = createPrometheus({ url: urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
+  opened.push(session, prometheus);
+  const nova = createNova(session, { pageSize: options.pageSize ?? 1000 });
+  const placement: Placement = createPlacement(session);
+  const metrics = createMetrics(resourceFromAttributes({}));
+  const seen = options.seen ?? new Seen();
+  const { name = 'scorer-1', nova: change = (one: Nova) => one, servers, ...changes } = options;
+  const scorer = createScorer({
+    log,
+    ...(options.logMark === undefined ? {} : { logMark: options.logMark }),
+    nova: change(nova),
+    ...(servers === undefined ? {} : { servers: servers(nova) }),
+    placement,
+    neutron: createNeutron(session),
+    prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
+    seen,
+    history:
+      changes.forecasts === undefined
+        ? null
+        : new HistoryReader({
+            prometheus,
+            clock: systemClock,
+            horizonMs: 3_600_000,
+            days: 3,
+            concurrency: 8,
+            deadlineMs: settings.queryDeadlineMs,
+          }),
+    settings: { ...settings, ...changes },
+    by: { service: 'scorer', instance: name, version: '0' },
+    clock: { ...systemClock, now: () => clock.now() },
+    logger: options.logger ?? silent,
+    tracer: options.tracer ?? trace.getTracer('test'),
+    metrics: metrics.instruments,
+  });
+  return {
+    ...scorer,
+    seen,
+    metrics,
+    cycle: (number, aggregates = scope) =>
+      scorer.take(
+        aggregates.map((aggregate): SnapshotRequest => cycleRequest(aggregate, number)),
+        new AbortController().signal,
+      ),
+  };
+}
+
+/** A session of the administrator that tries nothing again. */
+const sessionAt = (authUrl: string): Session =>
+  createSession({
+    auth: {
+      authUrl,
+      username: 'admin',
+      password: 'secret',
+      projectName: 'admin',
+      userDomainId: 'default',
+      projectDomainId: 'default',
+    },
+    retry: { connection: { retries: 0, backoffMs: 0 }, status: { retries: 0, backoffMs: 0 } },
+  });
+
+async function awaitTaken(
+  log: EventLog,
+  what: string,
+  condition: (taken: readonly SnapshotTaken[]) => boolean,
+  withinMs: number,
+): Promise<SnapshotTaken[]> {
+  const timeout = AbortSignal.timeout(withinMs);
+  const found: SnapshotTaken[] = [];
+  const late = new Promise<never>((_, reject) => {
+    timeout.addEventListener('abort', () =>
+      reject(
+        new Error(`waited ${withinMs} ms for ${what}; seen: ${found.map((one) => one.data.snapshotId).join(', ')}`),
+      ),
+    );
+  });
+  const messages = log.tail({ families: ['snapshots'], since: 'all' })[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([messages.next(), late]);
+      if (next.done === true) throw new Error('the stream ended');
+      found.push(next.value.message as SnapshotTaken);
+      if (condition(found)) return found;
+    }
+  } finally {
+    void messages.return?.();
+  }
+}
+
+/** An operator's request for a snapshot. */
+const requested = (
+  aggregate: string,
+  purpose: 'evaluate' | 'record',
+  commandId: string,
+): LogEventOf<'evaluation.requested'> => ({
+  type: 'evaluation.requested',
+  version: 1,
+  id: messageId.control(commandId),
+  time: new Date().toISOString(),
+  aggregate,
+  by: { service: 'operator', instance: 'ada', version: '0' },
+  correlationId: commandId,
+  causationId: null,
+  data: { commandId, comment: null, purpose },
+});

@@ -20,8 +20,7 @@ const answer = z.object({ seconds: z.number(), moves: z.number(), placement: z.r
 
 /** One of Watcher's strategies on the cluster: its own time, without starting Python and reading the file. */
 export async function watcher(
-  packages: string,
-  directory: string,
+  { packages, directory }: { readonly packages: string; readonly directory: string },
   file: ClusterFile,
   strategy: 'stabilization' | 'consolidation',
   limitSeconds: number,
