@@ -19,7 +19,13 @@ const servers = [
   server('c', 'h2'),
   server('elsewhere', 'h3'),
 ];
-const port = (id: string, serverId: string): Port => ({ id, serverId, vnicType: 'normal', requestsResources: false });
+const port = (id: string, serverId: string): Port => ({
+  id,
+  serverId,
+  vnicType: 'normal',
+  mac: `mac of ${id}`,
+  requestsResources: false,
+});
 
 type Given = {
   readonly asked?: Partial<CellsAsked>;

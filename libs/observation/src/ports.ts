@@ -24,11 +24,11 @@ export interface PortReaderDeps {
 }
 
 type Index = Pick<ServerIndex, 'placed'>;
-type Kind = Pick<Port, 'serverId' | 'vnicType'>;
+type Kind = Pick<Port, 'serverId' | 'vnicType' | 'mac'>;
 /** What is known of a server: the kinds of its ports that are not ordinary, and its addresses when they were read. */
 type Known = { readonly kinds: readonly string[]; readonly addresses: string };
 
-const addressesOf = ({ addresses }: Server): string => addresses.toSorted(byText).join(' ');
+const addressesOf = ({ addresses, macs }: Server): string => [...addresses, ...macs].toSorted(byText).join(' ');
 /** Nova attaches ports while it builds a server: what is there is not all. */
 const isBuilt = ({ status }: Server): boolean => status !== 'BUILD';
 
@@ -71,7 +71,7 @@ export class PortReader {
     const failed = await this.#addNew(servers, signal);
     const kinds = new Map(servers.map(({ id }) => [id, this.#known.get(id)?.kinds ?? null]));
     const unknown = servers.filter((server) => isBuilt(server) && kinds.get(server.id) === null).map(({ id }) => id);
-    const why = failed ?? 'Neutron shows none, and they have addresses';
+    const why = failed ?? 'Neutron does not show all ports of their addresses';
     const unread = `the ports of ${some(unknown)} are not known, so they stay where they are: ${why}`;
     return { kinds, notes: unknown.length === 0 ? [] : [note('ports-unread', unread, { servers: unknown.length })] };
   }
@@ -119,18 +119,25 @@ export class PortReader {
     return null;
   }
 
-  /** Servers with addresses and without a port stay unknown, as their ports were not shown, and so do those that Nova builds. */
+  /** Servers whose ports were not all shown stay unknown, and so do those that Nova builds. */
   #keep(servers: readonly Server[], ports: readonly Kind[]): void {
     const of = Map.groupBy(ports, ({ serverId }) => serverId);
     for (const server of servers) {
       const own = of.get(server.id) ?? [];
-      if (!isBuilt(server) || (own.length === 0 && server.addresses.length > 0)) continue;
+      if (!isBuilt(server) || !areAllShown(server, own)) continue;
       const kinds = new Set(own.map(({ vnicType }) => vnicType));
       kinds.delete('normal');
       this.#known.set(server.id, { kinds: [...kinds].sort(), addresses: addressesOf(server) });
     }
   }
 }
+
+/**
+ * Whether each address of the server belongs to a port that Neutron shows. The owner of a network that other projects use sees their ports
+ * on it, and not those on their own networks.
+ */
+const areAllShown = ({ addresses, macs }: Server, own: readonly Kind[]): boolean =>
+  (own.length > 0 || addresses.length === 0) && macs.every((mac) => own.some((port) => port.mac === mac));
 
 /**
  * Whether ports of other projects are missing: Neutron leaves them out without a word for a user who may not see them. Such a user sees the

@@ -4,13 +4,15 @@ import { expect, it } from 'vitest';
 import { PortReader, type PortReaderDeps } from './ports.ts';
 import { indexServers } from './servers.ts';
 
-const port = (serverId: string, vnicType = 'normal'): Port => ({
+const port = (serverId: string, vnicType = 'normal', mac = `mac of ${serverId}`): Port => ({
   id: `${serverId}-${vnicType}`,
   serverId,
   vnicType,
+  mac,
   requestsResources: false,
 });
-const vm = (id: string, projectId = 'p1') => server(id, 'h1', { projectId, addresses: ['10.0.0.1'] });
+const vm = (id: string, projectId = 'p1') =>
+  server(id, 'h1', { projectId, addresses: ['10.0.0.1'], macs: [`mac of ${id}`] });
 const place = { service: 'neutron', method: 'GET', url: 'http://neutron/v2.0/ports' };
 const HOUR_MS = 3_600_000;
 
@@ -105,6 +107,18 @@ it.each([
     neutron.ports = ports;
     expect(await neutron.read()).toEqual({ kinds, notes: [note] });
   }
+});
+
+it('a VM with an address on a port that Neutron does not show stays, as the owner of a shared network sees it', async () => {
+  const shared = [
+    vm('a', 'owner'),
+    server('b', 'h1', { projectId: 'p2', addresses: ['10.0.0.1', '10.1.0.1'], macs: ['m1', 'm2'] }),
+  ];
+  const neutron = world('auto', [...shared, vm('c', 'p3')]);
+  neutron.ports = [port('a'), port('b', 'normal', 'm1'), port('c')];
+  expect(await neutron.read()).toEqual({ kinds: { a: [], b: null, c: [] }, notes: ['ports-unread'] });
+  neutron.ports = [...neutron.ports, port('b', 'direct', 'm2')];
+  expect(await neutron.read()).toEqual({ kinds: { a: [], b: ['direct'], c: [] }, notes: [] });
 });
 
 it('with ignore nobody asks', async () => {

@@ -10,6 +10,8 @@ export interface Port {
   readonly serverId: string;
   /** `normal`, `direct`, `macvtap`, `accelerator-direct` ...; `normal` where Neutron has no port bindings. */
   readonly vnicType: string;
+  /** Its MAC address. */
+  readonly mac: string;
   /** It asks Placement for resources, such as a guaranteed bandwidth. */
   readonly requestsResources: boolean;
 }
@@ -26,7 +28,7 @@ export interface Neutron {
    *
    * @throws as `listPorts`
    */
-  listPortKinds(options?: CallOptions): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType'>[]>;
+  listPortKinds(options?: CallOptions): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType' | 'mac'>[]>;
 }
 
 /** Ids in one request: they are part of its URL. */
@@ -51,15 +53,19 @@ const requestSchema = z.unknown().transform((value) => {
 const kindFields = (aliases: ReadonlySet<string>) => ({
   id: z.string(),
   device_id: z.string(),
+  mac_address: z.string(),
   'binding:vnic_type': aliases.has('binding') ? z.string(visible('binding:vnic_type')) : z.string().default('normal'),
 });
 
 const portKindsSchema = (aliases: ReadonlySet<string>) =>
   z.object({
     ports: z.array(
-      z
-        .object(kindFields(aliases))
-        .transform((raw) => ({ id: raw.id, serverId: raw.device_id, vnicType: raw['binding:vnic_type'] })),
+      z.object(kindFields(aliases)).transform((raw) => ({
+        id: raw.id,
+        serverId: raw.device_id,
+        vnicType: raw['binding:vnic_type'],
+        mac: raw.mac_address,
+      })),
     ),
   });
 
@@ -78,6 +84,7 @@ const portsSchema = (aliases: ReadonlySet<string>) =>
             id: raw.id,
             serverId: raw.device_id,
             vnicType: raw['binding:vnic_type'],
+            mac: raw.mac_address,
             requestsResources: requestSchema.parse(raw.resource_request),
           }),
         ),
@@ -130,7 +137,7 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
     },
 
     async listPortKinds({ signal } = {}) {
-      const fields = ['id', 'device_id', 'binding:vnic_type'];
+      const fields = ['id', 'device_id', 'mac_address', 'binding:vnic_type'];
       const ports = await byMarker(portKindsSchema(await aliases(signal)), { fields }, signal);
       return ports.filter(({ serverId }) => serverId !== '');
     },

@@ -13,6 +13,7 @@ const PORTS = 'GET /network/v2.0/ports';
 const port = (id: string, server: string, more: object = {}) => ({
   id,
   device_id: server,
+  mac_address: `fa:16:3e:00:00:${id}`,
   'binding:vnic_type': 'normal',
   resource_request: null,
   ...more,
@@ -44,9 +45,9 @@ it('the kinds of all ports are read page by page; ports of nothing are left out'
     [port('p1', 'a', { 'binding:vnic_type': 'direct' }), port('p2', ''), port('p3', 'b'), port('p4', 'c')],
   );
   expect(await createNeutron(cloud.session()).listPortKinds()).toEqual([
-    { id: 'p1', serverId: 'a', vnicType: 'direct' },
-    { id: 'p3', serverId: 'b', vnicType: 'normal' },
-    { id: 'p4', serverId: 'c', vnicType: 'normal' },
+    { id: 'p1', serverId: 'a', vnicType: 'direct', mac: 'fa:16:3e:00:00:p1' },
+    { id: 'p3', serverId: 'b', vnicType: 'normal', mac: 'fa:16:3e:00:00:p3' },
+    { id: 'p4', serverId: 'c', vnicType: 'normal', mac: 'fa:16:3e:00:00:p4' },
   ]);
 });
 
@@ -66,9 +67,9 @@ describe('the ports of servers', () => {
       ],
     );
     expect(await read(['a', 'b'])).toEqual([
-      { id: 'p1', serverId: 'a', vnicType: 'normal', requestsResources: false },
-      { id: 'p2', serverId: 'a', vnicType: 'direct', requestsResources: false },
-      { id: 'p3', serverId: 'b', vnicType: 'normal', requestsResources: true },
+      { id: 'p1', serverId: 'a', vnicType: 'normal', mac: 'fa:16:3e:00:00:p1', requestsResources: false },
+      { id: 'p2', serverId: 'a', vnicType: 'direct', mac: 'fa:16:3e:00:00:p2', requestsResources: false },
+      { id: 'p3', serverId: 'b', vnicType: 'normal', mac: 'fa:16:3e:00:00:p3', requestsResources: true },
     ]);
   });
 
@@ -101,7 +102,9 @@ describe('the ports of servers', () => {
 
   it('need none of what an extension adds that is not loaded', async () => {
     play([], [port('p1', 'a', { 'binding:vnic_type': undefined, resource_request: undefined })]);
-    expect(await read(['a'])).toEqual([{ id: 'p1', serverId: 'a', vnicType: 'normal', requestsResources: false }]);
+    expect(await read(['a'])).toEqual([
+      { id: 'p1', serverId: 'a', vnicType: 'normal', mac: 'fa:16:3e:00:00:p1', requestsResources: false },
+    ]);
   });
 
   it('are not known where the catalog has no network service', async () => {

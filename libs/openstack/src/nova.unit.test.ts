@@ -138,7 +138,9 @@ describe('microversions', () => {
 
 describe('listServers', () => {
   it('reads a server into plain data', async () => {
-    cloud.on({ [DETAIL]: () => ({ body: { servers: [wireServer('a')] } }) });
+    const mac = { 'OS-EXT-IPS-MAC:mac_addr': 'fa:16:3e:00:00:01' };
+    const addresses = { net: ['10.0.0.5', '192.0.2.5'].map((addr) => ({ addr, version: 4, ...mac })) };
+    cloud.on({ [DETAIL]: () => ({ body: { servers: [{ ...wireServer('a'), addresses }] } }) });
     expect(await nova.listServers()).toEqual([
       {
         id: 'a',
@@ -165,7 +167,8 @@ describe('listServers', () => {
         imageProperties: undefined,
         bootFromVolume: false,
         volumeIds: ['vol'],
-        addresses: [],
+        addresses: ['10.0.0.5', '192.0.2.5'],
+        macs: ['fa:16:3e:00:00:01'],
         metadata: { cpu: '2' },
         tags: ['gold'],
         locked: false,

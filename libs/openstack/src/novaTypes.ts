@@ -99,6 +99,8 @@ export interface Server {
   readonly volumeIds: readonly string[];
   /** Fixed and floating addresses on all its networks. */
   readonly addresses: readonly string[];
+  /** The MAC addresses of its ports that have an address. */
+  readonly macs: readonly string[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
   readonly locked: boolean;

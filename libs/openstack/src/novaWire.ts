@@ -251,6 +251,7 @@ const cellDownServer = z
       bootFromVolume: false,
       volumeIds: [],
       addresses: [],
+      macs: [],
       metadata: {},
       tags: [],
       locked: false,
@@ -265,6 +266,11 @@ const cellDownServer = z
   );
 
 const ADMIN = 'to see extended server attributes (policy os_compute_api:os-extended-server-attributes)';
+
+/** A port with several addresses, or with a floating one, is there several times. */
+const macsOf = (addresses: readonly { readonly 'OS-EXT-IPS-MAC:mac_addr'?: string | undefined }[]): string[] => [
+  ...new Set(addresses.flatMap((one) => one['OS-EXT-IPS-MAC:mac_addr'] ?? [])),
+];
 
 const fullServer = z
   .object({
@@ -297,7 +303,9 @@ const fullServer = z
     'OS-EXT-STS:task_state': z.string().nullable(),
     'OS-EXT-STS:power_state': z.number().nullish(),
     'os-extended-volumes:volumes_attached': z.array(z.object({ id: z.string() })).default([]),
-    addresses: z.record(z.string(), z.array(z.object({ addr: z.string() }))).default({}),
+    addresses: z
+      .record(z.string(), z.array(z.object({ addr: z.string(), 'OS-EXT-IPS-MAC:mac_addr': z.string().optional() })))
+      .default({}),
   })
   .transform(
     (raw): Server => ({
@@ -321,6 +329,7 @@ const fullServer = z
       bootFromVolume: raw.image === null || raw.image === '',
       volumeIds: raw['os-extended-volumes:volumes_attached'].map((volume) => volume.id),
       addresses: Object.values(raw.addresses).flatMap((ofNetwork) => ofNetwork.map(({ addr }) => addr)),
+      macs: macsOf(Object.values(raw.addresses).flat()),
       metadata: raw.metadata,
       tags: raw.tags,
       locked: raw.locked,

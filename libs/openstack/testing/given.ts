@@ -30,6 +30,7 @@ export const server = (id: string, host: string | null, more: Partial<Server> = 
   bootFromVolume: false,
   volumeIds: [],
   addresses: [],
+  macs: [],
   metadata: {},
   tags: [],
   locked: false,

@@ -103,6 +103,7 @@ interface ServerFault {
 /** A port of Neutron's. */
 export interface Port {
   readonly id: string;
+  readonly mac: string;
   readonly vnicType: string;
   /** Guaranteed outbound bandwidth, which the port requests of Placement; null: none. */
   readonly minKbps: number | null;

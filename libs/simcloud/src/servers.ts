@@ -4,7 +4,7 @@ import { ActError, NovaRefusal, ScenarioError } from './errors.ts';
 import { setMembership } from './estate.ts';
 import { fixedFactsSchema } from './fixedFacts.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
-import type { Server } from './model.ts';
+import type { Port, Server } from './model.ts';
 import { placeCells } from './numa.ts';
 import { allocate, byFreeMemory, claimOf, fits, release, resourcesOf } from './placement.ts';
 import { deleteMoving } from './resize.ts';
@@ -42,7 +42,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     tags: parsed.tags,
     pinnedZone: parsed.pinnedZone,
     fixed: fixedFactsSchema.parse(parsed),
-    ports: parsed.ports.map((port, i) => ({ id: `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`, ...port })),
+    ports: parsed.ports.map((port, i) => portOf(uuid, i, port)),
     host: host.name,
     cpuTraits: host.traits.filter((trait) => trait.startsWith('HW_CPU_')),
     guestHost: host.name,
@@ -72,6 +72,12 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
   server.updatedMs = createdMs + 8000;
   return server;
+}
+
+/** Its id and its MAC address follow from the server's id and its place. */
+function portOf(uuid: string, i: number, port: Omit<Port, 'id' | 'mac'>): Port {
+  const id = `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`;
+  return { id, mac: ['fa:16:3e', ...(id.slice(-6).match(/../g) ?? [])].join(':'), ...port };
 }
 
 export function createServer(s: CloudState, input: ServerInput): Server {

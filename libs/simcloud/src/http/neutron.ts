@@ -39,7 +39,7 @@ export class NeutronApi {
   }
 }
 
-function view(server: Server, { id, vnicType, minKbps }: Port, sees: boolean) {
+function view(server: Server, { id, mac, vnicType, minKbps }: Port, sees: boolean) {
   const request =
     minKbps === null
       ? null
@@ -50,6 +50,7 @@ function view(server: Server, { id, vnicType, minKbps }: Port, sees: boolean) {
   return {
     id,
     device_id: server.uuid,
+    mac_address: mac,
     device_owner: 'compute:nova',
     project_id: server.projectId,
     status: 'ACTIVE',

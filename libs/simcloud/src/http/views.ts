@@ -88,8 +88,10 @@ export function serverView(cloud: Cloud, server: Server, form: ServerForm): stri
 
 /** All ports are of one network. */
 function addressesOf({ ports }: Server): Record<string, object[]> {
-  const found = ports.flatMap(({ address }) =>
-    address === null ? [] : [{ version: 4, addr: address, 'OS-EXT-IPS:type': 'fixed' }],
+  const found = ports.flatMap((port) =>
+    port.address === null
+      ? []
+      : [{ version: 4, addr: port.address, 'OS-EXT-IPS:type': 'fixed', 'OS-EXT-IPS-MAC:mac_addr': port.mac }],
   );
   return found.length === 0 ? {} : { net: found };
 }
