@@ -406,8 +406,7 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
     for (const act of point.prepare ?? []) bed.sim.act(act);
     const hold = point.stage === 'inPost' ? null : { point: point.stage, serverId: bed.uuid('h1-1') };
     const replicas = Array.from({ length: cell.replicas }, () => start(hold));
-    for (const replica of replicas)
-      if ((await replica.report('started', PATIENCE_MS)) === null) throw new Error('an executor did not start');
+    await allStarted(replicas);
     let message = '';
     const tasks = await bed.release(moves, {
       edit: (each) => {
@@ -422,28 +421,48 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
       if (cell.replicas === 1 || cell.fault === 'every executor killed') start(null);
     };
     await fault({ bed, nats, aggregate, target, all: replicas, message, replace, go: () => target.go() });
-    const finals = await bed.finals(tasks, PATIENCE_MS);
-    const found: string[] = [];
-    const left = await emptied(nats, aggregate, PATIENCE_MS);
-    if (left !== null) found.push(left);
-    found.push(...breaches(bed.sim, await bed.results(), tasks, caps), ...(await changed(bed)));
-    for (const [i, final] of finals.entries()) {
-      // The failing check applies to every server.
-      const expected = i === 0 || between === 'revertResize' ? point.ends : 'migration.completed';
-      const is = final.type === 'migration.failed' ? final.data.errorType : final.type;
-      const why = final.type === 'migration.failed' ? ` (${final.data.reason.code}: ${final.data.reason.text})` : '';
-      if (is !== expected) found.push(`task ${i + 1} ended as ${is}${why}, expected ${expected}`);
-    }
+    const found = await wrongs(point, bed, { nats, aggregate }, tasks);
     failed = found.length > 0;
     return { breaches: found, ms: performance.now() - began };
   } finally {
     nats.resume();
-    if (failed) for (const each of used) process.stderr.write(each.output);
-    for (const each of used) each.signal('SIGCONT');
-    for (const each of used) each.go();
-    await Promise.all(used.map((each) => (failed ? each.kill() : fleet.giveBack(each))));
+    await giveBack(used, fleet, failed);
     await bed.close();
   }
+}
+
+async function allStarted(replicas: readonly ExecutorProcess[]): Promise<void> {
+  for (const replica of replicas)
+    if ((await replica.report('started', PATIENCE_MS)) === null) throw new Error('an executor did not start');
+}
+
+/** Returns the processes of a cell to the fleet; after a failure prints what they said, and kills them. */
+async function giveBack(used: readonly ExecutorProcess[], fleet: Fleet, failed: boolean): Promise<void> {
+  if (failed) for (const each of used) process.stderr.write(each.output);
+  for (const each of used) each.signal('SIGCONT');
+  for (const each of used) each.go();
+  await Promise.all(used.map((each) => (failed ? each.kill() : fleet.giveBack(each))));
+}
+
+/** What is wrong once all tasks have ended: rules, the work queue, and how the tasks ended. */
+async function wrongs(
+  point: Point,
+  bed: Bed,
+  { nats, aggregate }: { readonly nats: NatsServer; readonly aggregate: string },
+  tasks: readonly string[],
+): Promise<string[]> {
+  const finals = await bed.finals(tasks, PATIENCE_MS);
+  const left = await emptied(nats, aggregate, PATIENCE_MS);
+  const found = left === null ? [] : [left];
+  found.push(...breaches(bed.sim, await bed.results(), tasks, caps), ...(await changed(bed)));
+  for (const [i, final] of finals.entries()) {
+    // The failing check applies to every server.
+    const expected = i === 0 || point.between === 'revertResize' ? point.ends : 'migration.completed';
+    const is = final.type === 'migration.failed' ? final.data.errorType : final.type;
+    const why = final.type === 'migration.failed' ? ` (${final.data.reason.code}: ${final.data.reason.text})` : '';
+    if (is !== expected) found.push(`task ${i + 1} ended as ${is}${why}, expected ${expected}`);
+  }
+  return found;
 }
 
 /** The replica that stopped at the point. */

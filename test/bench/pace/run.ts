@@ -61,6 +61,19 @@ export type Coverage = {
   readonly widths: number;
 };
 
+/** A server that moves. */
+type Server = {
+  readonly from: Host | undefined;
+  readonly to: Host | undefined;
+  readonly ramMb: number;
+  readonly diskGb: number;
+  readonly writes: number;
+  readonly beside: number;
+  /** Of its memory a server uses a part. */
+  readonly used: number;
+};
+type Host = { readonly name: string; readonly link: number };
+
 /** One month. The paces are those of the folded log, as services have them. */
 export function run(scenario: Scenario, seed: number, days: number): Coverage {
   const draw = seeded(seed);
@@ -69,27 +82,14 @@ export function run(scenario: Scenario, seed: number, days: number): Coverage {
     name: `compute-${h}`,
     link: scenario.links[pick(scenario.links.length)] ?? 1,
   }));
-  const log = testLog();
-  const folder = createFolder();
-  const startMs = log.nowMs;
-  let folded = 0;
-  const state = () => {
-    for (; folded < log.events.length; folded++) {
-      const event = log.events[folded];
-      if (event !== undefined) folder.apply(event);
-    }
-    return folder.snapshot();
-  };
-  const of = { pair: { moves: 0, within: 0 }, aggregate: { moves: 0, within: 0 }, all: { moves: 0, within: 0 } };
-  let [moves, within, unknown, plans, plansWithin, widths] = [0, 0, 0, 0, 0, 0];
-
+  const month = new Month(scenario);
   const planEveryS = (86_400 * MOVES_OF_PLAN) / scenario.movesPerDay;
   for (let atS = 0; atS < days * 86_400; ) {
     // Plans come at random, a few hosts are hot for a while.
     atS += planEveryS * (0.2 + 1.6 * draw());
-    log.at(Math.max(atS, (log.nowMs - startMs) / 1000));
+    month.waitUntil(atS);
     const hot = pick(hosts.length);
-    const servers = Array.from({ length: MOVES_OF_PLAN }, () => {
+    const servers = Array.from({ length: MOVES_OF_PLAN }, (): Server => {
       const to = (hot + 1 + Math.floor(draw() ** 2 * (hosts.length - 1))) % hosts.length;
       return {
         from: hosts[hot],
@@ -98,11 +98,51 @@ export function run(scenario: Scenario, seed: number, days: number): Coverage {
         diskGb: scenario.diskGib === 0 ? 0 : pick(scenario.diskGib),
         writes: draw() < scenario.writers ? 0.8 * draw() : 0.05 * draw(),
         beside: BESIDE.least + (BESIDE.most - BESIDE.least) * draw(),
-        // Of its memory a server uses a part.
         used: 0.3 + 0.6 * draw(),
       };
     });
-    const planId = log.released(
+    month.plan(servers);
+  }
+  return month.coverage;
+}
+
+/** The log of a month, and how often the intervals that it teaches hold the next move. */
+class Month {
+  readonly #scenario: Scenario;
+  readonly #log = testLog();
+  readonly #folder = createFolder();
+  readonly #startMs = this.#log.nowMs;
+  #folded = 0;
+  readonly coverage = {
+    moves: 0,
+    within: 0,
+    of: { pair: { moves: 0, within: 0 }, aggregate: { moves: 0, within: 0 }, all: { moves: 0, within: 0 } },
+    unknown: 0,
+    plans: 0,
+    plansWithin: 0,
+    widths: 0,
+  };
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+  }
+
+  #state() {
+    for (; this.#folded < this.#log.events.length; this.#folded++) {
+      const event = this.#log.events[this.#folded];
+      if (event !== undefined) this.#folder.apply(event);
+    }
+    return this.#folder.snapshot();
+  }
+
+  /** @param atS seconds since the start; a move under way ends first */
+  waitUntil(atS: number): void {
+    this.#log.at(Math.max(atS, (this.#log.nowMs - this.#startMs) / 1000));
+  }
+
+  /** Moves that begin one after the other. */
+  plan(servers: readonly Server[]): void {
+    const planId = this.#log.released(
       servers.map(({ from, to, ramMb }, i) => ({
         serverId: `vm${i}`,
         from: from?.name ?? '',
@@ -110,61 +150,57 @@ export function run(scenario: Scenario, seed: number, days: number): Coverage {
         ramMb,
       })),
     );
-    const asked = [];
+    const expected: (Duration | null)[] = [];
     let tookMs = 0;
     for (const [i, server] of servers.entries()) {
-      const before = state();
-      const here = aggregateState(before, 'gpu');
-      const task = `${planId}-s${i + 1}`;
-      const started = log.started({ task, diskGb: server.diskGb });
-      const { from, destination, ramMb, diskGb } = started.data;
-      const gib = ramMb / 1024 + diskGb;
-      const learnt = pace(here, { from, destination }, pacesOfAll(before));
-      const duration = expectedDuration(here, { from, destination, gib }, pacesOfAll(before));
-      const seconds = secondsOf(server, (log.nowMs - startMs) % DAY_MS, (log.nowMs - startMs) / DAY_MS);
-      log.pass(seconds).completed({ task }, seconds);
-      asked.push(duration);
-      tookMs += seconds * 1000;
-      const interval = duration?.interval ?? null;
-      if (learnt === null || interval === null) {
-        unknown++;
-        continue;
-      }
-      const holds = seconds * 1000 >= interval.lowMs && seconds * 1000 <= interval.highMs;
-      moves++;
-      of[learnt.of].moves++;
-      widths += interval.highMs / interval.lowMs;
-      if (!holds) continue;
-      within++;
-      of[learnt.of].within++;
+      const { duration, ms } = this.#move(`${planId}-s${i + 1}`, server);
+      expected.push(duration);
+      tookMs += ms;
     }
-    const whole = wholeOf(asked);
-    if (whole === null) continue;
-    plans++;
-    if (tookMs >= whole.lowMs && tookMs <= whole.highMs) plansWithin++;
+    const whole = wholeOf(expected);
+    if (whole === null) return;
+    this.coverage.plans++;
+    if (tookMs >= whole.lowMs && tookMs <= whole.highMs) this.coverage.plansWithin++;
   }
-  return { moves, within, of, unknown, plans, plansWithin, widths };
 
-  /** Copies the memory again as far as it is written meanwhile, and is seen to be over at the next poll. */
-  function secondsOf(
-    server: {
-      readonly from: { readonly link: number } | undefined;
-      readonly to: { readonly link: number } | undefined;
-      readonly ramMb: number;
-      readonly diskGb: number;
-      readonly writes: number;
-      readonly beside: number;
-      readonly used: number;
-    },
-    ofDayMs: number,
-    day: number,
-  ): number {
-    const noon = (1 - Math.cos((2 * Math.PI * ofDayMs) / DAY_MS)) / 2;
-    const faster = scenario.upgrade !== null && day >= scenario.upgrade.day ? scenario.upgrade.factor : 1;
-    const rate = Math.min(server.from?.link ?? 1, server.to?.link ?? 1) * faster * (1 - scenario.busyAtNoon * noon);
-    const copied = ((server.ramMb / 1024) * server.used) / (1 - server.writes) + server.diskGb;
-    return Math.ceil((server.beside + copied / rate) / POLL_S) * POLL_S;
+  /** One move: what was expected, and how long it took. */
+  #move(task: string, server: Server): { readonly duration: Duration | null; readonly ms: number } {
+    const before = this.#state();
+    const here = aggregateState(before, 'gpu');
+    const started = this.#log.started({ task, diskGb: server.diskGb });
+    const { from, destination, ramMb, diskGb } = started.data;
+    const gib = ramMb / 1024 + diskGb;
+    const learnt = pace(here, { from, destination }, pacesOfAll(before));
+    const duration = expectedDuration(here, { from, destination, gib }, pacesOfAll(before));
+    const sinceMs = this.#log.nowMs - this.#startMs;
+    const seconds = secondsOf(this.#scenario, server, sinceMs % DAY_MS, sinceMs / DAY_MS);
+    this.#log.pass(seconds).completed({ task }, seconds);
+    this.#count(learnt, duration?.interval ?? null, seconds * 1000);
+    return { duration, ms: seconds * 1000 };
   }
+
+  #count(learnt: Pace | null, interval: Duration['interval'], ms: number): void {
+    const { coverage } = this;
+    if (learnt === null || interval === null) {
+      coverage.unknown++;
+      return;
+    }
+    coverage.moves++;
+    coverage.of[learnt.of].moves++;
+    coverage.widths += interval.highMs / interval.lowMs;
+    if (ms < interval.lowMs || ms > interval.highMs) return;
+    coverage.within++;
+    coverage.of[learnt.of].within++;
+  }
+}
+
+/** Copies the memory again as far as it is written meanwhile, and is seen to be over at the next poll. */
+function secondsOf(scenario: Scenario, server: Server, ofDayMs: number, day: number): number {
+  const noon = (1 - Math.cos((2 * Math.PI * ofDayMs) / DAY_MS)) / 2;
+  const faster = scenario.upgrade !== null && day >= scenario.upgrade.day ? scenario.upgrade.factor : 1;
+  const rate = Math.min(server.from?.link ?? 1, server.to?.link ?? 1) * faster * (1 - scenario.busyAtNoon * noon);
+  const copied = ((server.ramMb / 1024) * server.used) / (1 - server.writes) + server.diskGb;
+  return Math.ceil((server.beside + copied / rate) / POLL_S) * POLL_S;
 }
 
 /** The interval of the moves together; null where one of them has none. */

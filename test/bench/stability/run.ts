@@ -70,56 +70,71 @@ const WARM_UP = 360;
 
 type Flight = { readonly step: Step; readonly startMs: number; readonly endMs: number };
 
-export function run({
-  scenario,
-  variant,
-  seed,
-  days,
-  size = SMALL,
-  warmUpCycles = WARM_UP,
-  everyCycle = false,
-}: RunInput): Outcome {
-  const world = new World(scenario, seed, size);
-  const options: CompleteEngineOptions = {
-    ...defaultEngineOptions,
-    dryRun: false,
-    searchWorkLimit: WORK_LIMIT,
-    ...variant.options,
-  };
-  const cycles = days * 1440;
-  const truth = new Float64Array(size.hosts * 2);
-  const seen = new Float64Array(size.hosts * 2);
-  const index = new Map(world.hosts.map((name, h) => [name, h]));
-  const releases = new Map<string, number[]>();
-  const left = new Map<string, { host: number; ms: number }>();
-  const measuredThen = new Map<string, number[]>();
-  const movedAt: number[] = [];
-  let flights: Flight[] = [];
-  let lastRelease: Memory['lastRelease'] = null;
-  let lastMoveEndMs: number | null = null;
-  let lastDecidedMs: number | null = null;
-  let sustained: Record<string, number> = {};
-  let waits = 0;
-  let waited = noWaits;
-  const paces: number[] = [];
-  let takenBack = 0;
-  let above = 0;
+export function run(input: RunInput): Outcome {
+  return new Run(input).outcome();
+}
 
-  for (let cycle = 0; cycle < cycles; cycle++) {
-    const ms = START_MS + cycle * MINUTE_MS;
-    for (const gone of world.churn(ms)) flights = flights.filter(({ step }) => step.serverId !== gone.id);
-    land(ms);
-    world.valuesAt(ms, truth);
-    if (cycle >= warmUpCycles && detected(truth)) above++;
-    for (let i = 0; i < seen.length; i++) seen[i] = world.measured(truth[i] ?? 0, ms, i);
-    plan(ms, cycle);
+class Run {
+  readonly #world: World;
+  readonly #size: Size;
+  readonly #options: CompleteEngineOptions;
+  readonly #cycles: number;
+  readonly #warmUpCycles: number;
+  readonly #everyCycle: boolean;
+  readonly #seen: Float64Array;
+  readonly #index: ReadonlyMap<string, number>;
+  readonly #releases = new Map<string, number[]>();
+  readonly #left = new Map<string, { host: number; ms: number }>();
+  readonly #measuredThen = new Map<string, number[]>();
+  readonly #movedAt: number[] = [];
+  readonly #paces: number[] = [];
+  #flights: Flight[] = [];
+  #lastRelease: Memory['lastRelease'] = null;
+  #lastMoveEndMs: number | null = null;
+  #lastDecidedMs: number | null = null;
+  #sustained: Record<string, number> = {};
+  #waits = 0;
+  #waited = noWaits;
+  #takenBack = 0;
+
+  constructor({ scenario, variant, seed, days, size = SMALL, warmUpCycles = WARM_UP, everyCycle = false }: RunInput) {
+    this.#world = new World(scenario, seed, size);
+    this.#size = size;
+    this.#options = { ...defaultEngineOptions, dryRun: false, searchWorkLimit: WORK_LIMIT, ...variant.options };
+    this.#cycles = days * 1440;
+    this.#warmUpCycles = warmUpCycles;
+    this.#everyCycle = everyCycle;
+    this.#seen = new Float64Array(size.hosts * 2);
+    this.#index = new Map(this.#world.hosts.map((name, h) => [name, h]));
   }
-  return { cycles: cycles - warmUpCycles, moves: movedAt.length, takenBack, above, movedAt, waits };
 
-  function detected(values: Float64Array): boolean {
+  outcome(): Outcome {
+    const truth = new Float64Array(this.#seen.length);
+    let above = 0;
+    for (let cycle = 0; cycle < this.#cycles; cycle++) {
+      const ms = START_MS + cycle * MINUTE_MS;
+      for (const gone of this.#world.churn(ms))
+        this.#flights = this.#flights.filter(({ step }) => step.serverId !== gone.id);
+      this.#land(ms);
+      this.#world.valuesAt(ms, truth);
+      if (cycle >= this.#warmUpCycles && this.#detected(truth)) above++;
+      for (let i = 0; i < this.#seen.length; i++) this.#seen[i] = this.#world.measured(truth[i] ?? 0, ms, i);
+      this.#plan(ms, cycle);
+    }
+    return {
+      cycles: this.#cycles - this.#warmUpCycles,
+      moves: this.#movedAt.length,
+      takenBack: this.#takenBack,
+      above,
+      movedAt: this.#movedAt,
+      waits: this.#waits,
+    };
+  }
+
+  #detected(values: Float64Array): boolean {
     for (const [p, threshold] of THRESHOLDS.entries()) {
       let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-      for (let h = 0; h < size.hosts; h++) {
+      for (let h = 0; h < this.#size.hosts; h++) {
         const value = values[h * 2 + p] ?? 0;
         if (value < low) low = value;
         if (value > high) high = value;
@@ -130,40 +145,63 @@ export function run({
   }
 
   /** Ends the moves whose time has come. */
-  function land(ms: number): void {
-    if (flights.length === 0) return;
-    for (const { step, startMs, endMs } of flights.filter((flight) => flight.endMs <= ms)) {
-      paces.push(paceOfMove({ ms: endMs - startMs, gib: step.ramMb / 1024 }) ?? 0);
-      const vm = world.vms.find(({ id }) => id === step.serverId);
-      lastMoveEndMs = Math.max(lastMoveEndMs ?? 0, endMs);
+  #land(ms: number): void {
+    if (this.#flights.length === 0) return;
+    for (const { step, startMs, endMs } of this.#flights.filter((flight) => flight.endMs <= ms)) {
+      this.#paces.push(paceOfMove({ ms: endMs - startMs, gib: step.ramMb / 1024 }) ?? 0);
+      const vm = this.#world.vms.find(({ id }) => id === step.serverId);
+      this.#lastMoveEndMs = Math.max(this.#lastMoveEndMs ?? 0, endMs);
       if (vm === undefined) continue;
-      const to = index.get(step.to) ?? vm.host;
-      const counts = endMs >= START_MS + warmUpCycles * MINUTE_MS;
-      const before = left.get(vm.id);
-      if (counts && before !== undefined && before.host === to && endMs - before.ms <= HOUR_MS) takenBack++;
-      left.set(vm.id, { host: vm.host, ms: endMs });
+      const to = this.#index.get(step.to) ?? vm.host;
+      const counts = endMs >= START_MS + this.#warmUpCycles * MINUTE_MS;
+      const before = this.#left.get(vm.id);
+      if (counts && before !== undefined && before.host === to && endMs - before.ms <= HOUR_MS) this.#takenBack++;
+      this.#left.set(vm.id, { host: vm.host, ms: endMs });
       vm.host = to;
-      if (counts) movedAt.push(endMs - START_MS);
+      if (counts) this.#movedAt.push(endMs - START_MS);
     }
-    flights = flights.filter((flight) => flight.endMs > ms);
+    this.#flights = this.#flights.filter((flight) => flight.endMs > ms);
   }
 
-  function plan(ms: number, cycle: number): void {
-    if (!everyCycle) {
-      if (!detected(seen)) {
-        waited = afterDecision(waited, { atMs: ms, waits: null, above: false });
+  #plan(ms: number, cycle: number): void {
+    if (!this.#everyCycle) {
+      if (!this.#detected(this.#seen)) {
+        this.#waited = afterDecision(this.#waited, { atMs: ms, waits: null, above: false });
         return;
       }
-      if (aggregateCooldown({ lastRelease, lastRefusal: null, waiting: null }, ms, options) !== null) return;
-      if (lastMoveEndMs !== null && ms < lastMoveEndMs + options.settleSeconds * 1000) return;
+      if (
+        aggregateCooldown({ lastRelease: this.#lastRelease, lastRefusal: null, waiting: null }, ms, this.#options) !==
+        null
+      )
+        return;
+      if (this.#lastMoveEndMs !== null && ms < this.#lastMoveEndMs + this.#options.settleSeconds * 1000) return;
     }
-    const memory: Memory = {
+    const memory = this.#memory(ms);
+    const decision = decide({ snapshot: this.#snapshotAt(ms, cycle), memory, options: this.#options });
+    this.#lastDecidedMs = ms;
+    this.#sustained = Object.fromEntries(decision.before.policies.map((one) => [one.policy, one.sustainedCycles]));
+    const waitsFor = decision.reason.code.startsWith('expected-to-');
+    if (waitsFor) this.#waits++;
+    const above = decision.outcome === 'gated' ? null : decision.before.policies.some((one) => one.detected);
+    const { until, secondsWithPlan } = decision.reason.detail ?? {};
+    const wait = waitsFor ? { untilMs: Date.parse(String(until)), plannedMs: 1000 * Number(secondsWithPlan) } : null;
+    this.#waited = afterDecision(this.#waited, { atMs: ms, waits: wait, above });
+    if (decision.plan === null) return;
+    this.#lastRelease = { planId: decision.plan.id, atMs: ms };
+    for (const { serverId } of decision.plan.steps)
+      this.#releases.set(serverId, [...(this.#releases.get(serverId) ?? []).slice(-15), ms]);
+    this.#flights.push(...schedule(decision.plan.steps, ms));
+  }
+
+  /** What is remembered of the cycles before. */
+  #memory(ms: number): Memory {
+    return {
       ...emptyMemory,
-      lastDecidedMs,
-      lastRelease,
-      lastMoveEndMs,
-      releases: Object.fromEntries(releases),
-      inFlight: flights.map(({ step, startMs }) => ({
+      lastDecidedMs: this.#lastDecidedMs,
+      lastRelease: this.#lastRelease,
+      lastMoveEndMs: this.#lastMoveEndMs,
+      releases: Object.fromEntries(this.#releases),
+      inFlight: this.#flights.map(({ step, startMs }) => ({
         taskId: step.taskId,
         serverId: step.serverId,
         from: step.from,
@@ -173,37 +211,23 @@ export function run({
         ramMb: step.ramMb,
         startedAtMs: startMs <= ms ? startMs : null,
       })),
-      sustained,
+      sustained: this.#sustained,
       movePaces: {
-        others: paceOf({ pair: [], aggregate: paces.slice(-PACES_KEPT), all: [] })?.median ?? null,
+        others: paceOf({ pair: [], aggregate: this.#paces.slice(-PACES_KEPT), all: [] })?.median ?? null,
         pairs: {},
       },
-      waits: waited,
+      waits: this.#waited,
     };
-    const decision = decide({ snapshot: snapshotAt(ms, cycle), memory, options });
-    lastDecidedMs = ms;
-    sustained = Object.fromEntries(decision.before.policies.map((one) => [one.policy, one.sustainedCycles]));
-    const waitsFor = decision.reason.code.startsWith('expected-to-');
-    if (waitsFor) waits++;
-    const above = decision.outcome === 'gated' ? null : decision.before.policies.some((one) => one.detected);
-    const { until, secondsWithPlan } = decision.reason.detail ?? {};
-    const wait = waitsFor ? { untilMs: Date.parse(String(until)), plannedMs: 1000 * Number(secondsWithPlan) } : null;
-    waited = afterDecision(waited, { atMs: ms, waits: wait, above });
-    if (decision.plan === null) return;
-    lastRelease = { planId: decision.plan.id, atMs: ms };
-    for (const { serverId } of decision.plan.steps)
-      releases.set(serverId, [...(releases.get(serverId) ?? []).slice(-15), ms]);
-    flights.push(...schedule(decision.plan.steps, ms));
   }
 
-  function snapshotAt(ms: number, cycle: number) {
-    const used = world.usedMb();
-    const moving = new Set(flights.filter(({ startMs }) => startMs <= ms).map(({ step }) => step.serverId));
+  #snapshotAt(ms: number, cycle: number) {
+    const used = this.#world.usedMb();
+    const moving = new Set(this.#flights.filter(({ startMs }) => startMs <= ms).map(({ step }) => step.serverId));
     const sketchOf = (vm: BenchVm): SketchVm => ({
-      host: world.hosts[vm.host] ?? '',
+      host: this.#world.hosts[vm.host] ?? '',
       ramMb: vm.ramMb,
       w: {
-        cpu: world.measuredCpu(vm, ms),
+        cpu: this.#world.measuredCpu(vm, ms),
         memory: vm.memory,
       },
       ...(moving.has(vm.id) ? { set: { status: 'MIGRATING', taskState: 'migrating' } } : {}),
@@ -212,24 +236,24 @@ export function run({
       time: new Date(ms).toISOString(),
       policies: { cpu: { ...POLICIES.cpu }, memory: { ...POLICIES.memory } },
       hosts: Object.fromEntries(
-        world.hosts.map((name, h) => [
+        this.#world.hosts.map((name, h) => [
           name,
           {
-            score: { cpu: seen[h * 2] ?? 0, memory: seen[h * 2 + 1] ?? 0 },
+            score: { cpu: this.#seen[h * 2] ?? 0, memory: this.#seen[h * 2 + 1] ?? 0 },
             free: { MEMORY_MB: HOST_MB - (used[h] ?? 0) },
           },
         ]),
       ),
-      vms: Object.fromEntries(world.vms.map((vm) => [vm.id, sketchOf(vm)])),
+      vms: Object.fromEntries(this.#world.vms.map((vm) => [vm.id, sketchOf(vm)])),
       snapshot: {
         id: `bench-${cycle}`,
         cycle,
-        ...(options.forecast
+        ...(this.#options.forecast
           ? {
               forecast: {
                 stepSeconds: STEP_MS / 1000,
                 points: POINTS,
-                readings: [...POLICY_NAMES.entries()].map((one) => historyOf(one, ms)),
+                readings: [...POLICY_NAMES.entries()].map((one) => this.#historyOf(one, ms)),
               },
             }
           : {}),
@@ -238,28 +262,28 @@ export function run({
   }
 
   /** What was measured at a time; each is asked for on many days. */
-  function cpuThen(vm: BenchVm, ms: number): number {
+  #cpuThen(vm: BenchVm, ms: number): number {
     const step = (ms - START_MS) / STEP_MS;
-    const known = measuredThen.get(vm.id) ?? [];
-    measuredThen.set(vm.id, known);
-    known[step] ??= Math.round(world.measuredCpu(vm, ms) * 1e4) / 1e4;
+    const known = this.#measuredThen.get(vm.id) ?? [];
+    this.#measuredThen.set(vm.id, known);
+    known[step] ??= Math.round(this.#world.measuredCpu(vm, ms) * 1e4) / 1e4;
     return known[step];
   }
 
   /** What Prometheus would answer about this time of former days. */
-  function historyOf([p, name]: readonly [number, string], ms: number) {
+  #historyOf([p, name]: readonly [number, string], ms: number) {
     const firstMs = Math.floor(ms / STEP_MS) * STEP_MS;
     const days = Array.from({ length: DAYS_BACK }, (_, d) => d + 1)
       .filter((ago) => firstMs - ago * DAY_MS >= START_MS)
       .map((ago) => ({
         ago,
         servers: Object.fromEntries(
-          world.vms
+          this.#world.vms
             .filter((vm) => vm.bornMs <= firstMs - ago * DAY_MS)
             .map((vm) => [
               vm.id,
               Array.from({ length: POINTS }, (_, k) =>
-                p === 0 ? cpuThen(vm, firstMs - ago * DAY_MS + k * STEP_MS) : Math.round(vm.memory * 1e4) / 1e4,
+                p === 0 ? this.#cpuThen(vm, firstMs - ago * DAY_MS + k * STEP_MS) : Math.round(vm.memory * 1e4) / 1e4,
               ),
             ]),
         ),
