@@ -46,40 +46,117 @@ export type Exhausted = {
   readonly complete: boolean;
 };
 
+export type Enumeration = {
+  /** The best so far; read again after each offer. */
+  readonly best: () => Solution;
+  readonly offer: (place: Int32Array) => void;
+  readonly refusals: RefusalCounts;
+  /** Placements that may be looked at; without it {@link placementsWithin} says how many there are. */
+  readonly most?: number;
+};
+
 /**
  * Enumerates every placement within the budget and offers each legal one that is better than the best so far. It prunes placements that
  * cannot be better: k moves lower at most k hosts and raise at most k hosts, so the next highest and the next lowest host bound their
  * imbalance. It also prunes placements in which more hosts are overfull than moves are left.
- *
- * @param best the best so far; read again after each offer.
- * @param most placements that may be looked at; without it {@link placementsWithin} says how many there are.
  */
-export function exhaust(
-  field: Field,
-  best: () => Solution,
-  offer: (place: Int32Array) => void,
-  refusals: RefusalCounts,
-  most = Number.POSITIVE_INFINITY,
-): Exhausted {
-  const { cluster, home, vmsOf, P, weights, targets, lax } = field;
-  const { softPenalty } = cluster;
-  const options = Array.from(vmsOf, (v) => optionsOf(field, v));
-  const place = Int32Array.from(home);
-  const score = Float64Array.from(field.score);
-  const hosts = countedHosts(cluster);
-  const end = Math.min(most, PATIENCE);
-  let looked = 0;
-  let complete = true;
-  // Refusals are counted for each move by itself.
-  const checker = new Checker(home, field.room);
+export function exhaust(field: Field, enumeration: Enumeration): Exhausted {
+  countRefusals(field, enumeration.refusals);
+  return new Enumerator(field, enumeration).run();
+}
+
+/** Refusals are counted for each move by itself. */
+function countRefusals({ home, room, vmsOf, destinations }: Field, refusals: RefusalCounts): void {
+  const checker = new Checker(home, room);
   for (const v of vmsOf)
-    for (const to of field.destinations) {
+    for (const to of destinations) {
       const refusal = to === int(home, v) ? 0 : checker.refusal(v, to);
       if (refusal !== 0) refusals.add(refusal);
     }
+}
+
+class Enumerator {
+  readonly #field: Field;
+  readonly #best: () => Solution;
+  readonly #offer: (place: Int32Array) => void;
+  readonly #end: number;
+  /** By position in `vmsOf`. */
+  readonly #options: readonly number[][];
+  readonly #place: Int32Array;
+  readonly #score: Float64Array;
+  readonly #hosts: Int32Array;
+  readonly #amounts: Amounts;
+  #looked = 0;
+  #complete = true;
+
+  constructor(field: Field, { best, offer, most = Number.POSITIVE_INFINITY }: Enumeration) {
+    this.#field = field;
+    this.#best = best;
+    this.#offer = offer;
+    this.#end = Math.min(most, PATIENCE);
+    this.#options = Array.from(field.vmsOf, (v) => optionsOf(field, v));
+    this.#place = Int32Array.from(field.home);
+    this.#score = Float64Array.from(field.score);
+    this.#hosts = countedHosts(field.cluster);
+    this.#amounts = new Amounts(field);
+  }
+
+  run(): Exhausted {
+    this.#visit(0, this.#field.budget, 0);
+    return { looked: this.#looked, complete: this.#complete };
+  }
+
+  #visit(i: number, left: number, cost: number): void {
+    const field = this.#field;
+    const { cluster, home, vmsOf, budget } = field;
+    this.#looked++;
+    if (this.#looked >= this.#end) {
+      this.#complete = false;
+      return;
+    }
+    if (!this.#amounts.mayFit(i, left)) return;
+    const place = this.#place;
+    if (left < budget && this.#promising(cost, 0) && isLegal(field, place)) this.#offer(Int32Array.from(place));
+    if (left === 0 || (left <= 2 && !this.#promising(cost, left as 1 | 2))) return;
+    for (let j = i; j < vmsOf.length; j++) {
+      const v = int(vmsOf, j);
+      const from = int(home, v);
+      for (const to of item(this.#options, j)) {
+        shift(cluster, this.#score, v, from, to);
+        place[v] = to;
+        this.#amounts.move(v, from, to);
+        this.#visit(j + 1, left - 1, cost + costTo(field, v, to));
+        this.#amounts.undo(v, from, to);
+        place[v] = from;
+        shift(cluster, this.#score, v, to, from);
+        if (!this.#complete) return;
+      }
+    }
+  }
+
+  /** False where no placement that is `moves` moves away can come before the best one in the order of aims. */
+  #promising(cost: number, moves: 0 | 1 | 2): boolean {
+    const { cluster, P, weights, targets, lax, breaches: before } = this.#field;
+    if (lax.length > 0 && moves > 0) return true;
+    const known = this.#best();
+    if (known.reached && cost > known.cost + EPSILON) return false;
+    const breaches = lax.length === 0 ? 0 : softBreaches(cluster, lax, this.#place) - before;
+    let combined = breaches * cluster.softPenalty;
+    let reached = breaches <= 0;
+    for (let p = 0; p < P; p++) {
+      const spread = moves === 0 ? this.#spreadOf(p) : this.#innerSpreadOf(p, moves);
+      if (spread > float(targets, p) + EPSILON) reached = false;
+      if (spread > 0) combined += float(weights, p) * spread;
+      // The other policies cannot compensate for it.
+      if (!reached && (known.reached || combined > known.combined + EPSILON)) return false;
+    }
+    return reached || combined <= known.combined + (cost > known.cost + EPSILON ? -EPSILON : EPSILON);
+  }
 
   /** `max - min` of a policy. */
-  const spreadOf = (p: number): number => {
+  #spreadOf(p: number): number {
+    const { P } = this.#field;
+    const [hosts, score] = [this.#hosts, this.#score];
     let high = Number.NEGATIVE_INFINITY;
     let low = Number.POSITIVE_INFINITY;
     for (let i = 0; i < hosts.length; i++) {
@@ -88,9 +165,12 @@ export function exhaust(
       if (x < low) low = x;
     }
     return high - low;
-  };
+  }
+
   /** The same without the highest and the lowest host, or without two of each. */
-  const innerSpreadOf = (p: number, without: 1 | 2): number => {
+  #innerSpreadOf(p: number, without: 1 | 2): number {
+    const { P } = this.#field;
+    const [hosts, score] = [this.#hosts, this.#score];
     let [high, high1, high2] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
     let [low, low1, low2] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     for (let i = 0; i < hosts.length; i++) {
@@ -113,51 +193,7 @@ export function exhaust(
       } else if (x < low2) low2 = x;
     }
     return without === 1 ? high1 - low1 : high2 - low2;
-  };
-  /** False where no placement that is `moves` moves away can come before the best one in the order of aims. */
-  const promising = (cost: number, moves: 0 | 1 | 2): boolean => {
-    if (lax.length > 0 && moves > 0) return true;
-    const known = best();
-    if (known.reached && cost > known.cost + EPSILON) return false;
-    const breaches = lax.length === 0 ? 0 : softBreaches(cluster, lax, place) - field.breaches;
-    let combined = breaches * softPenalty;
-    let reached = breaches <= 0;
-    for (let p = 0; p < P; p++) {
-      const spread = moves === 0 ? spreadOf(p) : innerSpreadOf(p, moves);
-      if (spread > float(targets, p) + EPSILON) reached = false;
-      if (spread > 0) combined += float(weights, p) * spread;
-      // The other policies cannot compensate for it.
-      if (!reached && (known.reached || combined > known.combined + EPSILON)) return false;
-    }
-    return reached || combined <= known.combined + (cost > known.cost + EPSILON ? -EPSILON : EPSILON);
-  };
-  const amounts = new Amounts(field);
-  const visit = (i: number, left: number, cost: number): void => {
-    looked++;
-    if (looked >= end) {
-      complete = false;
-      return;
-    }
-    if (!amounts.mayFit(i, left)) return;
-    if (left < field.budget && promising(cost, 0) && isLegal(field, place)) offer(Int32Array.from(place));
-    if (left === 0 || (left <= 2 && !promising(cost, left as 1 | 2))) return;
-    for (let j = i; j < vmsOf.length; j++) {
-      const v = int(vmsOf, j);
-      const from = int(home, v);
-      for (const to of item(options, j)) {
-        shift(cluster, score, v, from, to);
-        place[v] = to;
-        amounts.move(v, from, to);
-        visit(j + 1, left - 1, cost + costTo(field, v, to));
-        amounts.undo(v, from, to);
-        place[v] = from;
-        shift(cluster, score, v, to, from);
-        if (!complete) return;
-      }
-    }
-  };
-  visit(0, field.budget, 0);
-  return { looked, complete };
+  }
 }
 
 /** The free amounts of the hosts while an enumeration moves VMs. Departures free room, as in {@link isLegal}. */

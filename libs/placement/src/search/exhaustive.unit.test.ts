@@ -80,13 +80,14 @@ function bestOfAll(field: Field): Solution {
 }
 
 /** What a look at all placements finds from a start, and what it says. */
-function looked({ field, draft }: ReturnType<typeof drawn>, start: Int32Array, most?: number) {
+function looked({ field, draft }: ReturnType<typeof drawn>, start: Int32Array, most = Number.POSITIVE_INFINITY) {
   let best = judge(field, start);
   const offer = (place: Int32Array): void => {
     const solution = judge(field, place);
     if (compare(solution, best) < 0) best = solution;
   };
-  return { ...exhaust(field, () => best, offer, draft.refusals, most), best: () => best };
+  const { refusals } = draft;
+  return { ...exhaust(field, { best: () => best, offer, refusals, most }), best: () => best };
 }
 
 describe('a look at all placements', () => {
@@ -125,12 +126,7 @@ describe('a look at all placements', () => {
     // The best so far stays the same: memory alone makes the difference.
     const count = ({ field, draft }: ReturnType<typeof drawn>): number => {
       const home = judge(field, field.home);
-      return exhaust(
-        field,
-        () => home,
-        () => {},
-        draft.refusals,
-      ).looked;
+      return exhaust(field, { best: () => home, offer: () => {}, refusals: draft.refusals }).looked;
     };
     let [unlimited, full] = [0, 0];
     for (let seed = 1; seed <= 20; seed++) {

@@ -381,7 +381,8 @@ class Search {
     most = Number.POSITIVE_INFINITY,
   ): Exhausted {
     const affordable = Math.max(0, Math.floor((this.#workLimit - this.#work) / PLACEMENT_COST));
-    const exhausted = exhaust(field, best, offer, this.#draft.refusals, Math.min(most, affordable));
+    const { refusals } = this.#draft;
+    const exhausted = exhaust(field, { best, offer, refusals, most: Math.min(most, affordable) });
     if (!exhausted.complete && exhausted.looked >= affordable) this.#cut = true;
     this.#spend(exhausted.looked * PLACEMENT_COST);
     return exhausted;

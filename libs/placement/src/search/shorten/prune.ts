@@ -1,5 +1,6 @@
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../../base/array.ts';
+import type { Room } from '../../cluster/constraints.ts';
 import { Extremes } from '../../cluster/extremes.ts';
 import { valuesAfter } from '../../cluster/measure.ts';
 import { costTo, type Field } from '../problem/field.ts';
@@ -21,79 +22,129 @@ export function pruned(
   minGain: number,
   order: (place: Int32Array) => Parked | null,
 ): Solution {
-  const { home, V, cluster } = field;
   const floor = Math.max(minGain, EPSILON);
-  const place = Int32Array.from(solution.place);
-  const away: number[] = [];
-  const arrivals = new Int32Array(field.H);
-  const room = field.room.copy(true);
-  for (let v = 0; v < V; v++) {
-    if (int(place, v) === int(home, v)) continue;
-    away.push(v);
-    room.move(v, int(home, v), int(place, v));
-    arrivals[int(place, v)] = int(arrivals, int(place, v)) + 1;
+  const pruner = new Pruner(field, solution);
+  const { place } = pruner;
+  if (solution.reached) pruner.keepTargets();
+  else {
+    pruner.keepGain(floor);
+    const gained = judge(field, field.home).combined - judge(field, place).combined;
+    if (gained < floor * pruner.left - EPSILON / 2) return judge(field, field.home);
   }
-  away.sort((a, b) => costTo(field, b, int(place, b)) - costTo(field, a, int(place, a)) || a - b);
-  const score = valuesAfter(cluster, field.score, home, place);
-  const extremes = new Extremes(cluster, score);
-  let left = away;
+  if (pruner.removed === 0) return solution;
+  const parked = order(place);
+  return parked === null ? solution : judge(field, place, parked);
+}
+
+class Pruner {
+  readonly place: Int32Array;
+  readonly #field: Field;
+  readonly #room: Room;
+  readonly #extremes: Extremes;
+  /** Arrivals by host. */
+  readonly #arrivals: Int32Array;
+  /** The VMs that are away from home, the most expensive first. */
+  #left: readonly number[];
+  readonly #moves: number;
+
+  constructor(field: Field, solution: Solution) {
+    const { home, V, H, cluster } = field;
+    this.#field = field;
+    this.place = Int32Array.from(solution.place);
+    this.#arrivals = new Int32Array(H);
+    this.#room = field.room.copy(true);
+    const away: number[] = [];
+    for (let v = 0; v < V; v++) {
+      const host = int(this.place, v);
+      if (host === int(home, v)) continue;
+      away.push(v);
+      this.#room.move(v, int(home, v), host);
+      this.#arrivals[host] = int(this.#arrivals, host) + 1;
+    }
+    const costOf = (v: number): number => costTo(field, v, int(this.place, v));
+    away.sort((a, b) => costOf(b) - costOf(a) || a - b);
+    this.#left = away;
+    this.#moves = away.length;
+    this.#extremes = new Extremes(cluster, valuesAfter(cluster, field.score, home, this.place));
+  }
+
+  get left(): number {
+    return this.#left.length;
+  }
+
+  get removed(): number {
+    return this.#moves - this.#left.length;
+  }
+
+  /** Removes the moves without which every target is still reached. */
+  keepTargets(): void {
+    const field = this.#field;
+    const breaks = (): boolean => field.lax.length > 0 && !judge(field, this.place).reached;
+    this.#drop(1, () => reaches(field, this.#extremes) && !breaks());
+  }
+
+  /** Removes the moves that gain less than `floor`. */
+  keepGain(floor: number): void {
+    // A move may become needless when another one is removed.
+    for (let before = -1; before !== this.left; ) {
+      before = this.left;
+      this.#drop(1, (without, now) => without < now + floor - EPSILON / 2);
+      // The halves of an exchange that gains little need each other.
+      if (this.left <= PAIRED) this.#drop(2, (without, now) => without < now + 2 * floor - EPSILON / 2);
+    }
+  }
+
   /** Sends sets of this many VMs home as long as the plan does not become worse. */
-  const drop = (size: 1 | 2, needless: (without: number, now: number) => boolean): void => {
-    let now = judge(field, place).combined;
+  #drop(size: 1 | 2, needless: (without: number, now: number) => boolean): void {
+    const field = this.#field;
+    const { home, lax } = field;
+    const extremes = this.#extremes;
+    const isHome = (v: number): boolean => int(this.place, v) === int(home, v);
+    let now = judge(field, this.place).combined;
     for (let again = true; again; ) {
       again = false;
-      for (const set of size === 1 ? left.map((v) => [v]) : pairsOf(left)) {
-        if (set.some((v) => int(place, v) === int(home, v))) continue;
-        const hosts = set.map((v) => int(place, v));
-        set.forEach((v, i) => {
-          room.depart(v, item(hosts, i));
-        });
-        let possible = true;
-        for (const v of set) {
-          // Before an arrival, the VMs of the start may still be there.
-          possible &&= int(arrivals, int(home, v)) === 0 || room.holds(v, int(home, v));
-          room.arrive(v, int(home, v));
-        }
-        set.forEach((v, i) => {
-          extremes.shift(v, item(hosts, i), int(home, v));
-          place[v] = int(home, v);
-        });
-        const without = field.lax.length === 0 ? extremes.combined() : judge(field, place).combined;
+      for (const set of size === 1 ? this.#left.map((v) => [v]) : pairsOf(this.#left)) {
+        if (set.some(isHome)) continue;
+        const hosts = set.map((v) => int(this.place, v));
+        const possible = this.#sendHome(set);
+        const without = lax.length === 0 ? extremes.combined() : judge(field, this.place).combined;
         if (possible && needless(without, now) && isAcceptable(field, extremes)) {
           now = without;
           again = true;
-          for (const h of hosts) arrivals[h] = int(arrivals, h) - 1;
-          continue;
-        }
-        set.forEach((v, i) => {
-          extremes.shift(v, int(home, v), item(hosts, i));
-          place[v] = item(hosts, i);
-          room.depart(v, int(home, v));
-          room.arrive(v, item(hosts, i));
-        });
+          for (const h of hosts) this.#arrivals[h] = int(this.#arrivals, h) - 1;
+        } else this.#takeBack(set, hosts);
       }
-      left = left.filter((v) => int(place, v) !== int(home, v));
+      this.#left = this.#left.filter((v) => !isHome(v));
     }
-  };
-  const breaks = (): boolean => field.lax.length > 0 && !judge(field, place).reached;
-  if (solution.reached) {
-    drop(1, () => reaches(field, extremes) && !breaks());
-    if (left.length === away.length) return solution;
-    const ways = order(place);
-    return ways === null ? solution : judge(field, place, ways);
   }
-  // A move may become needless when another one is removed.
-  for (let before = -1; before !== left.length; ) {
-    before = left.length;
-    drop(1, (without, now) => without < now + floor - EPSILON / 2);
-    // The halves of an exchange that gains little need each other.
-    if (left.length <= PAIRED) drop(2, (without, now) => without < now + 2 * floor - EPSILON / 2);
+
+  /** False when the place of one of them is taken. */
+  #sendHome(set: readonly number[]): boolean {
+    const { home } = this.#field;
+    for (const v of set) this.#room.depart(v, int(this.place, v));
+    let possible = true;
+    for (const v of set) {
+      // Before an arrival, the VMs of the start may still be there.
+      possible &&= int(this.#arrivals, int(home, v)) === 0 || this.#room.holds(v, int(home, v));
+      this.#room.arrive(v, int(home, v));
+    }
+    for (const v of set) {
+      this.#extremes.shift(v, int(this.place, v), int(home, v));
+      this.place[v] = int(home, v);
+    }
+    return possible;
   }
-  const gained = judge(field, home).combined - judge(field, place).combined;
-  if (gained < floor * left.length - EPSILON / 2) return judge(field, home);
-  if (left.length === away.length) return solution;
-  const parked = order(place);
-  return parked === null ? solution : judge(field, place, parked);
+
+  #takeBack(set: readonly number[], hosts: readonly number[]): void {
+    const { home } = this.#field;
+    set.forEach((v, i) => {
+      const host = item(hosts, i);
+      this.#extremes.shift(v, int(home, v), host);
+      this.place[v] = host;
+      this.#room.depart(v, int(home, v));
+      this.#room.arrive(v, host);
+    });
+  }
 }
 
 function* pairsOf(list: readonly number[]): Generator<[number, number]> {
