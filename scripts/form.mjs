@@ -160,6 +160,17 @@ const ONE_MEANING = [
   'namesIn',
   'ServiceName',
   'kronosVersion',
+  'Life',
+  'Past',
+  'PastMove',
+  'Range',
+  'Recorded',
+  'Stage',
+  'FoundServer',
+  'findPlan',
+  'findTask',
+  'judgeServer',
+  'parseHeaders',
 ];
 
 /** Boolean parameters of exports, and words of {@link ONE_MEANING} that several files export, in the same form. */

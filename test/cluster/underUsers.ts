@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { type FoundServer, startNatsServer } from '@kronos/eventlog/testing';
+import { type FoundBinary, startNatsServer } from '@kronos/eventlog/testing';
 import { expect, onTestFinished } from 'vitest';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { as, users, WATCHER } from '../e2e/users.ts';
@@ -12,9 +12,9 @@ const VIOLATION = /(Publish|Subscription) Violation.*/gi;
 
 /** From which minor version of nats-server 2 on acks can take the longer form of subjects. */
 const LONGER_FROM = 14;
-const isLonger = ({ version }: FoundServer): boolean => Number(version.split('.')[1]) >= LONGER_FROM;
+const isLonger = ({ version }: FoundBinary): boolean => Number(version.split('.')[1]) >= LONGER_FROM;
 
-export const titleOf = (server: FoundServer): string =>
+export const titleOf = (server: FoundBinary): string =>
   `each service does all its work under its own user, and people what is theirs: nats-server ${server.version}${isLonger(server) ? ', with the longer ack subjects' : ''}`;
 
 /** The users of a server, {@link WATCHER} among them: options of `startNatsServer`, and the options of [nats] as one of them. */
@@ -25,7 +25,7 @@ type Users = {
 };
 
 /** A whole run on one server with the accounts of `deploy/nats`, and what people may do there. */
-export async function runUnderUsers(server: FoundServer, { config, env, as }: Users = byPassword): Promise<void> {
+export async function runUnderUsers(server: FoundBinary, { config, env, as }: Users = byPassword): Promise<void> {
   const nats = await startNatsServer({
     server,
     config: `${config}\n${isLonger(server) ? 'feature_flags { js_ack_fc_v2: true }' : ''}`,

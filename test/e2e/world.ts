@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { LogEvent, LogEventOf, LogEventType, ServiceName } from '@kronos/contracts';
 import type { MigrationRecord, Sim } from '@kronos/simcloud';
 import type { Installation } from '../../libs/cli/src/demo/installation.ts';
-import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
+import { type DemoStage, openStage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
 
 export type { ServiceName };
 
@@ -61,7 +61,7 @@ export function watch(installation: Pick<Installation, 'log' | 'directory'>): Wa
 
 /** The demo's cloud and installation, with the events of its log. */
 export type World = Watch & {
-  readonly stage: Stage;
+  readonly stage: DemoStage;
   /** All migrations of the cloud. */
   readonly migrations: () => Promise<readonly MigrationRecord[]>;
   readonly close: () => Promise<void>;

@@ -8,7 +8,7 @@ import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { MigrationRecord } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
+import { type DemoStage, openStage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
 import { ended, released, SHORT_SEARCH, settled, watch } from '../e2e/world.ts';
 import { assertOnce } from './once.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const count = (events: readonly LogEvent[], type: LogEvent['type']) => events.filter((e) => e.type === type).length;
 
-async function kill(stage: Stage, names: readonly (typeof services)[number][]): Promise<void> {
+async function kill(stage: DemoStage, names: readonly (typeof services)[number][]): Promise<void> {
   const children = names.flatMap((name) => stage.processes.get(name) ?? []);
   await Promise.all(
     children.map(async (child) => {
@@ -33,18 +33,18 @@ async function kill(stage: Stage, names: readonly (typeof services)[number][]): 
   );
 }
 
-async function act(stage: Stage, acts: readonly unknown[]): Promise<void> {
+async function act(stage: DemoStage, acts: readonly unknown[]): Promise<void> {
   const answer = await fetch(`${stage.cloudUrl}/acts`, { method: 'POST', body: JSON.stringify(acts) });
   expect(answer.status).toBe(200);
 }
 
-async function cloud<T>(stage: Stage, what: string): Promise<T[]> {
+async function cloud<T>(stage: DemoStage, what: string): Promise<T[]> {
   const answer = (await (await fetch(`${stage.cloudUrl}/${what}`)).json()) as Record<string, T[]>;
   return answer[what] ?? [];
 }
 
 /** Makes all guests of one host idle, so that moves to this host pay. */
-async function disturb(stage: Stage): Promise<void> {
+async function disturb(stage: DemoStage): Promise<void> {
   type Server = { id: string; host: string; demand: { memoryMb: number } };
   const servers = await cloud<Server>(stage, 'servers');
   const byHost = Map.groupBy(servers, ({ host }) => host);

@@ -2,7 +2,7 @@
 import { byText } from '@kronos/contracts';
 import type { WhatIfCycle } from '@kronos/replay';
 import { isAbove } from '@kronos/rules';
-import type { PastMove } from './lives.ts';
+import type { FormerMove } from './lives.ts';
 
 const HOUR_MS = 3_600_000;
 /** A move that Kronos would have made this long before or after a person's counts as the same. */
@@ -26,7 +26,7 @@ export type PolicyFigures = {
 };
 
 /** A person's move beside what Kronos would have done with the same VM within a day of it. */
-export type ComparedMove = PastMove & {
+export type ComparedMove = FormerMove & {
   readonly verdict: 'sameDestination' | 'otherDestination' | 'notMoved' | 'notJudged';
   readonly kronosTo: string | null;
 };
@@ -178,12 +178,12 @@ class Aggregate {
 /** Counts the cycles of a backtest one by one. */
 export class BacktestCount {
   readonly #stepMs: number;
-  readonly #moves: readonly PastMove[];
+  readonly #moves: readonly FormerMove[];
   readonly #isIn: (aggregate: string, host: string) => boolean;
   readonly #aggregates = new Map<string, Aggregate>();
 
   /** @param moves the moves that people made in the range */
-  constructor(stepMs: number, moves: readonly PastMove[], isIn: (aggregate: string, host: string) => boolean) {
+  constructor(stepMs: number, moves: readonly FormerMove[], isIn: (aggregate: string, host: string) => boolean) {
     this.#stepMs = stepMs;
     this.#moves = moves;
     this.#isIn = isIn;
@@ -207,7 +207,11 @@ export class BacktestCount {
   }
 }
 
-type Beside = { readonly stepMs: number; readonly moves: readonly PastMove[]; readonly pace: BacktestFigures['pace'] };
+type Beside = {
+  readonly stepMs: number;
+  readonly moves: readonly FormerMove[];
+  readonly pace: BacktestFigures['pace'];
+};
 
 function figuresOf(aggregate: string, of: Aggregate, { stepMs, moves, pace }: Beside): BacktestFigures {
   const compared = moves.map((move) => comparedMove(move, of));
@@ -253,7 +257,7 @@ function figuresOf(aggregate: string, of: Aggregate, { stepMs, moves, pace }: Be
   };
 }
 
-function comparedMove(move: PastMove, of: Aggregate): ComparedMove {
+function comparedMove(move: FormerMove, of: Aggregate): ComparedMove {
   // Kronos makes live migrations alone, and only where it looked.
   if (move.type !== 'live-migration' || move.endedMs < of.sinceMs || move.endedMs > of.untilMs)
     return { ...move, verdict: 'notJudged', kronosTo: null };
@@ -266,7 +270,7 @@ function comparedMove(move: PastMove, of: Aggregate): ComparedMove {
 }
 
 /** Of former live migrations whose server's RAM is known. */
-function paceOf(moves: readonly PastMove[]): BacktestFigures['pace'] {
+function paceOf(moves: readonly FormerMove[]): BacktestFigures['pace'] {
   const each = moves
     .flatMap(({ type, ramMb, startedMs, endedMs }) =>
       type !== 'live-migration' || ramMb === null || ramMb <= 0 || endedMs <= startedMs

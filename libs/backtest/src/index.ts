@@ -1,6 +1,6 @@
 export * from './errors.ts';
 export type { BacktestFigures, ComparedMove, PolicyFigures } from './figures.ts';
-export type { Life, PastMove, Segment } from './lives.ts';
+export type { FormerMove, Segment, ServerLife } from './lives.ts';
 export { isFinished, readPast } from './read.ts';
 export { runBacktest } from './run.ts';
 export { type Parameters, stepsOf } from './sources.ts';

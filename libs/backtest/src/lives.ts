@@ -24,7 +24,7 @@ type UnderWay = {
 };
 
 /** A move that people, or anything else but the backtest, made. */
-export type PastMove = {
+export type FormerMove = {
   readonly serverId: string;
   readonly serverName: string;
   /** `live-migration`, `migration`, `resize`, `evacuation`. */
@@ -37,7 +37,7 @@ export type PastMove = {
   readonly ramMb: number | null;
 };
 
-export type Life = {
+export type ServerLife = {
   /** As Nova shows it today, or as it was when it was deleted. */
   readonly server: Server;
   readonly bornMs: number;
@@ -46,7 +46,7 @@ export type Life = {
   /** In the order of time; the first begins at its birth. */
   readonly segments: readonly Segment[];
   readonly underWay: readonly UnderWay[];
-  readonly moves: readonly PastMove[];
+  readonly moves: readonly FormerMove[];
   /** Its actions could not be read: its states are those of today, and of a deleted server no move is known. */
   readonly actionsUnread: boolean;
 };
@@ -151,7 +151,7 @@ export function flavorNumbers(records: Iterable<Pick<ServerRecord, 'server' | 'm
 const byStart = (a: Migration, b: Migration): number => ms(a.createdAt) - ms(b.createdAt) || a.id - b.id;
 
 /** The life of a server. */
-export function rebuildLife(record: ServerRecord, flavors: FlavorNumbers): Life {
+export function rebuildLife(record: ServerRecord, flavors: FlavorNumbers): ServerLife {
   const { server, actions, readMs } = record;
   const bornMs = ms(server.createdAt);
   const goneMs = isDeleted(server) ? deletedMs(record) : null;
@@ -309,8 +309,8 @@ function beforeMove(now: Now, migration: Migration, flavors: FlavorNumbers, begi
   } else if (migration.type === 'resize' && typeof oldTypeId !== 'number') now.flavorUnknown = true;
 }
 
-function movesOf(server: Server, changes: readonly Change[], segments: readonly Segment[]): PastMove[] {
-  return changes.flatMap((change): PastMove[] => {
+function movesOf(server: Server, changes: readonly Change[], segments: readonly Segment[]): FormerMove[] {
+  return changes.flatMap((change): FormerMove[] => {
     if (change.kind !== 'moved') return [];
     const { migration, atMs } = change;
     const { sourceCompute: from, destCompute: to } = migration;
@@ -327,7 +327,7 @@ function movesOf(server: Server, changes: readonly Change[], segments: readonly 
 }
 
 /** The segment at a time; null: it does not exist then. */
-export function segmentAt({ bornMs, goneMs, segments }: Life, atMs: number): Segment | null {
+export function segmentAt({ bornMs, goneMs, segments }: ServerLife, atMs: number): Segment | null {
   if (atMs < bornMs || (goneMs !== null && atMs >= goneMs)) return null;
   return segments.findLast(({ fromMs }) => fromMs <= atMs) ?? null;
 }

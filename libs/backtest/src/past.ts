@@ -12,12 +12,12 @@ import {
   type ServerGroup,
 } from '@kronos/openstack';
 import {
+  type FormerMove,
   flavorNumbers,
   isCold,
   isDeleted,
-  type Life,
-  type PastMove,
   rebuildLife,
+  type ServerLife,
   type ServerRecord,
   segmentAt,
 } from './lives.ts';
@@ -51,9 +51,9 @@ export type CloudThen = {
   readonly unknown: Unknown;
 };
 
-export type Past = {
-  readonly lives: readonly Life[];
-  readonly moves: readonly PastMove[];
+export type CloudPast = {
+  readonly lives: readonly ServerLife[];
+  readonly moves: readonly FormerMove[];
   /** As of the reading: Nova keeps no history of them. */
   readonly aggregates: readonly Aggregate[];
   /** The services of hosts are as they are today: see {@link withDown}. */
@@ -63,7 +63,7 @@ export type Past = {
 const list = <T>(value: T) => ({ ok: true, value }) as const;
 
 /** The past that a reading of Nova tells of. */
-export function pastOf(history: NovaHistory): Past {
+export function pastOfCloud(history: NovaHistory): CloudPast {
   const flavors = flavorNumbers(history.records);
   const lives = history.records.map((record) => rebuildLife({ ...record, readMs: history.readMs }, flavors));
   lives.sort((a, b) => byText(a.server.id, b.server.id));
@@ -127,7 +127,7 @@ const VM_STATES: Readonly<Record<string, string>> = {
 };
 const POWER: Readonly<Record<string, number>> = { ACTIVE: 1, PAUSED: 3, SHUTOFF: 4 };
 
-function serversAt(lives: readonly Life[], atMs: number): Seen {
+function serversAt(lives: readonly ServerLife[], atMs: number): Seen {
   const servers: Server[] = [];
   const migrations: Migration[] = [];
   const claims: Claim[] = [];
@@ -163,10 +163,10 @@ function serversAt(lives: readonly Life[], atMs: number): Seen {
 /** Where a migration is. A cold one that has arrived waits for somebody to confirm it. */
 type Stage = 'copied' | 'moved cold' | 'unconfirmed';
 
-const stageOf = ({ movedMs, migration }: Life['underWay'][number], atMs: number): Stage =>
+const stageOf = ({ movedMs, migration }: ServerLife['underWay'][number], atMs: number): Stage =>
   !isCold(migration) ? 'copied' : atMs >= movedMs ? 'unconfirmed' : 'moved cold';
 
-const statusThen = (moving: Life['underWay'][number], atMs: number): string =>
+const statusThen = (moving: ServerLife['underWay'][number], atMs: number): string =>
   stageOf(moving, atMs) === 'unconfirmed' ? 'finished' : 'running';
 
 /** What Nova shows of a server at each stage of a migration. */
@@ -178,9 +178,9 @@ const SHOWN: Readonly<Record<Stage, { readonly status: string; readonly taskStat
 
 /** Host and flavor of each claim. A migration claims on both hosts until it ends, on each with the flavor of its side. */
 function endsOf(
-  life: Life,
-  now: Life['segments'][number],
-  moving: Life['underWay'][number] | null,
+  life: ServerLife,
+  now: ServerLife['segments'][number],
+  moving: ServerLife['underWay'][number] | null,
   atMs: number,
 ): (readonly [host: string | null, flavor: Flavor | null])[] {
   const own = [now.host, now.flavor] as const;
@@ -191,7 +191,11 @@ function endsOf(
   return [own, [arrived ? migration.sourceCompute : migration.destCompute, other?.flavor ?? now.flavor]];
 }
 
-function serverThen(server: Server, { host, status, flavor }: Life['segments'][number], stage: Stage | null): Server {
+function serverThen(
+  server: Server,
+  { host, status, flavor }: ServerLife['segments'][number],
+  stage: Stage | null,
+): Server {
   const { status: shown, taskState } = stage === null ? { status, taskState: null } : SHOWN[stage];
   // What a compute said of its guests lately tells nothing about former days.
   const powerState = POWER[status] ?? server.powerState;
@@ -238,7 +242,7 @@ const hypervisorIds = ({ hypervisors }: NovaHistory): Map<string, string> =>
   new Map(hypervisors.map((one) => [one.service.host, one.id]));
 
 /** What Placement counts today beyond the servers that Nova shows: it is taken to have been the same all along. */
-function claimsOfOthers(history: NovaHistory, lives: readonly Life[]): Claims {
+function claimsOfOthers(history: NovaHistory, lives: readonly ServerLife[]): Claims {
   // What is under way at the reading lasts until then.
   const today = claimsOf(serversAt(lives, history.readMs - 1).claims, hypervisorIds(history));
   return new Map(

@@ -1,7 +1,7 @@
 import type { Hypervisor } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
 import { DEED_MS, FLAVORS, live } from '../testing/forward.ts';
-import { type NovaHistory, pastOf } from './past.ts';
+import { type NovaHistory, pastOfCloud } from './past.ts';
 
 const bornMs = Date.parse('2026-03-01T00:00:00Z');
 const CONFIRMED_MS = 2 * DEED_MS;
@@ -60,7 +60,7 @@ function resized(status: 'finished' | 'confirmed'): NovaHistory {
 }
 
 describe.each(['finished', 'confirmed'] as const)('a resize whose row is %s', (status) => {
-  const past = pastOf(resized(status));
+  const past = pastOfCloud(resized(status));
   const at = (ms: number) => {
     const { lists, capacity } = past.at(bornMs + ms);
     const [server] = lists.servers.ok ? lists.servers.value : [];
@@ -101,7 +101,7 @@ describe.each(['finished', 'confirmed'] as const)('a resize whose row is %s', (s
 it('takes the power state from the status: that of today is of a compute that was restarted', () => {
   const lived = live('a', bornMs, [{ deed: 'wait' }, { deed: 'stop' }], false);
   const history = resized('confirmed');
-  const past = pastOf({ ...history, records: [{ ...lived, server: { ...lived.server, powerState: 0 } }] });
+  const past = pastOfCloud({ ...history, records: [{ ...lived, server: { ...lived.server, powerState: 0 } }] });
   const powerAt = (atMs: number) => {
     const { servers } = past.at(atMs).lists;
     return servers.ok ? servers.value[0]?.powerState : null;

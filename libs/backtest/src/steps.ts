@@ -13,7 +13,7 @@ import {
   vmNamesOf,
 } from '@kronos/observation';
 import { RecordingInvalid, type SnapshotEntry } from '@kronos/replay';
-import { type CloudThen, type Past, pastOf, withDown } from './past.ts';
+import { type CloudPast, type CloudThen, pastOfCloud, withDown } from './past.ts';
 import { answerAt, type StepAnswer, WINDOW_POINTS, type Window } from './readSeries.ts';
 import { type Parameters, readParameters, type Sources, sourcesIn, stepsOf } from './sources.ts';
 
@@ -22,7 +22,7 @@ const HELD = 3;
 
 export type Steps = {
   readonly parameters: Parameters;
-  readonly past: Past;
+  readonly past: CloudPast;
   readonly count: number;
   readonly timeOf: (step: number) => number;
   /** @throws RecordingInvalid */
@@ -47,7 +47,7 @@ export async function openSteps(directory: string): Promise<Steps> {
   const history = parameters === null ? null : await sources.readNova();
   if (parameters === null || history === null)
     throw new RecordingInvalid(directory, 'holds no backtest that was read to its end');
-  const past = pastOf(history);
+  const past = pastOfCloud(history);
   const readAt = iso(history.readMs);
   const windows = windowCache(sources);
   const queries = queriesOf(parameters);

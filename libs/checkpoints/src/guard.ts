@@ -1,6 +1,6 @@
 import type { Clock } from '@kronos/clock';
 import { ALL } from '@kronos/contracts';
-import { Closed, type EventLog, type Health } from '@kronos/eventlog';
+import { Closed, type EventLog, type StreamHealth } from '@kronos/eventlog';
 import { inForce, type LogIdentity, type Witness } from '@kronos/projections';
 import { Doubts } from './doubts.ts';
 import { readIdentity, readWitnesses, witnessOf } from './identity.ts';
@@ -29,7 +29,7 @@ export interface LogGuard {
   readonly identity: LogIdentity;
   /** Null: the log is the one. Else why it is in doubt, and what people can do. */
   readonly problem: string | null;
-  healthy(): Health;
+  healthy(): StreamHealth;
   /** Whether something agrees with the log; when it does not the log is in doubt from now on. */
   agrees(witness: Witness): Promise<boolean>;
   /** Events that the witness has seen are gone, or the log was replaced: in doubt until the log is read again. */
@@ -81,7 +81,7 @@ class Guard implements LogGuard {
     return this.#problem;
   }
 
-  healthy(): Health {
+  healthy(): StreamHealth {
     return this.#problem === null
       ? { ok: true, detail: 'the log is the one that was seen' }
       : { ok: false, detail: this.#problem };

@@ -11,7 +11,7 @@ const good = <T>(value: T): Parsed<T> => ({ ok: true, value });
 const bad = (problem: string, remedy: string): Parsed<never> => ({ ok: false, problem, remedy });
 
 /** Limits of a number, both inclusive. */
-export interface Range {
+export interface NumberRange {
   readonly min?: number;
   readonly max?: number;
 }
@@ -28,7 +28,7 @@ export function parseBool(raw: string): Parsed<boolean> {
   return bad(`${quoted(raw)} is neither true nor false`, `Write true or false.${commentHint(raw)}`);
 }
 
-export function parseInt10(raw: string, range: Range): Parsed<number> {
+export function parseInt10(raw: string, range: NumberRange): Parsed<number> {
   if (!/^[+-]?\d+$/.test(raw) || !Number.isSafeInteger(Number(raw)))
     return bad(
       `${quoted(raw)} is not a whole number`,
@@ -37,7 +37,7 @@ export function parseInt10(raw: string, range: Range): Parsed<number> {
   return inRange(Number(raw), range, 'a whole number');
 }
 
-export function parseFloat10(raw: string, range: Range): Parsed<number> {
+export function parseFloat10(raw: string, range: NumberRange): Parsed<number> {
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(raw) || !Number.isFinite(Number(raw)))
     return bad(`${quoted(raw)} is not a number`, `Write ${rangeText(range, 'a number')}.${commentHint(raw)}`);
   return inRange(Number(raw), range, 'a number');
@@ -45,7 +45,7 @@ export function parseFloat10(raw: string, range: Range): Parsed<number> {
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600, d: 86400 };
 
-export function parseSeconds(raw: string, range: Range): Parsed<number> {
+export function parseSeconds(raw: string, range: NumberRange): Parsed<number> {
   const withUnit = /^(\d+(?:\.\d+)?)\s*(s|m|min|h|d)$/i.exec(raw);
   if (withUnit !== null) {
     const seconds = Number(withUnit[1]) * (UNITS[(withUnit[2] ?? 's').toLowerCase()] ?? 1);
@@ -58,7 +58,7 @@ export function parseSeconds(raw: string, range: Range): Parsed<number> {
 }
 
 /** Bytes, with an optional binary unit: `10737418240` or `10GiB`. */
-export function parseBytes(raw: string, range: Range): Parsed<number> {
+export function parseBytes(raw: string, range: NumberRange): Parsed<number> {
   const match = /^(\d+)\s*(KiB|MiB|GiB|TiB)?$/.exec(raw);
   if (match === null)
     return bad(`${quoted(raw)} is not a number of bytes`, `Write it as 1048576, 512MiB or 10GiB.${commentHint(raw)}`);
@@ -66,7 +66,7 @@ export function parseBytes(raw: string, range: Range): Parsed<number> {
   return inRange(Number(match[1]) * 1024 ** power, range, 'bytes');
 }
 
-function inRange(value: number, range: Range, what: string): Parsed<number> {
+function inRange(value: number, range: NumberRange, what: string): Parsed<number> {
   if (range.min !== undefined && value < range.min)
     return bad(`${value} is less than ${range.min}`, `Write ${rangeText(range, what)}.`);
   if (range.max !== undefined && value > range.max)
@@ -75,7 +75,7 @@ function inRange(value: number, range: Range, what: string): Parsed<number> {
 }
 
 /** The range in words, e.g. `a number from 0 to 1`. */
-export function rangeText(range: Range, what: string): string {
+export function rangeText(range: NumberRange, what: string): string {
   if (range.min !== undefined && range.max !== undefined) return `${what} from ${range.min} to ${range.max}`;
   if (range.min !== undefined) return `${what} of at least ${range.min}`;
   if (range.max !== undefined) return `${what} of at most ${range.max}`;

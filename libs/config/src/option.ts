@@ -1,4 +1,5 @@
 import {
+  type NumberRange,
   type Parsed,
   parseBool,
   parseBytes,
@@ -12,7 +13,6 @@ import {
   parseSecret,
   parseText,
   parseUrl,
-  type Range,
   rangeText,
 } from './kinds.ts';
 import type { Secret } from './secret.ts';
@@ -65,20 +65,20 @@ export const make = <T>(
 export const bool = (fallback: boolean, about: About): Option<boolean> =>
   make('boolean', fallback, { takes: 'true or false', parse: parseBool, ...about });
 
-export const int = (fallback: number, about: About & Range): Option<number> =>
+export const int = (fallback: number, about: About & NumberRange): Option<number> =>
   make('integer', fallback, {
     takes: rangeText(about, 'a whole number'),
     parse: (raw) => parseInt10(raw, about),
     ...about,
   });
 
-export const float = (fallback: number, about: About & Range): Option<number> =>
+export const float = (fallback: number, about: About & NumberRange): Option<number> =>
   make('number', fallback, { takes: rangeText(about, 'a number'), parse: (raw) => parseFloat10(raw, about), ...about });
 
-export const seconds = (fallback: number, about: About & Range): Option<number> =>
+export const seconds = (fallback: number, about: About & NumberRange): Option<number> =>
   make('seconds', fallback, { takes: rangeText(about, 'seconds'), parse: (raw) => parseSeconds(raw, about), ...about });
 
-export const bytes = (fallback: number, about: About & Range): Option<number> =>
+export const bytes = (fallback: number, about: About & NumberRange): Option<number> =>
   make('bytes', fallback, {
     takes: 'bytes, e.g. 1048576, 512MiB or 10GiB',
     parse: (raw) => parseBytes(raw, about),

@@ -10,6 +10,8 @@ const errorTypeSchema = z.enum([
   'DeadLetter',
 ]);
 export type ErrorType = z.infer<typeof errorTypeSchema>;
+/** The kinds of failures of a move. */
+export const errorTypes = errorTypeSchema.options;
 
 /** A server before its move between cells. */
 export const serverBeforeSchema = z.object({

@@ -10,7 +10,15 @@ import { sinkWorker, taskWorker } from './queue/tasks.ts';
 import { capabilitiesOf } from './wire/capabilities.ts';
 import { Link } from './wire/link.ts';
 import { type Seams, unknownWrite, type Wrap, type Write, type Written } from './wire/seams.ts';
-import type { EventLog, EventLogHooks, Health, LogView, NatsOptions, TaskWorker, ViewOptions } from './wire/types.ts';
+import type {
+  EventLog,
+  EventLogHooks,
+  LogView,
+  NatsOptions,
+  StreamHealth,
+  TaskWorker,
+  ViewOptions,
+} from './wire/types.ts';
 import { natsWire, type Wire } from './wire/wire.ts';
 
 export { streamOf } from './log/iterate.ts';
@@ -99,7 +107,7 @@ export async function connectEventLog(
   return log;
 }
 
-type OpenView = { healthy(): Health; close(): Promise<void> };
+type OpenView = { healthy(): StreamHealth; close(): Promise<void> };
 
 /** What is open on a log: the log is as healthy as each of it, and closing the log ends it. */
 class OpenParts {
@@ -126,7 +134,7 @@ class OpenParts {
   }
 
   /** The first part that is not healthy. */
-  ill(): Health | undefined {
+  ill(): StreamHealth | undefined {
     return [...this.#workers, ...this.#views].map((part) => part.healthy()).find(({ ok }) => !ok);
   }
 

@@ -7,7 +7,7 @@ import { generatedFiles } from './admin/deploy.ts';
 import { permissionsOf, users } from './admin/permissions.ts';
 import { endOf, readPubAck, unsureAfter } from './log/append.ts';
 import { parseDelivery } from './log/reader.ts';
-import { atLeast, capabilitiesOf, judgeServer } from './wire/capabilities.ts';
+import { atLeast, capabilitiesOf, judgeNatsServer } from './wire/capabilities.ts';
 import { compare, taskConsumerName } from './wire/definitions.ts';
 import * as errors from './wire/errors.ts';
 import { cloudEvent, headerValue } from './wire/headers.ts';
@@ -25,8 +25,7 @@ describe('capabilities', () => {
   test('2.9 has no reasons for term, no sync_interval and no exact checks over replicas', () => {
     const old = capabilitiesOf('2.9.10');
     expect(old.namedConsumers).toBe(true);
-    expect([old.termReason, old.syncInterval, old.filterSubjects, old.replicas, old.expectedSubjectFilter]).toEqual([
-      false,
+    expect([old.termReason, old.syncInterval, old.replicas, old.expectedSubjectFilter]).toEqual([
       false,
       false,
       false,
@@ -45,7 +44,7 @@ describe('capabilities', () => {
     ['2.12.3', 3, 'fine'],
     ['2.14.5', 3, 'fine'],
   ] as const)('nats-server %s with %i replicas: %s', (version, replicas, verdict) => {
-    expect(judgeServer(version, replicas).verdict).toBe(verdict);
+    expect(judgeNatsServer(version, replicas).verdict).toBe(verdict);
   });
 
   test.each([
@@ -54,7 +53,7 @@ describe('capabilities', () => {
     ['2.12.2', 3],
   ] as const)('what is said of nats-server %s with %i replicas stands in docs/nats.md', (version, replicas) => {
     const page = readFileSync(new URL('../../../docs/nats.md', import.meta.url), 'utf8');
-    expect(page).toContain(`\n${judgeServer(version, replicas).text}\n`);
+    expect(page).toContain(`\n${judgeNatsServer(version, replicas).text}\n`);
   });
 });
 

@@ -3,7 +3,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, describe, test } from 'vitest';
 import { nightly } from '../../../test/nightly.ts';
 import { connectEventLog } from '../src/index.ts';
-import { availableServers, type FoundServer } from '../src/local/find.ts';
+import { availableServers, type FoundBinary } from '../src/local/find.ts';
 import { type NatsServer, type ServerOptions, startNatsServer } from '../src/local/server.ts';
 import type { EventLog, EventLogHooks, NatsOptions } from '../src/wire/types.ts';
 import { bareConnection } from './cluster.ts';
@@ -28,7 +28,7 @@ export class Closing {
 }
 
 export interface Bench {
-  readonly found: FoundServer;
+  readonly found: FoundBinary;
   readonly closing: Closing;
   server(options?: ServerOptions): Promise<NatsServer>;
   /** Connected to `server`. */

@@ -13,7 +13,7 @@ export function lookOf(alarms: readonly Alarm[]): AlarmsSeen {
 }
 
 /** The record of an alarm: the newest message of its key. */
-export type Recorded = { readonly message: AlarmRaised | AlarmResolved; readonly sequence: number };
+export type RecordedAlarm = { readonly message: AlarmRaised | AlarmResolved; readonly sequence: number };
 
 export type Transition = {
   readonly message: AlarmRaised | AlarmResolved;
@@ -28,7 +28,7 @@ export type Transition = {
  * @param before the look before this one
  */
 export function transitions(
-  recorded: ReadonlyMap<string, Recorded>,
+  recorded: ReadonlyMap<string, RecordedAlarm>,
   looks: { readonly before: AlarmsSeen; readonly now: AlarmsSeen },
   about: { readonly by: Actor; readonly nowMs: number },
 ): Transition[] {
@@ -88,7 +88,7 @@ function aggregateOf({ places }: Alarm): string {
 const TOLD_OVER_MS = 15 * 60_000;
 
 /** The alerts to send to an Alertmanager now. They are sent repeatedly, because it drops alerts that are not sent again. */
-export const current = (recorded: Iterable<Recorded>, nowMs: number): Recorded[] =>
+export const current = (recorded: Iterable<RecordedAlarm>, nowMs: number): RecordedAlarm[] =>
   [...recorded].filter(
     ({ message }) => message.type === 'alarm.raised' || nowMs - Date.parse(message.time) <= TOLD_OVER_MS,
   );

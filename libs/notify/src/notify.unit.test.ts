@@ -2,11 +2,11 @@ import type { AlarmRaised, AlarmResolved, LogEventOf } from '@kronos/contracts';
 import type { Alarm } from '@kronos/status';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { type AlarmsSeen, current, lookOf, type Recorded, transitions } from './alarms.ts';
+import { type AlarmsSeen, current, lookOf, type RecordedAlarm, transitions } from './alarms.ts';
 import { wants } from './match.ts';
 import { noticeOf } from './notice.ts';
 import { ALERT_MS, postOf, signature } from './request.ts';
-import { isDead, judgeAttempt, LONGEST_MS, remedyFor, type Trouble, troubled } from './retry.ts';
+import { type DeliveryTrouble, isDead, judgeAttempt, LONGEST_MS, remedyFor, troubled } from './retry.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const time = new Date(NOW).toISOString();
@@ -219,8 +219,8 @@ describe('an attempt', () => {
 });
 
 describe('a sink', () => {
-  const after = (...failures: number[]): Trouble =>
-    failures.reduce<Trouble | null>((before, at) => troubled(before, 'x', at), null) as Trouble;
+  const after = (...failures: number[]): DeliveryTrouble =>
+    failures.reduce<DeliveryTrouble | null>((before, at) => troubled(before, 'x', at), null) as DeliveryTrouble;
 
   it('is dead when it has failed for minutes, and lately', () => {
     expect(isDead(after(0, 60_000, 180_000), 200_000)).toBe(true);
@@ -248,7 +248,7 @@ describe('the alarms', () => {
     }) as unknown as Alarm;
   const look = (...alarms: Alarm[]): AlarmsSeen => lookOf(alarms);
   const about = { by, nowMs: NOW };
-  const state = (...all: (AlarmRaised | AlarmResolved)[]): Map<string, Recorded> =>
+  const state = (...all: (AlarmRaised | AlarmResolved)[]): Map<string, RecordedAlarm> =>
     new Map(all.map((message, i) => [message.data.key, { message, sequence: i + 1 }]));
   const KEY = 'host-down/gpu';
 

@@ -80,9 +80,9 @@ export function remedyFor(attempt: DeliveryAttempt, sink: { readonly name: strin
 }
 
 /** The failures of a sink since its last success, as one ledger has seen them. */
-export type Trouble = { readonly sinceMs: number; readonly lastMs: number; readonly reason: string };
+export type DeliveryTrouble = { readonly sinceMs: number; readonly lastMs: number; readonly reason: string };
 
-export const troubled = (before: Trouble | null, reason: string, nowMs: number): Trouble => ({
+export const troubled = (before: DeliveryTrouble | null, reason: string, nowMs: number): DeliveryTrouble => ({
   sinceMs: before === null || nowMs - before.lastMs > FORGOTTEN_MS ? nowMs : before.sinceMs,
   lastMs: nowMs,
   reason,
@@ -94,5 +94,5 @@ const DEAD_MS = 2 * 60_000;
 const FORGOTTEN_MS = 2 * LONGEST_MS + 60_000;
 
 /** Whether a sink takes nothing: it has failed for a while, and lately. */
-export const isDead = ({ sinceMs, lastMs }: Trouble, nowMs: number): boolean =>
+export const isDead = ({ sinceMs, lastMs }: DeliveryTrouble, nowMs: number): boolean =>
   lastMs - sinceMs >= DEAD_MS && nowMs - lastMs <= FORGOTTEN_MS;

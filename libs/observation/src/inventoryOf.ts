@@ -1,5 +1,5 @@
 /** From what Placement says in two places to one inventory. Pure. */
-import type { Inventory as ProviderInventory } from '@kronos/openstack';
+import type { ProviderInventory } from '@kronos/openstack';
 import type { ProviderCapacity } from './cloud.ts';
 
 /** A provider's own inventories, by resource class. */

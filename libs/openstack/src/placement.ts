@@ -58,7 +58,7 @@ interface AllocationCandidates {
   readonly providers: Readonly<Record<string, ProviderSummary>>;
 }
 
-export interface Inventory {
+export interface ProviderInventory {
   readonly total: number;
   readonly reserved: number;
   readonly allocationRatio: number;
@@ -74,7 +74,7 @@ export interface Placement {
   versionFor(call: keyof typeof PLACEMENT_CALLS, options?: CallOptions): Promise<string>;
   allocationCandidates(request: CandidateRequest, options?: CallOptions): Promise<AllocationCandidates>;
   /** By resource class. @throws NotFound */
-  getInventories(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, Inventory>>>;
+  getInventories(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, ProviderInventory>>>;
   /** Amount used by resource class. @throws NotFound */
   getUsages(providerId: string, options?: CallOptions): Promise<Resources>;
   /** @throws NotFound */
@@ -115,7 +115,7 @@ const inventoriesSchema = z.object({
         step_size: z.number(),
       })
       .transform(
-        (raw): Inventory => ({
+        (raw): ProviderInventory => ({
           total: raw.total,
           reserved: raw.reserved,
           allocationRatio: raw.allocation_ratio,

@@ -12,7 +12,7 @@ import {
 } from '@kronos/projections';
 import { when } from '@kronos/status/times';
 import { CommandRefused } from './errors.ts';
-import { findPlan, findTask } from './outcome.ts';
+import { addressedPlan, addressedTask } from './outcome.ts';
 
 /** Plans of these aggregates that wait for an answer, expired ones too while no decision has closed them. */
 function waitingPlans(
@@ -53,7 +53,7 @@ export function choosePlan(
     if (others.length > 0) throw new CommandRefused('several plans wait for approval: name one', list());
     ({ aggregate, plan } = only);
   } else {
-    const found = findPlan(state, ALL, planId);
+    const found = addressedPlan(state, ALL, planId);
     if (found === null) throw new CommandRefused(`no plan ${JSON.stringify(planId)} waits for approval`, list());
     ({ aggregate, plan } = found);
   }
@@ -69,7 +69,7 @@ export function choosePlan(
 
 /** The aggregate of a task in flight. @throws CommandRefused that lists the tasks in flight */
 export function aggregateOfTask(state: LogState, scope: readonly string[], taskId: string): string {
-  for (const aggregate of scope) if (findTask(state, aggregate, taskId) !== null) return aggregate;
+  for (const aggregate of scope) if (addressedTask(state, aggregate, taskId) !== null) return aggregate;
   const tasks = scope.flatMap((aggregate) => [...aggregateState(state, aggregate).tasks.values()]);
   const open = tasks.filter((task) => task.end === null);
   throw new CommandRefused(
@@ -89,7 +89,7 @@ type Forced = { readonly force: boolean };
  * @throws CommandRefused that names the gentler way
  */
 export function requireClosable(state: LogState, aggregate: string, taskId: string, { force }: Forced): void {
-  const task = findTask(state, aggregate, taskId);
+  const task = addressedTask(state, aggregate, taskId);
   if (task === null || task.end !== null) return;
   if (task.slot === null) throw new CommandRefused(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
   if (force || task.abortAsked !== null || task.cancelAsked !== null || task.slot.abortRefused !== null) return;

@@ -10,5 +10,5 @@ export {
 export { type Asking, control } from './control.ts';
 export { nextRunAct, progressOf, progressText, type RunHost, runHostOf } from './drainRun.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';
-export { findPlan, findTask, hasFailures } from './outcome.ts';
+export { addressedPlan, addressedTask, hasFailures } from './outcome.ts';
 export { knownAggregates, requireCells } from './scope.ts';

@@ -105,7 +105,7 @@ function pauseOutcome(
 }
 
 /** A plan and the facts of the aggregate that it belongs to; null where no aggregate that was addressed has it. */
-export function findPlan(
+export function addressedPlan(
   state: LogState,
   address: string,
   planId: string,
@@ -121,7 +121,7 @@ export function findPlan(
 /** Why a plan could not be answered any more; null where it could. */
 function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
   const { planId } = event.data;
-  const found = findPlan(state, event.aggregate, planId);
+  const found = addressedPlan(state, event.aggregate, planId);
   if (found === null) return `no plan ${planId} waits for approval`;
   const { facts, plan } = found;
   if (plan === null) {
@@ -152,8 +152,8 @@ function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' 
 function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before: LogState, after: LogState): Outcome {
   const late = tooLate(before, at, event);
   if (late !== null) return refused(late);
-  const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
-  const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
+  const was = addressedPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
+  const is = addressedPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
   if (was === null || is === null || is.release === null)
     return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} can still be approved`);
   const left = was.proposed.length - is.tasks.length;
@@ -170,8 +170,8 @@ function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before:
 function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before: LogState, after: LogState): Outcome {
   const late = tooLate(before, at, event);
   if (late !== null) return refused(late);
-  const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
-  const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
+  const was = addressedPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
+  const is = addressedPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
   if (was === null) return refused(`no plan ${event.data.planId} waits for approval`);
   if (is === null) return done(`rejected: the plan is closed and the aggregate cooldown starts`);
   const gone = was.proposed.length - is.proposed.length;
@@ -256,7 +256,7 @@ function skipOutcome(event: LogEventOf<'event.skipped'>, before: LogState, after
 }
 
 /** A task that some aggregate's state holds. */
-export function findTask(state: LogState, address: string, taskId: string): TaskFacts | null {
+export function addressedTask(state: LogState, address: string, taskId: string): TaskFacts | null {
   for (const [aggregate, { tasks }] of state.aggregates) {
     if (address !== ALL && address !== aggregate) continue;
     const task = tasks.get(taskId);
@@ -270,7 +270,7 @@ function taskOutcome(
   at: number,
   before: LogState,
 ): Outcome {
-  const task = findTask(before, event.aggregate, event.data.taskId);
+  const task = addressedTask(before, event.aggregate, event.data.taskId);
   if (task === null)
     return refused(`no task ${event.data.taskId} is in flight: it was never released, or it has ended`);
   const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
@@ -296,7 +296,7 @@ function settleOutcome(
   before: LogState,
 ): Outcome {
   const { taskId } = event.data;
-  const task = findTask(before, event.aggregate, taskId);
+  const task = addressedTask(before, event.aggregate, taskId);
   if (task === null) return refused(`no task ${taskId} is in flight: it was never released, or it has ended`);
   const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
   if (task.end !== null) return refused(`too late: the move of ${name} ${task.status} at ${when(task.end.atMs, at)}`);

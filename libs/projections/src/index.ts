@@ -41,7 +41,7 @@ export {
   stepTime,
 } from './pace.ts';
 export { wasProposed } from './proposals.ts';
-export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
+export { absence, quarantined, quarantineFacts, quarantineTable, type VmQuarantine } from './quarantine.ts';
 export { newRefusals } from './refusals.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';

@@ -8,7 +8,7 @@ import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskF
 
 type Causes = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
 
-export type Quarantine = RuledQuarantine & {
+export type VmQuarantine = RuledQuarantine & {
   readonly serverId: string;
   /** The error type, or the person. */
   readonly by: string;
@@ -31,7 +31,7 @@ export function quarantined(
   serverId: string,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceQuarantineSeconds'>,
-): Quarantine | null {
+): VmQuarantine | null {
   const found = quarantine(quarantineFacts(state, serverId), nowMs, options);
   if (found === null) return null;
   const failure = state.vmFailures.get(serverId);
@@ -46,7 +46,7 @@ export function quarantineTable(
   state: Causes,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceQuarantineSeconds'>,
-): Quarantine[] {
+): VmQuarantine[] {
   const ids = new Set([...state.vmFailures.keys(), ...state.operatorQuarantines.keys()]);
   return [...ids].sort().flatMap((id) => quarantined(state, id, nowMs, options) ?? []);
 }

@@ -2,7 +2,7 @@
  * Every name of Kronos' telemetry: spans, attributes, metrics. No other file defines names, so a dashboard can be written
  * from this file.
  */
-import { families, phases, queryUses } from '@kronos/contracts';
+import { errorTypes, families, phases, queryUses } from '@kronos/contracts';
 
 /** Span names: few, and without ids. */
 export const spans = {
@@ -474,15 +474,7 @@ export const metricSpecs = {
       aggregate: AGGREGATE,
       phase: [...phases, 'unknown'],
       outcome: ['completed', 'failed', 'retried', 'skipped'],
-      error_type: [
-        'none',
-        'PreFlightError',
-        'MigrationFailed',
-        'MigrationTimeout',
-        'NovaClientError',
-        'Cancelled',
-        'DeadLetter',
-      ],
+      error_type: ['none', ...errorTypes],
     },
   },
   migrationsWarned: {

@@ -56,7 +56,7 @@ export async function startTelemetry({
     [ATTR_SERVICE_VERSION]: version,
     [ATTR_SERVICE_INSTANCE_ID]: instance,
   });
-  const headers = parseHeaders(config.telemetry.otlpHeaders?.reveal() ?? '');
+  const headers = parseOtlpHeaders(config.telemetry.otlpHeaders?.reveal() ?? '');
   for (const value of Object.values(headers)) learnSecret(value);
   const tracing = await startTracing({
     resource,
@@ -80,7 +80,7 @@ export async function startTelemetry({
 }
 
 /** `name=value, name=value`; the value may hold `=`. */
-export function parseHeaders(text: string): Record<string, string> {
+export function parseOtlpHeaders(text: string): Record<string, string> {
   const pairs = text
     .split(',')
     .map((pair) => pair.trim())

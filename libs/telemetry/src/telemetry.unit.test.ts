@@ -4,7 +4,7 @@ import { type Config, defaultConfig, Secret } from '@kronos/config';
 import { context, propagation, SpanKind, trace } from '@opentelemetry/api';
 import { afterEach, describe, expect, it } from 'vitest';
 import { attributes, spans } from './names.ts';
-import { parseHeaders, startTelemetry, type Telemetry } from './telemetry.ts';
+import { parseOtlpHeaders, startTelemetry, type Telemetry } from './telemetry.ts';
 import { withSpan } from './tracing.ts';
 
 interface OtlpAttribute {
@@ -200,7 +200,7 @@ describe('traces', () => {
 
 describe('headers for the receiver', () => {
   it('are a comma list of name=value', () => {
-    expect(parseHeaders('')).toEqual({});
-    expect(parseHeaders('a=b, c = d=e ,')).toEqual({ a: 'b', c: 'd=e' });
+    expect(parseOtlpHeaders('')).toEqual({});
+    expect(parseOtlpHeaders('a=b, c = d=e ,')).toEqual({ a: 'b', c: 'd=e' });
   });
 });

@@ -28,7 +28,7 @@ import {
 } from '@kronos/openstack';
 import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
-import { cellsRefusal, readCells } from './preflightCells.ts';
+import { cellsRefusal, readHostCells } from './preflightCells.ts';
 import { serverOrGone } from './serverOrGone.ts';
 import type { PreflightVerdict, Task } from './taskStages.ts';
 
@@ -380,7 +380,7 @@ export async function preflight(
   const [groups, fits, cells, refusedBefore, forced, claims] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task.destination, { flavor: server.flavor, resources }, cloud, signal),
-    planned === undefined ? null : readCells(server, task.destination, nova, { nowMs: options.nowMs, signal }),
+    planned === undefined ? null : readHostCells(server, task.destination, nova, { nowMs: options.nowMs, signal }),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
     repairs ? readClaims(task.from, cloud, signal) : null,

@@ -70,7 +70,7 @@ export function cellsRefusal(
  * @param nowMs ms since the epoch
  * @throws the errors of the client
  */
-export async function readCells(
+export async function readHostCells(
   server: Server,
   destination: string,
   nova: CellsNova,

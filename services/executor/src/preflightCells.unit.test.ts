@@ -2,7 +2,7 @@ import type { HostCell } from '@kronos/contracts';
 import type { Migration, Server } from '@kronos/openstack';
 import type { CellNeed } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
-import { cellsRefusal, readCells } from './preflightCells.ts';
+import { cellsRefusal, readHostCells } from './preflightCells.ts';
 
 const cell = (id: number): HostCell => ({ id, dedicatedCpus: 4, sharedCpus: 0, memoryMb: 8192, pages: [] });
 const planned = { cells: [cell(0), cell(1)], ratios: { cpu: 1, memory: 1 } };
@@ -69,7 +69,7 @@ describe('what is read of a destination', () => {
     arrives: (server: Server) => Server = (each) => each,
   ) {
     let asked = servers;
-    const nova: Parameters<typeof readCells>[2] = {
+    const nova: Parameters<typeof readHostCells>[2] = {
       listServers: async (filter) => asked.filter(({ host }) => host === filter?.host),
       async listUnfinishedMigrations() {
         asked = servers.map(arrives);
@@ -82,7 +82,7 @@ describe('what is read of a destination', () => {
       }),
     };
     const signal = new AbortController().signal;
-    const { others } = await readCells(server('own', 'h1'), 'h2', nova, { nowMs: NOW_MS, signal });
+    const { others } = await readHostCells(server('own', 'h1'), 'h2', nova, { nowMs: NOW_MS, signal });
     return others.map((needs) => (Array.isArray(needs) ? needs.map(({ hostCell }) => hostCell) : needs));
   }
 

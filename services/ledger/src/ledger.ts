@@ -8,7 +8,7 @@ import { addChecks } from './checks.ts';
 import { scrape, startMeasures } from './measures.ts';
 import { createCheckpointer } from './memory/checkpointer.ts';
 import { foldLedger } from './memory/fold.ts';
-import { type History, RECENT_EVENTS } from './memory/history.ts';
+import { type EventHistory, RECENT_EVENTS } from './memory/history.ts';
 import type { LedgerInput } from './memory/input.ts';
 import type { Notifier } from './notifications/notify.ts';
 import { type Served, type ServedInput, servePeople } from './serve.ts';
@@ -104,7 +104,7 @@ async function trustedLog({ log, options, by, clock, logger, http, stopping }: L
 }
 
 /** People also want to see events before the checkpoint. */
-async function lookBack({ log }: LedgerInput, seen: History, from: number, level: number): Promise<void> {
+async function lookBack({ log }: LedgerInput, seen: EventHistory, from: number, level: number): Promise<void> {
   const older: StoredEvent[] = [];
   const first = Math.max(1, level - RECENT_EVENTS + 1);
   for await (const stored of log.replay({ from: first, to: from - 1 })) older.push(stored);

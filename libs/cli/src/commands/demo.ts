@@ -8,7 +8,7 @@ import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { balanceText, demoTitle, draw, moveText } from '../demo/draw.ts';
 import { picture } from '../demo/over.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
-import { openStage, type Stage } from '../demo/stage.ts';
+import { type DemoStage, openStage } from '../demo/stage.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { said } from '../times.ts';
 
@@ -77,7 +77,7 @@ type Watched = {
 async function watch(
   terminal: Terminal,
   options: DemoOptions,
-  stage: Stage,
+  stage: DemoStage,
   { prometheus, problems, stop }: Watched,
 ): Promise<number> {
   const started = performance.now();

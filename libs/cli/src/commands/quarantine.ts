@@ -1,7 +1,7 @@
 import { didYouMean } from '@kronos/config/nearest';
 import { ALL, defaultEngineOptions } from '@kronos/contracts';
 import { control, type Told } from '@kronos/operator';
-import { aggregateState, type Quarantine, quarantineTable } from '@kronos/projections';
+import { aggregateState, quarantineTable, type VmQuarantine } from '@kronos/projections';
 import { findServers } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
@@ -106,7 +106,7 @@ async function locate(
   return { aggregate: server.aggregate, serverId: server.id, serverName: server.name };
 }
 
-type Row = Quarantine & { readonly aggregate: string; readonly serverName: string | null };
+type Row = VmQuarantine & { readonly aggregate: string; readonly serverName: string | null };
 
 function render(terminal: Terminal, rows: readonly Row[], nowMs: number): string {
   if (rows.length === 0) return 'No VM is in quarantine.\n';

@@ -5,7 +5,7 @@ import { newestSnapshots } from '@kronos/replay';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import { draw } from '../demo/draw.ts';
 import { picture } from '../demo/over.ts';
-import type { Move, Scene } from '../demo/scene.ts';
+import type { Scene, SceneMove } from '../demo/scene.ts';
 import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
 import { type OpenLog, withSession } from '../open.ts';
 import { filterAggregates } from '../scope.ts';
@@ -92,7 +92,7 @@ export function sceneOf(snapshot: Snapshot, moves: AggregateStatus['moves']): Sc
     notes: new Map(hosts.filter((host) => !isCounted(host)).map(({ name, service }) => [name, noteOf(service)])),
     serversByHost: new Map(hosts.map(({ name }) => [name, residents.get(name)?.length ?? 0])),
     moves: moves.map(
-      ({ taskId, vm, from, to, state, note }): Move => ({ taskId, server: vm, from, to, state, text: note }),
+      ({ taskId, vm, from, to, state, note }): SceneMove => ({ taskId, server: vm, from, to, state, text: note }),
     ),
     cycles: 0,
     lastDecision: null,

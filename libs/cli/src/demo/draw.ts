@@ -1,5 +1,5 @@
 import { cut, cutMiddle, paint, type Terminal } from '../terminal.ts';
-import { imbalance, type Move, type Scene } from './scene.ts';
+import { imbalance, type Scene, type SceneMove } from './scene.ts';
 
 const MOVES_SHOWN = 8;
 /** A shorter bar shows nothing. */
@@ -85,7 +85,7 @@ function imbalanceLine(scene: Scene, terminal: Terminal, policy: string): string
 }
 
 /** Moves under way first, then the ones that ended last. */
-function latest(moves: readonly Move[]): Move[] {
+function latest(moves: readonly SceneMove[]): SceneMove[] {
   const active = moves.filter((m) => m.state === 'migrating' || m.state === 'retrying');
   const ended = moves.filter((m) => m.state === 'done' || m.state === 'failed');
   return [...active.slice(0, MOVES_SHOWN), ...ended.slice(-Math.max(0, MOVES_SHOWN - active.length)).reverse()];
@@ -100,7 +100,7 @@ const words = {
 } as const;
 
 /** One move in one line. */
-export const moveText = (move: Move): string =>
+export const moveText = (move: SceneMove): string =>
   `${move.server}  ${move.from} -> ${move.to}  ${words[move.state]}${move.text === '' ? '' : `  ${move.text}`}`;
 
 /** One line on the state of the balance, for a terminal that cannot be drawn over. */

@@ -10,7 +10,7 @@ export type Scene = {
   readonly destinations: ReadonlySet<string>;
   readonly notes: ReadonlyMap<string, string>;
   readonly serversByHost: ReadonlyMap<string, number>;
-  readonly moves: readonly Move[];
+  readonly moves: readonly SceneMove[];
   readonly cycles: number;
   readonly lastDecision: {
     readonly outcome: string;
@@ -21,7 +21,7 @@ export type Scene = {
   readonly quietCycles: number;
 };
 
-export type Move = {
+export type SceneMove = {
   readonly taskId: string;
   readonly server: string;
   readonly from: string;
@@ -42,12 +42,12 @@ export const emptyScene = (thresholds: ReadonlyMap<string, number>): Scene => ({
   quietCycles: 0,
 });
 
-const inFlight = (moves: readonly Move[]): number =>
+const inFlight = (moves: readonly SceneMove[]): number =>
   moves.filter((m) => m.state === 'waiting' || m.state === 'migrating' || m.state === 'retrying').length;
 
 /** The scene after one more event of the log. */
 export function onEvent(scene: Scene, event: LogEvent): Scene {
-  const change = (taskId: string, state: Move['state'], text: string, to?: string): Scene => ({
+  const change = (taskId: string, state: SceneMove['state'], text: string, to?: string): Scene => ({
     ...scene,
     moves: scene.moves.map((m) => (m.taskId === taskId ? { ...m, state, text, to: to ?? m.to } : m)),
   });
@@ -56,7 +56,7 @@ export function onEvent(scene: Scene, event: LogEvent): Scene {
       const { plan, outcome, reason, release } = event.data;
       const planned = plan !== null && release === 'released' ? plan.steps : [];
       const added = planned.map(
-        (s): Move => ({
+        (s): SceneMove => ({
           taskId: s.taskId,
           server: s.serverName,
           from: s.from,

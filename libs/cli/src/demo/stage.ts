@@ -6,7 +6,7 @@ import { type DemoPlaces, demoConfig } from './files.ts';
 import { endProcess, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
 
 /** The demo's world: a simulated cloud in a process of its own, and an installation that balances it. */
-export type Stage = Installation & {
+export type DemoStage = Installation & {
   readonly prometheusUrl: string;
   /** The simulated cloud's own record and controls. */
   readonly cloudUrl: string;
@@ -20,7 +20,7 @@ export type StageOptions = Omit<InstallationOptions, 'config' | 'policies'> & {
   readonly ports?: DemoPlaces['ports'];
 };
 
-export async function openStage(options: StageOptions): Promise<Stage> {
+export async function openStage(options: StageOptions): Promise<DemoStage> {
   options.say(`starting a simulated OpenStack (${options.speed} times faster than a real one)`);
   const cloud = await startCloud(options);
   try {

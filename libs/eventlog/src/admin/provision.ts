@@ -6,12 +6,12 @@ import {
   streamDefinitions,
 } from '@kronos/contracts';
 import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
-import { judgeServer } from '../wire/capabilities.ts';
+import { judgeNatsServer } from '../wire/capabilities.ts';
 import { apiCodes } from '../wire/codes.ts';
 import {
   bucketConfig,
   compare,
-  type Difference,
+  type DefinitionDifference,
   FIXED_FIELD,
   isSinkConsumer,
   LIMIT_FIELDS,
@@ -127,7 +127,7 @@ function agree(what: string, want: object, have: object): void {
 }
 
 export async function provision(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
-  const { verdict, text } = judgeServer(link.version, options.replicas);
+  const { verdict, text } = judgeNatsServer(link.version, options.replicas);
   if (verdict === 'refuse') throw new ServerTooOld(text);
   needPayload(link);
   const report = new Report();
@@ -149,7 +149,7 @@ class Report {
   readonly kept: string[] = [];
   readonly changed: { what: string; fields: string[] }[] = [];
 
-  noteChange(what: string, differences: readonly Difference[]): void {
+  noteChange(what: string, differences: readonly DefinitionDifference[]): void {
     if (differences.length === 0) this.unchanged.push(what);
     else this.changed.push({ what, fields: differences.map((d) => d.field) });
   }

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 
 /** `any`: the first that is found, 2.9 or newer. `newest`: of the current series, fetched if need be. */
 export type WantedVersion = 'any' | 'newest';
-export type FoundServer = { readonly path: string; readonly version: string; readonly from: string };
+export type FoundBinary = { readonly path: string; readonly version: string; readonly from: string };
 
 /** The oldest series of nats-server that still gets fixes. */
 const CURRENT = '2.12.0';
@@ -39,7 +39,7 @@ async function serverVersion(path: string): Promise<string | null> {
   }
 }
 
-async function known(path: string, from: string): Promise<FoundServer | null> {
+async function known(path: string, from: string): Promise<FoundBinary | null> {
   if (!isExecutable(path)) return null;
   const version = await serverVersion(path);
   return version === null ? null : { path, version, from };
@@ -61,7 +61,7 @@ function cached(env: NodeJS.ProcessEnv): string[] {
 }
 
 /** `sources`: other package lists than the machine's. */
-async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string | null): Promise<FoundServer | null> {
+async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string | null): Promise<FoundBinary | null> {
   if (onPath('apt-get', env) === null || onPath('dpkg-deb', env) === null) return null;
   const dir = await unpackDebian(env, name, { packages: ['nats-server'], ...(sources === null ? {} : { sources }) });
   const from = sources === null ? "the distribution's package" : 'the package of a newer distribution';
@@ -73,14 +73,14 @@ async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string
 const fromDebian = (env: NodeJS.ProcessEnv) => fromPackage(env, 'nats-server-debian', null);
 
 /** Debian's next release, from the mirror that this machine uses for its own. */
-async function fromNewerDebian(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+async function fromNewerDebian(env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {
   if (onPath('apt-get', env) === null) return null;
   const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
   const mirror = stdout.split('\n').find((uri) => /\/debian\/?$/.test(uri));
   return mirror === undefined ? null : await fromPackage(env, 'nats-server-newer-debian', `deb ${mirror} sid main`);
 }
 
-async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {
   const go = onPath('go', env, ['/usr/local/go/bin']);
   if (go === null) return null;
   const dir = await intoCache(env, 'nats-server-go', async (draft) => {
@@ -93,12 +93,12 @@ async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
   return await known(join(dir, 'nats-server'), 'go install');
 }
 
-const FETCHES: Readonly<Record<WantedVersion, readonly ((env: NodeJS.ProcessEnv) => Promise<FoundServer | null>)[]>> = {
+const FETCHES: Readonly<Record<WantedVersion, readonly ((env: NodeJS.ProcessEnv) => Promise<FoundBinary | null>)[]>> = {
   any: [fromDebian, fromGo],
   newest: [fromGo, fromNewerDebian],
 };
 
-const attempts = new Map<WantedVersion, Promise<FoundServer>>();
+const attempts = new Map<WantedVersion, Promise<FoundBinary>>();
 
 /**
  * A nats-server to run: `KRONOS_NATS_SERVER`, the PATH and /usr/sbin, the cache, the package manager, `go install`, in
@@ -109,7 +109,7 @@ const attempts = new Map<WantedVersion, Promise<FoundServer>>();
 export function findNatsServer(
   version: WantedVersion = 'any',
   env: NodeJS.ProcessEnv = process.env,
-): Promise<FoundServer> {
+): Promise<FoundBinary> {
   if (env !== process.env) return find(version, env);
   let attempt = attempts.get(version);
   if (attempt === undefined) {
@@ -119,10 +119,10 @@ export function findNatsServer(
   return attempt;
 }
 
-async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundServer> {
+async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundBinary> {
   const minimum = version === 'any' ? OLDEST : CURRENT;
   const seen: string[] = [];
-  const fits = (found: FoundServer): boolean => {
+  const fits = (found: FoundBinary): boolean => {
     seen.push(`${found.path} (${found.version})`);
     return atLeast(found.version, minimum);
   };
@@ -147,7 +147,7 @@ async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<Fou
 }
 
 /** The server that KRONOS_NATS_SERVER names; null: it names none. @throws ServerNotFound */
-async function namedServer(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+async function namedServer(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {
   const path = env.KRONOS_NATS_SERVER ?? '';
   if (path === '') return null;
   const found = await known(path, 'KRONOS_NATS_SERVER');
@@ -166,7 +166,7 @@ function notFound(version: WantedVersion, seen: readonly string[], problems: rea
 }
 
 /** The servers that tests run on: any, and a current one when it is another and can be had. */
-export async function availableServers(): Promise<{ servers: FoundServer[]; missing: string | null }> {
+export async function availableServers(): Promise<{ servers: FoundBinary[]; missing: string | null }> {
   const any = await findNatsServer('any');
   try {
     const newest = await findNatsServer('newest');

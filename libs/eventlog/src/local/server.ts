@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type FoundServer, findNatsServer, type WantedVersion } from './find.ts';
+import { type FoundBinary, findNatsServer, type WantedVersion } from './find.ts';
 import { freePorts } from './ports.ts';
 
 /** Far longer than a server needs, also on a machine that is busy with other work: they end only what hangs. */
@@ -12,7 +12,7 @@ const STOP_MS = 60_000;
 export type ServerOptions = {
   readonly version?: WantedVersion;
   /** A server that was found already; wins over `version`. */
-  readonly server?: FoundServer;
+  readonly server?: FoundBinary;
   /** More lines for the server's configuration: accounts, max_payload. */
   readonly config?: string;
   /** More options of its `jetstream` block, such as `sync_interval: always`. */
@@ -186,7 +186,7 @@ export type ClusterNode = {
 };
 
 type Place = {
-  readonly found: FoundServer;
+  readonly found: FoundBinary;
   readonly node: ClusterNode;
   readonly port: number;
   readonly name: string;

@@ -5,7 +5,7 @@ import { backoffMs } from '../wire/deadline.ts';
 import { LogGap, NotProvisioned, StreamUnavailable } from '../wire/errors.ts';
 import { headersSafely } from '../wire/headers.ts';
 import { isNotFound, type Link, plainText, troubleOf } from '../wire/link.ts';
-import type { Health } from '../wire/types.ts';
+import type { StreamHealth } from '../wire/types.ts';
 
 /** Messages asked for at once, and the bytes at which the server ends such a request: its buffer per client is limited. */
 const BATCH = 4096;
@@ -143,7 +143,7 @@ export class OrderedReader {
     this.#done = this.#run();
   }
 
-  healthy(): Health {
+  healthy(): StreamHealth {
     return this.#trouble === null
       ? { ok: true, detail: `reading ${this.#options.stream}` }
       : { ok: false, detail: `${this.#options.stream}: ${this.#trouble}` };

@@ -3,7 +3,7 @@ import type { StreamInfo } from '@nats-io/jetstream';
 import { Closed, LogGap, StreamUnavailable } from '../wire/errors.ts';
 import { originalStamp } from '../wire/headers.ts';
 import { type Link, plainText } from '../wire/link.ts';
-import type { Health, LogPosition, LogView, ViewOptions } from '../wire/types.ts';
+import type { LogPosition, LogView, StreamHealth, ViewOptions } from '../wire/types.ts';
 import type { Wire } from '../wire/wire.ts';
 import { lastMessageOf } from './append.ts';
 import { Channel } from './channel.ts';
@@ -242,7 +242,7 @@ export class View<F, S> implements LogView<S> {
     else listener.end(error);
   }
 
-  healthy(): Health {
+  healthy(): StreamHealth {
     if (this.#failure !== null) return { ok: false, detail: plainText(this.#failure) };
     return this.#reader?.healthy() ?? { ok: false, detail: `${LOG}: not started` };
   }

@@ -7,8 +7,8 @@ import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName 
 import { headersSafely, traceparentOf } from '../wire/headers.ts';
 import { type Link, plainText, troubleOf } from '../wire/link.ts';
 import type {
-  Health,
   SinkWorkerOptions,
+  StreamHealth,
   TaskDelivery,
   TaskOutcome,
   TaskWorker,
@@ -238,7 +238,7 @@ class Worker<S extends Source> implements TaskWorker {
     return this.#handling.size;
   }
 
-  healthy(): Health {
+  healthy(): StreamHealth {
     if (this.#closing) return { ok: false, detail: 'the worker is stopped' };
     if (!this.#link.connected) return { ok: false, detail: 'there is no connection to NATS' };
     if (this.#trouble.size > 0) return { ok: false, detail: [...this.#trouble.values()].join('; ') };

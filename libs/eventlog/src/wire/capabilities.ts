@@ -8,11 +8,6 @@ const capabilityTable = {
   namedConsumers: '2.9.0',
   /** Server option `sync_interval`; older ones refuse to start with it. */
   syncInterval: '2.10.0',
-  /** Several filters on one consumer. */
-  filterSubjects: '2.10.0',
-  compression: '2.10.0',
-  metadata: '2.10.0',
-  firstSequence: '2.10.0',
   /** Older ones compare the body of an ack as a whole: `+TERM why` is ignored there. */
   termReason: '2.10.4',
   /** Checks per subject that hold on three replicas while appends are in flight and over changes of the leader. */
@@ -22,9 +17,6 @@ const capabilityTable = {
   expectedSubjectFilter: '2.11.0',
   /** The first version with the repairs after the Jepsen report on 2.12.1. */
   replicasAdvised: '2.12.3',
-  /** Unknown fields of a request are an error. */
-  strictApi: '2.12.0',
-  schedules: '2.12.0',
 } as const;
 
 type Capability = keyof typeof capabilityTable;
@@ -52,7 +44,10 @@ export const capabilitiesOf = (version: string): Capabilities =>
   ) as Capabilities;
 
 /** Whether an installation with this number of replicas may use this server. */
-export function judgeServer(version: string, replicas: number): { verdict: 'fine' | 'warn' | 'refuse'; text: string } {
+export function judgeNatsServer(
+  version: string,
+  replicas: number,
+): { verdict: 'fine' | 'warn' | 'refuse'; text: string } {
   const { namedConsumers, replicas: minimum, replicasAdvised } = capabilityTable;
   if (!atLeast(version, namedConsumers))
     return { verdict: 'refuse', text: `nats-server ${version} is too old: Kronos needs ${namedConsumers} or newer` };

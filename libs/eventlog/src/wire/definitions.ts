@@ -114,7 +114,7 @@ export const SINK_ACK_WAIT_SECONDS = 30;
 export const TASK_STREAM = streamNames.migrations;
 
 type Fields = Readonly<Record<string, unknown>>;
-export type Difference = { readonly field: string; readonly want: unknown; readonly have: unknown };
+export type DefinitionDifference = { readonly field: string; readonly want: unknown; readonly have: unknown };
 
 const plain = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 
@@ -122,14 +122,14 @@ const plain = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 const isZero = (value: unknown): boolean => value === undefined || value === 0 || value === false || value === '';
 
 /** The fields of `want` that `have` lacks or has otherwise; what `want` does not name is not looked at. */
-export function compare(want: Fields, have: Fields, ignore: readonly string[] = []): Difference[] {
+export function compare(want: Fields, have: Fields, ignore: readonly string[] = []): DefinitionDifference[] {
   return Object.keys(want)
     .filter((field) => !ignore.includes(field))
     .filter((field) => !(isZero(want[field]) && isZero(have[field])) && plain(want[field]) !== plain(have[field]))
     .map((field) => ({ field, want: want[field], have: have[field] }));
 }
 
-export const render = (what: string, { field, want, have }: Difference): string =>
+export const render = (what: string, { field, want, have }: DefinitionDifference): string =>
   `${what}: ${field} is ${plain(have)}, and must be ${plain(want)}`;
 
 /** Servers before 2.14 cannot change this field of an existing stream. The account's own limit holds for such a stream. */

@@ -27,7 +27,7 @@ import {
   UserAuthenticationExpiredError,
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node';
-import { judgeServer } from './capabilities.ts';
+import { judgeNatsServer } from './capabilities.ts';
 import { apiCodes, transientCodes } from './codes.ts';
 import { backoffMs, Deadline } from './deadline.ts';
 import {
@@ -256,7 +256,7 @@ export class Link {
     const timeout = patienceMs(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS);
     const jsm = await jetstreamManager(nc, { timeout, checkAPI: false });
     const link = new Link({ nc, jsm }, options, hooks, wire);
-    const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
+    const { verdict, text } = judgeNatsServer(link.version, options.replicas ?? 1);
     if (verdict === 'refuse') {
       await nc.close();
       throw new ServerTooOld(text);

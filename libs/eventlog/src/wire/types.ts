@@ -57,7 +57,7 @@ export type EventLogHooks = {
   readonly onWarning?: (warning: Reason) => void;
 };
 
-export type Health = { readonly ok: boolean; readonly detail: string };
+export type StreamHealth = { readonly ok: boolean; readonly detail: string };
 
 export type ProvisionOptions = {
   readonly limits: StorageLimits;
@@ -172,7 +172,7 @@ export interface LogView<S> {
   changes(): AsyncIterable<StoredEvent>;
   /** Milliseconds since the view was last known to be level with the log. */
   readonly lagMs: number;
-  healthy(): Health;
+  healthy(): StreamHealth;
   close(): Promise<void>;
 }
 
@@ -246,7 +246,7 @@ export interface SinkWorkerOptions {
 export interface TaskWorker {
   /** Deliveries held now. */
   readonly held: number;
-  healthy(): Health;
+  healthy(): StreamHealth;
   /** Takes no more, asks the running handlers to hand over, hands over for those that do not within `graceMs` (3000). */
   stop(graceMs?: number): Promise<void>;
 }
@@ -339,7 +339,7 @@ export interface EventLog {
   ): Promise<Appended & { readonly message: SnapshotTaken }>;
   /** @throws MissingObject, BadObject (also when the body is no snapshot) */
   getSnapshot(taken: SnapshotTaken): Promise<Snapshot>;
-  healthy(): Health;
+  healthy(): StreamHealth;
   /** Stops workers (which hand over), ends views and iterations, drains. */
   close(): Promise<void>;
 }

@@ -2,14 +2,14 @@ import { ALL, type Control, clause } from '@kronos/contracts';
 import { digest } from '@kronos/cycle';
 import {
   type Asking,
+  addressedPlan,
+  addressedTask,
   aggregateOfDrain,
   aggregateOfTask,
   CommandRefused,
   choosePlan,
   control,
   eventsToSkip,
-  findPlan,
-  findTask,
   foresee,
   knownAggregates,
   requireClosable,
@@ -136,7 +136,7 @@ function answering({ state, scope, asking }: Context, command: Named<'approve' |
   const { steps } = command;
   const { aggregate, planId } = choosePlan(state, scope, asking.nowMs, { planId: command.planId, steps });
   const type = command.command === 'approve' ? 'plan.approved' : 'plan.rejected';
-  const plan = findPlan(state, aggregate, planId)?.plan ?? null;
+  const plan = addressedPlan(state, aggregate, planId)?.plan ?? null;
   const event = control(type, aggregate, { planId, steps }, asking);
   return { event, about: planContent(plan), details: plan === null ? [] : stepLines(plan, steps), planId };
 }
@@ -145,7 +145,7 @@ function ending({ state, scope, asking }: Context, command: Named<keyof typeof o
   const { taskId } = command;
   const aggregate = aggregateOfTask(state, scope, taskId);
   if (command.command === 'close') requireClosable(state, aggregate, taskId, command);
-  const task = findTask(state, aggregate, taskId);
+  const task = addressedTask(state, aggregate, taskId);
   const about = task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
   return plain(control(ofTasks[command.command], aggregate, { taskId }, asking), about);
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { beginEvents, type HttpServer } from '@kronos/telemetry';
-import type { History } from '../memory/history.ts';
+import type { EventHistory } from '../memory/history.ts';
 import { reply, wholeNumber } from './answer.ts';
 import { CHANGES } from './endpoints.ts';
 
@@ -25,7 +25,7 @@ const RETRY_MS = 2_000;
 
 export function addChanges(
   http: HttpServer,
-  history: Pick<History, 'events' | 'oldest'>,
+  history: Pick<EventHistory, 'events' | 'oldest'>,
   sequence: () => number,
   clock: Pick<Clock, 'every'>,
 ): Changes {

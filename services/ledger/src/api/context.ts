@@ -4,7 +4,7 @@ import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
 import type { Aside } from '../aside/aside.ts';
 import type { WatchedStatus } from '../memory/alarms.ts';
-import type { History } from '../memory/history.ts';
+import type { EventHistory } from '../memory/history.ts';
 import type { Lookups } from './lookups.ts';
 import type { NameKeeper } from './nameKeeper.ts';
 import type { Reads } from './reads.ts';
@@ -13,7 +13,7 @@ import type { ApiAnswer, Operation } from './schemas.ts';
 
 export type ApiInput = {
   readonly state: () => LogState;
-  readonly history: History;
+  readonly history: EventHistory;
   readonly log: EventLog;
   readonly aside: Aside;
   /** Names of hosts and VMs in the newest snapshots. */

@@ -1,6 +1,6 @@
 import { iso, type StoredEvent, sentence } from '@kronos/contracts';
 import type { CellStory } from '@kronos/replay';
-import type { NameOf } from './names.ts';
+import type { ServerNameOf } from './names.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 /** An event for people: what happened in one sentence, and the ids to look further with. */
@@ -31,7 +31,7 @@ export function idsOf(event: StoredEvent['event']): Ids {
 }
 
 /** @param nameOf name of a VM by its uuid; null: it is not known */
-export function historyEntry({ sequence, event }: StoredEvent, nameOf: NameOf): HistoryEntry {
+export function historyEntry({ sequence, event }: StoredEvent, nameOf: ServerNameOf): HistoryEntry {
   if (event.type === 'unreadable')
     return {
       sequence,
@@ -54,7 +54,7 @@ export function historyEntry({ sequence, event }: StoredEvent, nameOf: NameOf): 
 }
 
 /** A plan between cells as it concerns one VM. */
-export function cellPlan(story: CellStory, nameOf: NameOf): ApiAnswer<'vm'>['cells'][number] {
+export function cellPlan(story: CellStory, nameOf: ServerNameOf): ApiAnswer<'vm'>['cells'][number] {
   const { aggregate, planId, to, sequence, proposedAtMs, expiresAtMs, state, step, reason, events } = story;
   return {
     aggregate,

@@ -4,7 +4,7 @@ import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
 import type { ApiAnswer } from './schemas.ts';
-import { rounded } from './series.ts';
+import { inFourDecimals } from './series.ts';
 import { aggregateSummary } from './stateJson.ts';
 
 /** The range of the trend, and its points. */
@@ -35,7 +35,7 @@ export function fleetLine({ state, decisions, seen, inScope, paces }: FleetInput
     hosts: seen?.hosts ?? null,
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],
-    trend: evenly(recent, TREND_POINTS).map(({ ratio }) => rounded(ratio)),
+    trend: evenly(recent, TREND_POINTS).map(({ ratio }) => inFourDecimals(ratio)),
     plan: planOf({ state, decisions, paces }, summary),
   };
 }
@@ -63,7 +63,7 @@ function planOf(
     planId,
     sequence,
     moves: waitingPlan?.steps ?? decision.steps ?? 0,
-    ratioAfter: rounded(decision.ratioAfter ?? null),
+    ratioAfter: inFourDecimals(decision.ratioAfter ?? null),
     ...copied(plan?.proposed, state, paces),
   };
 }

@@ -4,7 +4,7 @@ import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } fr
 import { BadRequest, wholeNumber } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
-import { type NameOf, namesIn } from './names.ts';
+import { namesIn, type ServerNameOf } from './names.ts';
 import { type Reads, reaches } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
 import { aggregateNames, findPlan, statesOf } from './stateJson.ts';
@@ -54,7 +54,7 @@ export class Lookups {
   }
 
   /** The names of VMs, as the recent plans have them. */
-  names(): NameOf {
+  names(): ServerNameOf {
     const { history } = this.#input;
     return namesIn(() => history.events());
   }

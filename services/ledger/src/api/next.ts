@@ -1,7 +1,7 @@
 import { byText, iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
-import type { NameOf } from './names.ts';
+import type { ServerNameOf } from './names.ts';
 import type { ApiAnswer } from './schemas.ts';
 import { type aggregateSummary, quarantinePage } from './stateJson.ts';
 
@@ -11,7 +11,7 @@ type Coming = ApiAnswer<'aggregate'>['next'][number];
 export function comingUp(
   state: AggregateState,
   summary: ReturnType<typeof aggregateSummary>,
-  { decisions, nameOf }: { readonly decisions: readonly Pick<DecisionPoint, 'time'>[]; readonly nameOf: NameOf },
+  { decisions, nameOf }: { readonly decisions: readonly Pick<DecisionPoint, 'time'>[]; readonly nameOf: ServerNameOf },
   nowMs: number,
 ): Coming[] {
   const { paused, unreadable, waitingPlan, cooldown, drains } = summary;
@@ -62,7 +62,7 @@ export function comingUp(
 }
 
 /** The ends of quarantines. */
-const released = (state: AggregateState, nameOf: NameOf, nowMs: number): Coming[] =>
+const released = (state: AggregateState, nameOf: ServerNameOf, nowMs: number): Coming[] =>
   quarantinePage(state, nowMs).flatMap(({ serverId, serverName, until }) =>
     until === null
       ? []

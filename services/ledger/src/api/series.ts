@@ -13,14 +13,14 @@ export function imbalanceAnswer(decisions: readonly DecisionPoint[], points: num
     times: shown.map(({ time }) => time),
     snapshotIds: shown.map(({ snapshotId }) => snapshotId),
     sequences: shown.map(({ sequence }) => sequence),
-    combined: shown.map(({ combined }) => rounded(combined)),
+    combined: shown.map(({ combined }) => inFourDecimals(combined)),
     steps: shown.map(({ steps }) => steps),
     release: shown.map(({ release }) => release),
     policies: names.map((name) => {
       const own = shown.map(({ policies }) => policies.find(({ policy }) => policy === name));
       return {
         policy: name,
-        imbalance: own.map((policy) => rounded(policy?.imbalance ?? null)),
+        imbalance: own.map((policy) => inFourDecimals(policy?.imbalance ?? null)),
         threshold: own.map((policy) => policy?.threshold ?? null),
       };
     }),
@@ -28,7 +28,8 @@ export function imbalanceAnswer(decisions: readonly DecisionPoint[], points: num
 }
 
 /** In four decimals. */
-export const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toFixed(4)));
+export const inFourDecimals = (value: number | null): number | null =>
+  value === null ? null : Number(value.toFixed(4));
 
 function thinned(decisions: readonly DecisionPoint[], points: number): DecisionPoint[] {
   if (decisions.length <= points) return [...decisions];

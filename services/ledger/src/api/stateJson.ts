@@ -23,7 +23,7 @@ import {
   waitingPlan,
 } from '@kronos/projections';
 import { drainStatus, worstRatio } from '@kronos/status';
-import type { NameOf } from './names.ts';
+import type { ServerNameOf } from './names.ts';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
 
@@ -276,7 +276,7 @@ function nameIn({ tasks }: AggregateState, serverId: string): string | null {
 }
 
 /** The cooldowns and quarantines of one aggregate. */
-export function cooldownPage(state: AggregateState, nowMs: number, nameOf: NameOf) {
+export function cooldownPage(state: AggregateState, nowMs: number, nameOf: ServerNameOf) {
   const options = optionsOf(state);
   const { aggregate } = state;
   const cooldown = cooldownOf(state, nowMs, options);

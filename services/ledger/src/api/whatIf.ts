@@ -6,7 +6,7 @@ import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIf
 import { BadRequest } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
 import type { ApiAnswer } from './schemas.ts';
-import { rounded } from './series.ts';
+import { inFourDecimals } from './series.ts';
 
 /** A request that is not done then answers with its results so far. */
 const LIMIT_MS = 20_000;
@@ -63,9 +63,9 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
     for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit, extent })) {
       count.add(cycle);
       times.push(iso(cycle.timeMs));
-      recorded.combined.push(rounded(cycle.recorded.combined));
+      recorded.combined.push(inFourDecimals(cycle.recorded.combined));
       recorded.moves.push(cycle.recorded.moves);
-      simulated.combined.push(rounded(cycle.simulated.combined));
+      simulated.combined.push(inFourDecimals(cycle.simulated.combined));
       simulated.moves.push(cycle.simulated.moves);
     }
   } catch (error) {

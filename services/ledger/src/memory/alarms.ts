@@ -2,12 +2,12 @@ import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
 import { alarmKey, collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
-import type { History } from './history.ts';
+import type { EventHistory } from './history.ts';
 
 export type AlarmsInput = {
   readonly log: Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage' | 'healthy'>;
   readonly state: () => LogState;
-  readonly history: Pick<History, 'lastDecision'>;
+  readonly history: Pick<EventHistory, 'lastDecision'>;
   readonly scope: readonly string[];
   readonly maxClockSkewMs: number;
   readonly clock: Pick<Clock, 'now'>;

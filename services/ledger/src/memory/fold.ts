@@ -2,7 +2,7 @@ import type { LogGuard } from '@kronos/checkpoints';
 import { type FoldedLog, foldVerified } from '@kronos/connect';
 import type { StoredEvent } from '@kronos/contracts';
 import { type Following, followCommands } from '@kronos/operator';
-import { type History, history } from './history.ts';
+import { type EventHistory, history } from './history.ts';
 import type { LedgerInput } from './input.ts';
 import { type SkewWatch, skewWatch } from './skew.ts';
 
@@ -14,7 +14,7 @@ export type Folding = {
   readonly folded: FoldedLog;
   /** The first event after the checkpoint that the fold started from. */
   readonly from: number;
-  readonly history: History;
+  readonly history: EventHistory;
   readonly following: Following;
   readonly skew: SkewWatch;
   /** The event that was folded last; null: none. */

@@ -33,7 +33,7 @@ export type DecisionPoint = {
 type LastDecision = { readonly sequence: number; readonly data: LogEventOf<'cycle.decided'>['data'] };
 
 /** The latest events, for people. What is older is on the log. */
-export type History = {
+export type EventHistory = {
   add(stored: StoredEvent): void;
   /** Puts events that are older than all in memory before them, as far as there is room. */
   prepend(older: readonly StoredEvent[]): void;
@@ -49,7 +49,7 @@ export type History = {
   planSequence(planId: string): number | null;
 };
 
-export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECISIONS }): History {
+export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECISIONS }): EventHistory {
   let ring: StoredEvent[] = [];
   let next = 0;
   const points = new Map<string, DecisionPoint[]>();

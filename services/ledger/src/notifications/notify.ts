@@ -5,14 +5,14 @@ import { AppendConflict, type EventLog, type SinkDelivery, type TaskOutcome } fr
 import {
   type AlarmsSeen,
   current,
+  type DeliveryTrouble,
   isDead,
   judgeAttempt,
   lookOf,
   noticeOf,
   openSender,
-  type Recorded,
+  type RecordedAlarm,
   type Sender,
-  type Trouble,
   transitions,
   troubled,
   wants,
@@ -52,7 +52,7 @@ const MOST_REASON = 500;
 
 /** The sinks that do not take what is sent to them. */
 class SinkTroubles {
-  readonly #troubles = new Map<string, Trouble>();
+  readonly #troubles = new Map<string, DeliveryTrouble>();
   readonly #deps: Pick<NotifierInput, 'logger' | 'metrics' | 'clock'>;
 
   constructor(deps: Pick<NotifierInput, 'logger' | 'metrics' | 'clock'>) {
@@ -100,9 +100,9 @@ class AlarmRecord {
   }
 
   /** The newest message of each alarm. */
-  async read(): Promise<Map<string, Recorded>> {
+  async read(): Promise<Map<string, RecordedAlarm>> {
     const { log } = this.#input;
-    const found = new Map<string, Recorded>();
+    const found = new Map<string, RecordedAlarm>();
     for await (const { message, problem, sequence } of log.tail({ families: ['alarms'], since: 'last', end: true }))
       if (problem === undefined && (message.type === 'alarm.raised' || message.type === 'alarm.resolved'))
         found.set(message.data.key, { message, sequence });

@@ -4,7 +4,7 @@ import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
-import { namesOf } from '../names.ts';
+import { namesFromLog } from '../names.ts';
 import { comingUp } from '../next.ts';
 import { searchAnswer } from '../search.ts';
 import { imbalanceAnswer } from '../series.ts';
@@ -57,7 +57,7 @@ export const aggregatesHandlers = ({
     const page = aggregatePage(own, nowMs);
     const decisions = input.history.decisions(name);
     const nameless = page.quarantine.flatMap(({ serverId, serverName }) => (serverName === null ? [serverId] : []));
-    const nameOf = await namesOf(nameless, lookups.names(), input.names);
+    const nameOf = await namesFromLog(nameless, lookups.names(), input.names);
     return {
       ...page,
       next: comingUp(own, page, { decisions, nameOf }, nowMs),

@@ -4,7 +4,7 @@ import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry, idsOf } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
 import { hostsOf, movesOf } from '../moves.ts';
-import { namesOf } from '../names.ts';
+import { namesFromLog } from '../names.ts';
 import { reaches } from '../reads.ts';
 import { hostPage, statesOf, vmPage } from '../stateJson.ts';
 
@@ -31,7 +31,7 @@ export const eventsHandlers = ({
     found.reverse();
     const told = found.slice(0, limit);
     const ids = told.flatMap(({ event }) => idsOf(event).serverId ?? []);
-    const nameOf = await namesOf(ids, lookups.names(), input.names);
+    const nameOf = await namesFromLog(ids, lookups.names(), input.names);
     const events = told.map((stored) => historyEntry(stored, nameOf));
     return { from: 'memory', events, next: found[limit]?.sequence ?? null };
   },

@@ -1,7 +1,7 @@
 import { byText } from '@kronos/contracts';
 import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
-import { namesOf } from '../names.ts';
+import { namesFromLog } from '../names.ts';
 import { cooldownPage, quarantinePage } from '../stateJson.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
@@ -10,7 +10,7 @@ export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handler
     const nowMs = input.clock();
     const rows = lookups.chosen(query).flatMap((state) => quarantinePage(state, nowMs));
     const nameless = rows.flatMap(({ serverId, serverName }) => (serverName === null ? [serverId] : []));
-    const nameOf = await namesOf(nameless, lookups.names(), input.names);
+    const nameOf = await namesFromLog(nameless, lookups.names(), input.names);
     return { quarantine: rows.map((row) => ({ ...row, serverName: row.serverName ?? nameOf(row.serverId) })) };
   },
 
