@@ -149,6 +149,8 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, planM
       .join(', ')}`,
   ];
   if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
+  if (moves.length === 0 && planned.shareOfPossible !== null)
+    lines.push(meaningOf(planned.stats.endedBy === 'work' ? 'search-limit' : 'no-improvement'));
   const troubles = troublesOf(planned);
   if (moves.length === 0) return `${lines.join('\n')}\n${troubles}`;
   const rows = moves.map((move): Cell[] => [

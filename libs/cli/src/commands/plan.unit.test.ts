@@ -58,3 +58,19 @@ it('says what could not be done: an evacuation that is stuck, each VM with its o
     'the affinity group near and the anti-affinity group far contradict each other: a, b are in both',
   );
 });
+
+it('says why nothing moves where a policy is above its threshold', () => {
+  const cluster = {
+    policies: ['cpu'],
+    weights: [1],
+    thresholds: [0.1],
+    hosts: [
+      { id: 'a', score: [0.6] },
+      { id: 'b', score: [0.2] },
+    ],
+    vms: [{ id: 'v', host: 'a', w: [0.0002] }],
+  };
+  const text = (minGain: number) => renderCluster(terminal, planCluster(cluster, { maxMigrations: 5, minGain }), 1);
+  expect(text(0.001)).toContain('\nNo legal moves were found that gain min_gain or more.\n');
+  expect(text(0)).not.toContain('No legal moves');
+});

@@ -13,7 +13,7 @@ import type { GuideShape } from './guide/guideCost.ts';
 import { guideShapes } from './guide/shapes.ts';
 import { type Band, bandsOf, furtherBands } from './problem/bands.ts';
 import { type Bound, bound } from './problem/bound.ts';
-import { fewestMoves } from './problem/fewest.ts';
+import { fewestMoves, mostGain } from './problem/fewest.ts';
 import { type Field, fieldOf, partFields, withoutRecent } from './problem/field.ts';
 import { blockedMoves, nobody, type Parked, park } from './problem/sequence.ts';
 import { compare, judge, type Solution } from './problem/solution.ts';
@@ -468,12 +468,13 @@ class Search {
     return this.#isWide(this.#limits);
   }
 
-  /** True when no moves of any number gain `minGain`. */
+  /** True when no moves of any number gain `minGain`, or each of them less and they reach no targets. */
   #isHopeless(): boolean {
-    const { minGain } = this.#settings;
+    const least = Math.max(this.#settings.minGain, EPSILON);
     // The bound knows nothing of the penalty for soft groups.
     if (this.#field.lax.length > 0) return false;
-    return this.#boundOfAll.combined > judge(this.#field, this.#field.home).combined - Math.max(minGain, EPSILON);
+    if (this.#boundOfAll.combined > judge(this.#field, this.#field.home).combined - least) return true;
+    return mostGain(this.#field) < least - EPSILON && !this.#mayEverReach();
   }
 
   /** False when no plan of any number of moves reaches every target. */

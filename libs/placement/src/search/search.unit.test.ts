@@ -46,6 +46,25 @@ describe('the search', () => {
     expect([0.05, 0.12].map(movesWith)).toEqual([2, 0]);
   });
 
+  it('looks for nothing where each move gains less than min_gain, and no number of them reaches the targets', () => {
+    // All 40 moves together would gain more than min_gain.
+    const file: ClusterFile = {
+      policies: ['cpu'],
+      weights: [1],
+      thresholds: [0.2],
+      hosts: [0.8, 0.3, 0.5, 0.5, 0.5].map((score, h) => ({ id: `h${h}`, score: [score], size: [1 + (h % 2)] })),
+      vms: Array.from({ length: 40 }, (_, v) => ({ id: `v${v}`, host: `h${v % 5}`, w: [1e-4] })),
+    };
+    const found = (minGain: number) => {
+      const draft = new Draft(clusterOf(file, { maxMigrations: 4 }), 4);
+      const settings = { minGain, moveOverheadGib: 1, allowParking: true, spent: 0, carryOut: inTurn };
+      const { work, end, proven, solution } = search(draft, { ...settings, workLimit: 50_000 });
+      return { short: work < 1000, end, proven, moves: solution.moves };
+    };
+    expect(found(0.001)).toEqual({ short: true, end: 'done', proven: true, moves: 0 });
+    expect(found(0.00005)).toMatchObject({ short: false, proven: false, moves: 4 });
+  });
+
   it('has a round that ends at the default work limit', () => {
     expect(DEFAULT_ROUND).toBe(defaultEngineOptions.searchWorkLimit);
   });

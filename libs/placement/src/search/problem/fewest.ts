@@ -1,5 +1,6 @@
 import { EPSILON } from '@kronos/rules';
-import { float, int } from '../../base/array.ts';
+import { float, int, item } from '../../base/array.ts';
+import { shareOn } from '../../cluster/cluster.ts';
 import type { Field } from './field.ts';
 
 /** A lower bound on the moves that bring one policy to its target. */
@@ -85,4 +86,24 @@ export function fewestMoves(field: Field, p: number): Fewest {
     else above = middle;
   }
   return best;
+}
+
+/**
+ * The most by which one move lowers the combined imbalance: the highest host becomes lower by what leaves it, and the lowest one higher by
+ * what arrives.
+ */
+export function mostGain({ cluster, vmsOf, home, destinations, weights, P }: Field): number {
+  const smallest = Array.from({ length: P }, (_, p) =>
+    destinations.reduce((least, h) => Math.min(least, float(cluster.size, h * P + p)), Number.POSITIVE_INFINITY),
+  );
+  let most = 0;
+  for (const v of vmsOf) {
+    let gain = 0;
+    for (let p = 0; p < P; p++) {
+      const arrives = float(cluster.load, v * P + p) / item(smallest, p);
+      gain += float(weights, p) * (shareOn(cluster, v, int(home, v), p) + arrives);
+    }
+    most = Math.max(most, gain);
+  }
+  return most;
 }
