@@ -155,11 +155,8 @@ async function alarmOf({ log }: Installation): Promise<string> {
         .join('\n');
 }
 
-/** A system whose alarm cannot be asked for. */
-type Silent = Omit<System, 'alarm'>;
-
-function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Silent {
-  const log = watch(kronos);
+/** The log as its servers keep it. */
+function copiesOf(servers: readonly NatsServer[], comes: Comes) {
   const asked = async <T>(what: (jsm: JetStreamManager) => Promise<T>): Promise<T> => {
     const nc = await connect({ servers: servers.map((s) => s.url), timeout: 5_000 });
     try {
@@ -168,22 +165,42 @@ function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, 
       await nc.close();
     }
   };
-  const info = () => asked((jsm) => jsm.streams.info(streamNames.log));
+  const info = (stream: string) => asked((jsm) => jsm.streams.info(stream));
   const leader = async () => {
-    const named = (await info()).cluster?.leader;
+    const named = (await info(streamNames.log)).cluster?.leader;
     const [found] = servers.filter((server) => server.name === named);
     if (found === undefined) throw new Error(`the log is led by ${named}`);
     return { leader: found, followers: servers.filter((server) => server !== found) };
   };
+  const level = () =>
+    comes('all copies of the log to be level', async () => {
+      const { cluster } = await info(streamNames.log);
+      return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
+    });
+  const promote = (server: NatsServer) =>
+    comes(`${server.name} to lead the log`, async () => {
+      if ((await leader()).leader === server) return true;
+      const nc = await connect({ servers: servers.map((s) => s.url) });
+      await nc.request(
+        `$JS.API.STREAM.LEADER.STEPDOWN.${streamNames.log}`,
+        JSON.stringify({ placement: { preferred: server.name } }),
+      );
+      await nc.close();
+      return false;
+    });
+  return { info, leader, level, promote };
+}
+
+/** Waits until a condition holds, and says otherwise what the services say of themselves. */
+type Comes = (what: string, condition: () => Promise<boolean>) => Promise<void>;
+
+/** What the services log and answer. */
+function servicesOf(kronos: Installation) {
   const lines = async (service: string): Promise<Record<string, unknown>[]> =>
     (await readFile(join(kronos.directory, 'logs', `${service}.log`), 'utf8'))
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const comes = async (what: string, condition: () => Promise<boolean>): Promise<void> => {
-    const holds = () => condition().catch(() => false);
-    await until(holds, 180_000, async () => `${what}:\n${await complaints()}`);
-  };
   const started = async (): Promise<string[]> =>
     (await Promise.all(['scorer', 'planner', 'executor', 'ledger'].map(lines)))
       .flat()
@@ -192,9 +209,57 @@ function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, 
     const answers = await Promise.all((await started()).map((url) => fetch(`${url}/readyz`)));
     return answers.length === EXECUTORS + 3 && answers.every((answer) => answer.status === 200);
   };
-  /** What the services say of themselves, for the report of a test that failed. */
   const complaints = async (): Promise<string> =>
     (await Promise.all((await started()).map(async (url) => (await fetch(`${url}/readyz`)).text()))).join('');
+  const comes: Comes = async (what, condition) => {
+    const holds = () => condition().catch(() => false);
+    await until(holds, 180_000, async () => `${what}:\n${await complaints()}`);
+  };
+  return { lines, ready, comes };
+}
+
+/** The ids of the stored events, and what does not hold of these tasks, in words. */
+async function check(sim: Sim, { log }: Installation, tasks: readonly string[]) {
+  const stored: string[] = [];
+  const results: Parameters<typeof breaches>[1][number][] = [];
+  for await (const { sequence, storedAt, event } of log.replay()) {
+    if (event.type === 'unreadable') throw new Error(`sequence ${sequence}: ${event.problem}`);
+    stored.push(event.id);
+    switch (event.type) {
+      case 'migration.started':
+      case 'migration.observed':
+      case 'migration.completed':
+      case 'migration.failed':
+      case 'migration.skipped':
+        results.push({ sequence, storedAt, event });
+    }
+  }
+  const found = [...breaches(sim, results, tasks, CAPS)];
+  const twice = stored.filter((id, i) => stored.indexOf(id) !== i);
+  if (twice.length > 0) found.push(`on the log twice: ${twice.join(', ')}`);
+  return { stored, found };
+}
+
+/** What went wrong of what was read live, in words. @param seen the ids that were read before the log */
+function differences({ events }: Watch, seen: readonly string[], stored: readonly string[]): string[] {
+  const found: string[] = [];
+  const other = seen.findIndex((id, i) => id !== stored[i]);
+  if (other !== -1)
+    found.push(`event ${other + 1} of ${seen.length}: ${seen[other]} was read live, the log has ${stored[other]}`);
+  // An attempt whose request could not be sent in time is tried again: that is no failure of the move.
+  for (const event of events)
+    if (event.type === 'migration.failed' && !event.data.retryPending)
+      found.push(`${event.data.taskId}: ${event.data.errorType} ${event.data.reason.text}`);
+  return found;
+}
+
+/** A system whose alarm cannot be asked for. */
+type Silent = Omit<System, 'alarm'>;
+
+function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Silent {
+  const log = watch(kronos);
+  const { lines, ready, comes } = servicesOf(kronos);
+  const { info, leader, level, promote } = copiesOf(servers, comes);
   const disable = (hosts: readonly string[]) => {
     for (const host of hosts) sim.act({ act: 'setHost', host, disabled: true });
   };
@@ -202,50 +267,12 @@ function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, 
     const over = ended(log.events);
     return tasks.every((task) => over.has(task));
   };
-  const level = () =>
-    comes('all copies of the log to be level', async () => {
-      const { cluster } = await info();
-      return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
-    });
-  const stored: string[] = [];
-  /** What does not hold of these tasks, in words. */
-  const check = async (tasks: readonly string[]): Promise<string[]> => {
-    stored.length = 0;
-    const results: Parameters<typeof breaches>[1][number][] = [];
-    for await (const { sequence, storedAt, event } of kronos.log.replay()) {
-      if (event.type === 'unreadable') throw new Error(`sequence ${sequence}: ${event.problem}`);
-      stored.push(event.id);
-      switch (event.type) {
-        case 'migration.started':
-        case 'migration.observed':
-        case 'migration.completed':
-        case 'migration.failed':
-        case 'migration.skipped':
-          results.push({ sequence, storedAt, event });
-      }
-    }
-    const found = [...breaches(sim, results, tasks, CAPS)];
-    const twice = stored.filter((id, i) => stored.indexOf(id) !== i);
-    if (twice.length > 0) found.push(`on the log twice: ${twice.join(', ')}`);
-    return found;
-  };
   return {
     ...log,
     servers,
     leader,
     level,
-    async promote(server: NatsServer) {
-      await comes(`${server.name} to lead the log`, async () => {
-        if ((await leader()).leader === server) return true;
-        const nc = await connect({ servers: servers.map((s) => s.url) });
-        await nc.request(
-          `$JS.API.STREAM.LEADER.STEPDOWN.${streamNames.log}`,
-          JSON.stringify({ placement: { preferred: server.name } }),
-        );
-        await nc.close();
-        return false;
-      });
-    },
+    promote,
     async serverOfExecutor() {
       const connected = (await lines('executor')).flatMap(({ status, detail }) =>
         status === 'connected' || status === 'reconnected' ? [String(detail)] : [],
@@ -268,7 +295,7 @@ function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, 
       const tasks = released(log.events);
       // A former leader that was cut off answers with the last sequence that it knows, until it learns of its successor.
       await level();
-      const found = await check(tasks);
+      const { found } = await check(sim, kronos, tasks);
       await comes('all services to be ready again', ready);
       // Life goes on: one more host is emptied, by the same processes.
       disable([LAST]);
@@ -278,19 +305,10 @@ function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, 
       const more = released(log.events).filter((task) => !tasks.includes(task));
       // Read before the log: the planner goes on deciding while the log is read.
       const seen = log.events.map(({ id }) => id);
-      found.push(...(await check(more)), ...exits);
-      const other = seen.findIndex((id, i) => id !== stored[i]);
-      if (other !== -1)
-        found.push(`event ${other + 1} of ${seen.length}: ${seen[other]} was read live, the log has ${stored[other]}`);
-      // An attempt whose request could not be sent in time is tried again: that is no failure of the move.
-      for (const event of log.events)
-        if (event.type === 'migration.failed' && !event.data.retryPending)
-          found.push(`${event.data.taskId}: ${event.data.errorType} ${event.data.reason.text}`);
+      const after = await check(sim, kronos, more);
+      found.push(...after.found, ...exits, ...differences(log, seen, after.stored));
       // The ack comes after the result.
-      await comes(
-        'an empty work queue',
-        async () => (await asked((jsm) => jsm.streams.info(streamNames.migrations))).state.messages === 0,
-      );
+      await comes('an empty work queue', async () => (await info(streamNames.migrations)).state.messages === 0);
       for (const host of [...LEAVING, LAST])
         for (const server of sim.cloud.servers.values())
           if (server.host === host) found.push(`${server.name} is still on ${host}`);
