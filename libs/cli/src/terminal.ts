@@ -255,4 +255,7 @@ export function cutMiddle(text: string, width: number): string {
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
+/** A value among others of a column: the same decimals, so that they compare at a glance. */
+export const aligned = (value: number | null, decimals = 3): string => value?.toFixed(decimals) ?? '-';
+
 export { count } from '@kronos/contracts/words';

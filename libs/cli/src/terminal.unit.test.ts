@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cutMiddle, harmless, MOVE_COLUMNS, paint, type Terminal, table } from './terminal.ts';
+import { aligned, cutMiddle, harmless, MOVE_COLUMNS, paint, type Terminal, table } from './terminal.ts';
 
 const terminal = (columns: number): Terminal => ({
   out: () => undefined,
@@ -67,6 +67,9 @@ describe('a name that is cut in the middle', () => {
     ['compute-rack-07', 1, '…'],
   ])('%s in %i characters', (name, width, cut) => expect(cutMiddle(name, width)).toBe(cut));
 });
+
+it('values of a column have the same decimals', () =>
+  expect([0.5, 0.4282, null].map((value) => aligned(value))).toEqual(['0.500', '0.428', '-']));
 
 describe('a text of others', () => {
   it.each([

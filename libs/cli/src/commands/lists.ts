@@ -22,7 +22,7 @@ import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
-import { type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
+import { aligned, type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
 import { absolute, said, when } from '../times.ts';
 
 export type ListOptions = ConfigOption & OutputOption & AggregateOption;
@@ -183,7 +183,7 @@ function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number)
       row.aggregate,
       row.service === 'enabled' ? row.service : { text: row.service, style: 'yellow' },
       String(row.servers),
-      ...policies.map((policy) => figure(row.values[policy] ?? null)),
+      ...policies.map((policy) => aligned(row.values[policy] ?? null)),
       figure(row.freeVcpus),
       figure(row.freeRamMb, 0),
       row.availabilityZone ?? '',

@@ -29,7 +29,17 @@ import { answer } from '../output.ts';
 import { isEvidence } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, STEP_COLUMNS, type Style, type Terminal, table } from '../terminal.ts';
+import {
+  aligned,
+  type Cell,
+  count,
+  figure,
+  paint,
+  STEP_COLUMNS,
+  type Style,
+  type Terminal,
+  table,
+} from '../terminal.ts';
 import { absolute, estimated, parseTime, relative, when } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
 
@@ -469,8 +479,8 @@ function hostsTable(terminal: Terminal, { hostsBefore, steps }: PlanRecord): str
     host,
     ...policies.map((policy, i) => {
       const before = values[i] ?? null;
-      if (before === null) return figure(null);
-      return `${figure(before)} -> ${figure(after(host, policy, before))}`;
+      if (before === null) return aligned(null);
+      return `${aligned(before)} -> ${aligned(after(host, policy, before))}`;
     }),
   ]);
   const head = [{ head: 'host', flex: true, host: true }, ...policies.map((policy) => ({ head: policy, right: true }))];

@@ -171,7 +171,7 @@ export function byPerson({ by }) {
 }
 
 export const phases = { spread: 'balance', cell: 'to another cell', evacuate: 'empty its host' };
-const statuses = { started: 'under way' };
+export const statuses = { started: 'under way' };
 /** How far a move is. */
 function moveStatus({ status, attempt, started }) {
   if (started?.verifying != null) return `on ${started.verifying.host}, waits to be confirmed`;

@@ -102,7 +102,10 @@ export function verdict(is, would) {
   const size = `${moves(would.steps.length)}, ${gibOf(would.steps)} GiB`;
   if (is.steps.length === 0)
     return `${size}, where there is no plan now: ${times(is.ratio)} of the threshold becomes ${times(would.ratio)}.`;
-  if (is.steps.length === would.steps.length && gibOf(is.steps) === gibOf(would.steps))
+  const alike = is.steps.length === would.steps.length && gibOf(is.steps) === gibOf(would.steps);
+  if (alike && times(is.ratio) === times(would.ratio))
+    return `${size} and ${times(would.ratio)} of the threshold at the end, as with the options in force.`;
+  if (alike)
     return `${size}, as with the options in force; ${times(would.ratio)} of the threshold at the end in place of ${times(is.ratio)}.`;
   const work = `${size} in place of ${moves(is.steps.length)}, ${gibOf(is.steps)} GiB`;
   if (is.ratio === null || would.ratio === null) return `${work}.`;

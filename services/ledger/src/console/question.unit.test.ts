@@ -99,6 +99,7 @@ describe('the verdict', () => {
       '1 move, 4 GiB, as with the options in force; 0.80× of the threshold at the end in place of 0.90×.',
     ],
     [[0, 1.6], [2, 0.9], '2 moves, 8 GiB, where there is no plan now: 1.60× of the threshold becomes 0.90×.'],
+    [[1, 0.9], [1, 0.9], '1 move, 4 GiB and 0.90× of the threshold at the end, as with the options in force.'],
     [[2, 0.9], [0, 1.6], 'No plan in place of 2 moves: it is balanced. 1.60× of the threshold stays.'],
     [[0, 0.9], [0, 0.9], 'No plan, as now: it is balanced.'],
   ])('of %j and %j', ([m, r], [n, s], sentence) => {

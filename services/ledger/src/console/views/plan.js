@@ -23,6 +23,7 @@ import {
   ratioText,
   said,
   section,
+  statuses,
   table,
   when,
 } from '../parts.js';
@@ -36,6 +37,8 @@ const statusOf = (taskId, tasks, events) =>
   tasks.find(({ id }) => id === taskId)?.status ??
   events.findLast((event) => event.taskId === taskId && ENDS.has(event.type))?.type.replace('migration.', '') ??
   '';
+
+const statusText = (status) => statuses[status] ?? status;
 
 /** Steps that wait for one of these wait for it in vain when it is left out: they are left out too. */
 function withDependants(steps, left) {
@@ -55,6 +58,12 @@ function leftAfter(picture, steps, before) {
     ${ratioText(ratio)}`;
 }
 
+/** Two values in as many decimals as tell them apart. */
+function fallText(from, to) {
+  const decimals = from.toFixed(2) === to.toFixed(2) ? 4 : 2;
+  return `${from.toFixed(decimals)} to ${to.toFixed(decimals)}`;
+}
+
 /** What a move lowers: the policy of which it takes the most, in thresholds, off its source. */
 function lowered(picture, before, step) {
   const parts = picture.policies.flatMap(({ policy, threshold }, i) => {
@@ -65,7 +74,7 @@ function lowered(picture, before, step) {
   const [most] = parts.toSorted((a, b) => b.share - a.share);
   return most === undefined || most.share <= 0
     ? null
-    : `lowers ${most.policy} of ${step.from} from ${most.value.toFixed(2)} to ${(most.value - most.weight).toFixed(2)}`;
+    : `lowers ${most.policy} of ${step.from} from ${fallText(most.value, most.value - most.weight)}`;
 }
 
 const why = (step, picture, before) => {
@@ -120,7 +129,9 @@ const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }
         : [['Waits for', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')]]),
       ...(toggle !== null && out.size === 0
         ? []
-        : [['Status', (s) => (out.has(s.step) ? 'left out' : statusOf(s.taskId, page.tasks, page.events))]]),
+        : [
+            ['Status', (s) => (out.has(s.step) ? 'left out' : statusText(statusOf(s.taskId, page.tasks, page.events)))],
+          ]),
     ],
     all,
     'No step.',
@@ -163,9 +174,12 @@ function timeOf({ plan: known, time }) {
     : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${ASSUMED_PACE})</small>`}`;
 }
 
+/** A multiple above 1, which is not written as 1.00. */
+const aboveText = (ratio) => (ratio < 1.005 ? `${ratio.toFixed(4)}×` : ratioText(ratio));
+
 /** The policies above their thresholds, each with how far: `cpu 1.50×`. */
 const stillAbove = ({ policies }, { above, ratios }) =>
-  policies.flatMap(({ policy }, i) => (above.includes(policy) ? [`${policy} ${ratioText(ratios[i])}`] : [])).join(', ');
+  policies.flatMap(({ policy }, i) => (above.includes(policy) ? [`${policy} ${aboveText(ratios[i])}`] : [])).join(', ');
 
 /** What is left after this plan: nothing where it reaches the targets itself. */
 const courseOf = (course) =>
