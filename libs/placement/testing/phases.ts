@@ -37,7 +37,7 @@ export function guidePhase(cluster: Cluster, budget: number): Phase {
   const draft = new Draft(cluster, budget);
   const field = fieldOf(draft, imbalances(cluster, draft.score), 0);
   const place = Int32Array.from(field.home);
-  const trail = followGuide(field, meanShape(field), budget, Number.POSITIVE_INFINITY, draft.refusals);
+  const trail = followGuide(field, meanShape(field), { budget, workLimit: Number.POSITIVE_INFINITY }, draft.refusals);
   for (let i = 0; i < trail.best; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
   return { moves: trail.vms.length, evaluated: trail.evaluated, combined: judge(field, place).combined };
 }

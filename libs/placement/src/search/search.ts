@@ -399,7 +399,7 @@ class Search {
     }
     const reachable = least <= field.budget && this.#mayReach();
     if (field.destinations.length >= (this.#settings.guidedHosts ?? GUIDED_HOSTS))
-      for (const shape of guideShapes(field, this.#limits, reachable)) {
+      for (const shape of guideShapes(field, this.#limits, { reachable })) {
         if (this.#cut || this.#guideWork >= ALL_GUIDES) break;
         this.#guided(shape);
       }
@@ -513,7 +513,8 @@ class Search {
     const { budget, home } = this.#field;
     const left = Math.max(0, this.#workLimit - this.#work);
     const most = ALL_GUIDES - this.#guideWork;
-    const trail = followGuide(this.#field, shape, budget, Math.min(left, most), this.#draft.refusals);
+    const within = { budget, workLimit: Math.min(left, most) };
+    const trail = followGuide(this.#field, shape, within, this.#draft.refusals);
     this.#spend(trail.evaluated);
     this.#guideWork += trail.evaluated;
     if (trail.cut && left < most) this.#cut = true;

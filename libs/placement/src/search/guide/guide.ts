@@ -37,8 +37,7 @@ export type Trail = {
 export function followGuide(
   field: Field,
   shape: GuideShape,
-  budget: number,
-  workLimit: number,
+  { budget, workLimit }: { readonly budget: number; readonly workLimit: number },
   refusals: RefusalCounts,
 ): Trail {
   return new Guide(field, shape, refusals).run(budget, workLimit);

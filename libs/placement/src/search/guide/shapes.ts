@@ -10,7 +10,7 @@ import type { GuideShape } from './guideCost.ts';
  *
  * @param reachable whether the targets may be in reach: then bands as wide as the targets come first.
  */
-export function guideShapes(field: Field, limits: Bound, reachable: boolean): GuideShape[] {
+export function guideShapes(field: Field, limits: Bound, { reachable }: { readonly reachable: boolean }): GuideShape[] {
   const { low: lowMean, high: highMean, most, least } = valuesOf(field);
   const towards = (from: number, to: number, x: number): number => from + (to - from) * x;
   const band = (x: number): GuideShape => ({
