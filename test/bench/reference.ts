@@ -166,45 +166,16 @@ function hasOrder({ home, memory, free: atStart, rivals }: Problem, place: Int32
 /** Stages of one run: the penalty gets steeper, and the temperature falls. */
 const STAGES = 50;
 
-/**
- * One annealing run on an exponential penalty for hosts near the extremes: `t` of the imbalance is the scale of the exponent, `c` the
- * temperature in typical changes.
- */
-function run(problem: Problem, start: Int32Array, steps: number, random: () => number, scale: readonly number[]) {
-  const { home, hosts, policies: P, weights, load, open, isOpen, budget } = problem;
-  const state = new State(problem, start);
-  const vmsAt: number[][] = Array.from({ length: hosts }, () => []);
-  for (const [v, h] of home.entries()) vmsAt[h]?.push(v);
-  const below = (n: number): number => Math.floor(random() * n);
-  let best = state.combined();
-  let relaxed = best;
-  let found = Int32Array.from(state.place);
-  const keep = (): void => {
-    const now = state.combined();
-    relaxed = Math.min(relaxed, now);
-    if (now >= best - 1e-12 || !hasOrder(problem, state.place)) return;
-    best = now;
-    found = Int32Array.from(state.place);
-  };
-  const [t0 = 0, t1 = 0, c0 = 0, c1 = 0] = scale;
-  const middle = new Float64Array(P);
-  const tau = new Float64Array(P);
-  const up = new Float64Array(P);
-  const down = new Float64Array(P);
-  const cost = new Float64Array(hosts);
-  const costOf = (h: number, values: Float64Array, from: number): number => {
-    if (isOpen[h] !== 1) return 0;
-    let sum = 0;
-    for (let p = 0; p < P; p++) {
-      const e = Math.exp((at(values, from + p) - at(middle, p)) / at(tau, p));
-      sum += at(up, p) * e + at(down, p) / e;
-    }
-    return sum;
-  };
-  const mean = new Float64Array(P);
-  load.forEach((l, i) => {
-    mean[i % P] = at(mean, i % P) + l / home.length;
-  });
+/** A change of a state that is tried: the VMs that go, where to, and the values of the hosts that it touches, after it. */
+interface Trial {
+  readonly touched: number[];
+  readonly value: Float64Array;
+  readonly moved: number[];
+  readonly to: number[];
+}
+
+/** A trial without a change; `add` lets a VM go to a host. */
+function emptyTrial({ policies: P, load }: Problem, state: State) {
   const value = new Float64Array(6 * P);
   const touched: number[] = [];
   const moved: number[] = [];
@@ -225,41 +196,97 @@ function run(problem: Problem, start: Int32Array, steps: number, random: () => n
     moved.push(v);
     to.push(b);
   };
-  /** Draws one VM that goes somewhere, one that takes the place of another, one that goes home, or an exchange. */
-  const propose = (): boolean => {
+  const clear = (): void => {
     touched.length = moved.length = to.length = 0;
+  };
+  const trial: Trial = { touched, value, moved, to };
+  return { trial, add, clear };
+}
+
+/** Draws changes of a state into a trial: one VM that goes somewhere, one that takes the place of another, one that goes home, or an exchange. */
+function drawer(problem: Problem, state: State, random: () => number): { readonly trial: Trial; draw(): boolean } {
+  const { home, hosts, open, budget } = problem;
+  const vmsAt: number[][] = Array.from({ length: hosts }, () => []);
+  for (const [v, h] of home.entries()) vmsAt[h]?.push(v);
+  const below = (n: number): number => Math.floor(random() * n);
+  const anyHost = (): number => at(open, below(open.length));
+  const { trial, add, clear } = emptyTrial(problem, state);
+  const goSomewhere = (kind: number): boolean => {
     const { away, place } = state;
     const n = away.length;
-    const kind = below(8);
-    const anyHost = (): number => at(open, below(open.length));
-    if (n === 0 || kind < 3) {
-      const v = n > 0 && (n >= budget || kind === 0) ? at(away, below(n)) : below(home.length);
-      if (n >= budget && at(place, v) === at(home, v)) return false;
-      const b = anyHost();
-      if (b !== at(place, v)) add(v, b);
-    } else if (kind < 5) {
-      const u = at(away, below(n));
-      const others = vmsAt[below(2) === 0 ? at(home, u) : below(hosts)] as number[];
-      if (others.length === 0) return false;
-      const v = at(others, below(others.length));
-      const b = below(3) === 0 ? anyHost() : at(place, u);
-      if (at(place, v) !== at(home, v) || b === at(place, v)) return false;
-      add(u, at(home, u));
-      add(v, b);
-    } else if (kind === 5) {
-      const u = at(away, below(n));
-      add(u, at(home, u));
-    } else {
-      const u = at(away, below(n));
-      const v = below(2) === 0 ? at(away, below(n)) : below(home.length);
-      const [a, b] = [at(place, u), at(place, v)];
-      if (a === b || (at(place, v) === at(home, v) && n >= budget && b !== at(home, u))) return false;
-      add(u, b);
-      add(v, a);
-    }
-    return moved.length > 0;
+    const v = n > 0 && (n >= budget || kind === 0) ? at(away, below(n)) : below(home.length);
+    if (n >= budget && at(place, v) === at(home, v)) return false;
+    const b = anyHost();
+    if (b !== at(place, v)) add(v, b);
+    return true;
   };
-  for (let stage = 0; stage < STAGES; stage++) {
+  const replace = (): boolean => {
+    const { away, place } = state;
+    const u = at(away, below(away.length));
+    const others = vmsAt[below(2) === 0 ? at(home, u) : below(hosts)] as number[];
+    if (others.length === 0) return false;
+    const v = at(others, below(others.length));
+    const b = below(3) === 0 ? anyHost() : at(place, u);
+    if (at(place, v) !== at(home, v) || b === at(place, v)) return false;
+    add(u, at(home, u));
+    add(v, b);
+    return true;
+  };
+  const exchange = (): boolean => {
+    const { away, place } = state;
+    const n = away.length;
+    const u = at(away, below(n));
+    const v = below(2) === 0 ? at(away, below(n)) : below(home.length);
+    const [a, b] = [at(place, u), at(place, v)];
+    if (a === b || (at(place, v) === at(home, v) && n >= budget && b !== at(home, u))) return false;
+    add(u, b);
+    add(v, a);
+    return true;
+  };
+  const goHome = (): boolean => {
+    const u = at(state.away, below(state.away.length));
+    add(u, at(home, u));
+    return true;
+  };
+  const draw = (): boolean => {
+    clear();
+    const kind = below(8);
+    const drawn =
+      state.away.length === 0 || kind < 3
+        ? goSomewhere(kind)
+        : kind < 5
+          ? replace()
+          : kind === 5
+            ? goHome()
+            : exchange();
+    return drawn && trial.moved.length > 0;
+  };
+  return { trial, draw };
+}
+
+/** The penalty of hosts near the extremes, and the temperature, which both change from stage to stage. */
+function penalty(problem: Problem, state: State, scale: readonly number[]) {
+  const { home, policies: P, weights, load, open, isOpen } = problem;
+  const [t0 = 0, t1 = 0, c0 = 0, c1 = 0] = scale;
+  const middle = new Float64Array(P);
+  const tau = new Float64Array(P);
+  const up = new Float64Array(P);
+  const down = new Float64Array(P);
+  const mean = new Float64Array(P);
+  load.forEach((l, i) => {
+    mean[i % P] = at(mean, i % P) + l / home.length;
+  });
+  const costOf = (h: number, values: Float64Array, from: number): number => {
+    if (isOpen[h] !== 1) return 0;
+    let sum = 0;
+    for (let p = 0; p < P; p++) {
+      const e = Math.exp((at(values, from + p) - at(middle, p)) / at(tau, p));
+      sum += at(up, p) * e + at(down, p) / e;
+    }
+    return sum;
+  };
+  /** Begins a stage; gives its temperature. */
+  const begin = (stage: number): number => {
     const x = stage / (STAGES - 1);
     let temperature = 0;
     for (let p = 0; p < P; p++) {
@@ -283,10 +310,43 @@ function run(problem: Problem, start: Int32Array, steps: number, random: () => n
       down[p] = (at(weights, p) * at(tau, p)) / b;
       temperature += (at(weights, p) * at(mean, p) * (aa / (a * a) + bb / (b * b))) / 2;
     }
-    temperature *= c0 * (c1 / c0) ** x;
+    return temperature * (c0 * (c1 / c0) ** x);
+  };
+  return { costOf, begin };
+}
+
+interface Course {
+  readonly steps: number;
+  readonly random: () => number;
+  readonly scale: readonly number[];
+}
+
+/**
+ * One annealing run on an exponential penalty for hosts near the extremes: `t` of the imbalance is the scale of the exponent, `c` the
+ * temperature in typical changes.
+ */
+function run(problem: Problem, start: Int32Array, { steps, random, scale }: Course) {
+  const { hosts, policies: P, budget } = problem;
+  const state = new State(problem, start);
+  let best = state.combined();
+  let relaxed = best;
+  let found = Int32Array.from(state.place);
+  const keep = (): void => {
+    const now = state.combined();
+    relaxed = Math.min(relaxed, now);
+    if (now >= best - 1e-12 || !hasOrder(problem, state.place)) return;
+    best = now;
+    found = Int32Array.from(state.place);
+  };
+  const { costOf, begin } = penalty(problem, state, scale);
+  const { trial, draw } = drawer(problem, state, random);
+  const { touched, value, moved, to } = trial;
+  const cost = new Float64Array(hosts);
+  for (let stage = 0; stage < STAGES; stage++) {
+    const temperature = begin(stage);
     for (let h = 0; h < hosts; h++) cost[h] = costOf(h, state.value, h * P);
     for (let step = 0, accepted = 0; step < steps / STAGES; step++) {
-      if (!propose()) continue;
+      if (!draw()) continue;
       let change = 0;
       for (let i = 0; i < touched.length; i++)
         change += costOf(at(touched, i), value, i * P) - at(cost, at(touched, i));
@@ -328,7 +388,7 @@ function anneal({ problem, seconds, worker }: Task): Reference {
   for (let i = 0; used() < end; i++) {
     const steps = (i % 3 === 0 ? 1000 : 3000) * problem.home.length;
     const start = i % 4 === 3 ? place : problem.home;
-    const found = run(problem, start, steps, random, scales[i % scales.length] as number[]);
+    const found = run(problem, start, { steps, random, scale: scales[i % scales.length] as number[] });
     relaxed = Math.min(relaxed, found.relaxed);
     if (found.best >= best) continue;
     best = found.best;
