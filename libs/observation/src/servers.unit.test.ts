@@ -171,6 +171,13 @@ describe('a row that Nova has abandoned', () => {
     },
   );
 
+  test('counts nowhere when it waits for the confirmation of a move, and the state of its server was reset', () => {
+    const row = { type: 'migration', status: 'finished' } as const;
+    expect(seen(row)).toEqual({ counted: 0, alsoOn: [], notes: ['migration-abandoned'] });
+    expect(seen(row, { status: 'VERIFY_RESIZE' })).toMatchObject(counts);
+    expect(seen({ ...row, status: 'confirming' })).toEqual(counts);
+  });
+
   test.each<[string, Partial<Migration>, Partial<Server>]>([
     ['while its server is migrating', {}, { taskState: 'migrating' }],
     ['while it has changed lately', { updatedAt: '2026-01-01T11:58:00Z' }, {}],

@@ -18,17 +18,25 @@ type Row = {
   readonly createdAt: string;
   readonly updatedAt: string | null;
 };
-type Seen = { readonly cellDown: boolean; readonly host: string | null; readonly taskState: string | null };
+type Seen = {
+  readonly cellDown: boolean;
+  readonly host: string | null;
+  readonly status: string;
+  readonly taskState: string | null;
+};
 
 /**
  * Whether Nova has abandoned the migration: its server is idle on a known host, and the row has not changed for long. A restarted
- * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start).
+ * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start); and so does who resets the
+ * state of a server in VERIFY_RESIZE, whose move nobody can confirm or revert then.
  *
  * @param server as it was read beside the row; undefined: it was not
  */
 export function isAbandoned(row: Row, server: Seen | undefined, nowMs: number): boolean {
-  if (row.type !== 'live-migration' || !AT_WORK.has(row.status)) return false;
   if (server === undefined || server.cellDown || server.host === null || server.taskState !== null) return false;
+  const waits = row.type !== 'live-migration' && row.status === 'finished' && server.status !== 'VERIFY_RESIZE';
+  const worked = row.type === 'live-migration' && AT_WORK.has(row.status);
+  if (!waits && !worked) return false;
   const changedMs = timeMs(row.updatedAt ?? row.createdAt);
   // A time that cannot be read proves nothing: the row counts.
   return nowMs - changedMs >= ABANDONED_AFTER_MS;
