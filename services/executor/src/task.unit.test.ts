@@ -1250,6 +1250,8 @@ describe('a task that comes again and again', () => {
     expect(after(8, 0)).toMatchObject(later(240_000));
     expect(after(100, 0)).toMatchObject(later(3_600_000));
     expect(after(100, 3_600_000)).toMatchObject({ do: 'appendSuspected', tries: 101 });
+    // By a clock that is two hours behind.
+    expect(after(100, -7_200_000)).toMatchObject(later(3_600_000));
   });
 
   it('is none for the number of its deliveries', () => {
