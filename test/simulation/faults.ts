@@ -351,6 +351,14 @@ export const kinds: Readonly<Record<string, Kind>> = {
       if (chance.flip(0.8)) stage.after(seconds(chance, 60, 14_400), () => stage.endResize(id, how));
     },
   },
+  // Nova's default is ERROR; the operator of the simulation makes it ACTIVE later. Nobody can end its move any more.
+  'person-resets': {
+    perDay: 6,
+    act(stage, chance) {
+      const resized = stage.resizedServers();
+      if (resized.length > 0) stage.act({ act: 'setServer', server: chance.pick(resized), vmState: 'error' });
+    },
+  },
   // Nova itself never changes the members of a group after boot; people do, by creating servers anew.
   'group-changes': {
     perDay: 8,

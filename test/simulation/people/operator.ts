@@ -9,6 +9,10 @@ import type { Commands } from './commands.ts';
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
 export const isOver = (status: string): boolean => OVER.has(status);
 
+/** Migrations of a server that are not over. The row of a resize stays `finished` for ever when the state of its server was reset. */
+const openMoves = (cloud: Cloud, uuid: string) =>
+  (cloud.migrationsByServer.get(uuid) ?? []).filter(({ status }) => !isOver(status) && status !== 'finished');
+
 /** An operator waits this long before a request counts as lost: nova-conductor can take minutes to begin an accepted one. */
 export const STUCK_MS = 1_800_000;
 
@@ -17,7 +21,7 @@ export function isStuck(cloud: Cloud, uuid: string, nowMs: number): boolean {
   if (cloud.servers.get(uuid)?.taskState !== 'migrating') return false;
   const begunMs = cloud.actions.get(uuid)?.at(-1)?.startMs ?? 0;
   if (nowMs - begunMs < STUCK_MS) return false;
-  return cloud.migrationsByServer.get(uuid)?.some((one) => !isOver(one.status) && !cloud.abandoned(one)) !== true;
+  return openMoves(cloud, uuid).every((one) => cloud.abandoned(one));
 }
 
 /** How often an operator looks for servers that are stuck. */
@@ -75,7 +79,7 @@ export class Operator {
     this.#sim.settle();
     const { cloud } = this.#sim;
     for (const { taskId, server } of this.#openTasks.all()) {
-      const open = cloud.migrationsByServer.get(server)?.filter(({ status }) => !isOver(status)) ?? [];
+      const open = openMoves(cloud, server);
       if (open.length === 0 || !open.every((one) => cloud.abandoned(one))) continue;
       const aggregate = this.#aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
       this.#commands.append('migration.closed', aggregate, { taskId });

@@ -21,6 +21,8 @@ export interface CloudActs {
   hosts(): readonly string[];
   /** Hosts that a live migration leaves, or goes to, now. */
   movingHosts(): readonly string[];
+  /** Servers in VERIFY_RESIZE. */
+  resizedServers(): readonly string[];
   /** Those that are on a host. */
   servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
   aggregateOf(host: string): string;
@@ -71,6 +73,8 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
     },
     hosts: () => [...cloud.hosts.keys()],
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
+    resizedServers: () =>
+      [...cloud.servers.values()].flatMap(({ uuid, vmState }) => (vmState === 'resized' ? [uuid] : [])),
     servers: () =>
       [...cloud.servers.values()].flatMap(({ uuid, name, host }) => (host === '' ? [] : [{ id: uuid, name, host }])),
     aggregateOf: (host) => aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0]?.name ?? '',
