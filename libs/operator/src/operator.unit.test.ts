@@ -191,7 +191,10 @@ describe('a task that is closed', () => {
       const event = log.closed(`${plan}-s1`, person);
       return outcomeOf(event as Control, Date.parse(event.time), { before, after: log.fold() });
     };
-    expect(close('ada')).toMatchObject({ effect: 'done', text: expect.stringContaining('is being closed') });
+    expect(close('ada')).toMatchObject({
+      effect: 'done',
+      text: expect.stringContaining('is being closed; Nova is asked to abort the migration first'),
+    });
     expect(close('grace')).toMatchObject({ effect: 'unchanged' });
     log.failed({ task: `${plan}-s1`, errorType: 'Cancelled' });
     expect(close('ada')).toMatchObject({ effect: 'refused', text: expect.stringContaining('too late') });

@@ -285,7 +285,10 @@ function taskOutcome(
   if (event.type === 'migration.closed') {
     const { migrationId } = task.slot;
     const which = migrationId === null ? 'the migration' : `migration ${migrationId}`;
-    return done(`the move of ${name} is being closed; while Nova works on ${which}, it is asked to abort it first`);
+    // Nova aborts no cold migration.
+    const nova =
+      task.step.cell === undefined ? `is asked to abort ${which} first, if it works on it` : `keeps ${which}`;
+    return done(`the move of ${name} is being closed; Nova ${nova}`);
   }
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
 }

@@ -108,7 +108,7 @@ function closeCommand(program: Command, shell: Shell): void {
       `${examples(
         ['kronos abort gpu-29537-s2', 'first: ask Nova to abort it'],
         ['kronos close gpu-29537-s2 -m "row lost with the database"', 'if Nova cannot, end the task in Kronos'],
-      )}\n\nWhile Nova works on the migration, Kronos asks it to abort first. The task ends with the migration, when Nova refuses to abort it, or after a minute: from then on the move does not count towards the concurrency limits.\nExit status 1: too late, the move has ended.`,
+      )}\n\nWhile Nova works on a live migration, Kronos asks it to abort first. The task ends with the migration, when Nova refuses to abort it, or after a minute: from then on the move does not count towards the concurrency limits.\nExit status 1: too late, the move has ended.`,
     )
     .action(async (tasks: string[], options: CloseOptions) =>
       (await import('../commands/operator.ts')).close(shell, tasks, options),
