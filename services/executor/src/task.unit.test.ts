@@ -1079,14 +1079,14 @@ describe('a task that an operator closes', () => {
     expect(life.abort.do).toBe('abort');
     life
       .when({ kind: 'abortAnswered', answer: 'accepted' })
-      .pass(44 * SECOND)
+      .pass(29 * SECOND)
       .when(closing);
     expect(life.stage).not.toBe('ending');
     const ignored = running().when(closing);
     expect(ignored.abort.do).toBe('abort');
     ignored
       .when({ kind: 'abortAnswered', answer: 'accepted' })
-      .pass(46 * SECOND)
+      .pass(31 * SECOND)
       .when(closing);
     expect(ignored.ended).toMatchObject(closed);
   });
@@ -1096,7 +1096,7 @@ describe('a task that an operator closes', () => {
     expect(posted().when(waits, closing).stage).toBe('noting');
     const life = posted()
       .when(waits)
-      .pass(44 * SECOND)
+      .pass(29 * SECOND)
       .when(waits);
     expect(life.stage).toBe('seeking');
     expect(life.pass(2 * SECOND).when(waits).ended).toMatchObject({ reason: { code: 'closed' } });

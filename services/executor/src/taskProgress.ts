@@ -63,8 +63,8 @@ function ours(
 
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
-/** Time for which an operator's close waits for Nova to end the move: less than that after which a planner ends the task. */
-const CLOSE_WAIT_MS = 45_000;
+/** Time for which a close waits for Nova to end the move. With a look before and one after it, less than that after which a planner ends the task. */
+const CLOSE_WAIT_MS = 30_000;
 
 /** The run with what an operator asked of it. */
 function withWord(run: Run, { stopAsked, closeAsked }: Word, at: Reading): Run {
