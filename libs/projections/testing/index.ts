@@ -106,40 +106,54 @@ export type FailureInput = AttemptInput & {
 /** Steps that a log remembers to fill in later events about them. */
 const REMEMBERED_STEPS = 10_000;
 
-export type TestLog = ReturnType<typeof testLog>;
+const planner: Actor = { service: 'planner', instance: 'planner-1', version: '1.0.0' };
+const executor: Actor = { service: 'executor', instance: 'executor-1', version: '1.0.0' };
 
 /** A log of one or more aggregates, written by calling it. Times go by `at` and `pass` alone. */
-export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
-  const events: StoredEvent[] = [];
-  let count = 0;
-  let nowMs = startMs;
-  let cycle = Math.floor(startMs / 60_000);
-  let commands = 0;
-  let configurations = 0;
-  let current = aggregate;
-  const steps = new Map<string, Step>();
+export const testLog = (aggregate = 'gpu', startMs = TEST_START_MS): TestLog => new TestLog(aggregate, startMs);
 
-  function push<E extends LogEvent | UnreadableEvent>(event: E): E {
-    count += 1;
-    events.push({ sequence: count, storedAt: nowMs + 3, event });
+export class TestLog {
+  readonly events: StoredEvent[] = [];
+  readonly #aggregate: string;
+  readonly #startMs: number;
+  readonly #steps = new Map<string, Step>();
+  #count = 0;
+  #nowMs: number;
+  #cycle: number;
+  #commands = 0;
+  #configurations = 0;
+  #current: string;
+
+  constructor(aggregate: string, startMs: number) {
+    this.#aggregate = aggregate;
+    this.#current = aggregate;
+    this.#startMs = startMs;
+    this.#nowMs = startMs;
+    this.#cycle = Math.floor(startMs / 60_000);
+  }
+
+  #push<E extends LogEvent | UnreadableEvent>(event: E): E {
+    this.#count += 1;
+    this.events.push({ sequence: this.#count, storedAt: this.#nowMs + 3, event });
     return event;
   }
-  const planner: Actor = { service: 'planner', instance: 'planner-1', version: '1.0.0' };
-  const executor: Actor = { service: 'executor', instance: 'executor-1', version: '1.0.0' };
-  function envelope<T extends LogEventType>(type: T, id: string, by: Actor) {
-    const time = new Date(nowMs).toISOString();
-    const correlationId = cycleSnapshotId(current, cycle);
-    return { type, version: 1 as const, id, time, aggregate: current, by, correlationId, causationId: null };
+
+  #envelope<T extends LogEventType>(type: T, id: string, by: Actor) {
+    const time = new Date(this.#nowMs).toISOString();
+    const correlationId = cycleSnapshotId(this.#current, this.#cycle);
+    return { type, version: 1 as const, id, time, aggregate: this.#current, by, correlationId, causationId: null };
   }
-  function command<T extends LogEventType>(type: T, person: string) {
-    commands += 1;
-    const commandId = `c${commands}`;
+
+  #command<T extends LogEventType>(type: T, person: string) {
+    this.#commands += 1;
+    const commandId = `c${this.#commands}`;
     const by: Actor = { service: 'operator', instance: person, version: '1.0.0' };
-    const head = { ...envelope(type, messageId.control(commandId), by), correlationId: commandId };
+    const head = { ...this.#envelope(type, messageId.control(commandId), by), correlationId: commandId };
     return { head, data: { commandId, comment: null } };
   }
-  function attemptOf(input: AttemptInput) {
-    const step = steps.get(input.task);
+
+  #attemptOf(input: AttemptInput) {
+    const step = this.#steps.get(input.task);
     return {
       taskId: input.task,
       planId: input.task.replace(/-s\d+$/, ''),
@@ -149,362 +163,423 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       destination: input.destination ?? step?.to ?? 'h2',
     };
   }
-  const nova = (seconds: number) => ({
-    migrationId: count,
-    requestId: `req-${count}`,
-    status: 'completed',
-    reason: null,
-    queuedMs: 900,
-    runningMs: seconds * 1000,
-    totalMs: seconds * 1000 + 900,
-    memoryBytes: 4_294_967_296,
-    diskBytes: null,
-  });
 
-  const log = {
-    events,
-    get nowMs() {
-      return nowMs;
-    },
-    /** Seconds since the start. */
-    at(seconds: number) {
-      nowMs = startMs + seconds * 1000;
-      return log;
-    },
-    pass(seconds: number) {
-      nowMs += seconds * 1000;
-      return log;
-    },
-    /** The following events are about this aggregate. */
-    about(name: string) {
-      current = name;
-      return log;
-    },
-    fold: (): LogState => fold(events),
-    state: (name = aggregate): AggregateState => aggregateState(fold(events), name),
+  #nova(seconds: number) {
+    return {
+      migrationId: this.#count,
+      requestId: `req-${this.#count}`,
+      status: 'completed',
+      reason: null,
+      queuedMs: 900,
+      runningMs: seconds * 1000,
+      totalMs: seconds * 1000 + 900,
+      memoryBytes: 4_294_967_296,
+      diskBytes: null,
+    };
+  }
 
-    configured(options: Partial<EngineOptions> = {}, plannerVersion = '1.0.0') {
-      configurations += 1;
-      const optionsDigest = `sha256:${JSON.stringify(options).length.toString(16).padStart(4, '0')}${configurations}`;
-      return push({
-        ...envelope('planner.configured', messageId.configured(current, optionsDigest, count), planner),
-        data: { plannerVersion, optionsDigest, options: { ...defaultEngineOptions, dryRun: false, ...options } },
-      });
-    },
-    /** One decision; with steps it carries a plan. Gives the plan's id. */
-    decided(
-      release: LogEventOf<'cycle.decided'>['data']['release'] = 'none',
-      moves: readonly StepInput[] = [],
-      more: {
-        readonly snapshotMs?: number;
-        readonly reason?: Reason;
-        readonly outcome?: 'quiet' | 'gated';
-        /** The snapshot's id; absent: of the next cycle. */
-        readonly snapshotId?: string;
-        readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
-        readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
-        readonly window?: { readonly open: boolean; readonly until: string | null };
-        readonly loads?: PlanLoads;
-      } & Found &
-        FoundBeside = {},
-    ): string {
-      cycle += 1;
-      const snapshotId = more.snapshotId ?? cycleSnapshotId(current, cycle);
-      const planSteps = moves.map((move, i) => testStep(snapshotId, i + 1, move));
-      for (const step of planSteps) steps.set(step.taskId, step);
-      for (const id of steps.keys()) {
-        if (steps.size <= REMEMBERED_STEPS) break;
-        steps.delete(id);
-      }
-      const { policies, after } = found(more);
-      push({
-        ...envelope('cycle.decided', messageId.decided(snapshotId), planner),
-        data: {
-          ...outcomeOf(moves.length > 0, more),
-          before: { combined: 0.3, policies },
-          plan: moves.length === 0 ? null : planOf(snapshotId, planSteps, after, more),
-          refusals: { 'host-full': 3 },
-          warnings: [],
-          stuck: more.stuck ?? [],
-          evacuations: more.evacuations ?? [],
-          snapshotId,
-          snapshotTime: new Date(more.snapshotMs ?? nowMs).toISOString(),
-          cycle,
-          basis: count,
-          release,
-          plannerVersion: '1.0.0',
-          digests: {
-            snapshot: `sha256:${cycle}`,
-            policies: 'sha256:1',
-            state: `sha256:${count}`,
-            options: 'sha256:3',
-            decision: `sha256:${cycle}d`,
-          },
-          ...foundBeside(more),
-          details: null,
+  get nowMs() {
+    return this.#nowMs;
+  }
+
+  /** Seconds since the start. */
+  at(seconds: number) {
+    this.#nowMs = this.#startMs + seconds * 1000;
+    return this;
+  }
+
+  pass(seconds: number) {
+    this.#nowMs += seconds * 1000;
+    return this;
+  }
+
+  /** The following events are about this aggregate. */
+  about(name: string) {
+    this.#current = name;
+    return this;
+  }
+
+  fold(): LogState {
+    return fold(this.events);
+  }
+
+  state(name = this.#aggregate): AggregateState {
+    return aggregateState(this.fold(), name);
+  }
+
+  configured(options: Partial<EngineOptions> = {}, plannerVersion = '1.0.0') {
+    this.#configurations += 1;
+    const optionsDigest = `sha256:${JSON.stringify(options).length.toString(16).padStart(4, '0')}${this.#configurations}`;
+    return this.#push({
+      ...this.#envelope('planner.configured', messageId.configured(this.#current, optionsDigest, this.#count), planner),
+      data: { plannerVersion, optionsDigest, options: { ...defaultEngineOptions, dryRun: false, ...options } },
+    });
+  }
+
+  /** One decision; with steps it carries a plan. Gives the plan's id. */
+  decided(
+    release: LogEventOf<'cycle.decided'>['data']['release'] = 'none',
+    moves: readonly StepInput[] = [],
+    more: {
+      readonly snapshotMs?: number;
+      readonly reason?: Reason;
+      readonly outcome?: 'quiet' | 'gated';
+      /** The snapshot's id; absent: of the next cycle. */
+      readonly snapshotId?: string;
+      readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
+      readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
+      readonly window?: { readonly open: boolean; readonly until: string | null };
+      readonly loads?: PlanLoads;
+    } & Found &
+      FoundBeside = {},
+  ): string {
+    this.#cycle += 1;
+    const snapshotId = more.snapshotId ?? cycleSnapshotId(this.#current, this.#cycle);
+    const planSteps = moves.map((move, i) => testStep(snapshotId, i + 1, move));
+    for (const step of planSteps) this.#steps.set(step.taskId, step);
+    for (const id of this.#steps.keys()) {
+      if (this.#steps.size <= REMEMBERED_STEPS) break;
+      this.#steps.delete(id);
+    }
+    const { policies, after } = found(more);
+    this.#push({
+      ...this.#envelope('cycle.decided', messageId.decided(snapshotId), planner),
+      data: {
+        ...outcomeOf(moves.length > 0, more),
+        before: { combined: 0.3, policies },
+        plan: moves.length === 0 ? null : planOf(snapshotId, planSteps, after, more),
+        refusals: { 'host-full': 3 },
+        warnings: [],
+        stuck: more.stuck ?? [],
+        evacuations: more.evacuations ?? [],
+        snapshotId,
+        snapshotTime: new Date(more.snapshotMs ?? this.#nowMs).toISOString(),
+        cycle: this.#cycle,
+        basis: this.#count,
+        release,
+        plannerVersion: '1.0.0',
+        digests: {
+          snapshot: `sha256:${this.#cycle}`,
+          policies: 'sha256:1',
+          state: `sha256:${this.#count}`,
+          options: 'sha256:3',
+          decision: `sha256:${this.#cycle}d`,
         },
-      });
-      return snapshotId;
-    },
-    released: (moves: readonly StepInput[]): string => log.decided('released', moves),
-    proposed: (moves: readonly StepInput[]): string => log.decided('proposed', moves),
-    withdrawn(planId: string, snapshotId = 'gpu-1') {
-      const reason = { code: 'reason-gone', text: 'h1 is enabled again: its VMs stay' };
-      return push({
-        ...envelope('plan.withdrawn', messageId.withdrawn(planId), planner),
-        data: { planId, snapshotId, reason },
-      });
-    },
-    dispatched(planId: string, tasks = 1) {
-      return push({ ...envelope('plan.dispatched', messageId.dispatched(planId), planner), data: { planId, tasks } });
-    },
-    started(input: AttemptInput & { readonly diskGb?: number; readonly forced?: boolean }, instance = 'executor-1') {
-      const step = steps.get(input.task);
-      const attempt = attemptOf(input);
-      return push({
-        ...envelope('migration.started', messageId.started(input.task, attempt.attempt), { ...executor, instance }),
-        data: {
-          ...attempt,
-          groups: step?.groups.map((g) => g.id) ?? [],
-          newestMigrationId: count,
-          forced: input.forced ?? false,
-          ramMb: step?.ramMb ?? 4096,
-          diskGb: input.diskGb ?? step?.diskGb ?? 20,
-          ...(step?.cell === undefined ? {} : { cell: startedCell(step.cell) }),
-        },
-      });
-    },
-    observed(input: AttemptInput & { readonly migrationId?: number | null; readonly requestId?: string | null }) {
-      const attempt = attemptOf(input);
-      const { migrationId = count, requestId = `req-${count}` } = input;
-      return push({
-        ...envelope('migration.observed', messageId.observed(input.task, attempt.attempt), executor),
-        data: { ...attempt, migrationId, requestId },
-      });
-    },
-    completed(input: AttemptInput & { readonly host?: string }, seconds = 30, warnings: readonly Reason[] = []) {
-      const attempt = attemptOf(input);
-      return push({
-        ...envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
-        data: {
-          ...attempt,
-          outcome: 'migrated',
-          host: input.host ?? attempt.destination,
-          retries: attempt.attempt - 1,
-          nova: nova(seconds),
-          warnings: [...warnings],
-        },
-      });
-    },
-    failed(input: FailureInput) {
-      const attempt = attemptOf(input);
-      const { retry, errorType = 'MigrationFailed' } = input;
-      return push({
-        ...envelope('migration.failed', messageId.ended(input.task, attempt.attempt), executor),
-        data: {
-          ...attempt,
-          errorType,
-          reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
-          ...(input.cause === undefined ? {} : { cause: input.cause }),
-          retries: attempt.attempt - 1,
-          retryPending: retry !== undefined,
-          next:
-            retry === undefined
-              ? null
-              : {
-                  attempt: attempt.attempt + 1,
-                  destination: retry.destination ?? attempt.destination,
-                  notBefore: new Date(nowMs + (retry.notBeforeSeconds ?? 0) * 1000).toISOString(),
-                },
-          hostAtFault: input.hostAtFault ?? null,
-          started: input.started ?? true,
-          nova: input.nova === undefined ? null : nova(input.nova.runningMs / 1000),
-        },
-      });
-    },
-    skipped(input: AttemptInput) {
-      const attempt = attemptOf(input);
-      return push({
-        ...envelope('migration.skipped', messageId.ended(input.task, attempt.attempt), executor),
-        data: { ...attempt, reason: { code: 'dry-run', text: 'dry run of the executor' } },
-      });
-    },
-    paused(person = 'ada') {
-      return log.asked('aggregate.paused', {}, person);
-    },
-    resumed(person = 'ada') {
-      return log.asked('aggregate.resumed', {}, person);
-    },
-    approved(planId: string, only: readonly number[] | null = null, person = 'ada') {
-      const { head, data } = command('plan.approved', person);
-      return push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
-    },
-    rejected(planId: string, only: readonly number[] | null = null, person = 'ada') {
-      const { head, data } = command('plan.rejected', person);
-      return push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
-    },
-    quarantined(serverId: string, seconds = -1, person = 'ada') {
-      const { head, data } = command('instance.quarantined', person);
-      return push({ ...head, data: { ...data, serverId, seconds } });
-    },
-    unquarantined(serverId: string, person = 'ada') {
-      return log.asked('instance.unquarantined', { serverId }, person);
-    },
-    /** A command of any type: its data besides the id and the comment. */
-    asked<T extends ControlType>(type: T, own: Readonly<Record<string, unknown>>, person = 'ada') {
-      const { head, data } = command(type, person);
-      return push({ ...head, data: { ...data, ...own } } as unknown as LogEventOf<T>);
-    },
-    hostReleased(host: string, person = 'ada') {
-      return log.asked('host.released', { host }, person);
-    },
-    cancelled(task: string, person = 'ada') {
-      return log.asked('migration.cancelled', { taskId: task }, person);
-    },
-    aborted(task: string, person = 'ada') {
-      return log.asked('migration.aborted', { taskId: task }, person);
-    },
-    closed(task: string, person = 'ada') {
-      return log.asked('migration.closed', { taskId: task }, person);
-    },
-    /** A plan that a person asked for, between cells unless `capacity` says that it makes room. Gives the plan's id. */
-    cellsProposed(
-      moves: readonly StepInput[],
-      more: {
-        readonly capacity?: boolean;
-        readonly to?: string;
-        readonly approvalTtlSeconds?: number;
-        readonly change?: (data: LogEventOf<'plan.proposed'>['data']) => LogEventOf<'plan.proposed'>['data'];
-      } = {},
-    ): string {
-      const { capacity = false, approvalTtlSeconds = 3600, change = (data) => data } = more;
-      const { to = capacity ? current : 'new' } = more;
-      const { commandId } = command(capacity ? 'capacity.asked' : 'cells.moveAsked', 'ada').data;
-      const planId = (capacity ? capacityPlanId : cellsPlanId)(current, commandId);
-      const phase = capacity ? 'capacity' : 'cell';
-      const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase, target: to, ...move }));
-      for (const step of planSteps) steps.set(step.taskId, step);
-      push({
-        ...envelope('plan.proposed', messageId.proposed(planId), planner),
-        data: change({
-          planId,
-          commandId,
-          to,
-          outcome: 'planned',
-          reason: { code: 'planned', text: `${moves.length} moves` },
-          steps: planSteps,
-          refused: [],
-          refusals: {},
-          left: 0,
-          warnings: [],
-          release: 'proposed',
-          approvalTtlSeconds,
-          planTtlSeconds: 7200,
-          snapshotId: `${current}-c-${commandId}`,
-          snapshotTime: new Date(nowMs).toISOString(),
-          basis: 0,
-          plannerVersion: '0',
-          digests: { snapshot: '', state: '', options: '', decision: '' },
-          details: null,
-        }),
-      });
-      return planId;
-    },
-    verifying(input: AttemptInput, host?: string) {
-      const attempt = attemptOf(input);
-      const head = envelope('migration.verifying', messageId.verifying(input.task, attempt.attempt), executor);
-      return push({ ...head, data: { ...attempt, host: host ?? attempt.destination } });
-    },
-    verified(input: AttemptInput) {
-      const attempt = attemptOf(input);
-      const head = envelope('migration.verified', messageId.verified(input.task, attempt.attempt), executor);
-      return push({ ...head, data: { ...attempt, host: attempt.destination, verifySeconds: 60 } });
-    },
-    settleRequested(act: 'confirm' | 'revert', input: AttemptInput, cause = 'verified') {
-      const attempt = attemptOf(input);
-      const id = messageId.settleRequested(input.task, attempt.attempt);
-      const type = act === 'confirm' ? 'migration.confirmRequested' : 'migration.revertRequested';
-      return push({
-        ...envelope(type, id, executor),
-        data: { ...attempt, cause, reason: { code: cause, text: cause } },
-      });
-    },
-    settleAsked(act: 'confirm' | 'revert', task: string, person = 'ada') {
-      const { head, data } = command(act === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked', person);
-      return push({ ...head, data: { ...data, taskId: task } });
-    },
-    drainAsked(host: string, person = 'ada') {
-      return log.asked('host.drainAsked', { host }, person);
-    },
-    undrainAsked(host: string, person = 'ada') {
-      return log.asked('host.undrainAsked', { host }, person);
-    },
-    hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
-      const head = envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);
-      return push({ ...head, data: { drainId, host, act, attempt } });
-    },
-    hostActFailed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
-      const head = envelope('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor);
-      return push({ ...head, data: { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' } });
-    },
-    hostDisabled(drainId: string, host: string, byKronos = true) {
-      const head = envelope('host.disabled', messageId.hostDisabled(drainId), executor);
-      const disabledReason = byKronos ? disabledReasonOf(drainId, 'ada', null) : 'broken disk';
-      return push({ ...head, data: { drainId, host, byKronos, disabledReason } });
-    },
-    hostDrained(drainId: string, host: string) {
-      return push({
-        ...envelope('host.drained', messageId.hostDrained(drainId), executor),
-        data: { drainId, host },
-      });
-    },
-    hostEnabled(drainId: string, host: string, byKronos = true) {
-      const head = envelope('host.enabled', messageId.hostDrainEnded(drainId), executor);
-      return push({ ...head, data: { drainId, host, byKronos } });
-    },
-    hostLeftDisabled(drainId: string, host: string) {
-      const reason = { code: 'changed', text: 'somebody changed it' };
-      const head = envelope('host.leftDisabled', messageId.hostDrainEnded(drainId), executor);
-      return push({ ...head, data: { drainId, host, reason, disabledReason: 'broken disk' } });
-    },
-    abortRefused(input: AttemptInput, text = 'by the test') {
-      const attempt = attemptOf(input);
-      return push({
-        ...envelope('migration.abortRefused', messageId.abortRefused(input.task, attempt.attempt), executor),
-        data: { ...attempt, migrationId: count, status: 409, text },
-      });
-    },
-    /** @param tries 0: the executor survived */
-    suspected(input: AttemptInput, tries: number) {
-      const attempt = attemptOf(input);
-      const id = messageId.suspected(input.task, attempt.attempt, String(count), tries);
-      return push({ ...envelope('migration.suspected', id, executor), data: { ...attempt, deliveries: 6, tries } });
-    },
-    evaluationRequested(person = 'ada') {
-      const { head, data } = command('evaluation.requested', person);
-      return push({ ...head, data: { ...data, purpose: 'evaluate' } });
-    },
-    unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
-      return push({
-        type: 'unreadable',
-        aggregate: current,
-        claimedType,
-        claimedVersion,
-        problem: 'unknown type',
-        remedy: 'upgrade',
-      });
-    },
-    eventSkipped(sequence: number, through = sequence, person = 'carol') {
-      const { head, data } = command('event.skipped', person);
-      const by: Actor = { service: 'custodian', instance: person, version: '1.0.0' };
-      return push({ ...head, by, data: { ...data, comment: 'garbage', sequence, through } });
-    },
-    /** The same event again, later: a retry that the server's dedupe window no longer covers. */
-    again(event: LogEvent) {
-      return push(event);
-    },
-  };
-  return log;
+        ...foundBeside(more),
+        details: null,
+      },
+    });
+    return snapshotId;
+  }
+
+  released(moves: readonly StepInput[]): string {
+    return this.decided('released', moves);
+  }
+
+  proposed(moves: readonly StepInput[]): string {
+    return this.decided('proposed', moves);
+  }
+
+  withdrawn(planId: string, snapshotId = 'gpu-1') {
+    const reason = { code: 'reason-gone', text: 'h1 is enabled again: its VMs stay' };
+    return this.#push({
+      ...this.#envelope('plan.withdrawn', messageId.withdrawn(planId), planner),
+      data: { planId, snapshotId, reason },
+    });
+  }
+
+  dispatched(planId: string, tasks = 1) {
+    return this.#push({
+      ...this.#envelope('plan.dispatched', messageId.dispatched(planId), planner),
+      data: { planId, tasks },
+    });
+  }
+
+  started(input: AttemptInput & { readonly diskGb?: number; readonly forced?: boolean }, instance = 'executor-1') {
+    const step = this.#steps.get(input.task);
+    const attempt = this.#attemptOf(input);
+    return this.#push({
+      ...this.#envelope('migration.started', messageId.started(input.task, attempt.attempt), { ...executor, instance }),
+      data: {
+        ...attempt,
+        groups: step?.groups.map((g) => g.id) ?? [],
+        newestMigrationId: this.#count,
+        forced: input.forced ?? false,
+        ramMb: step?.ramMb ?? 4096,
+        diskGb: input.diskGb ?? step?.diskGb ?? 20,
+        ...(step?.cell === undefined ? {} : { cell: startedCell(step.cell) }),
+      },
+    });
+  }
+
+  observed(input: AttemptInput & { readonly migrationId?: number | null; readonly requestId?: string | null }) {
+    const attempt = this.#attemptOf(input);
+    const { migrationId = this.#count, requestId = `req-${this.#count}` } = input;
+    return this.#push({
+      ...this.#envelope('migration.observed', messageId.observed(input.task, attempt.attempt), executor),
+      data: { ...attempt, migrationId, requestId },
+    });
+  }
+
+  completed(input: AttemptInput & { readonly host?: string }, seconds = 30, warnings: readonly Reason[] = []) {
+    const attempt = this.#attemptOf(input);
+    return this.#push({
+      ...this.#envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
+      data: {
+        ...attempt,
+        outcome: 'migrated',
+        host: input.host ?? attempt.destination,
+        retries: attempt.attempt - 1,
+        nova: this.#nova(seconds),
+        warnings: [...warnings],
+      },
+    });
+  }
+
+  failed(input: FailureInput) {
+    const attempt = this.#attemptOf(input);
+    const { retry, errorType = 'MigrationFailed' } = input;
+    return this.#push({
+      ...this.#envelope('migration.failed', messageId.ended(input.task, attempt.attempt), executor),
+      data: {
+        ...attempt,
+        errorType,
+        reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
+        ...(input.cause === undefined ? {} : { cause: input.cause }),
+        retries: attempt.attempt - 1,
+        retryPending: retry !== undefined,
+        next:
+          retry === undefined
+            ? null
+            : {
+                attempt: attempt.attempt + 1,
+                destination: retry.destination ?? attempt.destination,
+                notBefore: new Date(this.#nowMs + (retry.notBeforeSeconds ?? 0) * 1000).toISOString(),
+              },
+        hostAtFault: input.hostAtFault ?? null,
+        started: input.started ?? true,
+        nova: input.nova === undefined ? null : this.#nova(input.nova.runningMs / 1000),
+      },
+    });
+  }
+
+  skipped(input: AttemptInput) {
+    const attempt = this.#attemptOf(input);
+    return this.#push({
+      ...this.#envelope('migration.skipped', messageId.ended(input.task, attempt.attempt), executor),
+      data: { ...attempt, reason: { code: 'dry-run', text: 'dry run of the executor' } },
+    });
+  }
+
+  paused(person = 'ada') {
+    return this.asked('aggregate.paused', {}, person);
+  }
+
+  resumed(person = 'ada') {
+    return this.asked('aggregate.resumed', {}, person);
+  }
+
+  approved(planId: string, only: readonly number[] | null = null, person = 'ada') {
+    const { head, data } = this.#command('plan.approved', person);
+    return this.#push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+  }
+
+  rejected(planId: string, only: readonly number[] | null = null, person = 'ada') {
+    const { head, data } = this.#command('plan.rejected', person);
+    return this.#push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+  }
+
+  quarantined(serverId: string, seconds = -1, person = 'ada') {
+    const { head, data } = this.#command('instance.quarantined', person);
+    return this.#push({ ...head, data: { ...data, serverId, seconds } });
+  }
+
+  unquarantined(serverId: string, person = 'ada') {
+    return this.asked('instance.unquarantined', { serverId }, person);
+  }
+
+  /** A command of any type: its data besides the id and the comment. */
+  asked<T extends ControlType>(type: T, own: Readonly<Record<string, unknown>>, person = 'ada') {
+    const { head, data } = this.#command(type, person);
+    return this.#push({ ...head, data: { ...data, ...own } } as unknown as LogEventOf<T>);
+  }
+
+  hostReleased(host: string, person = 'ada') {
+    return this.asked('host.released', { host }, person);
+  }
+
+  cancelled(task: string, person = 'ada') {
+    return this.asked('migration.cancelled', { taskId: task }, person);
+  }
+
+  aborted(task: string, person = 'ada') {
+    return this.asked('migration.aborted', { taskId: task }, person);
+  }
+
+  closed(task: string, person = 'ada') {
+    return this.asked('migration.closed', { taskId: task }, person);
+  }
+
+  /** A plan that a person asked for, between cells unless `capacity` says that it makes room. Gives the plan's id. */
+  cellsProposed(
+    moves: readonly StepInput[],
+    more: {
+      readonly capacity?: boolean;
+      readonly to?: string;
+      readonly approvalTtlSeconds?: number;
+      readonly change?: (data: LogEventOf<'plan.proposed'>['data']) => LogEventOf<'plan.proposed'>['data'];
+    } = {},
+  ): string {
+    const { capacity = false, approvalTtlSeconds = 3600, change = (data) => data } = more;
+    const { to = capacity ? this.#current : 'new' } = more;
+    const { commandId } = this.#command(capacity ? 'capacity.asked' : 'cells.moveAsked', 'ada').data;
+    const planId = (capacity ? capacityPlanId : cellsPlanId)(this.#current, commandId);
+    const phase = capacity ? 'capacity' : 'cell';
+    const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase, target: to, ...move }));
+    for (const step of planSteps) this.#steps.set(step.taskId, step);
+    this.#push({
+      ...this.#envelope('plan.proposed', messageId.proposed(planId), planner),
+      data: change({
+        planId,
+        commandId,
+        to,
+        outcome: 'planned',
+        reason: { code: 'planned', text: `${moves.length} moves` },
+        steps: planSteps,
+        refused: [],
+        refusals: {},
+        left: 0,
+        warnings: [],
+        release: 'proposed',
+        approvalTtlSeconds,
+        planTtlSeconds: 7200,
+        snapshotId: `${this.#current}-c-${commandId}`,
+        snapshotTime: new Date(this.#nowMs).toISOString(),
+        basis: 0,
+        plannerVersion: '0',
+        digests: { snapshot: '', state: '', options: '', decision: '' },
+        details: null,
+      }),
+    });
+    return planId;
+  }
+
+  verifying(input: AttemptInput, host?: string) {
+    const attempt = this.#attemptOf(input);
+    const head = this.#envelope('migration.verifying', messageId.verifying(input.task, attempt.attempt), executor);
+    return this.#push({ ...head, data: { ...attempt, host: host ?? attempt.destination } });
+  }
+
+  verified(input: AttemptInput) {
+    const attempt = this.#attemptOf(input);
+    const head = this.#envelope('migration.verified', messageId.verified(input.task, attempt.attempt), executor);
+    return this.#push({ ...head, data: { ...attempt, host: attempt.destination, verifySeconds: 60 } });
+  }
+
+  settleRequested(act: 'confirm' | 'revert', input: AttemptInput, cause = 'verified') {
+    const attempt = this.#attemptOf(input);
+    const id = messageId.settleRequested(input.task, attempt.attempt);
+    const type = act === 'confirm' ? 'migration.confirmRequested' : 'migration.revertRequested';
+    return this.#push({
+      ...this.#envelope(type, id, executor),
+      data: { ...attempt, cause, reason: { code: cause, text: cause } },
+    });
+  }
+
+  settleAsked(act: 'confirm' | 'revert', task: string, person = 'ada') {
+    const { head, data } = this.#command(
+      act === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked',
+      person,
+    );
+    return this.#push({ ...head, data: { ...data, taskId: task } });
+  }
+
+  drainAsked(host: string, person = 'ada') {
+    return this.asked('host.drainAsked', { host }, person);
+  }
+
+  undrainAsked(host: string, person = 'ada') {
+    return this.asked('host.undrainAsked', { host }, person);
+  }
+
+  hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+    const head = this.#envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);
+    return this.#push({ ...head, data: { drainId, host, act, attempt } });
+  }
+
+  hostActFailed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+    const head = this.#envelope('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor);
+    return this.#push({ ...head, data: { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' } });
+  }
+
+  hostDisabled(drainId: string, host: string, byKronos = true) {
+    const head = this.#envelope('host.disabled', messageId.hostDisabled(drainId), executor);
+    const disabledReason = byKronos ? disabledReasonOf(drainId, 'ada', null) : 'broken disk';
+    return this.#push({ ...head, data: { drainId, host, byKronos, disabledReason } });
+  }
+
+  hostDrained(drainId: string, host: string) {
+    return this.#push({
+      ...this.#envelope('host.drained', messageId.hostDrained(drainId), executor),
+      data: { drainId, host },
+    });
+  }
+
+  hostEnabled(drainId: string, host: string, byKronos = true) {
+    const head = this.#envelope('host.enabled', messageId.hostDrainEnded(drainId), executor);
+    return this.#push({ ...head, data: { drainId, host, byKronos } });
+  }
+
+  hostLeftDisabled(drainId: string, host: string) {
+    const reason = { code: 'changed', text: 'somebody changed it' };
+    const head = this.#envelope('host.leftDisabled', messageId.hostDrainEnded(drainId), executor);
+    return this.#push({ ...head, data: { drainId, host, reason, disabledReason: 'broken disk' } });
+  }
+
+  abortRefused(input: AttemptInput, text = 'by the test') {
+    const attempt = this.#attemptOf(input);
+    return this.#push({
+      ...this.#envelope('migration.abortRefused', messageId.abortRefused(input.task, attempt.attempt), executor),
+      data: { ...attempt, migrationId: this.#count, status: 409, text },
+    });
+  }
+
+  /** @param tries 0: the executor survived */
+  suspected(input: AttemptInput, tries: number) {
+    const attempt = this.#attemptOf(input);
+    const id = messageId.suspected(input.task, attempt.attempt, String(this.#count), tries);
+    return this.#push({
+      ...this.#envelope('migration.suspected', id, executor),
+      data: { ...attempt, deliveries: 6, tries },
+    });
+  }
+
+  evaluationRequested(person = 'ada') {
+    const { head, data } = this.#command('evaluation.requested', person);
+    return this.#push({ ...head, data: { ...data, purpose: 'evaluate' } });
+  }
+
+  unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
+    return this.#push({
+      type: 'unreadable',
+      aggregate: this.#current,
+      claimedType,
+      claimedVersion,
+      problem: 'unknown type',
+      remedy: 'upgrade',
+    });
+  }
+
+  eventSkipped(sequence: number, through = sequence, person = 'carol') {
+    const { head, data } = this.#command('event.skipped', person);
+    const by: Actor = { service: 'custodian', instance: person, version: '1.0.0' };
+    return this.#push({ ...head, by, data: { ...data, comment: 'garbage', sequence, through } });
+  }
+
+  /** The same event again, later: a retry that the server's dedupe window no longer covers. */
+  again(event: LogEvent) {
+    return this.#push(event);
+  }
 }
 
 const outcomeOf = (
