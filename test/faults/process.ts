@@ -18,7 +18,7 @@ import {
   type TaskState,
   taskMeters,
 } from '@kronos/executor';
-import { createNova, createPlacement } from '@kronos/openstack';
+import { createNeutron, createNova, createPlacement } from '@kronos/openstack';
 import type { AllCaps } from '@kronos/projections';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
@@ -101,8 +101,13 @@ async function start(order: StartOrder): Promise<Running> {
     log,
     view,
     aggregates: [order.aggregate],
-    cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
-    check: { aggregates: [order.aggregate], optOut: ['kronos:exclude'], force: false },
+    cloud: {
+      nova,
+      placement: createPlacement(session),
+      neutron: createNeutron(session),
+      providerOf: providers(nova, systemClock),
+    },
+    check: { aggregates: [order.aggregate], optOut: ['kronos:exclude'], force: false, sriovPorts: 'auto' },
     options: { ...defaultTaskOptions, ...order.options },
     caps: order.caps,
     ackWaitMs: order.ackWaitMs,

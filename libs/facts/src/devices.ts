@@ -24,7 +24,7 @@ const ORDINARY_PORTS: ReadonlySet<string> = new Set(['normal', 'virtio-forwarder
  * The device that a port of this `binding:vnic_type` is; null: none. Nova unplugs `direct`, `macvtap` and the like for a live migration, and
  * refuses accelerators.
  */
-export function deviceOfPort(vnicType: string): Device | null {
+export function deviceOfPort(vnicType: string): 'accelerator' | 'sriov-port' | null {
   if (ORDINARY_PORTS.has(vnicType)) return null;
   return vnicType.startsWith('accelerator-') ? 'accelerator' : 'sriov-port';
 }

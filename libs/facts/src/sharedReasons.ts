@@ -16,6 +16,9 @@ export const sharedReasons = {
   'vm-busy': 'The VM has a task state.',
   'vm-locked': 'The VM is locked.',
   'vm-opted-out': 'The VM is opted out by metadata or a tag.',
+  'vm-accelerator': 'Nova cannot live-migrate a VM with an accelerator.',
+  'vm-sriov-port':
+    'The VM has an SR-IOV port: Nova unplugs it for the time of a live migration, and the guest loses the link.',
   'vm-quarantined': 'The VM is quarantined after a failed move.',
   'vm-quarantined-by-operator': 'An operator put the VM into quarantine.',
   'vm-outside-window': "The VM's own window is closed.",

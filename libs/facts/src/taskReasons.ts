@@ -30,6 +30,8 @@ export const taskReasons = {
   'vm-locked': row('server', 'none', shared['vm-locked']),
   'vm-status': row('server', 'none', shared['vm-status']),
   'vm-power-state': row('server', 'none', shared['vm-power-state']),
+  'vm-accelerator': row('server', 'none', shared['vm-accelerator']),
+  'vm-sriov-port': row('server', 'none', shared['vm-sriov-port']),
   'vm-busy': row('server', 'infrastructure', shared['vm-busy']),
   'power-unknown': row('server', 'infrastructure', 'Nova does not say whether the guest runs.'),
 

@@ -26,9 +26,12 @@ export interface Neutron {
   /**
    * The kinds of all ports that this user may see: those of all projects for an administrator, and of its own project for others.
    *
+   * @param options `serverId`: the ports of this server alone
    * @throws as `listPorts`
    */
-  listPortKinds(options?: CallOptions): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType' | 'mac'>[]>;
+  listPortKinds(
+    options?: CallOptions & { readonly serverId?: string },
+  ): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType' | 'mac'>[]>;
 }
 
 /** Ids in one request: they are part of its URL. */
@@ -136,10 +139,12 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
       return found;
     },
 
-    async listPortKinds({ signal } = {}) {
+    async listPortKinds({ serverId, signal } = {}) {
       const fields = ['id', 'device_id', 'mac_address', 'binding:vnic_type'];
-      const ports = await byMarker(portKindsSchema(await aliases(signal)), { fields }, signal);
-      return ports.filter(({ serverId }) => serverId !== '');
+      const asked: Query = serverId === undefined ? { fields } : { fields, device_id: serverId };
+      const ports = await byMarker(portKindsSchema(await aliases(signal)), asked, signal);
+      // Ports of nothing, and one that was attached to another server meanwhile.
+      return ports.filter((port) => (serverId === undefined ? port.serverId !== '' : port.serverId === serverId));
     },
   };
 }

@@ -51,6 +51,14 @@ it('the kinds of all ports are read page by page; ports of nothing are left out'
   ]);
 });
 
+it('the kinds of the ports of one server are asked for by its id', async () => {
+  play([], [port('p1', 'a', { 'binding:vnic_type': undefined }), port('p2', 'b')]);
+  expect(await createNeutron(cloud.session()).listPortKinds({ serverId: 'a' })).toEqual([
+    { id: 'p1', serverId: 'a', vnicType: 'normal', mac: 'fa:16:3e:00:00:p1' },
+  ]);
+  expect(cloud.of(PORTS)[0]?.url.searchParams.getAll('device_id')).toEqual(['a']);
+});
+
 describe('the ports of servers', () => {
   it('are read page by page, by server', async () => {
     const request = {

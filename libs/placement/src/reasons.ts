@@ -67,11 +67,10 @@ export const reasonMeanings = {
   'vm-opted-out': shared['vm-opted-out'],
   'vm-vtpm': 'Nova cannot live-migrate a VM with a virtual TPM.',
   'vm-encrypted-memory': 'Nova cannot live-migrate a VM with encrypted memory.',
-  'vm-accelerator': 'Nova cannot live-migrate a VM with an accelerator.',
+  'vm-accelerator': shared['vm-accelerator'],
   'vm-pci-device': 'Nova cannot be relied on to live-migrate a VM with a PCI device.',
   'vm-vgpu': 'Nova cannot be relied on to live-migrate a VM with a virtual GPU.',
-  'vm-sriov-port':
-    'The VM has an SR-IOV port: Nova unplugs it for the time of a live migration, and the guest loses the link.',
+  'vm-sriov-port': shared['vm-sriov-port'],
   'vm-ports-unknown': 'The ports of the VM could not be read: one may be an SR-IOV port.',
   'vm-no-profile': 'A policy whose fallback is skip has no sample of the VM.',
   'vm-in-flight': 'A released move of the VM has not ended.',

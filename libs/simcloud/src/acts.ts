@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { apiFaultSchema, apis, hostFaultSchema, seriesFaultSchema, serverFaultSchema } from './faults.ts';
-import { aggregateSchema, demandSchema, flavorSchema, groupSchema, hostSchema, serverSchema } from './scenario.ts';
+import {
+  aggregateSchema,
+  demandSchema,
+  flavorSchema,
+  groupSchema,
+  hostSchema,
+  portSchema,
+  serverSchema,
+} from './scenario.ts';
 
 const name = z.string().min(1);
 const api = z.enum([...apis, '*']);
@@ -28,6 +36,7 @@ export const actSchema = z.discriminatedUnion('act', [
     taskState: name.nullable().optional(),
     /** Nova's number: 0 NOSTATE, 1 RUNNING, 3 PAUSED, 4 SHUTDOWN. */
     powerState: z.int().min(0).optional(),
+    ports: z.array(portSchema).optional(),
     demand: demandSchema.optional(),
   }),
   z.strictObject({ act: z.literal('addFlavor'), flavor: flavorSchema }),

@@ -79,6 +79,13 @@ export const groupSchema = z.strictObject({
   project: name.default('admin'),
 });
 
+export const portSchema = z.strictObject({
+  vnicType: name.default('normal'),
+  minKbps: z.number().int().positive().nullable().default(null),
+  /** An IPv4 address. */
+  address: z.ipv4().nullable().default(null),
+});
+
 export const serverSchema = z.strictObject({
   name,
   /** A uuid; drawn from the seed when absent. */
@@ -99,16 +106,7 @@ export const serverSchema = z.strictObject({
   status: z.enum(['ACTIVE', 'PAUSED', 'SHUTOFF', 'ERROR']).default('ACTIVE'),
   bootFromVolume: z.boolean().default(false),
   ...fixedFactsSchema.shape,
-  ports: z
-    .array(
-      z.strictObject({
-        vnicType: name.default('normal'),
-        minKbps: z.number().int().positive().nullable().default(null),
-        /** An IPv4 address. */
-        address: z.ipv4().nullable().default(null),
-      }),
-    )
-    .default([]),
+  ports: z.array(portSchema).default([]),
 });
 
 const timingSchema = z.strictObject(

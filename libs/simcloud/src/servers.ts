@@ -42,7 +42,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     tags: parsed.tags,
     pinnedZone: parsed.pinnedZone,
     fixed: fixedFactsSchema.parse(parsed),
-    ports: parsed.ports.map((port, i) => portOf(uuid, i, port)),
+    ports: portsOf(uuid, parsed.ports),
     host: host.name,
     cpuTraits: host.traits.filter((trait) => trait.startsWith('HW_CPU_')),
     guestHost: host.name,
@@ -74,11 +74,12 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   return server;
 }
 
-/** Its id and its MAC address follow from the server's id and its place. */
-function portOf(uuid: string, i: number, port: Omit<Port, 'id' | 'mac'>): Port {
-  const id = `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`;
-  return { id, mac: ['fa:16:3e', ...(id.slice(-6).match(/../g) ?? [])].join(':'), ...port };
-}
+/** Their ids and MAC addresses follow from the server's id and their places. */
+const portsOf = (uuid: string, ports: readonly Omit<Port, 'id' | 'mac'>[]): readonly Port[] =>
+  ports.map((port, i) => {
+    const id = `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`;
+    return { id, mac: ['fa:16:3e', ...(id.slice(-6).match(/../g) ?? [])].join(':'), ...port };
+  });
 
 export function createServer(s: CloudState, input: ServerInput): Server {
   const server = placeServer(s, input, s.nowMs);
@@ -214,6 +215,7 @@ export function setServer(
     vmState?: 'active' | 'paused' | 'stopped' | 'error' | undefined;
     taskState?: string | null | undefined;
     powerState?: number | undefined;
+    ports?: readonly Omit<Port, 'id' | 'mac'>[] | undefined;
     demand?: Server['demand'] | undefined;
   },
 ): void {
@@ -223,7 +225,8 @@ export function setServer(
   // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
   const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);
   const touched = set || Object.values(columns).some((value) => value !== undefined);
-  const { demand, vmState, ...plain } = change;
+  const { demand, vmState, ports: wantedPorts, ...plain } = change;
+  const ports = wantedPorts === undefined ? undefined : portsOf(server.uuid, wantedPorts);
   if (demand !== undefined || vmState !== undefined)
     server.formerLoads.push({ untilMs: s.nowMs, demand: server.demand, running: isRunning(server) });
   if (change.locked === false) server.lockedReason = null;
@@ -233,7 +236,7 @@ export function setServer(
     server.vmState = vmState;
     server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[vmState];
   }
-  const given = Object.entries({ ...plain, demand }).filter(([, value]) => value !== undefined);
+  const given = Object.entries({ ...plain, demand, ports }).filter(([, value]) => value !== undefined);
   Object.assign(server, Object.fromEntries(given));
   if (touched) s.touch(server);
   else s.changed(server);

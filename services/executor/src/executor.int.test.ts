@@ -3,7 +3,7 @@ import { elapse, until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
 import { contextFrom, type EventLog } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
-import { createNova, createPlacement, type Nova } from '@kronos/openstack';
+import { createNeutron, createNova, createPlacement, type Nova } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
 import { createLogger, createMetrics, type Metrics } from '@kronos/telemetry';
@@ -73,8 +73,13 @@ async function executorOn(
     log,
     view,
     aggregates: [AGGREGATE],
-    cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
-    check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
+    cloud: {
+      nova,
+      placement: createPlacement(session),
+      neutron: createNeutron(session),
+      providerOf: providers(nova, systemClock),
+    },
+    check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false, sriovPorts: 'read' },
     options: { ...scaled, ...options },
     caps: limits,
     ackWaitMs: ACK_WAIT_SECONDS * 1000,
@@ -412,6 +417,11 @@ describe('a task that finds the cloud otherwise than planned', () => {
       ['h2 Cancelled vm-source-disabled'],
     ],
     ['the server locked', (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }), ['h2 PreFlightError vm-locked']],
+    [
+      'an SR-IOV port attached since the plan',
+      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', ports: [{}, { vnicType: 'direct' }] }),
+      ['h2 PreFlightError vm-sriov-port'],
+    ],
     ['the server gone', (bed) => bed.sim.act({ act: 'deleteServer', server: 'h1-1' }), ['h2 Cancelled server-gone']],
     [
       'the server stopped',

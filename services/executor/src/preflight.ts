@@ -21,6 +21,7 @@ import {
   claimsOf,
   MicroversionUnsupported,
   type Migration,
+  type Neutron,
   type Nova,
   type Placement,
   type Server,
@@ -29,11 +30,12 @@ import {
 import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
 import { cellsRefusal, readHostCells } from './preflightCells.ts';
+import { type PortOptions, portRefusal, readPorts } from './preflightPorts.ts';
 import { serverOrGone } from './serverOrGone.ts';
 import type { PreflightVerdict, Task } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
-export interface CheckOptions {
+export interface CheckOptions extends PortOptions {
   /** Aggregates in scope: a host in two of them is no destination. */
   readonly aggregates: readonly string[];
   readonly optOut: readonly string[];
@@ -377,14 +379,17 @@ export async function preflight(
   const resources = resourcesOf(task, server);
   const planned = task.hostCells?.[task.destination];
   const repairs = task.phase === 'repair' && !task.parking && !options.awaited;
-  const [groups, fits, cells, refusedBefore, forced, claims] = await Promise.all([
+  const [groups, fits, cells, refusedBefore, forced, claims, ports] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task.destination, { flavor: server.flavor, resources }, cloud, signal),
     planned === undefined ? null : readHostCells(server, task.destination, nova, { nowMs: options.nowMs, signal }),
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
     repairs ? readClaims(task.from, cloud, signal) : null,
+    readPorts(server.id, cloud.neutron, options, signal),
   ]);
+  const stays = portRefusal(ports, options);
+  if (stays !== null) return refuse('PreFlightError', stays.code, stays.text);
   const idle = judgeRepair(task, server, hosts, claims);
   if (idle !== null) return idle;
   const refused = planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options);
@@ -424,6 +429,7 @@ export const NEWEST = 20;
 export interface CheckedCloud {
   readonly nova: Nova;
   readonly placement: Placement;
+  readonly neutron: Pick<Neutron, 'listPortKinds'>;
   /** Uuid of the resource provider of a service host; null when there is not exactly one. */
   readonly providerOf: (host: string, signal: AbortSignal) => Promise<string | null>;
 }

@@ -9,7 +9,7 @@ import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
 import { providers } from './providers.ts';
 import { tracedStages } from './stageSpans.ts';
-import { createExecutor } from './worker.ts';
+import { createExecutor, type ExecutorDeps } from './worker.ts';
 
 /** Tasks held at once, the waiting ones included. */
 const CONCURRENCY = 2000;
@@ -25,6 +25,13 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
   if (unknown !== undefined) throw new UnknownAggregate(unknown, scope);
   return named.length === 0 ? scope : [...new Set(named)];
 }
+
+const checkOptions = ({ engine, executor, nova }: Config): ExecutorDeps['check'] => ({
+  aggregates: engine.aggregates,
+  optOut: engine.optOut,
+  force: executor.force,
+  sriovPorts: nova.sriovPorts,
+});
 
 /** The limits of moves at once; those of moves between cells only where such moves are on. */
 const capsOf = ({ cells, executor }: Pick<Config, 'cells' | 'executor'>): AllCaps => {
@@ -94,7 +101,7 @@ export const executorService = (
       guard,
       aggregates,
       cloud: { ...cloud, providerOf: providers(cloud.nova, clock) },
-      check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
+      check: checkOptions(config),
       options: taskOptions(config),
       caps: capsOf(config),
       ackWaitMs: config.nats.ackWait * 1000,

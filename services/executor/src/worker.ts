@@ -1,7 +1,7 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
 import type { LogGuard } from '@kronos/checkpoints';
 import { type Cancel, Turns } from '@kronos/clock';
-import type { Actor, MigrationRequested, StoredEvent } from '@kronos/contracts';
+import { type Actor, completeEngineOptions, type MigrationRequested, type StoredEvent } from '@kronos/contracts';
 import {
   contextFrom,
   type EventLog,
@@ -10,8 +10,7 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import type { AggregateState, AllCaps, LogState } from '@kronos/projections';
-import { UTC } from '@kronos/rules';
+import { type AggregateState, type AllCaps, type LogState, optionsOf } from '@kronos/projections';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
@@ -35,7 +34,7 @@ export interface ExecutorDeps {
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
   /** All aggregates in scope, and what else pre-flight depends on. */
-  readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force'>;
+  readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force' | 'sriovPorts'>;
   readonly options: TaskOptions;
   readonly caps: AllCaps;
   readonly ackWaitMs: number;
@@ -69,15 +68,17 @@ function checkOptionsBy(
   { configured, tasks, plans, refusals }: AggregateState,
   { taskId, planId, destination }: Task,
 ): Omit<CheckOptions, keyof ExecutorDeps['check'] | 'nowMs'> {
-  const options = configured?.options;
+  const { restrictToAz, softRules, timezone, evacuationIgnoresWindows, moveUnknownTopology, movableDevices } =
+    completeEngineOptions(optionsOf({ configured }));
   const planned = plans.get(planId)?.sequence ?? 0;
   return {
-    restrictToAz: options?.restrictToAz ?? false,
-    softRules: options?.softRules ?? 'veto',
-    timezone: options?.timezone ?? UTC,
-    evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
+    restrictToAz,
+    softRules,
+    timezone,
+    evacuationIgnoresWindows,
     awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
-    moveUnknownTopology: options?.moveUnknownTopology ?? false,
+    moveUnknownTopology,
+    movableDevices,
     refusals: [...refusals.values()].filter(({ host, sequence }) => host === destination && sequence > planned),
   };
 }

@@ -8,7 +8,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createNova, createPlacement } from '@kronos/openstack';
+import { createNeutron, createNova, createPlacement } from '@kronos/openstack';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -64,8 +64,13 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
     log,
     view,
     aggregates: [AGGREGATE],
-    cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
-    check: { aggregates: [AGGREGATE], optOut: [], force: false },
+    cloud: {
+      nova,
+      placement: createPlacement(session),
+      neutron: createNeutron(session),
+      providerOf: providers(nova, systemClock),
+    },
+    check: { aggregates: [AGGREGATE], optOut: [], force: false, sriovPorts: 'auto' },
     options: { ...defaultTaskOptions, pollIntervalMs: 25 },
     caps: CAPS,
     ackWaitMs: 30_000,

@@ -109,8 +109,8 @@ export const nova = {
     help: "traits: a host takes a VM only if its CPUs have the HW_CPU_* traits of those of the VM's host. ignore: do not compare CPUs; for a cloud whose guests all see one common CPU model.",
   }),
   sriov_ports: choice(['auto', 'read', 'ignore'], 'auto', {
-    by: SCORER,
-    help: 'VMs with SR-IOV ports stay where they are: Nova unplugs such a port for the time of a move. auto: read the ports where Neutron shows this user those of all projects. read: a VM whose ports are not known stays, too. ignore: do not ask Neutron.',
+    by: NOVA,
+    help: 'VMs with SR-IOV ports stay where they are: Nova unplugs such a port for the time of a move. auto: read the ports where Neutron shows this user those of all projects. read: a VM whose ports are not known stays, too. ignore: do not ask Neutron. The executor reads the ports of a VM again before each move, where its user may.',
   }),
   movable_devices: make<readonly MovableDevice[]>('list', [], {
     takes: `a comma list of ${movableDevices.join(', ')}`,

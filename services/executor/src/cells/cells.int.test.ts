@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { createNova, createPlacement, type Nova } from '@kronos/openstack';
+import { createNeutron, createNova, createPlacement, type Nova } from '@kronos/openstack';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -88,8 +88,13 @@ async function executorOn(
     log,
     view,
     aggregates: [bed.aggregate],
-    cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
-    check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
+    cloud: {
+      nova,
+      placement: createPlacement(session),
+      neutron: createNeutron(session),
+      providerOf: providers(nova, systemClock),
+    },
+    check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false, sriovPorts: 'auto' },
     options: { ...scaled, ...options },
     caps: { ...caps, ...(cells === null ? {} : { cells }) },
     ackWaitMs: ACK_WAIT_SECONDS * 1000,
