@@ -64,8 +64,11 @@ export function localTime(time) {
   const [day, clock] = shifted.toISOString().slice(0, 19).split('T');
   return { day, time: clock };
 }
-/** A text of the log or of a decision: the times in it are shown as all others are. */
-export const said = (text) => text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => clockTime(time));
+/** A text of the log or of a decision: the times in it are shown as all others are, and of a digest the beginning. */
+export const said = (text) =>
+  text
+    .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => clockTime(time))
+    .replaceAll(/(sha256:[0-9a-f]{12})[0-9a-f]{52}/g, '$1…');
 export function clockTime(time) {
   const { day, time: clock } = localTime(time);
   return `${day} ${clock}`;

@@ -66,7 +66,7 @@ function why(name, late, past, moving) {
   return html`
     <p><strong>${fate(name, { waits, moving, steps, decision, verdict, past })}</strong>
       ${stays ? html`<span class="dim">${detail}</span> <code>${verdict.code}</code>` : ''}</p>
-    <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text)})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
+    <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text).replace(/\.$/, '')})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
         'Weighs',
