@@ -366,7 +366,7 @@ const table: readonly Row[] = [
       site.nats.loses = (subject) => subject.startsWith('$JS.API');
     },
     code: 'jetstream-unavailable',
-    sees: /^stream KRONOS_LOG: timeout$/,
+    sees: /^stream KRONOS_LOG: no answer in time$/,
     does: /disks and the log of the NATS servers/,
   },
   {

@@ -13,7 +13,7 @@ import {
   StreamUnavailable,
 } from '../wire/errors.ts';
 import { headersOf, headersSafely } from '../wire/headers.ts';
-import { type Link, plainText, type Trouble, troubleOf } from '../wire/link.ts';
+import { type Link, NO_ANSWER, plainText, type Trouble, troubleOf } from '../wire/link.ts';
 import type { Appended, AppendOptions } from '../wire/types.ts';
 
 export const MSG_ID = 'Nats-Msg-Id';
@@ -62,7 +62,7 @@ export function readPubAck(text: string): AppendAttempt {
 }
 
 const TROUBLE_TEXT: Record<Trouble, string> = {
-  timeout: 'no answer in time',
+  timeout: NO_ANSWER,
   noResponders: 'no stream takes this subject, or it has no leader now',
   noLeader: 'the stream has no leader now',
   notConnected: 'there is no connection to NATS',

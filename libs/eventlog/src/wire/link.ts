@@ -123,9 +123,14 @@ export const isNotFound = (error: unknown): boolean =>
 const isRefusal = (error: unknown): boolean =>
   error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 
+/** What a server says that says nothing. */
+export const NO_ANSWER = 'no answer in time';
+
 /** The text of an error without what a URL may carry before its `@`. */
-export const plainText = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\/\/[^/@\s]*@/g, '//');
+export function plainText(error: unknown): string {
+  if (error instanceof TimeoutError) return NO_ANSWER;
+  return (error instanceof Error ? error.message : String(error)).replace(/\/\/[^/@\s]*@/g, '//');
+}
 
 /** `host:port` of a server URL; user information is dropped. */
 export function hostPort(server: string): string {
