@@ -373,7 +373,7 @@ const table: readonly Row[] = [
     fault: 'the event log is about to reach its limit',
     options: { config: smallLog },
     strike: () => {},
-    afterMs: 8 * MINUTE,
+    afterMs: 7.5 * MINUTE,
     code: 'stream-filling',
     sees: /^is \d\d % full/,
     does: /before it is full/,
