@@ -284,7 +284,6 @@ const forecastSchema = z.object({
 });
 export type Forecast = z.infer<typeof forecastSchema>;
 
-/** One policy's scores, for people; decisions compute their own from the readings. */
 /** The weights of a policy's VMs do not add up to the values of their hosts. */
 export const profileSumSchema = z.object({
   policy: z.string(),
@@ -300,6 +299,7 @@ export const profileSumSchema = z.object({
 });
 export type ProfileSum = z.infer<typeof profileSumSchema>;
 
+/** One policy's scores, for people; decisions compute their own from the readings. */
 export const policyScoresSchema = z.object({
   policy: z.string(),
   participates: z.boolean(),

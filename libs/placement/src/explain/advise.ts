@@ -222,7 +222,6 @@ function ratios({ snapshot }: AdviceInput, { ratios: of }: NovaSettings): Advice
 const ratioSetting = (name: string, ratio: number): string =>
   `${name === 'VCPU' ? 'cpu' : 'ram'}_allocation_ratio = ${figure(ratio)} in nova.conf of nova-compute`;
 
-/** The load that hosts would have if everything that Placement offers were allocated, against the ratio. */
 /** Sums over the hosts of which all is known. */
 function sumsOf(
   snapshot: Snapshot,
@@ -244,6 +243,7 @@ function sumsOf(
   return sums;
 }
 
+/** The load that hosts would have if everything that Placement offers were allocated, against the ratio. */
 function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSettings['ratios']): Advice[] {
   const reading = hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, 'imbalance'));
   if (reading?.health !== 'HEALTHY') return [];
