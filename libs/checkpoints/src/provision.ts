@@ -11,7 +11,7 @@ import {
 } from '@kronos/projections';
 import { readIdentity, readWitnesses, stateInstallation } from './identity.ts';
 
-/** The log is not the one that was seen before, and nobody has stated which it is. */
+/** The log is not the one that was seen before, and no operator has confirmed it. */
 export class LogNotStated extends Error {
   readonly code = 'KRONOS_LOG_NOT_STATED';
   readonly remedy = STATEMENT_REMEDY;

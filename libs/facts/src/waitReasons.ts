@@ -47,7 +47,7 @@ export const releaseReasons = {
   'already-ended': 'The log had the outcome of the attempt before.',
   'unknown-task': 'No released plan on the log has the task and the attempt.',
   'retry-pending': 'The next attempt is on the work queue.',
-  'handed-over': 'The executor stops, and another one goes on.',
+  'handed-over': 'The executor stops, and another one continues the task.',
   requeued: 'The task waits on the work queue.',
   suspected: 'The task crashed the executors that worked on it, and is tried again later.',
 } as const;

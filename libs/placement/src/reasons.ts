@@ -49,7 +49,7 @@ export const reasonMeanings = {
   'policy-unreachable': 'Prometheus did not answer.',
   'policy-error': 'Prometheus refused the query, or two series claim one host.',
   'policy-out-of-range': 'A host value is outside [0,1].',
-  'policy-bad-size': 'A host size is not above 0, or too small beside the largest.',
+  'policy-bad-size': 'A host size is not above 0, or less than 1/4096 of the largest.',
   'policy-no-destination': 'No host may be a destination, so there is no imbalance to measure.',
 
   // A VM does not move.

@@ -35,7 +35,7 @@ export class NothingRecorded extends Error {
   }
 }
 
-/** A what-if with a policy whose queries nobody asked Prometheus at the time. */
+/** A what-if with a policy whose queries were not recorded. */
 export class PolicyNotRecorded extends Error {
   readonly code = 'KRONOS_POLICY_NOT_RECORDED';
   readonly remedy: string;
