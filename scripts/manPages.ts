@@ -12,6 +12,12 @@ function helpOf(command: Program): string {
   return text.trim();
 }
 
+/** The commands below one that its help shows. */
+function shown(command: Program): readonly Program[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return command.commands.filter((each) => visible.includes(each));
+}
+
 const escaped = (text: string): string =>
   text
     .replaceAll('\\', '\\e')
@@ -44,10 +50,10 @@ export async function manPages(version: string): Promise<{
   const pages = new Map([
     ['kronos', page('kronos', version, program.description(), [['DESCRIPTION', helpOf(program)]])],
   ]);
-  for (const command of program.commands) {
+  for (const command of shown(program)) {
     const name = `kronos-${command.name()}`;
     const own: [string, string] = ['DESCRIPTION', helpOf(command)];
-    const below = command.commands.map((sub): [string, string] => [
+    const below = shown(command).map((sub): [string, string] => [
       `${command.name()} ${sub.name()}`.toUpperCase(),
       helpOf(sub),
     ]);
