@@ -93,8 +93,8 @@ describe('the console shows', () => {
       await open();
       expect([file, failed]).toEqual([file, 1]);
       // The next failure is the first one again.
-      await page.waitForLoadState();
-      expect(await page.evaluate("sessionStorage.getItem('kronos.reloads')")).toBeNull();
+      const count = () => page.evaluate("sessionStorage.getItem('kronos.reloads')");
+      await expect.poll(count, { timeout: LIMIT_MS }).toBeNull();
     }
   });
 
