@@ -144,6 +144,8 @@ class Search {
   #course: Solution | null = null;
   /** The placement with the fewest moves that reaches every target. */
   #fewest: Solution | null = null;
+  /** The placement with the lowest imbalance that runs without a budget found in a small cluster; null: there were none. */
+  #further: Solution | null = null;
   #ofAll: Bound | null = null;
 
   /** The bound without a limit on moves. */
@@ -195,7 +197,9 @@ class Search {
       this.#seekCourse();
       if (this.#course === null) this.#seekFurther();
     }
-    if (!isHopeless && this.#best.moves === 0 && this.#course === null) this.#seekLower();
+    if (isHopeless || this.#best.moves > 0) return;
+    if (this.#course === null) this.#seekLower();
+    if (this.#course === null && this.#best.moves === 0) this.#asksForMore();
   }
 
   /** The rest of a course that began above a threshold: at most `most` moves, which gain `minGain` each. */
@@ -262,13 +266,33 @@ class Search {
     if (this.#cut || this.#best.reached || !isSmall || !this.#mayEverReach()) return;
     const done = this.#work - this.#settings.spent;
     const left = this.#wholeRunsLeft;
+    const offer = (place: Int32Array): void => {
+      this.#offerCourse(place);
+      const found = judge(field, place);
+      if (this.#further === null || compare(found, this.#further) < 0) this.#further = found;
+    };
     this.#lowest(
       true,
       FURTHER.map((end) => done + end),
-      { field, enough: () => this.#course !== null, offer: (place) => this.#offerCourse(place) },
+      { field, enough: () => this.#course !== null, offer },
     );
     this.#wholeRunsLeft = left;
     if (this.#course !== null) this.#cheapen(this.#leastMoves());
+  }
+
+  /**
+   * Where nothing else was found: the course to the lowest imbalance of all runs without a budget, if each part of it has more moves than the
+   * budget, so that the decision says which budget is needed.
+   */
+  #asksForMore(): void {
+    // The search before this one may have left other targets in the whole field.
+    const whole = { ...this.#field, budget: this.#field.V };
+    const ordered = this.#further === null ? null : this.#ordered(whole, this.#further.place);
+    if (ordered === null) return;
+    const course = this.#pruned(whole, judge(whole, ordered.place, ordered.parked), this.#settings.minGain);
+    const { budget } = this.#field;
+    const isLonger = course.acceptable && course.moves > budget;
+    if (isLonger && partOf(this.#draft, this.#field, course).needed > budget) this.#course = course;
   }
 
   /**

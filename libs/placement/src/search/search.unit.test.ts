@@ -65,6 +65,27 @@ describe('the search', () => {
     expect(found(0.00005)).toMatchObject({ short: false, proven: false, moves: 4 });
   });
 
+  it('says which budget the lowest imbalance needs where no moves reach the target and fewer lower nothing', () => {
+    // .5 + .27 and .35 + .3 are the nearest to each other: an exchange of two VMs, which lowers .18 to .12.
+    const loads = { first: [0.5, 0.3], second: [0.35, 0.27] };
+    const file: ClusterFile = {
+      policies: ['cpu'],
+      weights: [1],
+      thresholds: [0.05],
+      hosts: Object.keys(loads).map((id) => ({ id })),
+      vms: Object.entries(loads).flatMap(([host, own]) => own.map((w, v) => ({ id: `${host}${v}`, host, w: [w] }))),
+    };
+    const foundWith = (budget: number) => {
+      const draft = new Draft(clusterOf(file, { maxMigrations: budget }), budget);
+      const settings = { minGain: 0, moveOverheadGib: 1, allowParking: true, spent: 0, carryOut: inTurn };
+      const { solution, course } = search(draft, { ...settings, workLimit: 20_000_000 });
+      const rest = course === null ? null : { moves: course.solution.moves, needed: course.needed };
+      return { moves: solution.moves, combined: Number(solution.combined.toFixed(9)), rest };
+    };
+    expect(foundWith(1)).toEqual({ moves: 0, combined: 0.18, rest: { moves: 2, needed: 2 } });
+    expect(foundWith(2)).toEqual({ moves: 2, combined: 0.12, rest: null });
+  });
+
   it('has a round that ends at the default work limit', () => {
     expect(DEFAULT_ROUND).toBe(defaultEngineOptions.searchWorkLimit);
   });
