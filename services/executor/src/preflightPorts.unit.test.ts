@@ -1,4 +1,4 @@
-import { BadAnswer, EndpointNotFound, Forbidden } from '@kronos/openstack';
+import { BadAnswer, EndpointNotFound, Forbidden, Unauthorized } from '@kronos/openstack';
 import { expect, it } from 'vitest';
 import { portRefusal, readPorts } from './preflightPorts.ts';
 
@@ -7,6 +7,7 @@ const hidden = [
   new EndpointNotFound('network', 'none'),
   new Forbidden(place, 403, 'no'),
   new BadAnswer(place, 'missing'),
+  new Unauthorized('neutron', { authUrl: 'http://keystone', user: 'user executor' }, 'access rules'),
 ];
 const down = new Error('down');
 
@@ -19,7 +20,7 @@ const read = (sriovPorts: 'auto' | 'read' | 'ignore', answer: readonly string[] 
         return answer.map((vnicType, i) => ({ id: `p${i}`, serverId, vnicType, mac: `m${i}` }));
       },
     },
-    { sriovPorts },
+    { sriovPorts, nowMs: 0 },
     new AbortController().signal,
   );
 
@@ -45,4 +46,17 @@ it.each([
   [null, [], undefined],
 ] as const)('ports of the kinds %j, movable %j: %s', (kinds, movableDevices, code) => {
   expect(portRefusal(kinds, { movableDevices })?.code).toBe(code);
+});
+
+it('after a refusal, Neutron is asked again after an hour', async () => {
+  let asked = 0;
+  const neutron = {
+    async listPortKinds() {
+      asked++;
+      throw new Forbidden(place, 403, 'no');
+    },
+  };
+  const at = (nowMs: number) => readPorts('vm', neutron, { sriovPorts: 'read', nowMs }, new AbortController().signal);
+  for (const nowMs of [0, 1, 3_599_999, 3_600_000]) expect(await at(nowMs)).toBeNull();
+  expect(asked).toBe(2);
 });
