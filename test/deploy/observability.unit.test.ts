@@ -82,7 +82,8 @@ describe('alerts', () => {
 
   it('each has a test that it fires and one that it stays quiet', () => {
     const { tests } = parse(read('prometheus/alerts.test.yml')) as { tests: { name: string }[] };
-    const names = tests.map(({ name }) => name);
+    // A further test of an alert says after these words what it is about.
+    const names = tests.map(({ name }) => name).filter((name) => / (?:fires|stays quiet)$/.test(name));
     expect(names).toEqual(alerts.flatMap(({ alert }) => [`${alert} fires`, `${alert} stays quiet`]));
   });
 });
