@@ -207,6 +207,7 @@ const nightly = inOrder(
     KRONOS_NIGHTLY: '1',
   }),
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
+  check('build of Kubernetes', [process.execPath, 'scripts/goTools.mjs', 'kubernetes'], 70),
   tests('release', ['installs'], 60, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
 // the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart),
-// nsc (test of deploy/nats/accounts-nsc.sh), and servers of NATS between the oldest and the newest that tests run on.
+// nsc (test of deploy/nats/accounts-nsc.sh), servers of NATS between the oldest and the newest that tests run on, and Kubernetes
+// (test of the chart on a node).
 // Where a command cannot be built, this script says why and exits with 0: the test that needs it skips itself with the same reason.
 //   node scripts/goTools.mjs [NAME ...]     default: all that .ci/run needs
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -40,6 +41,20 @@ const TOOLS = {
   },
   helm: { module: 'helm.sh/helm/v3', command: 'cmd/helm', version: 'v3.19.0', ldflags: '' },
   kubeconform: { module: 'github.com/yannh/kubeconform', command: 'cmd/kubeconform', version: 'v0.7.0', ldflags: '' },
+  // A directory: every program of a node, and kubectl. The oldest version that the chart allows.
+  kubernetes: {
+    module: 'k8s.io/kubernetes',
+    command: ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubelet', 'kubectl'].map(
+      (name) => `cmd/${name}`,
+    ),
+    version: 'v1.29.15',
+    ldflags: ['gitVersion=v1.29.15', 'gitMajor=1', 'gitMinor=29']
+      .map((value) => `-X k8s.io/component-base/version.${value}`)
+      .join(' '),
+    flags: ['-tags', 'providerless'],
+    staging: 'v0.29.15',
+    nightly: true,
+  },
 };
 /** More than the largest takes on a busy machine. */
 const LONGEST_MS = 3_600_000;
@@ -50,11 +65,23 @@ const go = (args, cwd) =>
     cwd,
     encoding: 'utf8',
     timeout: LONGEST_MS,
-    env: { ...process.env, CGO_ENABLED: '0' },
+    env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off' },
   });
 
+/**
+ * The flags for a module that finds parts of itself in its own repository, below staging/: the same parts are modules of their
+ * own, of the version `staging`, and an archive of the module lacks them. Go checks what it downloads against its sums.
+ */
+function publishedParts(directory, staging, draft) {
+  const file = join(draft, 'published.mod');
+  const own = readFileSync(join(directory, 'go.mod'), 'utf8');
+  writeFileSync(file, own.replaceAll(/=> \.\/staging\/src\/(\S+)/g, `=> $1 ${staging}`));
+  writeFileSync(join(draft, 'published.sum'), readFileSync(join(directory, 'go.sum')));
+  return ['-mod=mod', `-modfile=${file}`];
+}
+
 /** Builds from the module's own folder: `go install` asks for the list of all versions, and not every module proxy has it. */
-function build(name, { module, command, version, ldflags }) {
+function build(name, { module, command, version, ldflags, flags = [], staging }) {
   const target = join(place, name);
   if (existsSync(target)) return `${name} is built already: ${target}`;
   if (go(['version'], place).status !== 0) return `skipped: ${name} is not built. There is no Go.`;
@@ -64,7 +91,10 @@ function build(name, { module, command, version, ldflags }) {
   try {
     const binary = join(draft, name);
     const { Dir } = JSON.parse(fetched.stdout);
-    const built = go(['build', '-ldflags', `-s -w ${ldflags}`, '-o', binary, `./${command}`], Dir);
+    const commands = [command].flat().map((path) => `./${path}`);
+    if (commands.length > 1) mkdirSync(binary);
+    const parts = staging === undefined ? [] : publishedParts(Dir, staging, draft);
+    const built = go(['build', ...flags, ...parts, '-ldflags', `-s -w ${ldflags}`, '-o', binary, ...commands], Dir);
     if (built.status !== 0) return `skipped: ${name} is not built. go build: ${failure(built)}`;
     renameSync(binary, target);
     return `built ${name}: ${target}`;

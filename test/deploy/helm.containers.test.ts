@@ -1,33 +1,19 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { cacheDir, onPath } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { nightly } from '../nightly.ts';
+import { example, go, helm, moduleDir, OLDEST, operatorResources, render, variants } from './chart.ts';
 
 const run = promisify(execFile);
-const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'gobin');
-/** The oldest version that the chart allows. It refuses fields that newer versions have added. */
-const OLDEST = 'v1.29.6';
 /** Every night also one in between, and the newest. A check of all three takes minutes. */
 const KUBERNETES = nightly ? [OLDEST, 'v1.34.2', 'v1.36.3'] : [OLDEST];
-/** The operator whose PodMonitor and PrometheusRule the chart contains. */
-const OPERATOR = 'v0.85.0';
-const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
-const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
 
 type Schema = { [key: string]: unknown };
-
-/** The directory of a Go module, downloaded. */
-async function moduleDir(module: string): Promise<string> {
-  const options = { cwd: tmpdir(), timeout: 300_000, maxBuffer: 2 ** 24 };
-  const { stdout } = await run(onPath('go') ?? '', ['mod', 'download', '-json', module], options);
-  return (JSON.parse(stdout) as { Dir: string }).Dir;
-}
 
 /** Makes a schema refuse unknown fields, as every API server does. */
 function refuseUnknown(schema: Schema): void {
@@ -60,9 +46,7 @@ async function schemas(version: string, directory: string): Promise<void> {
 
 /** The schemas of the resources of the Prometheus operator. */
 async function operatorSchemas(directory: string): Promise<void> {
-  const module = await moduleDir(`github.com/prometheus-operator/prometheus-operator@${OPERATOR}`);
-  for (const kind of ['podmonitor', 'prometheusrule']) {
-    const file = join(module, 'example/prometheus-operator-crd', `monitoring.coreos.com_${kind}s.yaml`);
+  for (const [kind, file] of Object.entries(await operatorResources())) {
     const { spec } = parse(readFileSync(file, 'utf8')) as { spec: { versions: { schema: Schema }[] } };
     const schema = spec.versions[0]?.schema.openAPIV3Schema as Schema;
     refuseUnknown(schema.properties as Schema);
@@ -70,57 +54,21 @@ async function operatorSchemas(directory: string): Promise<void> {
   }
 }
 
-const helm = onPath('helm');
-const kubeconform = onPath('kubeconform');
+const kubeconform = onPath('kubeconform', process.env, [join(cacheDir(), 'gobin')]);
 /** The schemas come from a Go module. */
-const checksSchemas = kubeconform !== null && onPath('go') !== null;
+const checksSchemas = kubeconform !== null && go !== null;
 if (helm === null) console.warn('skipped: there is no helm; with Go, `node scripts/goTools.mjs` builds it');
-
-function example(name: string): string {
-  return fileURLToPath(new URL(`../../deploy/helm/examples/${name}.yaml`, import.meta.url));
-}
-
-/** Values that use every option of the chart at least once. */
-const variants: Record<string, string[]> = {
-  'as it is': [],
-  'with everything': [
-    ...['image.registry=registry.example.org/kronos', 'image.pullSecrets={pull}', 'openstack.caSecret=ca'],
-    ...['telemetry.otlpEndpoint=http://otel:4318', 'ledger.archive.enabled=true', 'ledger.archive.storageClass=ssd'],
-    ...['podLabels.team=cloud', 'podAnnotations.note=x', 'nodeSelector.role=control', 'serviceAccount.annotations.a=b'],
-    ...[
-      'tolerations[0].key=control',
-      'tolerations[0].operator=Exists',
-      'networkPolicy.egress.telemetry[0].cidr=10.0.0.0/8',
-    ],
-  ],
-  'an executor per aggregate': [
-    ...['executor.perAggregate[0].name=gpu', 'executor.perAggregate[0].aggregates={gpu,large memory}'],
-    ...['executor.perAggregate[1].name=rest', 'executor.perAggregate[1].unassigned=true'],
-  ],
-  'with little': [
-    ...['tools.enabled=false', 'provision.enabled=false', 'networkPolicy.enabled=false', 'nats.caSecret='],
-    ...['podDisruptionBudget.enabled=false', 'scorer.replicas=1'],
-  ],
-  'under another name': ['nameOverride=balancer', 'fullnameOverride=cloud-balancer'],
-  'as the example for production': ['--values', example('production')],
-  'as the example for OpenStack-Helm': ['--values', example('openstack-helm')],
-  'as the example for a trial': ['--values', example('trial')],
-};
 
 type Resource = { kind: string; metadata: { name: string }; spec?: Record<string, unknown> };
 type Container = Record<string, unknown> & { name: string; image: string; args?: string[]; env?: { name: string }[] };
 type PodSpec = { containers: Container[]; securityContext: Schema; automountServiceAccountToken: boolean };
 
-async function render(settings: readonly string[], version: string = OLDEST): Promise<string> {
-  const set = settings[0] === '--values' ? settings : settings.flatMap((setting) => ['--set', setting]);
-  const args = ['template', 'kronos', chart, '--kube-version', version, '--namespace', 'kronos', ...set];
-  return (await run(helm ?? '', args, { maxBuffer: 2 ** 24 })).stdout;
-}
 const resources = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as Resource);
 const pods = (all: Resource[]): [string, PodSpec][] =>
   all.flatMap(({ kind, metadata, spec }) => {
     const template = spec?.template as { spec: PodSpec } | undefined;
-    return template === undefined ? [] : [[`${kind} ${metadata.name}`, template.spec] as [string, PodSpec]];
+    const own = kind === 'Pod' ? (spec as PodSpec) : template?.spec;
+    return own === undefined ? [] : [[`${kind} ${metadata.name}`, own] as [string, PodSpec]];
   });
 
 describe.skipIf(helm === null)('the chart', () => {
@@ -181,7 +129,7 @@ describe.skipIf(helm === null)('the chart', () => {
     },
   );
 
-  it('only the scorer and the executor are given an account of OpenStack, each its own', async () => {
+  it('only the scorer, a check in its place, and the executor are given an account of OpenStack, each its own', async () => {
     const accounts = pods(resources(await render([]))).map(([name, spec]) => {
       const secrets = JSON.stringify(spec).match(/kronos-openstack-\w+/g) ?? [];
       return [name, [...new Set(secrets)]] as const;
@@ -189,6 +137,7 @@ describe.skipIf(helm === null)('the chart', () => {
     expect(Object.fromEntries(accounts.filter(([, secrets]) => secrets.length > 0))).toEqual({
       'Deployment kronos-scorer': ['kronos-openstack-scorer'],
       'Deployment kronos-executor': ['kronos-openstack-executor'],
+      'Pod kronos-check': ['kronos-openstack-scorer'],
     });
   });
 

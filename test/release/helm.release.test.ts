@@ -1,172 +1,65 @@
-/**
- * The commands of deploy/helm/README.md, to a first plan. No Kubernetes is here: the chart is rendered, and the container of
- * each pod is a process with the pod's arguments, environment, configuration and secrets, against NATS with accounts.
- */
+/** The commands of deploy/helm/README.md on a Kubernetes of one node, to a first plan, and what people do afterwards. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import {
-  cacheDir,
-  findNatsServer,
-  freePorts,
-  type NatsServer,
-  onPath,
-  startNatsServer,
-} from '@kronos/eventlog/testing';
+import { until } from '@kronos/clock/testing';
+import { cacheDir, findNatsServer, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments, stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
-import { root } from './files.ts';
+import { helm, operatorResources, render, variants } from '../deploy/chart.ts';
+import { architecture, releaseFiles, root } from './files.ts';
+import { type Kubernetes, noKubernetes, startKubernetes } from './kubernetes.ts';
 import { transcript } from './transcript.ts';
 
 const run = promisify(execFile);
-const helm = onPath('helm', process.env, [join(cacheDir(), 'gobin')]);
-if (helm === null) console.warn('skipped: there is no helm; with Go, `node scripts/goTools.mjs` builds it');
+const MINUTE = 60_000;
+const none = helm === null ? 'there is no helm; with Go, `node scripts/goTools.mjs` builds it' : noKubernetes();
+if (none !== null) console.warn(`skipped: the chart is not installed; ${none}`);
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-/** The commands of the page: those that prepare, and those that install and look. */
+const { version } = JSON.parse(read('package.json')) as { version: string };
+/** The commands of the page: those that prepare, those that install and look, and the upgrade. */
 const [prepare = '', start = ''] = [...read('deploy/helm/README.md').matchAll(/^ +```\n(.*?)^ +```$/gms)].map(
   ([, block = '']) => block.replaceAll(/^ {3}/gm, ''),
 );
-const main = join(root, 'libs/cli/src/main.ts');
-const SERVICES = ['scorer', 'planner', 'executor', 'ledger'];
+const [upgrade = ''] = /helm upgrade kronos [^`]*/.exec(read('deploy/helm/README.md')) ?? [];
 
-type Volume = {
-  readonly name: string;
-  readonly configMap?: { readonly name: string };
-  readonly secret?: { readonly secretName: string };
-};
-type Container = {
-  readonly name: string;
-  readonly args?: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value: string }[];
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-};
-type Resource = {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly data?: Readonly<Record<string, string>>;
-  readonly spec?: {
-    readonly template?: { readonly spec: { readonly containers: readonly Container[]; readonly volumes: Volume[] } };
-  };
-};
-
-/** The deployments and jobs of a chart, by name, each with its one container. */
-const podsOf = (resources: readonly Resource[]) =>
-  resources.flatMap(({ metadata, spec }) => {
-    const { containers: [container] = [], volumes = [] } = spec?.template?.spec ?? {};
-    return container === undefined ? [] : [{ name: metadata.name, container, volumes }];
-  });
-
-describe.skipIf(helm === null)('the chart, by the commands of deploy/helm/README.md', () => {
+describe.skipIf(none !== null)('the chart on a Kubernetes, by the commands of deploy/helm/README.md', () => {
   let directory = '';
+  let kubernetes: Kubernetes;
   let sim: Sim;
   let nats: NatsServer;
-  let resources: Resource[] = [];
   const running: ChildProcess[] = [];
-  /** Each pod has an address of its own; the processes here share one. */
-  const ports: Record<string, string> = {};
-  /** Name of a secret -> its directory of files. */
-  const secrets = new Map<string, string>();
-  const bash = async (script: string) => {
-    const env = { ...process.env, PATH: `${join(directory, 'bin')}:${process.env.PATH ?? ''}` };
-    return (await run('bash', ['-ec', script], { cwd: directory, env })).stdout;
+  const bash = async (script: string): Promise<string> => {
+    const places = [join(directory, 'bin'), join(cacheDir(), 'gobin'), kubernetes.env.PATH ?? ''];
+    const env = { ...kubernetes.env, PATH: places.join(delimiter) };
+    try {
+      return (await run('bash', ['-ec', script], { cwd: directory, env, maxBuffer: 2 ** 24 })).stdout;
+    } catch (error) {
+      const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+      const look = `kubectl get pods -n kronos -o wide; kubectl get events -n kronos | tail -30
+        for pod in $(kubectl get pods -n kronos -o name); do echo $pod; kubectl logs -n kronos --tail 20 $pod; done`;
+      const seen = await run('bash', ['-c', `{ ${look}; } 2>&1`], { env }).catch(String);
+      throw new Error([script, stdout, stderr, typeof seen === 'string' ? seen : seen.stdout].join('\n'), {
+        cause: error,
+      });
+    }
   };
-
-  /** The `kubectl create secret` of a script, and what its other commands print. */
-  async function prepared(script: string): Promise<string> {
-    const said = await bash(`kubectl() { echo "kubectl $*" >> calls; }\n${script}`);
-    for (const call of readFileSync(join(directory, 'calls'), 'utf8').trim().split('\n')) {
-      const [, name = '', key = '', from = ''] = / secret generic (\S+) .*--from-file=(\w+)=(\S+)/.exec(call) ?? [];
-      if (name === '') continue;
-      mkdirSync(join(directory, 'secrets', name), { recursive: true });
-      writeFileSync(join(directory, 'secrets', name, key), readFileSync(join(directory, from)));
-      secrets.set(name, join(directory, 'secrets', name));
-    }
-    return said;
-  }
-
-  /** Where the files of a volume are. @throws when the chart mounts what nobody made */
-  function placeOf({ name, configMap, secret }: Volume): string {
-    if (secret !== undefined) {
-      const place = secrets.get(secret.secretName);
-      if (place === undefined) throw new Error(`the page makes no secret ${secret.secretName}`);
-      return place;
-    }
-    const map = resources.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMap?.name);
-    if (map?.data === undefined) throw new Error(`there is no ConfigMap for the volume ${name}`);
-    const place = join(directory, 'maps', map.metadata.name);
-    mkdirSync(place, { recursive: true });
-    for (const [file, text] of Object.entries(map.data))
-      writeFileSync(join(place, file), text.replaceAll('/etc/kronos/', `${place}/`));
-    return place;
-  }
-
-  /** The arguments and the environment of a pod's container, with the places of its volumes for the paths where they are mounted. */
-  function commandOf(
-    name: string,
-    args?: readonly string[],
-  ): { readonly args: string[]; readonly env: NodeJS.ProcessEnv } {
-    const pod = podsOf(resources).find((each) => each.name === name);
-    if (pod === undefined) throw new Error(`the chart has no ${name}`);
-    const mounts = pod.container.volumeMounts.flatMap(({ name: volume, mountPath }) => {
-      const found = pod.volumes.find((each) => each.name === volume);
-      return found === undefined || (found.configMap ?? found.secret) === undefined
-        ? []
-        : [[mountPath, placeOf(found)]];
-    });
-    const here = (text: string): string =>
-      mounts.reduce(
-        (path, [mount = '', place = '']) => (path.startsWith(`${mount}/`) ? path.replace(mount, place) : path),
-        text,
-      );
-    const env = Object.fromEntries(pod.container.env.map((each) => [each.name, here(each.value)]));
-    // What stands at its own place in the images.
-    const files = { OS_ENGINE__POLICIES_FILE: here('/etc/kronos/policies.yaml') };
-    const { name: service } = pod.container;
-    const own = args ?? [...(SERVICES.includes(service) ? [service] : []), ...(pod.container.args ?? [])];
-    return {
-      args: [main, ...own, '--config', here('/etc/kronos/kronos.conf')],
-      env: { ...process.env, ...env, ...files, ...ports },
-    };
-  }
-
-  /** What `helm install` does: first the job, then the deployments. */
-  async function install(command: string): Promise<string> {
-    const [, chart = '', rest = ''] = /^helm install kronos (\S+) (.*)$/.exec(command) ?? [];
-    const args = ['template', 'kronos', join(root, chart), ...rest.split(' '), '--kube-version', '1.29.6'];
-    const { stdout } = await run(helm ?? '', args, { cwd: directory, maxBuffer: 2 ** 24 });
-    resources = parseAllDocuments(stdout).map((document) => document.toJS() as Resource);
-    const job = commandOf('kronos-provision');
-    const provisioned = await run(process.execPath, job.args, { env: job.env });
-    for (const service of SERVICES) {
-      const { args: own, env } = commandOf(`kronos-${service}`);
-      const log = openSync(join(directory, `${service}.log`), 'w');
-      running.push(spawn(process.execPath, own, { env, stdio: ['ignore', log, log] }));
-      closeSync(log);
-    }
-    return provisioned.stdout;
-  }
-
-  const answer = (args: string[], env: NodeJS.ProcessEnv) =>
-    run(process.execPath, args, { env }).then(
-      ({ stdout }) => stdout,
-      (error: { stdout: string; stderr: string }) => {
-        const logs = SERVICES.map((service) => readFileSync(join(directory, `${service}.log`), 'utf8').slice(-2000));
-        throw new Error([error.stdout, error.stderr, ...logs].join('\n'), { cause: error });
-      },
-    );
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'kronos-chart-'));
-    mkdirSync(join(directory, 'bin'));
+    for (const made of ['bin', 'node', 'archive']) mkdirSync(join(directory, made));
+    symlinkSync(join(root, 'deploy'), join(directory, 'deploy'));
     const launcher = join(root, 'libs/cli/bin/kronos.js');
     writeFileSync(join(directory, 'bin/kronos'), `#!/bin/sh\nexec "${process.execPath}" "${launcher}" "$@"\n`, {
       mode: 0o755,
     });
+    const images = join(releaseFiles(), `kronos-images-${version}-${architecture}.oci.tar`);
+    kubernetes = await startKubernetes(join(directory, 'node'), images);
     // The accounts that deploy/openstack/users makes.
     sim = await startSim({
       scenario: {
@@ -178,12 +71,14 @@ describe.skipIf(helm === null)('the chart, by the commands of deploy/helm/README
         applicationCredentials: [{ id: 'c1', name: 'kronos', secret: 'of the credential', user: 'kronos-executor' }],
       },
       speed: 10,
+      host: kubernetes.address,
     });
     writeFileSync(join(directory, 'scorer.password'), 'of the scorer');
     writeFileSync(join(directory, 'executor.secret'), 'of the credential');
   });
   afterAll(async () => {
     await Promise.all(running.map(endProcess));
+    await kubernetes?.stop();
     await nats?.stop();
     await sim?.close();
     if (directory !== '') rmSync(directory, { recursive: true, force: true });
@@ -191,10 +86,13 @@ describe.skipIf(helm === null)('the chart, by the commands of deploy/helm/README
 
   it('from the keys to a plan that moves nothing', async () => {
     const said = transcript(directory);
-    await said.typed(prepare, () => prepared(prepare));
+    await said.typed(prepare, () => bash(prepare));
+    // As strict as Kubernetes can be with pods.
+    await bash('kubectl label namespace kronos pod-security.kubernetes.io/enforce=restricted');
     const keys = readFileSync(join(directory, 'keys/nats.env'), 'utf8').trim().split('\n');
     nats = await startNatsServer({
       server: await findNatsServer('newest'),
+      node: { address: kubernetes.address },
       config: read('deploy/nats/accounts-nkeys.conf'),
       jetstream: 'sync_interval: always',
       env: Object.fromEntries(keys.map((line) => line.split('='))),
@@ -210,26 +108,100 @@ describe.skipIf(helm === null)('the chart, by the commands of deploy/helm/README
         policies: demoPolicies,
       },
       nats: { ...trial.nats, servers: [nats.url] },
-      http: { address: '127.0.0.1' },
     };
     writeFileSync(join(directory, 'my-values.yaml'), stringify(values));
     said.wrote('my-values.yaml', stringify(values));
-    for (const [i, port] of (await freePorts(SERVICES.length)).entries())
-      ports[`OS_HTTP__${SERVICES[i]?.toUpperCase()}_PORT`] = `${port}`;
 
     const [installation = '', ...looks] = start.trim().split('\n');
-    expect(await said.typed(installation, () => install(installation))).toContain('KRONOS_LOG');
+    expect(await said.typed(installation, () => bash(installation))).toContain('STATUS: deployed');
     const answers: string[] = [];
-    for (const look of looks) {
-      const [, pod = '', words = ''] = /deployment\/(\S+) -- kronos (.*)$/.exec(look) ?? [];
-      const { args, env } = commandOf(pod, words.split(' '));
-      answers.push(await said.typed(look, () => answer(args, env)));
-    }
-    const [status, evaluated, plan] = answers;
+    for (const look of looks) answers.push(await said.typed(look, () => bash(look)));
+    const [check, status, evaluated, plan] = answers;
+    expect(check).toMatch(/^ok +aggregate general: /m);
     expect(status).toContain('all is well');
     expect(evaluated).toMatch(/^general: planned \(\d+ moves?, dry run\)/m);
     expect(plan).toMatch(/dry run +The move lowers the combined imbalance/);
     expect(nats.logText()).not.toMatch(/Violation/);
     said.write({ name: 'helm', title: 'From the chart to the first plan', how: 'npm run test:release -- helm' });
+  });
+
+  it('the commands that the chart names after its installation work: a check of the configuration, and the console', async () => {
+    const notes = await bash('helm get notes kronos --namespace kronos');
+    const commands = [...notes.matchAll(/^ +((?:helm|kubectl) .*)$/gm)].map(([, command = '']) => command);
+    expect(commands).toHaveLength(3);
+    const [check = '', status = '', forward = ''] = commands;
+    expect(await bash(check)).toContain('Phase:          Succeeded');
+    expect(await bash(status)).toContain('all is well');
+    const [, ...args] = forward.replace('9784:http', ':http').split(' ');
+    const forwarding = spawn('kubectl', args, { env: kubernetes.env, stdio: ['ignore', 'pipe', 'inherit'] });
+    running.push(forwarding);
+    let said = '';
+    forwarding.stdout.on('data', (text: Buffer) => {
+      said += text.toString();
+    });
+    const port = await until(() => /127\.0\.0\.1:(\d+) ->/.exec(said)?.[1]);
+    const page = await fetch(`http://127.0.0.1:${port}/`);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('Kronos')]);
+  });
+
+  it('the API server takes each choice of the chart', async () => {
+    for (const file of Object.values(await operatorResources())) await bash(`kubectl apply --server-side -f ${file}`);
+    await bash('kubectl wait --for=condition=Established crd --all');
+    // Not that of the installation: fields of a pod that is there do not change.
+    await bash('kubectl create namespace choices');
+    await bash('kubectl label namespace choices pod-security.kubernetes.io/enforce=restricted');
+    for (const [name, settings] of Object.entries(variants)) {
+      writeFileSync(join(directory, 'choice.yaml'), await render(settings));
+      const taken = await bash('kubectl apply --server-side --dry-run=server -n choices -f choice.yaml');
+      expect(taken.trim().split('\n').length, name).toBeGreaterThan(10);
+    }
+  });
+
+  it('an upgrade rolls to more replicas and an archive on a volume, and back again', {
+    timeout: 30 * MINUTE,
+  }, async () => {
+    const volume = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'archive' },
+      spec: {
+        capacity: { storage: '20Gi' },
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'local',
+        local: { path: join(directory, 'archive') },
+        nodeAffinity: {
+          required: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['node'] }] },
+            ],
+          },
+        },
+      },
+    };
+    writeFileSync(join(directory, 'volume.yaml'), stringify(volume));
+    const replicas = { scorer: 2, planner: 2, executor: 3 };
+    const more = [
+      ...Object.entries(replicas).map(([service, count]) => `${service}.replicas=${count}`),
+      // All of them have room on one node of two cores, also while old and new pods run.
+      ...Object.keys(replicas).map((service) => `${service}.resources.requests.cpu=10m`),
+      'ledger.archive.enabled=true,ledger.archive.storageClass=local',
+    ];
+    await bash(`kubectl apply -f volume.yaml; ${upgrade} --wait --timeout 15m --set ${more.join(',')}`);
+    const ready = async () =>
+      (await bash(`kubectl get deployments -n kronos -o jsonpath='{.items[*].status.readyReplicas}'`)).split(' ');
+    // executor, ledger, planner, scorer, tools.
+    expect(await ready()).toEqual(['3', '1', '2', '2', '1']);
+    const status = 'kubectl exec --namespace kronos deployment/kronos-tools -- kronos status';
+    await until(async () => (await bash(status)).match(/ ready/g)?.length === 8, 5 * MINUTE, 'eight services', 1000);
+    await until(() => readdirSync(join(directory, 'archive')).length > 0, MINUTE, 'files of the archive');
+    // With a configuration that the new version refuses, the old services run on.
+    const refused = `${upgrade} --timeout 20s --set config.kronosConf='[engine]\nbogus = 1'`;
+    await expect(bash(refused)).rejects.toThrow(/pre-upgrade hooks failed/);
+    expect(await bash('kubectl logs --namespace kronos job/kronos-provision')).toContain('bogus');
+    expect(await ready()).toEqual(['3', '1', '2', '2', '1']);
+    await bash('helm rollback kronos 1 --namespace kronos --wait');
+    expect(await ready()).toEqual(['1', '1', '1', '1', '1']);
+    expect(await bash(`${status} --wait 2m`)).toContain('all is well');
+    expect(nats.logText()).not.toMatch(/Violation/);
   });
 });

@@ -22,6 +22,8 @@ export type ServerOptions = {
   /** Where the store is; default: a directory of its own that is removed at the end. */
   readonly storeDir?: string;
   readonly port?: number;
+  /** Default: the loopback interface. */
+  readonly node?: ClusterNode;
 };
 
 export interface NatsServer {
@@ -177,7 +179,7 @@ class Process implements NatsServer {
   }
 }
 
-/** Where a server of a cluster runs. */
+/** Where a server runs. */
 export type ClusterNode = {
   /** The address that it listens on, and by which the others and clients reach it. */
   readonly address: string;
@@ -223,12 +225,12 @@ export async function launch(place: Place, options: ServerOptions): Promise<Nats
 }
 
 /**
- * Starts a nats-server with JetStream on a free port of the loopback interface, with a store of its own.
+ * Starts a nats-server with JetStream on a free port, with a store of its own.
  *
  * @throws ServerNotFound when there is none and none can be fetched
  */
 export async function startNatsServer(options: ServerOptions = {}): Promise<NatsServer> {
   const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
   const [port = 0] = options.port === undefined ? await freePorts(1) : [options.port];
-  return await launch({ found, node: LOOPBACK, port, name: `kronos-${port}` }, options);
+  return await launch({ found, node: options.node ?? LOOPBACK, port, name: `kronos-${port}` }, options);
 }
