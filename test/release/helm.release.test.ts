@@ -150,6 +150,9 @@ describe.skipIf(none !== null)('the chart on a Kubernetes, by the commands of de
     // Not that of the installation: fields of a pod that is there do not change.
     await bash('kubectl create namespace choices');
     await bash('kubectl label namespace choices pod-security.kubernetes.io/enforce=restricted');
+    // A dry run makes no account, and admission asks for that of a pod.
+    for (const account of ['kronos', 'cloud-balancer'])
+      await bash(`kubectl create serviceaccount ${account} -n choices`);
     for (const [name, settings] of Object.entries(variants)) {
       writeFileSync(join(directory, 'choice.yaml'), await render(settings));
       const taken = await bash('kubectl apply --server-side --dry-run=server -n choices -f choice.yaml');
