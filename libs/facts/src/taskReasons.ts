@@ -93,7 +93,7 @@ export const taskReasons = {
   'nova-internal': row('nova', 'infrastructure', 'Nova lost its message bus or its database.'),
   'server-in-error': row('server', 'none', 'The move left the server in ERROR.'),
   'host-did-not-change': row('server', 'none', 'Nova calls the migration completed, and the server is on its source.'),
-  abandoned: row('nova', 'none', 'Nova works on the migration no more, and does not end it.'),
+  abandoned: row('nova', 'none', 'Nova no longer works on the migration, and does not end it.'),
   queue: row('source', 'infrastructure', "The migration waited in Nova's queue for longer than queue_timeout."),
   deadline: row('server', 'none', 'The migration took longer than its deadline.'),
   'no-progress': row('server', 'none', 'The migration copied nothing more.'),
@@ -115,7 +115,7 @@ export const taskReasons = {
   'dependency-failed': row('kronos', 'none', 'A move that the task depends on failed.'),
   'dependency-skipped': row('kronos', 'none', 'A move that the task depends on was skipped.'),
   'dependency-unknown': row('kronos', 'none', 'A move that the task depends on was not released.'),
-  poisonous: row('kronos', 'none', 'The task ended the executors that worked on it.'),
+  poisonous: row('kronos', 'none', 'The task crashed the executors that worked on it.'),
   unreadable: row('kronos', 'none', 'A message of the work queue is no task.'),
 
   // What a move that was done is warned of.
@@ -135,7 +135,7 @@ export const taskReasons = {
   'confirmed-by-others': row('client', 'none', 'Somebody else confirmed the move before Kronos could revert it.'),
   'no-verify-resize': row('nova', 'none', 'The server was never seen in VERIFY_RESIZE.'),
   'target-unread': row('nova', 'none', 'The hosts of the target aggregate could not be read.'),
-  'dry-run': row('operator', 'none', 'The executor runs dry: nothing is asked of Nova.'),
+  'dry-run': row('operator', 'none', 'The executor is in dry run: it asks Nova for no migration.'),
 
   // The checks of a move between cells.
   'guest-off': row('server', 'none', 'The move left the server powered off.'),

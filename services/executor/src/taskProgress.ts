@@ -224,7 +224,7 @@ function forsaken(run: Run, at: Reading, options: TaskOptions): Overdue | null {
 }
 
 /**
- * Nova works on the migration no more: its server is idle, and Nova refused an abort since, or has not listed the row for long.
+ * Nova no longer works on the migration: its server is idle, and Nova refused an abort since, or has not listed the row for long.
  * A restarted compute leaves such rows behind, and a database restored from a backup loses rows.
  */
 function isAbandoned(run: Run, at: Reading, options: TaskOptions): boolean {

@@ -104,7 +104,7 @@ export class AppendRefused extends EventLogError {
   readonly code = 'KRONOS_APPEND_REFUSED';
 }
 
-/** The caller's veto came before the message left. Nothing was stored. */
+/** The caller withdrew the message before it was sent. Nothing was stored. */
 export class AppendWithdrawn extends EventLogError {
   readonly code = 'KRONOS_APPEND_WITHDRAWN';
 }
