@@ -18,6 +18,8 @@ export type Arrangement = {
   readonly dependsOn: readonly (readonly number[])[];
   /** Moves that are impossible in every order that was tried; empty when the whole plan can run. */
   readonly blocked: readonly number[];
+  /** Moves that were tried at a place of a sequence: what the arrangement cost. */
+  readonly tried: number;
 };
 
 type Account = {
@@ -47,26 +49,35 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
   let sequence = moves.map((_, i) => i);
   let best = arrangeIn(cluster, moves, sequence, true);
   let last = best;
+  let { tried } = best;
   const tries = Math.min(MOST_TRIES, Math.floor(MOST_TRIED / Math.max(1, moves.length)));
   for (let n = 0; n < tries && best.blocked.length > 0; n++) {
     const late = new Set(last.blocked);
     sequence = [...last.blocked, ...sequence.filter((i) => !late.has(i))];
     last = arrangeIn(cluster, moves, sequence, n % 2 === 1);
+    tried += last.tried;
     if (last.blocked.length < best.blocked.length) best = last;
     if (last.blocked.length === 0) break;
   }
-  if (best.blocked.length === 0 || moves.length > MOST_MASKED) return best;
+  if (best.blocked.length === 0 || moves.length > MOST_MASKED) return { ...best, tried };
   const legal = legalSequence(cluster, moves, last.blocked);
-  return legal === null ? best : arrangeIn(cluster, moves, legal, false);
+  tried += legal.tried;
+  return { ...(legal.sequence === null ? best : arrangeIn(cluster, moves, legal.sequence, false)), tried };
 }
 
 /** Exact search for a sequence in which each move is legal once those before it have ended, the moves in `first` early; null: not found. */
-function legalSequence(cluster: Cluster, moves: readonly Move[], first: readonly number[]): readonly number[] | null {
+function legalSequence(
+  cluster: Cluster,
+  moves: readonly Move[],
+  first: readonly number[],
+): { readonly sequence: readonly number[] | null; readonly tried: number } {
   const indexes = [...new Set([...first, ...moves.keys()])];
   const accounts = new Accounts(cluster);
   const hopeless = new Set<number>();
   const sequence: number[] = [];
+  let tried = 0;
   const isNext = (i: number): boolean => {
+    tried++;
     const move = item(moves, i);
     const firstHalf = moves.findIndex(({ vm }) => vm === move.vm);
     if (firstHalf !== i && !sequence.includes(firstHalf)) return false;
@@ -86,7 +97,7 @@ function legalSequence(cluster: Cluster, moves: readonly Move[], first: readonly
     hopeless.add(done);
     return false;
   };
-  return complete(0) ? sequence : null;
+  return { sequence: complete(0) ? sequence : null, tried };
 }
 
 /** @param freeFirst moves that need no departure come before all others. */
@@ -105,8 +116,10 @@ function arrangeIn(
     if (!firstOfVm.has(move.vm)) firstOfVm.set(move.vm, i);
   });
   let waiting = [...sequence];
+  let tried = 0;
 
   const tryPlace = (i: number, free: boolean): boolean => {
+    tried++;
     const move = moves[i];
     if (move === undefined) return false;
     if (firstOfVm.get(move.vm) !== i && !lastOfVm.has(move.vm)) return false;
@@ -133,7 +146,7 @@ function arrangeIn(
       else rest.push(i);
     waiting = rest;
   }
-  return { order, dependsOn, blocked: waiting };
+  return { order, dependsOn, blocked: waiting, tried };
 }
 
 /**

@@ -25,7 +25,7 @@ export type WantedPlaces = {
   readonly filledBelow?: boolean;
   /** By VM: the group that gathers where it goes. Its rule does not hold for that VM. */
   readonly repairs?: ReadonlyMap<number, number>;
-  /** Legality checks, at most. */
+  /** Legality checks and moves tried in an order, at most. */
   readonly work?: number;
 };
 
@@ -37,7 +37,7 @@ export type Placing = {
   readonly proven: boolean;
 };
 
-/** Legality checks of all attempts together, and the part of one attempt, at least. */
+/** Legality checks and moves tried in an order: of all attempts together, and the part of one attempt, at least. */
 const MOST_WORK = 2_000_000;
 const MOST_OF_ONE = 400_000;
 const SHARE_OF_ONE = 0.2;
@@ -336,8 +336,12 @@ class Attempt {
         why: 'makes-room',
         repairs: this.#wanted.repairs?.get(vm) ?? NO_REPAIR,
       }));
-    const { order, blocked } = arrange(cluster, [...this.#draft.moves, ...moves]);
-    if (blocked.length > 0) return false;
+    const { order, blocked, tried } = arrange(cluster, [...this.#draft.moves, ...moves]);
+    if (blocked.length > 0) {
+      // Each whole placement that no order makes legal costs a search for an order.
+      this.work += tried;
+      return false;
+    }
     const first = this.#draft.moves.length;
     this.#found = order.flatMap((i) => {
       const move = moves[i - first];
