@@ -159,8 +159,7 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, planM
       .join(', ')}`,
   ];
   if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
-  if (moves.length === 0 && planned.shareOfPossible !== null)
-    lines.push(meaningOf(planned.stats.endedBy === 'work' ? 'search-limit' : 'no-improvement'));
+  if (moves.length === 0 && planned.shareOfPossible !== null) lines.push(whyNothing(planned));
   const troubles = troublesOf(planned);
   if (moves.length === 0) return `${lines.join('\n')}\n${troubles}`;
   const rows = moves.map((move): Cell[] => [
@@ -182,6 +181,13 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, planM
     ],
     rows,
   )}${troubles}`;
+}
+
+/** Why no VM moves although a policy is above its threshold. */
+function whyNothing({ course, stats }: PlannedCluster): string {
+  if (course !== null)
+    return `The smallest part of the course has ${count(course.needed, 'move')}: set --max-migrations to ${course.needed} or more.`;
+  return meaningOf(stats.endedBy === 'work' ? 'search-limit' : 'no-improvement');
 }
 
 const possible = ({

@@ -74,3 +74,21 @@ it('says why nothing moves where a policy is above its threshold', () => {
   expect(text(0.001)).toContain('\nNo legal moves were found that gain min_gain or more.\n');
   expect(text(0)).not.toContain('No legal moves');
 });
+
+it('says which number of moves the smallest part of a course needs', () => {
+  // The target is out of reach: only an exchange of two VMs lowers the imbalance.
+  const loads = { first: [0.5, 0.3], second: [0.35, 0.27] };
+  const cluster = {
+    policies: ['cpu'],
+    weights: [1],
+    thresholds: [0.05],
+    hosts: Object.keys(loads).map((id) => ({ id })),
+    vms: Object.entries(loads).flatMap(([host, own]) => own.map((w, v) => ({ id: `${host}${v}`, host, w: [w] }))),
+  };
+  const text = (maxMigrations: number) =>
+    renderCluster(terminal, planCluster(cluster, { maxMigrations, searchWorkLimit: 1_000_000 }), 1);
+  const one = text(1);
+  expect(one.split('\n')).toContain('The smallest part of the course has 2 moves: set --max-migrations to 2 or more.');
+  expect(one).not.toContain('No legal moves');
+  expect(text(2)).not.toContain('The smallest part');
+});
