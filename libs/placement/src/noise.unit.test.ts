@@ -55,6 +55,24 @@ describe('noise of the last cycles', () => {
     expect(reason.text).toContain('2 moves would lower the combined imbalance by 0.2; ');
   });
 
+  it('acts: on a course of which no part fits the budget, so that nobody raises the budget in vain', () => {
+    // The target is out of reach: only an exchange of two VMs lowers .18, to .12.
+    const tooSmall = (noise: number) => {
+      const vms = { a1: 0.5, a2: 0.3, b1: 0.35, b2: 0.27 };
+      const sketch: Sketch = {
+        policies: { cpu: { threshold: 0.05, maxMigrationsPerCycle: 1 } },
+        hosts: { a: {}, b: {} },
+        vms: Object.fromEntries(Object.entries(vms).map(([id, cpu]) => [id, { host: id.slice(0, 1), w: { cpu } }])),
+        memory: { noise: { cpu: noise } },
+        options: { searchWorkLimit: 1_000_000 },
+      };
+      const { plan, course, reason } = decide(decideInput(sketch));
+      return { plan, moves: course?.moves, code: reason.code };
+    };
+    expect(tooSmall(0.01)).toEqual({ plan: null, moves: 2, code: 'budget-too-small' });
+    expect(tooSmall(0.03)).toEqual({ plan: null, moves: undefined, code: 'within-noise' });
+  });
+
   it('refuses: a larger gain is made, and so is any while nothing is known of noise', () => {
     expect(decided({ noise: { cpu: 0.01 } }).plan?.steps).toHaveLength(1);
     expect(decided({ noise: { memory: 0.5 } }).plan?.steps).toHaveLength(1);

@@ -72,13 +72,13 @@ export function spread(
 
 /** What keeps the moves from being made: noise explains their gain, and no threshold demands the targets that they reach. Null: nothing does. */
 function withheldOf({ field, solution, course }: FoundPlan, noise: NoiseKnown | undefined): Spread['withheld'] {
-  if (noise === undefined || solution.moves === 0) return null;
-  const reaches = solution.reached || course?.solution.reached === true;
-  if (reaches && !allWithin(field.cluster, field.imbalance)) return null;
-  // The moves of this cycle's part of a course gain little by themselves: the whole course counts.
-  const { moves, combined } = course?.solution ?? solution;
+  // The moves of this cycle's part of a course gain little by themselves, or there are none within the budget: the whole course counts.
+  const { moves, combined, reached, within } = course?.solution ?? solution;
+  if (noise === undefined || moves === 0) return null;
+  const isAbove = !allWithin(field.cluster, field.imbalance);
+  if (isAbove ? solution.reached || reached : solution.moves === 0) return null;
   const gain = combinedOf(field.cluster, field.imbalance) - combined;
-  const least = explained(noise, solution.within);
+  const least = explained(noise, solution.moves === 0 ? within : solution.within);
   return gain > least ? null : { moves, gain, least };
 }
 
