@@ -1040,11 +1040,13 @@ describe('a task that an operator closes', () => {
   const closed = { reason: { code: 'closed', text: expect.stringContaining('Nova called migration 8 running') } };
 
   it('ends as Cancelled, in the person’s words, where nothing else ends it', () => {
-    for (const fact of [
-      seen([row('running')], on('h1'), { closeAsked }),
-      { ...blind, word: { ...silence, closeAsked } } as Body,
+    const unanswered = { ...blind, word: { ...silence, closeAsked } } as Body;
+    for (const life of [
+      running().when(seen([row('running')], on('h1'), { closeAsked })),
+      running().when(unanswered, unanswered),
+      running().when(blind, unanswered),
     ])
-      expect(running().when(fact).ended).toMatchObject({
+      expect(life.ended).toMatchObject({
         errorType: 'Cancelled',
         reason: { code: 'closed', text: expect.stringContaining('closed by ada (row lost)') },
         next: null,
@@ -1065,6 +1067,12 @@ describe('a task that an operator closes', () => {
       .when(closing);
     expect(life.stage).toBe('following');
     expect(life.when(last).ended).toMatchObject(ended);
+  });
+
+  it('does not end at one look that Nova does not answer', () => {
+    const life = running().when({ ...blind, word: { ...silence, closeAsked } });
+    expect(life.stage).toBe('following');
+    expect(life.when(closing).abort.do).toBe('abort');
   });
 
   it('ends at once when Nova refuses to abort it', () => {

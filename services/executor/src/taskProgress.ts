@@ -33,7 +33,8 @@ import {
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
   if (fact.kind === 'blind') {
-    const told = obeyed(state, stage.run, null, fact);
+    // One call that failed says nothing of the migration, which would count towards no limit: a close waits for the next look.
+    const told = state.blind === 0 && !fact.word.ended ? null : obeyed(state, stage.run, null, fact);
     return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
   }
   if (fact.kind === 'draining') return handOver(state);
