@@ -17,6 +17,7 @@ import { AGGREGATE, type Bed, breaches, openParts, type Result, smallCloud, star
 import { systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
+import { portKinds } from './preflightPorts.ts';
 import { providers } from './providers.ts';
 import { createExecutor, type Executor } from './worker.ts';
 
@@ -76,10 +77,10 @@ async function executorOn(
     cloud: {
       nova,
       placement: createPlacement(session),
-      neutron: createNeutron(session),
+      portKindsOf: portKinds(createNeutron(session), 'read', systemClock),
       providerOf: providers(nova, systemClock),
     },
-    check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false, sriovPorts: 'read' },
+    check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
     options: { ...scaled, ...options },
     caps: limits,
     ackWaitMs: ACK_WAIT_SECONDS * 1000,

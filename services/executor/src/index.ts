@@ -2,6 +2,7 @@
 export { systemClock } from './clock.ts';
 export { type TaskMeters, taskMeters } from './meters.ts';
 export { defaultTaskOptions, type TaskOptions } from './options.ts';
+export { portKinds } from './preflightPorts.ts';
 export { providers } from './providers.ts';
 export { executorService } from './service.ts';
 export type { Task, TaskState } from './taskStages.ts';

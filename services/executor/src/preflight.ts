@@ -1,5 +1,5 @@
 /** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
-import { count, type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
+import { count, type ErrorType, type MovableDevice, type Reason, UNASSIGNED } from '@kronos/contracts';
 import {
   evacuationIsOver,
   groupIsWhole,
@@ -21,7 +21,6 @@ import {
   claimsOf,
   MicroversionUnsupported,
   type Migration,
-  type Neutron,
   type Nova,
   type Placement,
   type Server,
@@ -30,12 +29,12 @@ import {
 import { optedOutBy, placingProperties, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, elsewhere, failureFor, type JudgedFailure } from './failure.ts';
 import { cellsRefusal, readHostCells } from './preflightCells.ts';
-import { type PortOptions, portRefusal, readPorts } from './preflightPorts.ts';
+import { type PortKindsOf, portRefusal } from './preflightPorts.ts';
 import { serverOrGone } from './serverOrGone.ts';
 import type { PreflightVerdict, Task } from './taskStages.ts';
 
 /** The parts of the configuration and of the log on which a pre-flight depends. */
-export interface CheckOptions extends PortOptions {
+export interface CheckOptions {
   /** Aggregates in scope: a host in two of them is no destination. */
   readonly aggregates: readonly string[];
   readonly optOut: readonly string[];
@@ -50,6 +49,7 @@ export interface CheckOptions extends PortOptions {
   readonly awaited: boolean;
   /** VMs may go where NUMA cells are unknown. */
   readonly moveUnknownTopology: boolean;
+  readonly movableDevices: readonly MovableDevice[];
   /** What Nova refused on the destination since the plan was made. `shape`: of the server; null: no decision has seen it yet. */
   readonly refusals: readonly NewRefusal[];
   /** ms since the epoch */
@@ -386,7 +386,7 @@ export async function preflight(
     wordsForShape(server, options.refusals, nova, signal),
     options.force ? knowsForce(nova, signal) : false,
     repairs ? readClaims(task.from, cloud, signal) : null,
-    readPorts(server.id, cloud.neutron, options, signal),
+    cloud.portKindsOf(server.id, signal),
   ]);
   const stays = portRefusal(ports, options);
   if (stays !== null) return refuse('PreFlightError', stays.code, stays.text);
@@ -429,7 +429,7 @@ export const NEWEST = 20;
 export interface CheckedCloud {
   readonly nova: Nova;
   readonly placement: Placement;
-  readonly neutron: Pick<Neutron, 'listPortKinds'>;
+  readonly portKindsOf: PortKindsOf;
   /** Uuid of the resource provider of a service host; null when there is not exactly one. */
   readonly providerOf: (host: string, signal: AbortSignal) => Promise<string | null>;
 }

@@ -1,13 +1,9 @@
 /** Pre-flight of ports: one that stays with the host may have been attached since the snapshot. The judgement is pure. */
+import { limit } from '@kronos/clock';
 import type { MovableDevice } from '@kronos/contracts';
 import { deviceOfPort } from '@kronos/facts';
 import { BadAnswer, EndpointNotFound, Forbidden, type Neutron, Unauthorized } from '@kronos/openstack';
-
-export interface PortOptions {
-  /** `[nova] sriov_ports`. */
-  readonly sriovPorts: 'auto' | 'read' | 'ignore';
-  readonly movableDevices: readonly MovableDevice[];
-}
+import type { Clock } from './clock.ts';
 
 /**
  * The reason for which a server with ports of these kinds stays where it is; null: none.
@@ -16,7 +12,7 @@ export interface PortOptions {
  */
 export function portRefusal(
   kinds: readonly string[] | null,
-  { movableDevices }: Pick<PortOptions, 'movableDevices'>,
+  { movableDevices }: { readonly movableDevices: readonly MovableDevice[] },
 ): { readonly code: 'vm-sriov-port' | 'vm-accelerator'; readonly text: string } | null {
   for (const kind of kinds ?? []) {
     const device = deviceOfPort(kind);
@@ -28,9 +24,11 @@ export function portRefusal(
 }
 
 /** After a refusal, Neutron is not asked again for this time: each refusal costs a token and counts as a failed call. */
-const AGAIN_MS = 3_600_000;
-/** By client: when Neutron last showed nothing to its user, in ms since the epoch. */
-const hiddenAt = new WeakMap<object, number>();
+const HIDDEN_MS = 3_600_000;
+/** With `auto`, Neutron has this time to answer: a pre-flight that takes a minute starts nothing. */
+const ANSWER_MS = 10_000;
+/** With `auto`, a Neutron that has not answered is not asked again for this time. */
+const SILENT_MS = 60_000;
 
 /** Access rules of an application credential that do not grant the call make it 401. */
 const isHidden = (error: unknown): boolean =>
@@ -41,25 +39,47 @@ const isHidden = (error: unknown): boolean =>
 
 /**
  * The kinds of the ports of a server, as far as Neutron shows them; null where this user may not see them. With `auto`, nothing depends on
- * Neutron: null as well where it does not answer.
+ * Neutron: null as well where it does not answer in time.
  *
  * @throws the errors of the client, with `read`
  */
-export async function readPorts(
-  serverId: string,
+export type PortKindsOf = (serverId: string, signal: AbortSignal) => Promise<readonly string[] | null>;
+
+/** @param mode `[nova] sriov_ports` */
+export function portKinds(
   neutron: Pick<Neutron, 'listPortKinds'>,
-  { sriovPorts, nowMs }: Pick<PortOptions, 'sriovPorts'> & { readonly nowMs: number },
-  signal: AbortSignal,
-): Promise<readonly string[] | null> {
-  const hidden = hiddenAt.get(neutron);
-  if (sriovPorts === 'ignore' || (hidden !== undefined && nowMs - hidden < AGAIN_MS)) return null;
-  try {
+  mode: 'auto' | 'read' | 'ignore',
+  clock: Pick<Clock, 'read' | 'after'>,
+): PortKindsOf {
+  let quietUntil = Number.NEGATIVE_INFINITY;
+  const quietFor = (ms: number): void => {
+    quietUntil = clock.read().mono + ms;
+  };
+
+  async function read(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
     const ports = await neutron.listPortKinds({ serverId, signal });
     return ports.map(({ vnicType }) => vnicType);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (isHidden(error)) hiddenAt.set(neutron, nowMs);
-    else if (sriovPorts === 'read') throw error;
-    return null;
   }
+
+  async function readInTime(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
+    const late = limit(clock, ANSWER_MS);
+    try {
+      return await read(serverId, AbortSignal.any([signal, late.signal]));
+    } finally {
+      late.clear();
+    }
+  }
+
+  return async (serverId, signal) => {
+    if (mode === 'ignore' || clock.read().mono < quietUntil) return null;
+    try {
+      return await (mode === 'read' ? read(serverId, signal) : readInTime(serverId, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isHidden(error)) quietFor(HIDDEN_MS);
+      else if (mode === 'read') throw error;
+      else quietFor(SILENT_MS);
+      return null;
+    }
+  };
 }

@@ -1,6 +1,7 @@
+import { manualClock } from '@kronos/clock/testing';
 import { BadAnswer, EndpointNotFound, Forbidden, Unauthorized } from '@kronos/openstack';
 import { expect, it } from 'vitest';
-import { portRefusal, readPorts } from './preflightPorts.ts';
+import { portKinds, portRefusal } from './preflightPorts.ts';
 
 const place = { service: 'neutron', method: 'GET', url: 'http://neutron/v2.0/ports' };
 const hidden = [
@@ -11,18 +12,40 @@ const hidden = [
 ];
 const down = new Error('down');
 
-const read = (sriovPorts: 'auto' | 'read' | 'ignore', answer: readonly string[] | Error) =>
-  readPorts(
-    'vm',
-    {
-      async listPortKinds({ serverId = '' } = {}) {
-        if (answer instanceof Error) throw answer;
-        return answer.map((vnicType, i) => ({ id: `p${i}`, serverId, vnicType, mac: `m${i}` }));
-      },
+type Neutron = Parameters<typeof portKinds>[0];
+type Mode = Parameters<typeof portKinds>[1];
+const { signal } = new AbortController();
+
+const read = (mode: Mode, answer: readonly string[] | Error) => {
+  const neutron: Neutron = {
+    async listPortKinds({ serverId = '' } = {}) {
+      if (answer instanceof Error) throw answer;
+      return answer.map((vnicType, i) => ({ id: `p${i}`, serverId, vnicType, mac: `m${i}` }));
     },
-    { sriovPorts, nowMs: 0 },
-    new AbortController().signal,
-  );
+  };
+  return portKinds(neutron, mode, manualClock(0))('vm', signal);
+};
+
+/** How often a Neutron is asked for ports that ends each call so, once at each of these times, in ms. */
+async function askedAt(mode: Mode, times: readonly number[], end: Neutron['listPortKinds']): Promise<number> {
+  const clock = manualClock(0);
+  let asked = 0;
+  const neutron: Neutron = {
+    listPortKinds(options) {
+      asked++;
+      return end(options);
+    },
+  };
+  const kindsOf = portKinds(neutron, mode, clock);
+  for (const ms of times) {
+    clock.advance(ms - clock.now());
+    const kinds = kindsOf('vm', signal);
+    // Nothing but the limit may be due: a Neutron that hangs does not end the call.
+    clock.advanceToNext();
+    expect(await kinds).toBeNull();
+  }
+  return asked;
+}
 
 it('the ports of a VM count as Neutron shows them now', async () => {
   expect(await read('read', ['normal', 'direct'])).toEqual(['normal', 'direct']);
@@ -49,14 +72,21 @@ it.each([
 });
 
 it('after a refusal, Neutron is asked again after an hour', async () => {
-  let asked = 0;
-  const neutron = {
-    async listPortKinds() {
-      asked++;
-      throw new Forbidden(place, 403, 'no');
-    },
-  };
-  const at = (nowMs: number) => readPorts('vm', neutron, { sriovPorts: 'read', nowMs }, new AbortController().signal);
-  for (const nowMs of [0, 1, 3_599_999, 3_600_000]) expect(await at(nowMs)).toBeNull();
-  expect(asked).toBe(2);
+  const refuses = async () => Promise.reject(new Forbidden(place, 403, 'no'));
+  expect(await askedAt('read', [0, 1, 3_599_999, 3_600_000], refuses)).toBe(2);
+});
+
+it('with auto, a Neutron that hangs is waited for 10 s, and asked again after a minute', async () => {
+  const hangs: Neutron['listPortKinds'] = ({ signal: until } = {}) =>
+    new Promise((_, reject) => {
+      until?.addEventListener('abort', () => reject(until.reason));
+    });
+  expect(await askedAt('auto', [0, 10_001, 69_999, 70_000], hangs)).toBe(2);
+});
+
+it('a move that is given up meanwhile has no ports', async () => {
+  const gone = AbortSignal.abort(new Error('lost'));
+  const neutron = { listPortKinds: async () => Promise.reject(down) };
+  for (const mode of ['auto', 'read'] as const)
+    await expect(portKinds(neutron, mode, manualClock(0))('vm', gone)).rejects.toThrow('lost');
 });

@@ -7,6 +7,7 @@ import { type Instruments, type ServiceDefinition, kronosVersion as version } fr
 import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
+import { portKinds } from './preflightPorts.ts';
 import { providers } from './providers.ts';
 import { tracedStages } from './stageSpans.ts';
 import { createExecutor, type ExecutorDeps } from './worker.ts';
@@ -26,11 +27,21 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
   return named.length === 0 ? scope : [...new Set(named)];
 }
 
-const checkOptions = ({ engine, executor, nova }: Config): ExecutorDeps['check'] => ({
+const checkOptions = ({ engine, executor }: Config): ExecutorDeps['check'] => ({
   aggregates: engine.aggregates,
   optOut: engine.optOut,
   force: executor.force,
-  sriovPorts: nova.sriovPorts,
+});
+
+const checkedCloud = (
+  { nova, placement, neutron }: ReturnType<Outside['openCloud']>,
+  config: Pick<Config, 'nova'>,
+  clock: Outside['clock'],
+): ExecutorDeps['cloud'] => ({
+  nova,
+  placement,
+  portKindsOf: portKinds(neutron, config.nova.sriovPorts, clock),
+  providerOf: providers(nova, clock),
 });
 
 /** The limits of moves at once; those of moves between cells only where such moves are on. */
@@ -100,7 +111,7 @@ export const executorService = (
       view,
       guard,
       aggregates,
-      cloud: { ...cloud, providerOf: providers(cloud.nova, clock) },
+      cloud: checkedCloud(cloud, config, clock),
       check: checkOptions(config),
       options: taskOptions(config),
       caps: capsOf(config),

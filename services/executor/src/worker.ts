@@ -34,7 +34,7 @@ export interface ExecutorDeps {
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
   /** All aggregates in scope, and what else pre-flight depends on. */
-  readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force' | 'sriovPorts'>;
+  readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force'>;
   readonly options: TaskOptions;
   readonly caps: AllCaps;
   readonly ackWaitMs: number;

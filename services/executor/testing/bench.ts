@@ -15,6 +15,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { taskMeters } from '../src/meters.ts';
 import { defaultTaskOptions } from '../src/options.ts';
+import { portKinds } from '../src/preflightPorts.ts';
 import { providers } from '../src/providers.ts';
 import { createExecutor } from '../src/worker.ts';
 import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from './index.ts';
@@ -67,10 +68,10 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
     cloud: {
       nova,
       placement: createPlacement(session),
-      neutron: createNeutron(session),
+      portKindsOf: portKinds(createNeutron(session), 'auto', systemClock),
       providerOf: providers(nova, systemClock),
     },
-    check: { aggregates: [AGGREGATE], optOut: [], force: false, sriovPorts: 'auto' },
+    check: { aggregates: [AGGREGATE], optOut: [], force: false },
     options: { ...defaultTaskOptions, pollIntervalMs: 25 },
     caps: CAPS,
     ackWaitMs: 30_000,

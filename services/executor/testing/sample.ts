@@ -68,7 +68,6 @@ export const sampleOptions: CheckOptions = {
   evacuationIgnoresWindows: false,
   awaited: false,
   moveUnknownTopology: false,
-  sriovPorts: 'auto',
   movableDevices: [],
   refusals: [],
   nowMs: Date.parse('2026-11-23T12:00:00Z'),

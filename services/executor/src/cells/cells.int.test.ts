@@ -10,6 +10,7 @@ import { type Bed, openParts, type Result, startBed } from '../../testing/index.
 import { systemClock } from '../clock.ts';
 import { taskMeters } from '../meters.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
+import { portKinds } from '../preflightPorts.ts';
 import { providers } from '../providers.ts';
 import { createExecutor } from '../worker.ts';
 
@@ -91,10 +92,10 @@ async function executorOn(
     cloud: {
       nova,
       placement: createPlacement(session),
-      neutron: createNeutron(session),
+      portKindsOf: portKinds(createNeutron(session), 'auto', systemClock),
       providerOf: providers(nova, systemClock),
     },
-    check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false, sriovPorts: 'auto' },
+    check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
     options: { ...scaled, ...options },
     caps: { ...caps, ...(cells === null ? {} : { cells }) },
     ackWaitMs: ACK_WAIT_SECONDS * 1000,
