@@ -126,13 +126,14 @@ const behind = (nice, plan) => ({ ...plan, nice });
 // `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
 // clouds, leases and builds, and share the machine well. The last lane is the shortest: it stands behind the others.
 const install = check('install', script('node', '--version'));
+const goTools = check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25);
 const each = inOrder(
   install,
   sideBySide(tests('test', ['test'], 50), behind(19, check('openstack bed', ['test/openstack/bed', 'install'], 25))),
   sideBySide(
     tests('openstack', ['openstack'], 45),
     inOrder(
-      check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
+      goTools,
       tests('nats command', ['vitest', 'run', 'test/replay/natsCli'], 10),
       tests('containers', ['containers'], 40),
     ),
@@ -206,9 +207,10 @@ const nightly = inOrder(
   tests('observability', ['vitest', 'run', 'test/deploy/traces', 'test/deploy/faults', 'test/deploy/dashboards'], 60, {
     KRONOS_NIGHTLY: '1',
   }),
+  goTools,
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
   check('build of Kubernetes', [process.execPath, 'scripts/goTools.mjs', 'kubernetes'], 70),
-  tests('release', ['installs'], 60, { KRONOS_NIGHTLY: '1' }),
+  tests('release', ['installs'], 90, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),
   check('mutations', script('trial', 'test/mutations/run.ts'), 240),

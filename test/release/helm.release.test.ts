@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { until } from '@kronos/clock/testing';
 import { cacheDir, findNatsServer, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
@@ -193,18 +193,21 @@ describe.skipIf(none !== null)('the chart on a Kubernetes, by the commands of de
     await bash(`kubectl apply -f volume.yaml; ${upgrade} --wait --timeout 15m --set ${more.join(',')}`);
     const ready = async () =>
       (await bash(`kubectl get deployments -n kronos -o jsonpath='{.items[*].status.readyReplicas}'`)).split(' ');
-    // executor, ledger, planner, scorer, tools.
-    expect(await ready()).toEqual(['3', '1', '2', '2', '1']);
+    // executor, ledger, planner, scorer, tools. Old replicas count until they are told to end, which Helm does not await.
+    const awaitReady = (...counts: string[]) =>
+      until(async () => isDeepStrictEqual(await ready(), counts), 5 * MINUTE, `ready: ${counts}`, 1000);
+    await awaitReady('3', '1', '2', '2', '1');
     const status = 'kubectl exec --namespace kronos deployment/kronos-tools -- kronos status';
     await until(async () => (await bash(status)).match(/ ready/g)?.length === 8, 5 * MINUTE, 'eight services', 1000);
     await until(() => readdirSync(join(directory, 'archive')).length > 0, MINUTE, 'files of the archive');
     // With a configuration that the new version refuses, the old services run on.
     const refused = `${upgrade} --timeout 20s --set config.kronosConf='[engine]\nbogus = 1'`;
     await expect(bash(refused)).rejects.toThrow(/pre-upgrade hooks failed/);
-    expect(await bash('kubectl logs --namespace kronos job/kronos-provision')).toContain('bogus');
+    const log = () => bash('kubectl logs --namespace kronos job/kronos-provision').catch(String);
+    await until(async () => (await log()).includes('bogus'), 5 * MINUTE, log, 1000);
     expect(await ready()).toEqual(['3', '1', '2', '2', '1']);
     await bash('helm rollback kronos 1 --namespace kronos --wait');
-    expect(await ready()).toEqual(['1', '1', '1', '1', '1']);
+    await awaitReady('1', '1', '1', '1', '1');
     expect(await bash(`${status} --wait 2m`)).toContain('all is well');
     expect(nats.logText()).not.toMatch(/Violation/);
   });

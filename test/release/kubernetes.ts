@@ -63,11 +63,10 @@ export async function startKubernetes(directory: string, images: string): Promis
   const stop = async () => {
     await ended(node);
     await run('ip', ['link', 'delete', BRIDGE]);
-    const groups = controlGroups().filter((group) => existsSync(group));
-    await until(() => removed(groups));
+    await until(removed, 2 * MINUTE, 'the end of the control groups');
   };
   const isReady = async (): Promise<boolean> => {
-    if (node.exitCode !== null) throw new Error('a program of Kubernetes ended');
+    if (hasEnded(node)) throw new Error('a program of Kubernetes ended');
     const look = run('kubectl', ['wait', '--for=condition=Ready', 'node/node', '--timeout=1s'], { env });
     return await look.then(
       () => true,
@@ -84,17 +83,20 @@ export async function startKubernetes(directory: string, images: string): Promis
   return { env, address: ADDRESS, stop };
 }
 
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null;
+
 /** Ends it and all that it started, which shares its namespace of processes. */
 async function ended(node: ChildProcess): Promise<void> {
-  if (node.exitCode !== null || node.signalCode !== null) return;
+  if (hasEnded(node)) return;
   const exit = new Promise((resolve) => node.once('exit', resolve));
   node.kill('SIGKILL');
   await exit;
 }
 
-/** Removes the control groups; false while one of their processes has not ended. */
-const removed = (groups: readonly string[]): Promise<boolean> =>
-  run('find', [...groups, '-depth', '-type', 'd', '-delete']).then(
-    () => true,
-    () => false,
-  );
+/** Removes the control groups; false until none is left, which takes until the last of their processes has ended. */
+async function removed(): Promise<boolean> {
+  const groups = controlGroups().filter((group) => existsSync(group));
+  if (groups.length === 0) return true;
+  await run('find', [...groups, '-depth', '-type', 'd', '-delete']).catch(() => undefined);
+  return false;
+}
