@@ -28,16 +28,25 @@ const kronos = await openInstallation({
 });
 try {
   const types: Record<string, number> = {};
+  /** Bytes of bodies: of the smallest decision without a plan, of all decisions with a plan and all results; the moves of the plans. */
+  const log = { quietest: Number.POSITIVE_INFINITY, planned: 0, moves: 0 };
   const follow = async () => {
     for await (const { message, problem } of kronos.log.tail({ families: ['plans', 'results'], since: 'all' }))
-      if (problem === undefined) types[message.type] = (types[message.type] ?? 0) + 1;
+      if (problem === undefined) {
+        types[message.type] = (types[message.type] ?? 0) + 1;
+        const plan = message.type === 'cycle.decided' ? message.data.plan : null;
+        const length = JSON.stringify(message).length;
+        if (message.type === 'cycle.decided' && plan === null) log.quietest = Math.min(log.quietest, length);
+        else log.planned += length;
+        log.moves += plan?.steps.length ?? 0;
+      }
   };
   follow().catch(() => {});
   await until(() => (types['cycle.decided'] ?? 0) >= Number(cycles), 180_000, `${cycles} decisions`);
   const bytes: Record<string, unknown> = {};
   for (const stream of [streamNames.log, streamNames.snapshots, 'OBJ_kronos-snapshots', 'OBJ_kronos-details'])
     bytes[stream] = await kronos.log.usage(stream);
-  console.log(JSON.stringify({ size, hosts: info.hosts.length, types, bytes }, null, 2));
+  console.log(JSON.stringify({ size, hosts: info.hosts.length, types, log, bytes }, null, 2));
 } finally {
   await kronos.close();
   await endProcess(cloud);
