@@ -461,10 +461,11 @@ function arrive(s: CloudState, migration: Migration, server: Server): void {
   if (seconds > 0 && !crosses(s, migration)) s.schedule('confirm-window', migration.id, (seconds * 1000) / s.speed);
 }
 
-/** Nova's destination confirms what nobody has; it looks again where it cannot yet. */
+/** Nova's destination confirms what nobody has. It gives up the row of a server in another state, and looks again where it cannot yet. */
 function confirmByItself(s: CloudState, migration: Migration, server: Server): void {
-  const ready = server.vmState === 'resized' && server.taskState === null;
-  if (ready && [server.host, migration.source].every((host) => s.isUp(s.host(host)))) {
+  const { vmState, taskState } = server;
+  if (vmState !== 'resized' || taskState !== null) setStatus(s, migration, 'error');
+  else if ([server.host, migration.source].every((host) => s.isUp(s.host(host)))) {
     const { id, projectId } = s.admin;
     endResize(s, { userId: id, projectId, requestId: `req-${s.random.uuid()}` }, server.uuid, 'confirmResize');
   } else s.schedule('confirm-window', migration.id, LOOK_MS / s.speed);

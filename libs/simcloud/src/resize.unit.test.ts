@@ -35,7 +35,8 @@ const caller = ({ admin }: Cloud) => ({ userId: admin.id, projectId: admin.proje
 const held = (cloud: Cloud) => [...cloud.allocations.values()].map(({ host }) => host);
 
 describe('a move that nobody confirms', () => {
-  const moved = (resizeConfirmWindow: number, dest: 'near' | 'new', computes: { readonly sourceUp: boolean }) => {
+  type Meanwhile = { readonly sourceUp: boolean; readonly reset?: true };
+  const moved = (resizeConfirmWindow: number, dest: 'near' | 'new', meanwhile: Meanwhile) => {
     const cloud = new Cloud(
       parseScenario({
         hosts: [{ name: 'old' }, { name: 'near' }, { name: 'new', cell: 'cell2' }],
@@ -49,7 +50,8 @@ describe('a move that nobody confirms', () => {
     const v = cloud.server('v');
     cloud.coldMigrate(START, caller(cloud), v.uuid, dest);
     cloud.advance(START + 120_000);
-    cloud.setHost(cloud.nowMs, 'old', { up: computes.sourceUp });
+    cloud.setHost(cloud.nowMs, 'old', { up: meanwhile.sourceUp });
+    if (meanwhile.reset === true) cloud.setServer(cloud.nowMs, 'v', { vmState: 'error' });
     cloud.advance(END);
     const seen = [v.vmState, cloud.migrations[0]?.status];
     cloud.setHost(cloud.nowMs, 'old', { up: true });
@@ -61,6 +63,11 @@ describe('a move that nobody confirms', () => {
     const confirmed = ['active', 'near', ['near']];
     expect(moved(300, 'near', { sourceUp: true })).toEqual(['active', 'confirmed', ...confirmed]);
     expect(moved(300, 'near', { sourceUp: false })).toEqual(['resized', 'finished', ...confirmed]);
+  });
+
+  test('Nova gives up the row of a server whose state somebody has reset', () => {
+    expect(moved(300, 'near', { sourceUp: true, reset: true }).slice(0, 2)).toEqual(['error', 'error']);
+    expect(moved(0, 'near', { sourceUp: true, reset: true }).slice(0, 2)).toEqual(['error', 'finished']);
   });
 
   test('waits for a person without a window, and between cells', () => {
