@@ -440,19 +440,21 @@ const table: readonly Row[] = [
     does: /Run the exporter of VMs on every host/,
   },
   {
+    // The failures quarantine both VMs too: one cause, one alarm.
     fault: 'moves to a host fail again and again',
     options: {
       config: (config) => ({
-        ...engine({ instanceQuarantineSeconds: 1, cooldown: 1 })(moving(config)),
-        executor: { ...config.executor, breakerFailures: 1 },
+        ...engine({ cooldown: 1 })(moving(config)),
+        executor: { ...config.executor, breakerFailures: 2 },
       }),
     },
     strike: (site) =>
       site.act(
         { act: 'faultHost', host: 'cmp2', fault: { kind: 'fail-inbound' } },
+        { act: 'setHost', host: 'cmp3', full: true },
         { act: 'setHost', host: 'cmp1', disabled: true },
       ),
-    afterMs: 15 * MINUTE,
+    afterMs: 10 * MINUTE,
     code: 'host-broken',
     sees: /^receives no VM until .*: too many moves to it failed$/,
     does: /kronos host release HOST/,

@@ -28,6 +28,24 @@ describe('values of VMs that do not add up to their hosts', () => {
     expect(alarms[0]?.remedy).toMatch(remedy);
   });
 
+  it('are the same alarm while the samples of a move arrive', async () => {
+    site = await openSite({
+      policies: POLICIES.replace('vm_cpu_cores / 16', 'vm_cpu_cores / 2'),
+      config: (config) => ({
+        ...config,
+        engine: { ...config.engine, dryRun: false, evacuateDisabledHosts: true },
+      }),
+    });
+    site.act({ act: 'setHost', host: 'cmp1', disabled: true });
+    const seen: string[][] = [];
+    for (let minute = 0; minute < 12; minute++) {
+      await site.run(60_000);
+      seen.push((await site.alarms()).map(({ code }) => code));
+    }
+    expect([...site.sim.cloud.servers.values()].filter(({ host }) => host === 'cmp1')).toEqual([]);
+    expect(seen).toEqual(seen.map(() => ['policy-profile-sum']));
+  });
+
   it('say nothing where they do', async () => {
     site = await openSite();
     expect(await site.alarms()).toEqual([]);

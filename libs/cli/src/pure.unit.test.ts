@@ -244,6 +244,7 @@ describe('status', () => {
         outOfService: [],
         problems: [],
       },
+      beforeMoves: null,
       undecidedSinceMs: null,
       lastDecision: null,
     });

@@ -565,7 +565,7 @@ export const causes = {
       'Repair the host and run `kronos host release HOST`, or disable its nova-compute service; `kronos explain host HOST` shows the failures.',
     section: 'kronoshostsbroken',
     apart: ['host'],
-    explains: [],
+    explains: ['server-stuck'],
   },
   'migration-abandoned': {
     severity: 'alarm',

@@ -26,6 +26,7 @@ import type {
   ServiceFacts,
   StreamFacts,
 } from './facts.ts';
+import { mixedSinceMs, settledAfterMs } from './samples.ts';
 import { alive } from './serviceFindings.ts';
 
 type Source = Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
@@ -109,11 +110,19 @@ async function inputOf(
   newest: Newest | null,
 ): Promise<AggregateInput> {
   const { aggregate, decided } = state;
-  const [undecidedSinceMs, lastDecision] = await Promise.all([
+  const [undecidedSinceMs, policies, lastDecision] = await Promise.all([
     newest === null ? null : undecidedSince(log, state, newest),
+    newest === null ? null : beforeMoves(log, state, seen(newest)),
     decided === null ? null : (decision?.(aggregate, decided.sequence) ?? decisionAt(log, aggregate, decided.sequence)),
   ]);
-  return { aggregate, state, newest: newest === null ? null : seen(newest), undecidedSinceMs, lastDecision };
+  return {
+    aggregate,
+    state,
+    newest: newest === null ? null : seen(newest),
+    beforeMoves: policies,
+    undecidedSinceMs,
+    lastDecision,
+  };
 }
 
 const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
@@ -121,6 +130,22 @@ const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
   timeMs: eventTimeMs(message.time, storedAt),
   storedAtMs: storedAt,
 });
+
+/** @see AggregateInput.beforeMoves */
+async function beforeMoves(
+  log: Source,
+  state: AggregateState,
+  newest: NewestSnapshot,
+): Promise<AggregateInput['beforeMoves']> {
+  const sinceMs = mixedSinceMs(state, newest);
+  if (sinceMs === null) return null;
+  const since = new Date(sinceMs - settledAfterMs(newest) - CLOCKS_MS);
+  const until = new Date(sinceMs + CLOCKS_MS);
+  let found: NewestSnapshot['policies'] = [];
+  for await (const { message, problem } of log.replaySnapshots({ aggregates: [state.aggregate], since, until }))
+    if (problem === undefined && Date.parse(message.time) < sinceMs) found = message.data.policies;
+  return found;
+}
 
 /** The stamp of the first snapshot that waits for a decision: to be planned, and later than the last decided one. */
 async function undecidedSince(

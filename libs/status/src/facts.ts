@@ -71,6 +71,11 @@ export type AggregateInput = {
   readonly state: AggregateState;
   /** The newest snapshot on the stream; null when there is none. */
   readonly newest: NewestSnapshot | null;
+  /**
+   * The policies of the last snapshot before moves whose samples the newest one still mixes; empty: there is none. Null: the newest mixes
+   * none. See `mixedSinceMs`.
+   */
+  readonly beforeMoves: NewestSnapshot['policies'] | null;
   /** Server's stamp of the first snapshot that can be planned and is later than the last decided one; null when there is none. */
   readonly undecidedSinceMs: number | null;
   /** The parts of the last decision that were not possible. */

@@ -23,8 +23,9 @@ import {
   type TaskFacts,
   undispatched,
 } from '@kronos/projections';
+import type { Place } from './causes.ts';
 import { cellStage } from './cells.ts';
-import type { AggregateInput, Facts, StreamFacts } from './facts.ts';
+import type { AggregateInput, Facts, NewestSnapshot, StreamFacts } from './facts.ts';
 import type { Finding } from './finding.ts';
 import { serviceFindings } from './serviceFindings.ts';
 import { snapshotFindings } from './snapshotFindings.ts';
@@ -44,6 +45,8 @@ const FULL = 0.98;
 const FILLING = 0.8;
 
 const LOG_STREAM = streamNames.log;
+/** Reason of findings about a host that receives no VM, and about what its failures did. */
+const BROKEN = 'host-broken';
 
 /** Everything that is not as it must be, in no particular order. Pure. */
 export function findings(facts: Facts): Finding[] {
@@ -122,10 +125,11 @@ function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): 
 }
 
 function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
+  const { aggregate, state, newest } = input;
   return [
     ...observation(input, nowMs),
-    ...(input.newest === null ? [] : snapshotFindings(input.aggregate, input.newest, input.state.drains)).filter(
-      isNews(input),
+    ...(newest === null ? [] : snapshotFindings(aggregate, judged(newest, input.beforeMoves), state.drains)).filter(
+      isNews(state),
     ),
     ...decisions(input, nowMs),
     ...predictions(input),
@@ -134,23 +138,26 @@ function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   ];
 }
 
-/** After a move, a host and its VMs have samples of different times for as long as Prometheus looks back. */
-const SAMPLES_MS = 5 * 60_000;
 /** Sums of VMs that are further from those of their hosts than by this factor do not come from a move. */
 const BY_A_MOVE = 10;
 
+/** The snapshot with the sums of VMs that can be judged: while samples of moves arrive, the last ones before count. */
+function judged(newest: NewestSnapshot, beforeMoves: AggregateInput['beforeMoves']): NewestSnapshot {
+  if (beforeMoves === null) return newest;
+  const policies = newest.policies.map((one) => {
+    const ratio = one.profileSum?.ratio ?? 1;
+    if (ratio > BY_A_MOVE || ratio < 1 / BY_A_MOVE) return one;
+    return { ...one, profileSum: beforeMoves.find(({ policy }) => policy === one.policy)?.profileSum };
+  });
+  return { ...newest, policies };
+}
+
 /** Whether a finding of the newest snapshot says more than what Kronos itself does just now. */
 const isNews =
-  ({ state, newest }: AggregateInput) =>
-  ({ code, place: { policy } }: Finding): boolean => {
+  (state: AggregateInput['state']) =>
+  ({ code }: Finding): boolean =>
     // The planner repairs such groups, or says why it cannot.
-    if (code === 'group-broken') return !optionsOf(state).enforceHardAffinity;
-    if (code !== 'policy-profile-sum' && code !== 'policy-host-load') return true;
-    const ratio = newest?.policies.find((one) => one.policy === policy)?.profileSum?.ratio ?? 1;
-    if (ratio > BY_A_MOVE || ratio < 1 / BY_A_MOVE) return true;
-    const { lastMoveEnd } = state;
-    return lastMoveEnd === null || newest === null || newest.timeMs - lastMoveEnd.atMs > SAMPLES_MS;
-  };
+    code !== 'group-broken' || !optionsOf(state).enforceHardAffinity;
 
 /** Checks that each interval has a snapshot, and a decision on it. */
 function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateInput, nowMs: number): Finding[] {
@@ -176,7 +183,8 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
   return found;
 }
 
-function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: number): Finding[] {
+function decisions(input: AggregateInput, nowMs: number): Finding[] {
+  const { aggregate, state, lastDecision } = input;
   const found: Finding[] = [];
   const { unreadable } = state;
   if (unreadable !== null)
@@ -202,7 +210,7 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
         about: aggregate,
         text: `the tasks of ${id} are not on the queue ${span(nowMs - release.atMs)} after the release`,
       });
-  return lastDecision === null ? found : [...found, ...impossible(aggregate, lastDecision)];
+  return lastDecision === null ? found : [...found, ...impossible(input, lastDecision, nowMs)];
 }
 
 /** Obstacles that one sentence names. */
@@ -225,11 +233,28 @@ const stuckText = (alike: readonly Stuck[]): string => {
     : most.join('; ');
 };
 
+/** Where a VM is stuck, and by what; or the broken host that is the cause: the failure that quarantined the VM counted for it too. */
+function stuckPlace(
+  { aggregate, state }: AggregateInput,
+  { host, serverId, reason }: Stuck,
+  broken: readonly { readonly host: string }[],
+): Place {
+  const failedMs = reason.code === 'vm-quarantined' ? state.vmFailures.get(serverId)?.atMs : undefined;
+  const cause =
+    failedMs === undefined ? undefined : broken.find((one) => state.hostFailures.get(one.host)?.includes(failedMs));
+  return cause === undefined
+    ? { aggregate, host, reason: reason.code, server: serverId }
+    : { aggregate, host: cause.host, reason: BROKEN, server: serverId };
+}
+
 /** What the last decision could not do. */
 function impossible(
-  aggregate: string,
+  input: AggregateInput,
   { stuck, warnings, failover, foreign }: NonNullable<AggregateInput['lastDecision']>,
+  nowMs: number,
 ): Finding[] {
+  const { aggregate, state } = input;
+  const hostsOut = brokenHosts(state, nowMs, optionsOf(state));
   const found: Finding[] = [];
   // Their reasons are in the warning about the group.
   const broken = new Set(
@@ -238,13 +263,13 @@ function impossible(
   const others = stuck.filter(({ reason: { detail } }) => detail?.group === undefined || !broken.has(detail.group));
   for (const alike of alikeOf(others)) {
     const text = stuckText(alike);
-    for (const { host, serverId, reason } of alike)
+    for (const one of alike)
       found.push({
         code: 'server-stuck',
-        place: { aggregate, host, reason: reason.code, server: serverId },
+        place: stuckPlace(input, one, hostsOut),
         about: aggregate,
         text,
-        remedy: remedyOfReason(reason.code),
+        remedy: remedyOfReason(one.reason.code),
       });
   }
   if (foreign !== undefined)
@@ -372,7 +397,7 @@ function moves(input: AggregateInput, nowMs: number): Finding[] {
     ...blockedDrains(input, nowMs),
     ...brokenHosts(state, nowMs, optionsOf(state)).map(({ host, untilMs }) => ({
       code: 'host-broken' as const,
-      place: { aggregate, host },
+      place: { aggregate, host, reason: BROKEN },
       about: host,
       text: `receives no VM until ${when(untilMs, nowMs)}: too many moves to it failed`,
     })),

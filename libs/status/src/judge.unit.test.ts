@@ -892,11 +892,6 @@ describe('one cause gives one alarm', () => {
     expect(statusOf(wellFacts(log)).aggregates[0]?.doing).toBe(`${words}: the reason`);
   });
   it('values that do not add up are an alarm, but not while samples of a move arrive', () => {
-    const log = runningLog();
-    const task = `${log.released([{ serverId: 'a', from: 'h1', to: 'h2' }])}-s1`;
-    log.dispatched(task.slice(0, -3), 1);
-    log.started({ task });
-    log.completed({ task });
     const profileSum = {
       policy: 'cpu',
       ratio: 2,
@@ -906,15 +901,39 @@ describe('one cause gives one alarm', () => {
       cause: 'unit',
       factor: 0.5,
     } as const;
-    const after = (seconds: number, ratio = 2) => {
-      log.pass(seconds).decided();
-      const policies = [{ ...wellPolicy, profileSum: { ...profileSum, ratio } }];
-      return judge(wellFacts(log, { newest: { policies } })).map(({ code }) => code);
-    };
-    expect(after(60)).toEqual([]);
-    // No move makes that: it would be raised and resolved with each plan.
-    expect([after(0, 100), after(0, 0.01)]).toEqual([['policy-profile-sum'], ['policy-profile-sum']]);
-    expect(after(300)).toEqual(['policy-profile-sum']);
+    const off = (ratio: number) => [{ ...wellPolicy, profileSum: { ...profileSum, ratio } }];
+    const seen = (policies: Policies, beforeMoves: Policies | null) =>
+      codes(wellFacts(undefined, { newest: { policies }, input: { beforeMoves } }));
+    const alarm = ['policy-profile-sum'];
+    // What was so before the moves is so until it is judged again: an alarm neither comes nor ends.
+    expect([seen(off(2), [wellPolicy]), seen(off(2), []), seen([wellPolicy], off(2))]).toEqual([[], [], alarm]);
+    expect([seen(off(2), null), seen([wellPolicy], null)]).toEqual([alarm, []]);
+    // No move makes that.
+    expect([seen(off(100), [wellPolicy]), seen(off(0.01), [])]).toEqual([alarm, alarm]);
+  });
+  it('a broken host explains the VMs that its failures quarantined, and no others', () => {
+    const log = runningLog();
+    log.configured({ dryRun: false, breakerFailures: 1, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
+    const plan = log.released(['v1', 'v2'].map((serverId) => ({ serverId, from: 'h1', to: 'h2' })));
+    log.dispatched(plan, 2);
+    log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
+    log.pass(1).failed({ task: `${plan}-s2` });
+    log.decided();
+    const stuck = (serverId: string, host: string, code: string) => ({
+      ...{ serverId, serverName: serverId, host, phase: 'evacuate' as const },
+      reason: { code, text: `${serverId} is held` },
+    });
+    const of = (...all: ReturnType<typeof stuck>[]) =>
+      judge(wellFacts(log, { input: { lastDecision: { stuck: all, warnings: [] } } })).map((one) => [
+        one.code,
+        ...one.explains.map(({ text }) => text),
+      ]);
+    const held = 'v1 cannot leave h1: v1 is held';
+    expect(of(stuck('v1', 'h1', 'vm-quarantined'))).toEqual([['host-broken', held]]);
+    // Its own failure, another reason, and a VM that nothing of this keeps on the broken host.
+    expect(of(stuck('v2', 'h1', 'vm-quarantined'))).toEqual([['host-broken'], ['server-stuck']]);
+    expect(of(stuck('v1', 'h1', 'vm-locked'))).toEqual([['host-broken'], ['server-stuck']]);
+    expect(of(stuck('v3', 'h2', 'vm-quarantined'))).toEqual([['host-broken'], ['server-stuck']]);
   });
   it('a host that Kronos disabled for a drain is no news, another one is', () => {
     const log = runningLog();
@@ -953,7 +972,9 @@ describe('one cause gives one alarm', () => {
   });
 });
 
-function policy(more: Partial<NonNullable<Facts['aggregates'][number]['newest']>['policies'][number]>): Facts {
+type Policies = NonNullable<Facts['aggregates'][number]['newest']>['policies'];
+
+function policy(more: Partial<Policies[number]>): Facts {
   return wellFacts(undefined, { newest: { policies: [{ ...wellPolicy, ...more }] } });
 }
 

@@ -84,6 +84,7 @@ export function wellFacts(
         aggregate: 'gpu',
         state: log.state('gpu'),
         newest: change.newest === null ? null : newest(nowMs, change.newest),
+        beforeMoves: null,
         undecidedSinceMs: null,
         lastDecision: null,
         ...change.input,
