@@ -85,9 +85,9 @@ describe.skipIf(none !== null)('the images of a release', () => {
     const docker = (...args: string[]) =>
       execFileSync('docker', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
     try {
-      expect(docker('load', '-i', archive(architecture)).trim().split('\n').sort()).toEqual(
-        names.map((name) => `Loaded image: ${name}`).sort(),
-      );
+      // An engine that had images of these names says so, too.
+      const loaded = docker('load', '-i', archive(architecture)).match(/^Loaded image: .*$/gm);
+      expect(loaded?.sort()).toEqual(names.map((name) => `Loaded image: ${name}`).sort());
       expect(docker('run', '--rm', '--network', 'none', `kronos:${version}`, 'version')).toContain(
         `kronos ${version} `,
       );
