@@ -25,6 +25,8 @@ export const sharedReasons = {
   'vm-window-unreadable': "The VM's own window cannot be read.",
   'cells-off': 'Moves between cells are off for the aggregate: [cells] aggregates does not name it.',
   'cell-policy': "Nova's policy does not grant the executor moves between cells.",
+  'cell-accelerator': 'Nova cannot move a VM with an accelerator to another cell.',
+  'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
   'cell-status': 'Nova moves a VM to another cell only while it is ACTIVE or SHUTOFF.',
   'flavor-unknown': 'The flavor that the map names does not exist.',
   'host-down': "The host's nova-compute is not up.",

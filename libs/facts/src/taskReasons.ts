@@ -61,6 +61,8 @@ export const taskReasons = {
   // Pre-flight of a move between cells.
   'no-method': row('kronos', 'none', 'The task does not say how its server moves between cells.'),
   'cell-status': row('server', 'none', shared['cell-status']),
+  'cell-accelerator': row('server', 'none', shared['cell-accelerator']),
+  'cell-pci-device': row('server', 'none', shared['cell-pci-device']),
   'flavor-changed': row('client', 'none', 'The server has another flavor than the plan says.'),
   'flavor-unknown': row('operator', 'none', shared['flavor-unknown']),
   'cell-policy': row('nova', 'none', shared['cell-policy']),

@@ -97,9 +97,9 @@ export const reasonMeanings = {
   'cell-ports': 'The VM has ports, and the cells do not share networks.',
   'cell-port-request':
     'A port of the VM requests resources, such as bandwidth: Nova cannot move such a VM to another cell.',
-  'cell-accelerator': 'Nova cannot move a VM with an accelerator to another cell.',
+  'cell-accelerator': shared['cell-accelerator'],
   'cell-vtpm': 'The state of a virtual TPM does not follow a VM to another cell.',
-  'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
+  'cell-pci-device': shared['cell-pci-device'],
   'cell-image-size': 'The image of the local disk would be larger than the image store takes.',
   'flavor-unknown': shared['flavor-unknown'],
   'flavor-same': 'The flavor map names the flavor that the VM has.',

@@ -13,12 +13,29 @@ import type { Clock } from './clock.ts';
 export function portRefusal(
   kinds: readonly string[] | null,
   { movableDevices }: { readonly movableDevices: readonly MovableDevice[] },
-): { readonly code: 'vm-sriov-port' | 'vm-accelerator'; readonly text: string } | null {
+): Refusal<'vm-sriov-port' | 'vm-accelerator'> | null {
+  return refusalBy(kinds, (device) => {
+    if (device === 'accelerator') return 'vm-accelerator';
+    return movableDevices.includes(device) ? null : 'vm-sriov-port';
+  });
+}
+
+/** The same for a move to another cell, for which Nova stops the server first. */
+export const cellPortRefusal = (
+  kinds: readonly string[] | null,
+): Refusal<'cell-pci-device' | 'cell-accelerator'> | null =>
+  refusalBy(kinds, (device) => (device === 'accelerator' ? 'cell-accelerator' : 'cell-pci-device'));
+
+type Refusal<Code> = { readonly code: Code; readonly text: string };
+
+function refusalBy<Code extends string>(
+  kinds: readonly string[] | null,
+  codeOf: (device: NonNullable<ReturnType<typeof deviceOfPort>>) => Code | null,
+): Refusal<Code> | null {
   for (const kind of kinds ?? []) {
     const device = deviceOfPort(kind);
-    if (device === 'accelerator') return { code: 'vm-accelerator', text: `the server has a port of the kind ${kind}` };
-    if (device !== null && !movableDevices.includes(device))
-      return { code: 'vm-sriov-port', text: `the server has a port of the kind ${kind}` };
+    const code = device === null ? null : codeOf(device);
+    if (code !== null) return { code, text: `the server has a port of the kind ${kind}` };
   }
   return null;
 }

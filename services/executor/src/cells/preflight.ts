@@ -18,6 +18,7 @@ import {
   readHosts,
   refuse,
 } from '../preflight.ts';
+import { cellPortRefusal } from '../preflightPorts.ts';
 import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
@@ -135,10 +136,13 @@ export async function cellPreflight(
   if (cell === null) return no(cancelled('no-method', 'the task does not say how its server moves between cells'));
   const flavor = flavors?.find(({ id }) => id === cell.flavorId) ?? server.flavor;
   const { resources } = task;
-  const [groups, fits] = await Promise.all([
+  const [groups, fits, ports] = await Promise.all([
     readGroups(task, server, nova, signal),
     hasRoom(task.destination, { flavor, resources }, cloud, signal),
+    cloud.portKindsOf(server.id, signal),
   ]);
+  const stays = cellPortRefusal(ports);
+  if (stays !== null) return refuse('PreFlightError', stays.code, stays.text);
   const verdict = judgeRoom(
     task,
     hosts,

@@ -8,9 +8,9 @@ import {
   sampleTask,
   wordsOf,
 } from '../../testing/sample.ts';
-import type { MoveFacts } from '../preflight.ts';
+import type { CheckedCloud, MoveFacts } from '../preflight.ts';
 import type { PreflightVerdict, Task } from '../taskStages.ts';
-import { judgeCell, startOf } from './preflight.ts';
+import { cellPreflight, judgeCell, startOf } from './preflight.ts';
 
 const MOVE: NonNullable<Task['cell']> = {
   method: 'migrate',
@@ -208,5 +208,34 @@ describe('what goes onto the log with the start', () => {
 
   it('where Nova does not tell the flavor, the one of the plan', () => {
     expect(startOf(task(), server({ flavor: null }), null, [])).toMatchObject({ oldFlavor: 'm1', newFlavor: 'm1' });
+  });
+});
+
+describe('the ports that a server has now', () => {
+  const { services, aggregates } = facts();
+  const cloud = (kinds: readonly string[] | null): CheckedCloud => ({
+    nova: {
+      versionFor: async () => '2.56',
+      getServer: async () => server(),
+      listServices: async () => services,
+      listAggregates: async () => aggregates,
+      listMigrations: async () => [],
+    } as unknown as CheckedCloud['nova'],
+    placement: {
+      allocationCandidates: async () => ({ allocationRequestCount: 1 }),
+    } as unknown as CheckedCloud['placement'],
+    portKindsOf: async () => kinds,
+    providerOf: async () => 'provider',
+  });
+
+  it.each([
+    [null, 'go'],
+    [['normal', 'virtio-forwarder'], 'go'],
+    [['normal', 'direct'], 'cell-pci-device'],
+    [['accelerator-direct'], 'cell-accelerator'],
+  ] as const)('of the kinds %j: %s', async (kinds, words) => {
+    const devices = { ...options, movableDevices: ['sriov-port'] } as const;
+    const found = await cellPreflight(task(), cloud(kinds), devices, new AbortController().signal);
+    expect(wordsOf(found)).toContain(words);
   });
 });
