@@ -1,24 +1,14 @@
 import type { LogGuard } from '@kronos/checkpoints';
-import type { Clock } from '@kronos/clock';
-import type { Config } from '@kronos/config';
-import type { Actor } from '@kronos/contracts';
-import type { EventLog, LogView } from '@kronos/eventlog';
+import type { LogView } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import type { HttpServer, Instruments, Logger } from '@kronos/telemetry';
+import type { Instruments } from '@kronos/telemetry';
 import { type ClockCheck, checkClock, logClock } from './clockCheck.ts';
 import { awaitTrustedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
-import type { Heartbeats } from './heartbeat.ts';
+import { type ReportInput, reportService } from './heartbeat.ts';
+import { healthCheck } from './nats.ts';
 
-export type JoinInput = {
-  readonly log: EventLog;
-  readonly config: Config;
-  readonly by: Actor;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly http: Pick<HttpServer, 'check'>;
+export type JoinInput = Omit<ReportInput, 'sinks'> & {
   readonly metrics: Pick<Instruments, 'checkpointVerified' | 'clockSkew'>;
-  readonly stopping: AbortSignal;
-  readonly heartbeats: Pick<Heartbeats, 'verify'>;
   /** Aggregates whose snapshots are compared with what was seen; none where the NATS user may not read them. */
   readonly snapshotsOf: readonly string[];
 };
@@ -31,16 +21,20 @@ export type JoinedLog = {
   readonly hold: (work: Promise<void>) => Promise<void>;
   /** Stops the watchers of the log and the clock. The view stays open until running work has ended. */
   readonly unwatch: () => void;
+  /** Sends the last heartbeat, and closes the view and the log. Call it when running work has ended. */
+  readonly close: () => Promise<void>;
 };
 
 /**
- * The log for a service that decides or acts on it. It resolves when the log is the one that was seen before, is folded from
- * a checkpoint (which is verified in the background), and the clock was compared with the server's.
+ * The log for a service that decides or acts on it. The service reports itself from now on. It resolves when the log is the one that was seen before, is folded from
+ * a checkpoint (which is verified in the background), and the clock was compared with the server's. Adds the readiness checks `nats` and
+ * `log`.
  *
  * @throws what `awaitTrustedLog`, `foldVerified` and `checkClock` throw
  */
 export async function joinLog(input: JoinInput): Promise<JoinedLog> {
-  const { log, config, by, clock, logger, http, metrics, stopping, heartbeats, snapshotsOf } = input;
+  const { log, config, by, clock, logger, http, metrics, stopping, snapshotsOf } = input;
+  const heartbeats = reportService(input);
   const guard = await awaitTrustedLog({
     log,
     clock,
@@ -70,6 +64,8 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     maxSkewMs: config.engine.maxClockSkew * 1000,
     onProblem: logClock(logger),
   });
+  http.check('nats', () => healthCheck(log.healthy()));
+  http.check('log', () => healthCheck(view.healthy()));
   return {
     view,
     guard,
@@ -79,6 +75,11 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
       clockCheck.stop();
       guard.close();
       verification.close();
+    },
+    async close() {
+      await heartbeats.stop();
+      await view.close();
+      await log.close();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
-import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
+import { joinLog, type Outside, realOutside } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import { type AllCaps, aggregateState, type LogState, slots } from '@kronos/projections';
@@ -89,17 +89,17 @@ export const executorService = (
       ackWaitSeconds: config.nats.ackWait,
     });
     const by = { service: 'executor', instance, version } as const;
-    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
     const folded = await joinLog({
       log,
       config,
       by,
+      aggregates,
       clock,
+      pace,
       logger,
       http,
       metrics,
       stopping,
-      heartbeats,
       // Its NATS user may not read snapshots: the planner compares them.
       snapshotsOf: [],
     });
@@ -125,8 +125,6 @@ export const executorService = (
       meters: tracedStages(taskMeters(metrics), tracer),
     });
     logger.info({ aggregates, dryRun: options.dryRun, force: options.force }, 'serving');
-    http.check('nats', () => healthCheck(log.healthy()));
-    http.check('log', () => healthCheck(view.healthy()));
     http.check('clock', clockCheck.check);
     onScrape(() => measureFold(view.at(), aggregates, metrics));
     return {
@@ -134,9 +132,7 @@ export const executorService = (
       async stop() {
         folded.unwatch();
         await executor.stop();
-        await heartbeats.stop();
-        await view.close();
-        await log.close();
+        await folded.close();
         await cloud.close();
       },
     };

@@ -1,5 +1,5 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
+import { healthCheck, joinLog, type Outside, realOutside } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { decider, defaultSearchThreads } from '@kronos/cycle';
 import type { EventLog, LogView } from '@kronos/eventlog';
@@ -50,17 +50,17 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       ackWaitSeconds: config.nats.ackWait,
     });
     const by = { service: 'planner', instance, version } as const;
-    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
     const folded = await joinLog({
       log,
       config,
       by,
+      aggregates,
       clock,
+      pace,
       logger,
       http,
       metrics,
       stopping,
-      heartbeats,
       snapshotsOf: aggregates,
     });
     const { view, guard, clockCheck } = folded;
@@ -79,8 +79,6 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       clock,
       clockProblem: clockCheck.problem,
     });
-    http.check('nats', () => healthCheck(log.healthy()));
-    http.check('log', () => healthCheck(view.healthy()));
     http.check('clock', () => {
       const own = clockCheck.check();
       if (!own.ok) return own;
@@ -99,9 +97,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
         folded.unwatch();
         await planner.stop();
         await decides.close();
-        await heartbeats.stop();
-        await view.close();
-        await log.close();
+        await folded.close();
       },
     };
   },
