@@ -215,7 +215,7 @@ export function judgePin(task: Task, server: Server, { services }: Services): Pr
 
 function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): PreflightVerdict | null {
   const { aggregate, from, destination } = task;
-  const holding = (host: string) => aggregates.filter((a) => a.hosts.includes(host)).map((a) => a.name);
+  const holding = (host: string) => aggregatesOf(host, aggregates);
   const ofDestination = holding(destination);
   if (aggregate === UNASSIGNED) {
     if (holding(from).length > 0)
@@ -230,13 +230,24 @@ function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: 
   if (!holding(from).includes(aggregate)) return no(cancelled('source-left', `${from} left aggregate ${aggregate}`));
   if (!ofDestination.includes(aggregate))
     return destinationRefused(task, 'destination-left', `${destination} left aggregate ${aggregate}`);
-  const other = ofDestination.find((name) => name !== aggregate && options.aggregates.includes(name));
+  return judgeOthers(task, aggregate, ofDestination, options);
+}
+
+/** The names of the aggregates that a host is in. */
+export const aggregatesOf = (host: string, aggregates: readonly Aggregate[]): string[] =>
+  aggregates.filter(({ hosts }) => hosts.includes(host)).map(({ name }) => name);
+
+/** A host that a second aggregate in scope has, too, is no destination. `names`: of all its aggregates. */
+export function judgeOthers(
+  task: Task,
+  own: string,
+  names: readonly string[],
+  options: Pick<CheckOptions, 'aggregates'>,
+): PreflightVerdict | null {
+  const other = names.find((name) => name !== own && options.aggregates.includes(name));
   if (other === undefined) return null;
-  return destinationRefused(
-    task,
-    'host-in-two-aggregates',
-    `${destination} is in ${aggregate} and in ${other}, both in scope`,
-  );
+  const text = `${task.destination} is in ${own} and in ${other}, both in scope`;
+  return destinationRefused(task, 'host-in-two-aggregates', text);
 }
 
 /** Second half: the groups' rules and the room on the destination. */

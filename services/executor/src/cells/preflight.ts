@@ -2,11 +2,13 @@
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
 import { cancelled, elsewhere } from '../failure.ts';
 import {
+  aggregatesOf,
   type CheckedCloud,
   type CheckOptions,
   destinationRefused,
   hasRoom,
   judgeDestination,
+  judgeOthers,
   judgePin,
   judgeRoom,
   judgeServer,
@@ -73,18 +75,12 @@ function judgeFlavor(
 function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): PreflightVerdict | null {
   const { aggregate, from, destination, cell } = task;
   const target = cell?.target ?? '';
-  const holding = (host: string) => aggregates.filter((a) => a.hosts.includes(host)).map((a) => a.name);
-  if (!holding(from).includes(aggregate)) return no(cancelled('source-left', `${from} left aggregate ${aggregate}`));
-  const there = holding(destination);
+  if (!aggregatesOf(from, aggregates).includes(aggregate))
+    return no(cancelled('source-left', `${from} left aggregate ${aggregate}`));
+  const there = aggregatesOf(destination, aggregates);
   if (!there.includes(target))
     return destinationRefused(task, 'destination-left', `${destination} is not in aggregate ${target}`);
-  const other = there.find((name) => name !== target && options.aggregates.includes(name));
-  if (other === undefined) return null;
-  return destinationRefused(
-    task,
-    'host-in-two-aggregates',
-    `${destination} is in ${target} and in ${other}, both in scope`,
-  );
+  return judgeOthers(task, target, there, options);
 }
 
 /** The facts that the start puts on the log. */
