@@ -6,8 +6,8 @@ import {
   byHardRules,
   type Evacuees,
   evacueesOf,
+  type FailureState,
   findRefuge,
-  type Ground,
   kindOf,
   type Refuge,
   stillFits,
@@ -47,7 +47,7 @@ function failuresOf(cluster: Cluster, place: Int32Array, count: number): readonl
 export class FailureRoom {
   readonly count: number;
   readonly #cluster: Cluster;
-  readonly #ground: Ground;
+  readonly #state: FailureState;
   readonly #hosts: readonly number[];
   /** Fixed at the start, so that states can be compared. */
   readonly #failures: readonly (readonly number[])[];
@@ -60,18 +60,18 @@ export class FailureRoom {
   constructor(cluster: Cluster, count: number) {
     this.count = count;
     this.#cluster = byHardRules(cluster);
-    this.#ground = {
+    this.#state = {
       cluster: this.#cluster,
       room: new Room(this.#cluster, { departuresFree: true }),
       place: Int32Array.from(cluster.vmHost),
     };
     this.#hosts = [...destinationsOf(cluster)];
-    this.#failures = failuresOf(cluster, this.#ground.place, count);
+    this.#failures = failuresOf(cluster, this.#state.place, count);
   }
 
   /** Makes one move. */
   move(vm: number, to: number): void {
-    const { place, room } = this.#ground;
+    const { place, room } = this.#state;
     const from = int(place, vm);
     for (const hosts of this.#failures)
       if (hosts.includes(from) || hosts.includes(to)) this.#evacuees.delete(hosts.join());
@@ -82,13 +82,13 @@ export class FailureRoom {
   }
 
   at(vm: number): number {
-    return int(this.#ground.place, vm);
+    return int(this.#state.place, vm);
   }
 
   /** Each failure of hosts with VMs, with the fewest VMs that it strands. */
   all(): readonly HostsFailure[] {
     return this.#failures.flatMap((hosts) => {
-      const found = findRefuge(this.#ground, this.#evacueesOf(hosts));
+      const found = findRefuge(this.#state, this.#evacueesOf(hosts));
       this.#keep(hosts, found);
       const vms = found.to.size + found.stranded.length;
       return vms === 0 ? [] : [{ ...found, hosts, vms }];
@@ -117,7 +117,7 @@ export class FailureRoom {
    */
   gapsAfter({ vm, to }: { readonly vm: number; readonly to: number }, known: Gaps, tried: Tried): Gaps | null {
     const from = this.at(vm);
-    const alike = `${kindOf(this.#ground, vm)} ${from} ${to}`;
+    const alike = `${kindOf(this.#state, vm)} ${from} ${to}`;
     const strandedBy = tried.get(alike) ?? new Map<string, number>();
     tried.set(alike, strandedBy);
     this.move(vm, to);
@@ -135,7 +135,7 @@ export class FailureRoom {
     for (const hosts of this.#failures) {
       const key = hosts.join();
       const kept = this.#refuge.get(key);
-      if (kept !== undefined && stillFits(this.#ground, this.#evacueesOf(hosts), kept)) continue;
+      if (kept !== undefined && stillFits(this.#state, this.#evacueesOf(hosts), kept)) continue;
       const before = known.get(key) ?? 0;
       const stranded = searched.get(key) ?? this.#search(hosts, before);
       if (stranded > 0) {
@@ -151,14 +151,14 @@ export class FailureRoom {
   /** How many VMs the failure strands. Where it strands none, the hosts of its VMs are kept. */
   #search(hosts: readonly number[], known: number): number {
     const short = known === 0 ? {} : { limit: FEW_CHECKS, enough: known };
-    const found = findRefuge(this.#ground, this.#evacueesOf(hosts), short);
+    const found = findRefuge(this.#state, this.#evacueesOf(hosts), short);
     this.#keep(hosts, found);
     return found.stranded.length;
   }
 
   #evacueesOf(hosts: readonly number[]): Evacuees {
     const key = hosts.join();
-    const evacuees = this.#evacuees.get(key) ?? evacueesOf(this.#ground, new Set(hosts), this.#hosts);
+    const evacuees = this.#evacuees.get(key) ?? evacueesOf(this.#state, new Set(hosts), this.#hosts);
     this.#evacuees.set(key, evacuees);
     return evacuees;
   }

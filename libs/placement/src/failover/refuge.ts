@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { Checker, fitsUnits, NO_REPAIR, type Room } from '../cluster/constraints.ts';
 
 /** A state of the cluster in which hosts may fail. A search changes it, and leaves it as it was. */
-export type Ground = {
+export type FailureState = {
   readonly cluster: Cluster;
   /** Departures free room. */
   readonly room: Room;
@@ -57,8 +57,8 @@ type Order = {
 };
 
 /** @param hosts that may take VMs; the failed ones among them take none. */
-export function evacueesOf(ground: Ground, lost: ReadonlySet<number>, hosts: readonly number[]): Evacuees {
-  const { cluster, place, load } = ground;
+export function evacueesOf(state: FailureState, lost: ReadonlySet<number>, hosts: readonly number[]): Evacuees {
+  const { cluster, place, load } = state;
   const home = new Map<number, number>();
   for (let vm = 0; vm < cluster.V; vm++) if (lost.has(int(place, vm))) home.set(vm, int(place, vm));
   const grouped = home.keys().some((vm) => (cluster.vmGroups[vm] ?? []).some((g) => cluster.groups[g]?.strict));
@@ -68,7 +68,7 @@ export function evacueesOf(ground: Ground, lost: ReadonlySet<number>, hosts: rea
     home,
     hosts: open,
     alike: !grouped && cluster.units === null && cluster.numa === null && load === undefined,
-    order: () => (order ??= inOrder(ground, [...home.keys()], open)),
+    order: () => (order ??= inOrder(state, [...home.keys()], open)),
   };
 }
 
@@ -79,12 +79,12 @@ export function evacueesOf(ground: Ground, lost: ReadonlySet<number>, hosts: rea
  * @param within `limit`: legality checks, at most; `enough`: what first fit finds is taken where it strands no more VMs than this.
  */
 export function findRefuge(
-  ground: Ground,
+  state: FailureState,
   evacuees: Evacuees,
   within: { readonly limit?: number; readonly enough?: number } = {},
 ): Refuge {
   const { limit = MOST_CHECKS, enough = 0 } = within;
-  const search = new Search(ground, evacuees, limit);
+  const search = new Search(state, evacuees, limit);
   try {
     return search.fewest(enough);
   } finally {
@@ -93,7 +93,7 @@ export function findRefuge(
 }
 
 /** VMs of one kind replace each other. A VM with a group, cells or loads is a kind of its own. */
-export function kindOf({ cluster, load }: Ground, vm: number): string {
+export function kindOf({ cluster, load }: FailureState, vm: number): string {
   const { R, demand, vmGroups, vmKey, numa } = cluster;
   const alone = (vmGroups[vm]?.length ?? 0) > 0 || numa !== null || load !== undefined;
   const own = alone ? ` ${vm}` : '';
@@ -101,8 +101,8 @@ export function kindOf({ cluster, load }: Ground, vm: number): string {
 }
 
 /** True when the VMs of the failed hosts still fit where `to` says. */
-export function stillFits(ground: Ground, evacuees: Evacuees, to: ReadonlyMap<number, number>): boolean {
-  const search = new Search(ground, evacuees, 0);
+export function stillFits(state: FailureState, evacuees: Evacuees, to: ReadonlyMap<number, number>): boolean {
+  const search = new Search(state, evacuees, 0);
   try {
     return search.accepts(to);
   } finally {
@@ -110,8 +110,8 @@ export function stillFits(ground: Ground, evacuees: Evacuees, to: ReadonlyMap<nu
   }
 }
 
-function inOrder(ground: Ground, vms: readonly number[], hosts: readonly number[]): Order {
-  const { cluster, load } = ground;
+function inOrder(state: FailureState, vms: readonly number[], hosts: readonly number[]): Order {
+  const { cluster, load } = state;
   const { R, H, capacity, demand } = cluster;
   const largest = Float64Array.from({ length: R }, (_, r) => {
     let most = 0;
@@ -119,7 +119,7 @@ function inOrder(ground: Ground, vms: readonly number[], hosts: readonly number[
       if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
     return most;
   });
-  const kind = new Map(vms.map((vm) => [vm, kindOf(ground, vm)]));
+  const kind = new Map(vms.map((vm) => [vm, kindOf(state, vm)]));
   const hard = new Map<number, number>();
   const ofKind = new Map<string, number>();
   for (const vm of vms) {
@@ -163,16 +163,16 @@ function mayHold(cluster: Cluster, vm: number, host: number): boolean {
 }
 
 class Search {
-  readonly #ground: Ground;
+  readonly #state: FailureState;
   readonly #evacuees: Evacuees;
   readonly #limit: number;
   readonly #checker: Checker;
   readonly #entered: number[] = [];
   #checks = 0;
 
-  constructor(ground: Ground, evacuees: Evacuees, limit: number) {
-    const { place, room } = ground;
-    this.#ground = ground;
+  constructor(state: FailureState, evacuees: Evacuees, limit: number) {
+    const { place, room } = state;
+    this.#state = state;
     this.#evacuees = evacuees;
     this.#limit = limit;
     this.#checker = new Checker(place, room);
@@ -185,8 +185,8 @@ class Search {
   restore(): void {
     while (this.#entered.length > 0) this.#leave();
     for (const [vm, host] of this.#evacuees.home) {
-      this.#ground.place[vm] = host;
-      this.#ground.room.arrive(vm, host);
+      this.#state.place[vm] = host;
+      this.#state.room.arrive(vm, host);
     }
   }
 
@@ -212,7 +212,7 @@ class Search {
 
   /** By resource: the most that a host has free. */
   #largestFree(): Float64Array {
-    const { cluster, room } = this.#ground;
+    const { cluster, room } = this.#state;
     const { R } = cluster;
     const largest = new Float64Array(R).fill(Number.NEGATIVE_INFINITY);
     for (const host of this.#evacuees.hosts)
@@ -222,7 +222,7 @@ class Search {
 
   /** True when the VM wants more than any host has free. It counts as a look at each of them. */
   #exceeds(vm: number, largest: Float64Array): boolean {
-    const { R, demand } = this.#ground.cluster;
+    const { R, demand } = this.#state.cluster;
     for (let r = 0; r < R; r++) {
       const amount = float(demand, vm * R + r);
       if (amount <= 0 || amount <= float(largest, r)) continue;
@@ -246,7 +246,7 @@ class Search {
   }
 
   #placed(): ReadonlyMap<number, number> {
-    return new Map(this.#entered.map((vm) => [vm, int(this.#ground.place, vm)]));
+    return new Map(this.#entered.map((vm) => [vm, int(this.#state.place, vm)]));
   }
 
   /**
@@ -254,7 +254,7 @@ class Search {
    * load: more VMs of at least this size than pieces do not fit. The smallest VMs must fit into the sum of what is free.
    */
   #leastStranded(vms: readonly number[]): number {
-    const { cluster, room, load } = this.#ground;
+    const { cluster, room, load } = this.#state;
     const { R, demand, hostRefusal } = cluster;
     const open = this.#evacuees.hosts.filter((host) => int(hostRefusal, host) === 0);
     let least = vms.filter((vm) => !open.some((host) => mayHold(cluster, vm, host))).length;
@@ -295,23 +295,23 @@ class Search {
   }
 
   #enter(vm: number, host: number): void {
-    this.#ground.room.arrive(vm, host);
-    this.#ground.place[vm] = host;
-    this.#ground.load?.add(vm, host, 1);
+    this.#state.room.arrive(vm, host);
+    this.#state.place[vm] = host;
+    this.#state.load?.add(vm, host, 1);
     this.#entered.push(vm);
   }
 
   #leave(): void {
     const vm = this.#entered.pop();
     if (vm === undefined) return;
-    const host = int(this.#ground.place, vm);
-    this.#ground.load?.add(vm, host, -1);
-    this.#ground.room.depart(vm, host);
-    this.#ground.place[vm] = -1;
+    const host = int(this.#state.place, vm);
+    this.#state.load?.add(vm, host, -1);
+    this.#state.room.depart(vm, host);
+    this.#state.place[vm] = -1;
   }
 
   #fits(vm: number, host: number): boolean {
-    const { cluster, load } = this.#ground;
+    const { cluster, load } = this.#state;
     const grouped = (cluster.vmGroups[vm]?.length ?? 0) > 0;
     this.#checks++;
     const g = grouped ? this.#affineGroupOf(vm) : NO_REPAIR;
@@ -320,13 +320,13 @@ class Search {
   }
 
   #affineGroupOf(vm: number): number {
-    const { groups, vmGroups } = this.#ground.cluster;
+    const { groups, vmGroups } = this.#state.cluster;
     return (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
   }
 
   /** True when members of the group are on hosts, and none is on this one. */
   #isApart(vm: number, g: number, host: number): boolean {
-    const { cluster, place } = this.#ground;
+    const { cluster, place } = this.#state;
     let apart = false;
     for (const other of item(cluster.groups, g).members) {
       if (other === vm || int(place, other) < 0) continue;
@@ -352,7 +352,7 @@ class Search {
 
   /** What a host has left after the VM, in pieces of its size, of the resource of which it has the most. */
   #leftBy(vm: number, host: number): number {
-    const { cluster, room } = this.#ground;
+    const { cluster, room } = this.#state;
     const { R, demand } = cluster;
     let left = 0;
     for (let r = 0; r < R; r++) {
@@ -378,7 +378,7 @@ class Search {
   }
 
   #areAlike(a: number, b: number): boolean {
-    const { cluster, room } = this.#ground;
+    const { cluster, room } = this.#state;
     const { R, hostClass } = cluster;
     if (hostClass[a] !== hostClass[b]) return false;
     for (let r = 0; r < R; r++) if (float(room.free, a * R + r) !== float(room.free, b * R + r)) return false;

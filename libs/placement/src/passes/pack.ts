@@ -4,7 +4,7 @@ import { type Cluster, keysAt, sharesIn, staysBelow } from '../cluster/cluster.t
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import type { Draft, Move } from '../draft/draft.ts';
 import { place } from '../draft/placing.ts';
-import { byHardRules, evacueesOf, findRefuge, type Ground } from '../failover/refuge.ts';
+import { byHardRules, evacueesOf, type FailureState, findRefuge } from '../failover/refuge.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 import { type Emptiable, emptiable, roomOn, type Sought, setsOf, type Work } from './hostSets.ts';
 
@@ -367,10 +367,10 @@ class Packing {
     for (let h = 0; h < cluster.H; h++) if (this.#open[h] === 1) open.push(h);
     const full = Float64Array.from({ length: cluster.H }, (_, h) => combinedValue(cluster, fullness, h));
     const largest = open.toSorted((a, b) => float(full, b) - float(full, a) || a - b);
-    const ground = loadedGround(this.#draft);
+    const state = loadedState(this.#draft);
     for (const host of largest) {
       const lost = new Set([host, ...largest.filter((other) => other !== host).slice(0, count - 1)]);
-      if (findRefuge(ground, evacueesOf(ground, lost, open), { limit: HEADROOM_CHECKS }).stranded.length > 0)
+      if (findRefuge(state, evacueesOf(state, lost, open), { limit: HEADROOM_CHECKS }).stranded.length > 0)
         return 'drain-headroom';
     }
     return null;
@@ -378,7 +378,7 @@ class Packing {
 }
 
 /** The state in which hosts may fail: every policy's capacity value must stay below its threshold. */
-function loadedGround({ cluster, place, room, fullness: now }: Draft): Ground {
+function loadedState({ cluster, place, room, fullness: now }: Draft): FailureState {
   const fullness = Float64Array.from(now);
   const { P, policies, size, load, vmKind, hostSource, sources } = cluster;
   const hard = { ...byHardRules(cluster), vmKey: keysAt(vmKind, hostSource, sources, place) };
