@@ -92,27 +92,24 @@ let streaming = true;
 
 /** Whether a recorded moment is looked at. */
 const isPast = () => shown.route?.query.has('snapshot') === true;
-const freshText = () => (isPast() ? 'A past moment' : 'Live');
+
+/** What is said of the data that is shown. `late`: the ledger takes long to answer. */
+function freshText({ data, error, readAt }, { stale, late }) {
+  const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
+  if (stale && error !== null) return `Stale: ${error.message}.${known} Trying again.`;
+  if (stale) return `Stale: the ledger has not answered yet.${known}`;
+  if (error !== null) return 'Not shown';
+  if (data !== null) return isPast() ? 'A past moment' : 'Live';
+  return late ? 'The ledger has not answered yet' : 'Reading the ledger';
+}
 
 /** Shows how old the data is, always: an open page may outlive its ledger. */
 function drawFreshness() {
   const { data, error, readAt } = shown;
-  const lateMs = reading === null ? 0 : Date.now() - reading.sinceMs;
-  const stale = data !== null && (error !== null || lateMs > LATE_MS);
+  const late = reading !== null && Date.now() - reading.sinceMs > LATE_MS;
+  const stale = data !== null && (error !== null || late);
   freshness.className = stale ? 'stale' : data === null ? '' : isPast() ? 'past' : streaming ? 'live' : 'slow';
-  const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
-  const text =
-    stale && error !== null
-      ? `Stale: ${error.message}.${known} Trying again.`
-      : stale
-        ? `Stale: the ledger has not answered yet.${known}`
-        : error !== null
-          ? 'Not shown'
-          : data === null
-            ? lateMs > LATE_MS
-              ? 'The ledger has not answered yet'
-              : 'Reading the ledger'
-            : freshText();
+  const text = freshText(shown, { stale, late });
   // An unchanged text is not announced again.
   if (freshness.textContent !== text) freshness.textContent = text;
   age.textContent = data === null || stale ? '' : ageText(readAt);

@@ -56,7 +56,7 @@ function ratioLines(series) {
 /** Imbalances as multiples of their thresholds. */
 export const drawImbalance = (element, series, utc, moment) => {
   scrubbers.set(element, { times: series.times, ...moment });
-  drawLines(element, series.times, ratioLines(series), utc, SCRUBBER);
+  drawLines(element, { times: series.times, lines: ratioLines(series), utc, ...SCRUBBER });
 };
 
 /** Room for the names beside the ends of the lines, in pixels: no line and no mark crosses them. */
@@ -170,9 +170,8 @@ function mark(plot, { times, at }) {
 /** So few samples are drawn as points, too. */
 const FEW = 12;
 
-/** Draws into the element, or updates what is there. */
-export function drawLines(element, times, lines, utc, more = {}) {
-  const { height = HEIGHT, ...options } = more;
+/** Draws into the element, or updates what is there. What a chart has beside its lines and its height, uPlot takes as its options. */
+export function drawLines(element, { times, lines, utc, height = HEIGHT, ...options }) {
   const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches, times.length <= FEW]);
   const before = shown.get(element);
   const width = Math.max(240, element.clientWidth);

@@ -72,7 +72,7 @@ function valuesOverTime(late) {
   const lines = policies.map(({ policy, values }, i) => ({ label: policy, values, colour: `--c${i % 6}`, width: 1.5 }));
   const of = (row) => row.values.filter((value) => value !== null);
   return html`
-    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, times, lines, usesUtc())))}></div>
+    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>
     ${table(
       'Values over time',
       [

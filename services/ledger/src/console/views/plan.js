@@ -188,8 +188,9 @@ const courseOf = (course) =>
     : html`<li><strong>${count(course.moves, 'move')} in ${count(course.cycles, 'cycle')}</strong>
         ${course.reaches ? 'until every policy is at its target' : 'to the best that was found'}</li>`;
 
-const refusals = (refused) =>
-  table(
+function refusals(refused) {
+  const sum = refused.reduce((all, { candidates }) => all + candidates, 0);
+  const why = table(
     'Refused',
     [
       ['Why', ({ text, code }) => html`${text} <code class="dim">${code}</code>`],
@@ -198,6 +199,8 @@ const refusals = (refused) =>
     refused,
     '',
   );
+  return folded('Refused', `Not chosen: ${count(sum, 'candidate')} refused`, why);
+}
 
 /** How far a plan is, until when it waits and who approved it. */
 const progressFacts = (known) => [
@@ -344,8 +347,9 @@ export const plan = {
     const waits = known?.state === 'proposed';
     const drawn = picture.refused === undefined && picture.policies.length > 0 && made !== null;
     const chosen = { out: [], policy: drawn ? worstPolicy(picture.policies) : 0, form: 'picture', ...view };
-    const out = withDependants(made?.steps ?? [], waits ? chosen.out : []);
-    const kept = (made?.steps ?? []).filter(({ step }) => !out.has(step));
+    const all = made?.steps ?? [];
+    const out = withDependants(all, waits ? chosen.out : []);
+    const kept = all.filter(({ step }) => !out.has(step));
     const before = drawn ? ratioAfter(picture, []) : null;
     const after = drawn ? ratioAfter(picture, kept) : null;
     const shown = { id, page, hosts, picture, made, waits, drawn, out, kept, before, after };
@@ -353,18 +357,7 @@ export const plan = {
       ${lead(shown)}
       ${beforeAndAfter(shown, chosen, choose)}
       ${made === null ? '' : stepsPart(shown, chosen, choose)}
-      ${
-        refused.length === 0
-          ? ''
-          : folded(
-              'Refused',
-              `Not chosen: ${count(
-                refused.reduce((sum, { candidates }) => sum + candidates, 0),
-                'candidate',
-              )} refused`,
-              refusals(refused),
-            )
-      }
+      ${refused.length === 0 ? '' : refusals(refused)}
       ${folded('Summary', made === null ? 'State' : `Planner: ${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}`, summary(id, known, decision))}
       ${folded('Events', `Log: ${count(events.length, 'event')}`, eventsTable(events))}`;
   },

@@ -101,15 +101,12 @@ function why(name, late, past, moving) {
     )}${comparedWith(assumed, destinations)}`;
 }
 
-/** The reasons that keep it from moving now. */
-const held = (name, id, known, seen, planned) =>
+const quarantined = ({ text, until }) => html`${text} until ${until === null ? 'it is released' : when(until)}`;
+
+/** The reasons that keep it from moving now. `called`: what the page calls it. */
+const held = ({ name, id, called, known, seen }) =>
   html`${facts([
-    [
-      'Quarantine',
-      known?.quarantine == null
-        ? 'none'
-        : html`${known.quarantine.text} until ${known.quarantine.until === null ? 'it is released' : when(known.quarantine.until)}`,
-    ],
+    ['Quarantine', known?.quarantine == null ? 'none' : quarantined(known.quarantine)],
     ['Cooling down until', known?.coolingDownUntil == null ? 'not cooling down' : when(known.coolingDownUntil)],
     ['Excluded by', seen?.optedOutBy ?? 'nothing'],
     ['Locked', seen === undefined ? 'unknown' : seen.locked ? 'yes' : 'no'],
@@ -119,7 +116,7 @@ const held = (name, id, known, seen, planned) =>
         ? 'none'
         : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
     ],
-  ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? planned ?? id)}`;
+  ])}${vmCommands(name, id, known?.quarantine != null, called)}`;
 
 /** Where it is, and its values; at a recorded moment: where it was then. */
 function place(name, vms, past) {
@@ -217,16 +214,16 @@ export const vm = {
   show({ name, id, vms, series, log, moved, past }, { late, go }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
-    const planned = known?.moves[0]?.serverName;
+    const called = seen?.name ?? known?.moves[0]?.serverName ?? id;
     const goTo = (to) => go(link.vm(name, id, to === null ? null : series.snapshotIds[to]));
     return html`
-      <div class="headline"><h1>${seen?.name ?? planned ?? id}</h1>
+      <div class="headline"><h1>${called}</h1>
         <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span></div>
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
       ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movingNow(known, past)))}
       ${time(series, past, goTo)}
       ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
-      ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
+      ${past === null ? section('What holds it', held({ name, id, called, known, seen })) : ''}
       ${story({ name, log, moved, past }, known)}`;
   },
 };

@@ -96,7 +96,7 @@ function outcome(late) {
       rows,
       '',
     )}
-    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, times, lines, usesUtc())))}></div>
+    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>
     <p class="dim">In the what if, every plan is carried out at once, also where the real one was a dry run or waited: the snapshot after it shows that. Nothing was moved.</p>`;
 }
 
