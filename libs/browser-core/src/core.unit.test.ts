@@ -1,13 +1,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { EXAMPLES, typedTime } from '@kronos/contracts/typedTime';
 import { decideInput } from '@kronos/cycle';
 import { decide } from '@kronos/placement';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { operation } from '@kronos/replay/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type * as Core from './core.ts';
-import { bundle, CannotBundle, coreScript } from './index.ts';
+import { bundle, CannotBundle, coreScript, typedTimeScript } from './index.ts';
+import type * as TypedTime from './typedTime.ts';
 
 let root: string;
 let core: typeof Core;
@@ -60,6 +62,16 @@ describe('the decision core as a script for a browser', () => {
   });
 
   it('is the same text for the same code', () => expect(coreScript()).toBe(coreScript()));
+});
+
+test('typed times are read in a browser as on the command line', async () => {
+  await writeFile(join(root, 'typedTime.mjs'), typedTimeScript());
+  const there = (await import(/* @vite-ignore */ join(root, 'typedTime.mjs'))) as typeof TypedTime;
+  const zone = { nowMs: Date.parse('2026-03-10T10:20:30Z'), utc: true };
+  for (const text of [...there.OFTEN.map(([, often]) => often), '3am', 'yesterday 14:00', '2026-03-01 12:30', 'soon'])
+    expect(there.typedTime(text, zone), text).toBe(typedTime(text, zone));
+  expect(there.EXAMPLES).toBe(EXAMPLES);
+  expect(typedTimeScript()).not.toMatch(/\bimport\b/);
 });
 
 describe('a script made of modules', () => {

@@ -4,16 +4,21 @@ import { bundle } from './bundle.ts';
 export { bundle, CannotBundle } from './bundle.ts';
 export { type PackedSnapshot, type SnapshotBody, snapshotPacker, unpackSnapshots } from './snapshots.ts';
 
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 let core: string | null = null;
+let typedTime: string | null = null;
 
 /**
  * The decision core as one ES module for a browser: what `core.ts` exports, and nothing that it imports from elsewhere. The same code
  * gives the same text. Made once in a process.
  */
 export function coreScript(): string {
-  core ??= bundle(
-    fileURLToPath(new URL('core.ts', import.meta.url)),
-    fileURLToPath(new URL('../../', import.meta.url)),
-  );
+  core ??= bundle(fileURLToPath(new URL('core.ts', import.meta.url)), ROOT);
   return core;
+}
+
+/** Likewise the reading of times as people type them: what `typedTime.ts` exports. */
+export function typedTimeScript(): string {
+  typedTime ??= bundle(fileURLToPath(new URL('typedTime.ts', import.meta.url)), ROOT);
+  return typedTime;
 }

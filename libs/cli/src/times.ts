@@ -1,3 +1,4 @@
+import { typedSeconds, typedTime } from '@kronos/contracts/typedTime';
 import type { Estimate } from '@kronos/rules';
 import { absolute, span } from '@kronos/status/times';
 import { UsageError } from './errors.ts';
@@ -18,47 +19,14 @@ export const ASSUMED_PACE = 'assumed at 100 MiB/s, because fewer than 3 moves ha
 /** `about 3 min, assumed at ...`, or by former moves `about 3 min (2 min to 5 min)`. */
 export const estimated = (time: Estimate): string => `${expected(time)}${time.measured ? '' : `, ${ASSUMED_PACE}`}`;
 
-const SECOND = 1000;
-
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600, d: 86_400 };
-
-function seconds(text: string): number | null {
-  const parts = /^(\d+(?:\.\d+)?)(s|m|min|h|d)?$/.exec(text);
-  if (parts === null) return null;
-  return Number(parts[1]) * (UNITS[parts[2] ?? 's'] ?? 1);
-}
-
 /** A duration as a person types it: `600`, `90s`, `10m`, `2h`, `1d`. In seconds. @throws UsageError */
 export function parseDuration(option: string, text: string): number {
-  const found = seconds(text);
+  const found = typedSeconds(text);
   if (found !== null) return found;
   throw new UsageError(
     `${option} takes a duration, not ${JSON.stringify(text)}`,
     'Write seconds, or a number with a unit: 600, 90s, 10m, 2h, 1d.',
   );
-}
-
-const DAY_MS = 86_400_000;
-
-/** A time of day as ms since midnight; null: the text is none. */
-function timeOfDay(text: string): number | null {
-  const [, hours, minutes, secondsText, half] = /^(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?\s*(am|pm|z)?$/.exec(text) ?? [];
-  const ofHalf = half === 'am' || half === 'pm';
-  if (hours === undefined || (minutes === undefined && !ofHalf)) return null;
-  const [h, m, s] = [Number(hours), Number(minutes ?? 0), Number(secondsText ?? 0)];
-  if (m > 59 || s > 59 || (ofHalf ? h < 1 || h > 12 : h > 23)) return null;
-  const hour = ofHalf ? (h % 12) + (half === 'pm' ? 12 : 0) : h;
-  return ((hour * 60 + m) * 60 + s) * SECOND;
-}
-
-/** `12:30`, `3am`: the last one that has been; `today 9:00`, `yesterday 14:00`, `yesterday`. Null: the text is none of these. */
-function dayTime(text: string, nowMs: number): number | null {
-  const [, day, rest = ''] = /^(today|yesterday)?(?:\s+at)?\s*(.*)$/.exec(text.toLowerCase()) ?? [];
-  const midnight = nowMs - (nowMs % DAY_MS) - (day === 'yesterday' ? DAY_MS : 0);
-  if (day === 'yesterday' && rest === '') return nowMs - DAY_MS;
-  const of = timeOfDay(rest);
-  if (of === null) return null;
-  return day === undefined && midnight + of > nowMs ? midnight + of - DAY_MS : midnight + of;
 }
 
 /**
@@ -68,17 +36,9 @@ function dayTime(text: string, nowMs: number): number | null {
  * @throws UsageError
  */
 export function parseTime(option: string, text: string, nowMs: number): number {
-  if (text === 'now') return nowMs;
-  const ago = seconds(text.replace(/^-\s*/, '').replace(/\s+ago$/, ''));
-  if (ago !== null) return nowMs - ago * SECOND;
-  const ofDay = dayTime(text, nowMs);
-  if (ofDay !== null) return ofDay;
-  const full = text.replace(' ', 'T');
-  if (/^\d{4}-\d{2}-\d{2}/.test(full)) {
-    const zoned = !full.includes('T') || /(Z|[+-]\d{2}:?\d{2})$/.test(full);
-    const ms = Date.parse(zoned ? full : `${full}Z`);
-    if (Number.isFinite(ms)) return ms;
-  }
+  // A number alone is seconds, as in a duration.
+  const ms = typedTime(text.replace(/^-?\s*\d+(?:\.\d+)?(?=$|\s+ago$)/, '$&s'), { nowMs, utc: true });
+  if (ms !== null) return ms;
   throw new UsageError(
     `${option} takes a time, not ${JSON.stringify(text)}`,
     'Write how long ago (90s, 10m, 2h, 1d), a time of day (12:30, yesterday 14:00), or a date and time (2026-03-01T12:30Z); times are UTC.',

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { coreScript } from '@kronos/browser-core';
+import { coreScript, typedTimeScript } from '@kronos/browser-core';
 import { type HttpServer, send, sendTagged } from '@kronos/telemetry';
 
 const types: Readonly<Record<string, string>> = {
@@ -22,6 +22,9 @@ const libraries: Readonly<Record<string, string>> = {
   'uplot.js': `${uplot}uPlot.esm.js`,
   'uplot.css': `${uplot}uPlot.min.css`,
 };
+
+/** The console's modules that are the code of services, too. */
+const scripts: Readonly<Record<string, () => string>> = { 'core.js': coreScript, 'typedTime.js': typedTimeScript };
 
 /** The page loads nothing from elsewhere, runs no inline code and cannot be framed. */
 const POLICY =
@@ -52,10 +55,12 @@ export async function addConsole(http: HttpServer): Promise<void> {
     serve(`/console/${name}`, type, () => content);
     if (name === 'index.html') serve('/', type, () => content);
   }
-  // Made when it is first asked for: few pages decide.
-  let core: Buffer | undefined;
-  serve('/console/core.js', types['.js'] ?? '', () => {
-    core ??= Buffer.from(coreScript());
-    return core;
-  });
+  for (const [name, script] of Object.entries(scripts)) {
+    // Made when it is first asked for: few pages need the core.
+    let made: Buffer | undefined;
+    serve(`/console/${name}`, types['.js'] ?? '', () => {
+      made ??= Buffer.from(script());
+      return made;
+    });
+  }
 }
