@@ -169,6 +169,7 @@ const ONE_MEANING = [
   'findTask',
   'judgeServer',
   'parseHeaders',
+  'Ground',
 ];
 
 /** Boolean parameters of exports, and words of {@link ONE_MEANING} that several files export, in the same form. */
