@@ -5,7 +5,7 @@
 import { repeat } from './lib/directives/repeat.js';
 import { html, svg } from './lib/lit-html.js';
 import { closedBy, count, figure, link, serviceText } from './parts.js';
-import { counts, valuesAfter } from './ratio.js';
+import { countedValues, counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
 
 /** More arcs hide the hosts. */
@@ -101,12 +101,14 @@ export function layout(picture, policy, steps, withPlan) {
     blocks: blocks[i],
   }));
   if (!withPlan) addGhosts(drawn, steps, share);
+  // The values after a plan that is not drawn as done are beside this band, and belong to the one after it.
+  const bandAfter = withPlan || steps.length === 0 ? null : bandOf(countedValues(picture, planned), threshold);
   const top = Math.max(
     1e-6,
     band?.high ?? 0,
     ...drawn.map(({ value, ghosts = [] }) => (value ?? 0) + ghosts.reduce((sum, { size }) => sum + size, 0)),
   );
-  return { hosts: drawn, band, threshold, policy: name, top: top * 1.02, crowded: vms === null };
+  return { hosts: drawn, band, bandAfter, threshold, policy: name, top: top * 1.02, crowded: vms === null };
 }
 
 function addGhosts(hosts, steps, share) {

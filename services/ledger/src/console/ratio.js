@@ -64,5 +64,5 @@ export function worstText(policies, ratios = policies.map((policy) => ratioOf(po
 
 const worstOf = (ratios) => ratios.reduce((best, ratio, i) => ((ratio ?? -1) > (ratios[best] ?? -1) ? i : best), 0);
 
-/** The index of the policy with the highest ratio; 0 where none has one. */
-export const worstPolicy = (policies) => worstOf(policies.map((policy) => ratioOf(policy)));
+/** The index of the policy with the highest ratio; 0 where none has one. `ratios`: other ones than those that the policies have. */
+export const worstPolicy = (policies, ratios = policies.map((policy) => ratioOf(policy))) => worstOf(ratios);

@@ -7,6 +7,7 @@ import { html, svg } from './lib/lit-html.js';
 import { link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
 import { bandOf, edgesOf, sideOf } from './skyline.js';
+import { copiedMb } from './times.js';
 
 const ROW = 40;
 const BAR = 30;
@@ -66,7 +67,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
       labelled.set(step.to, y2);
       // Above all curves, so that none of them crosses a text.
       texts.push(
-        svg`<text class="ribbon-name" x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(step.ramMb / 1024)} GiB`}</text>`,
+        svg`<text class="ribbon-name" x=${x2 - 8} y=${y2 - thick / 2 - 3} text-anchor="end">${`${step.step} ${step.serverName} · ${Math.round(copiedMb(step) / 1024)} GiB`}</text>`,
       );
     }
     return svg`<g class="ribbon ${statusOf(step)}" data-step=${step.step}>

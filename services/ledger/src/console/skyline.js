@@ -92,7 +92,15 @@ export const edgesOf = ({ low, high }) => `${Math.max(0, low).toFixed(2)} to ${h
 
 const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below it (has room)' };
 
-/** What the bars, the colours and the figures of balance mean. `band`: the one that is drawn; null: there are several. */
-export const balanceLegend = (band = null) => html`<p class="dim">A bar is a host, from 0 (idle) to 1 (full):
+/**
+ * What the bars, the colours and the figures of balance mean.
+ *
+ * @param band the one that is drawn; null: there are several
+ * @param planned the one after a plan that is not drawn as done; null: none
+ */
+export const balanceLegend = (
+  band = null,
+  planned = null,
+) => html`<p class="dim">A bar is a host, from 0 (idle) to 1 (full):
   ${['warm', 'inside', 'cold'].map((side) => html`<span class="whole"><span class="swatch ${side}"></span> ${SIDE_WORDS[side]}</span>, `)}<span class="whole"><span class="swatch closed-host"></span> takes no VM and is not counted</span>.
-  <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band)},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;
+  <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band)}${planned === null ? '' : ` (${edgesOf(planned)} after the plan)`},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;

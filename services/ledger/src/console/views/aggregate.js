@@ -1,3 +1,4 @@
+import { alarmLine, alarmsOf } from '../alarms.js';
 import { nowMs, read, tryRead } from '../api.js';
 import { columns, layout, rows, switches } from '../blocks.js';
 import { aggregateCommands } from '../commands.js';
@@ -42,14 +43,15 @@ const KEPT_MS = 60_000;
 async function readPresent(name) {
   const base = `/aggregates/${encodeURIComponent(name)}`;
   const own = `aggregate=${encodeURIComponent(name)}`;
-  const [page, series, recent, history, moved] = await Promise.all([
+  const [page, series, recent, history, moved, { alarms }] = await Promise.all([
     read(base),
     read(`${base}/imbalance`),
     read(`/decisions?${own}&limit=200`),
     read(`/history?${own}&limit=200`),
     read(`${base}/moves?limit=40`),
+    read('/alarms'),
   ]);
-  present = { name, readMs: Date.now(), data: { page, series, recent, history, moved } };
+  present = { name, readMs: Date.now(), data: { page, series, recent, history, moved, alarms } };
   return present.data;
 }
 
@@ -89,7 +91,15 @@ async function stepsOf(plan) {
   return answer.decision?.data.plan?.steps ?? [];
 }
 
-function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, unreadable, lastDecision }) {
+/** How far the plans under way are together. */
+function progress({ plans }) {
+  const under = plans.filter(({ state }) => state === 'released');
+  const sum = (what) => under.reduce((total, plan) => total + plan[what], 0);
+  return under.length === 0 ? '' : ` · ${sum('completed')} of ${sum('steps')} completed`;
+}
+
+function doing(page) {
+  const { paused, waitingPlan, cooldown, standing, movesInFlight, slots, unreadable, lastDecision } = page;
   const by = paused.here ?? paused.everywhere;
   if (unreadable !== null) return `event ${unreadable.sequence} (${unreadable.claimedType})`;
   if (by !== null) return html`by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
@@ -97,16 +107,23 @@ function doing({ paused, waitingPlan, cooldown, standing, movesInFlight, slots, 
     return html`<a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
   if (standing === 'moving')
     return slots === movesInFlight
-      ? `${count(slots, 'move')} under way`
-      : `${count(movesInFlight, 'move')} in flight, ${slots} of them under way`;
+      ? `${count(slots, 'move')} under way${progress(page)}`
+      : `${count(movesInFlight, 'move')} in flight, ${slots} of them under way${progress(page)}`;
   if (standing === 'dryRun')
     return html`<a href=${link.plan(lastDecision.snapshotId, lastDecision.sequence)}>${said(lastDecision.reason.text)}</a>`;
   if (cooldown !== null) return html`planned again ${when(cooldown.until)}`;
   return lastDecision === null ? '' : said(lastDecision.reason.text);
 }
 
+/** How far a drain is, and which of its VMs are about to leave. */
+function drainFact({ host, text }, under) {
+  const leaving = under.filter(({ from }) => from === host);
+  const started = leaving.filter((move) => move.started !== null).length;
+  return `${host}: ${text}${leaving.length === 0 ? '' : `; ${count(leaving.length, 'move')} off it in flight, ${started} of them under way`}`;
+}
+
 /** How large it is, and facts that are named only where they are not usual. */
-function facts({ quarantined, brokenHosts, drains, planner, course }, { hosts = null }) {
+function facts({ quarantined, brokenHosts, drains, moves: under, planner, course }, { hosts = null }) {
   return [
     ...(hosts === null
       ? []
@@ -120,7 +137,7 @@ function facts({ quarantined, brokenHosts, drains, planner, course }, { hosts = 
     ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
     ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
     ...(brokenHosts.length > 0 ? [`no destination: ${brokenHosts.map(({ host }) => host).join(', ')}`] : []),
-    ...drains.map(({ host, text }) => `${host}: ${text}`),
+    ...drains.map((drain) => drainFact(drain, under)),
   ].join(' · ');
 }
 
@@ -189,7 +206,7 @@ function happened(name, { series, recent, history }, chosen, choose) {
         n,
         text,
       }) => html`<tr><td class="when"><a class="quiet" href=${momentOf(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
-      <td>${n > 1 ? html`${n} decisions: ` : ''}${text}</td></tr>`,
+      <td>${n > 1 ? html`${n} decisions, all alike: ` : ''}${text}</td></tr>`,
     )}</tbody></table>
     ${shown.length === Math.min(MOST, runs.length) ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...chosen, older: true })}>Show ${Math.min(MOST, runs.length) - shown.length} older</button></p>`}`;
 }
@@ -242,7 +259,7 @@ const policySwitch = (policies, policy, choose) =>
       );
 
 const drawnHosts = (shown, shape, how) =>
-  html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band)}`;
+  html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band, shown.bandAfter)}`;
 
 /** What the picture shows, and how old it is. */
 const hint = ({ page, picture, steps, past }) =>
@@ -315,6 +332,12 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
       </section>`;
 }
 
+/** What is wrong with it. */
+const wrong = (alarms) =>
+  alarms.length === 0
+    ? ''
+    : html`<section class="needs" aria-label="Alarms"><ul class="lines">${alarms.map(alarmLine)}</ul></section>`;
+
 /** One aggregate, now or at a recorded moment (`?snapshot=`). */
 export const aggregate = {
   title: ({ name }) => name,
@@ -355,6 +378,7 @@ export const aggregate = {
     const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
     return html`
       ${headline(data)}
+      ${past ? '' : wrong(alarmsOf(data.alarms, name))}
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',

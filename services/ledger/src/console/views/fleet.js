@@ -1,3 +1,4 @@
+import { alarmLine, alarmsOf, urgent } from '../alarms.js';
 import { nowMs, read, readOrRefused } from '../api.js';
 import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
@@ -40,7 +41,7 @@ const FOR_PEOPLE = ['unplannable', 'waitingForApproval', 'dryRun', 'paused'];
 const needsPerson = ({ standing }) => FOR_PEOPLE.includes(standing);
 const byNeed = (a, b) => NEED.indexOf(a.standing) - NEED.indexOf(b.standing) || (b.ratio ?? -1) - (a.ratio ?? -1);
 
-const gib = (ramMb) => (ramMb == null ? '' : ` · ${Math.round(ramMb / 1024)} GiB`);
+const gib = (ramMb) => (ramMb == null ? '' : ` · ${Math.round(ramMb / 1024)} GiB of memory`);
 const time = (plan) => (plan?.time == null ? '' : ` · ${expected(plan.time)}${plan.time.measured ? '' : ' (assumed)'}`);
 const left = (until) => html`<time datetime=${until}>${duration(Math.max(0, Date.parse(until) - nowMs()))} left</time>`;
 /** What the plan makes of the ratio, how long that takes and what it copies. */
@@ -74,7 +75,7 @@ function card(a) {
   if (standing === 'paused') {
     const { by, at, comment } = pauseOf(a);
     return cardOf(a, {
-      aside: when(at),
+      aside: html`paused ${when(at)}`,
       todo: 'Resume it, or leave it paused',
       about: `${by}${comment === null ? '' : `: ${comment}`}`,
       commands: a.paused.here === null ? '' : resumeCommand(name),
@@ -87,11 +88,6 @@ function card(a) {
     kind: 'bad-edge',
   });
 }
-
-/** An alarm is a line of its own: what it is about, what is wrong, what to do. */
-const alarmLine = ({ about, text, remedy, runbook, explains, since }) => html`<li class="card bad-edge alarm">
-  <p><span><strong>${about}</strong>: ${text}${explains.length === 0 ? '' : html` <span class="dim">(explains ${explains.length} more)</span>`}</span> <span class="dim">for ${duration(Math.max(0, nowMs() - Date.parse(since)))}</span></p>
-  <p><span class="dim">${remedy}</span> <a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p></li>`;
 
 /** What an aggregate does, in a second line: who, why, until when. */
 function more(a) {
@@ -130,10 +126,16 @@ function policyOf({ lastDecision, skylines, standing, ratio }) {
   return Math.abs(now - ratio) > 0.05 ? `${policy}, moves done` : policy;
 }
 
-const row = (a, policies) => html`<tr>
+/** What is wrong with it: a row does not look as if all were well while an alarm says otherwise. */
+const wrong = (name, alarms) =>
+  alarms.length === 0
+    ? ''
+    : html`<small class="bad">alarm: ${alarms[0].about === name ? '' : `${alarms[0].about}: `}${alarms[0].text}${alarms.length === 1 ? '' : ` (and ${alarms.length - 1} more)`}</small>`;
+
+const row = (a, policies, alarms) => html`<tr>
   <th scope="row"><a href=${link.aggregate(a.name)}>${a.name}</a>
     <small>${a.hosts === null ? 'not seen yet' : `${count(a.hosts, 'host')} · ${count(a.vms, 'VM')}`}</small></th>
-  <td><span class="state ${standingOf(a.standing)[0]}"><span class="words">${standingOf(a.standing)[1]}</span></span><small>${more(a)}</small></td>
+  <td><span class="state ${standingOf(a.standing)[0]}"><span class="words">${standingOf(a.standing)[1]}</span></span><small>${more(a)}</small>${wrong(a.name, alarms)}</td>
   ${policies.map((policy) => {
     const own = a.skylines.find((one) => one.policy === policy);
     return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
@@ -143,7 +145,19 @@ const row = (a, policies) => html`<tr>
   <td class="number">${a.movesInFlight > 0 ? `${a.movesInFlight} moving` : ''}${a.quarantined > 0 ? html` <a href="#/held">${a.quarantined} in quarantine</a>` : ''}</td>
 </tr>`;
 
-const chip = (n, text, kind = '') => (n === 0 ? '' : html`<li class=${kind}><strong>${n}</strong> ${text}</li>`);
+/** Each aggregate is counted once: the numbers add up to all of them. */
+const PILLS = [
+  ['unplannable', 'not planned'],
+  ['waitingForApproval', 'to approve'],
+  ['paused', 'paused'],
+  ['dryRun', 'dry run'],
+  ['outOfBalance', 'out of balance'],
+  ['unmeasured', 'not measured'],
+  ['moving', 'moving'],
+  ['coolingDown', 'cooling down'],
+  ['unknown', 'not decided yet'],
+  ['idle', 'balanced'],
+];
 
 function headline(aggregates, alarms) {
   const waiting = aggregates.filter(needsPerson);
@@ -163,14 +177,17 @@ function headline(aggregates, alarms) {
 }
 
 function chips(aggregates) {
-  const of = (standing) => aggregates.filter((a) => a.standing === standing).length;
+  const pill = ([standing, text]) => {
+    const n = aggregates.filter((a) => a.standing === standing).length;
+    return n === 0
+      ? ''
+      : html`<li class=${FOR_PEOPLE.includes(standing) ? 'amber' : ''}><strong>${n}</strong> ${text}</li>`;
+  };
+  const draining = aggregates.reduce((total, { drains }) => total + drains.length, 0);
   const sum = (what) => aggregates.reduce((total, a) => total + (a[what] ?? 0), 0);
   return html`<ul class="chips">
-    ${chip(of('waitingForApproval'), 'to approve', 'amber')}${chip(of('paused'), 'paused', 'amber')}
-    ${chip(of('dryRun'), 'dry run', 'amber')}${chip(of('moving'), 'moving')}
-    ${chip(aggregates.filter(({ drains }) => drains.length > 0).length, 'draining')}
-    ${chip(aggregates.filter(({ ratio }) => ratio !== null && ratio <= 1).length, 'balanced')}
-    <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')} · ${count(sum('vms'), 'VM')}</li></ul>`;
+    ${PILLS.map(pill)}
+    <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')}${draining === 0 ? '' : `, ${draining} of them draining`} · ${count(sum('vms'), 'VM')}</li></ul>`;
 }
 
 /** What waits for a person: the aggregates first, each with what to do. */
@@ -246,25 +263,19 @@ export const fleet = {
   show({ aggregates, alarms, tasks }, { late }) {
     const policies = [...new Set(aggregates.flatMap(({ skylines }) => skylines.map(({ policy }) => policy)))];
     return html`
-      <div class="headline"><h1>${headline(
-        aggregates,
-        alarms.filter(({ severity }) => severity === 'alarm'),
-      )}</h1>${chips(aggregates)}</div>
-      ${needs(
-        aggregates,
-        alarms.filter(({ severity }) => severity === 'alarm'),
-      )}
+      <div class="headline"><h1>${headline(aggregates, urgent(alarms))}</h1>${chips(aggregates)}</div>
+      ${needs(aggregates, urgent(alarms))}
       <section aria-label="Aggregates" class="flush">${
         aggregates.length === 0
           ? html`<p class="dim">Name them in [engine] aggregates.</p>`
           : html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the aggregates"><table class="fleet">
             <thead><tr><th scope="col">Aggregate</th><th scope="col">State</th>
               ${policies.map((policy) => html`<th scope="col">${policy}, by host</th>`)}
-              <th scope="col" class="number">Imbalance ÷ threshold</th><th scope="col" class="wide-only">6 hours at most</th><th scope="col" class="number">Moving</th></tr></thead>
+              <th scope="col" class="number">Imbalance ÷ threshold</th><th scope="col" class="wide-only">Up to 6 hours back</th><th scope="col" class="number">Moving</th></tr></thead>
             <tbody>${repeat(
               aggregates,
               ({ name }) => name,
-              (a) => row(a, policies),
+              (a) => row(a, policies, alarmsOf(alarms, a.name)),
             )}</tbody></table></div>`
       }</section>
       ${balanceLegend()}

@@ -35,8 +35,9 @@ function untilOf({ vms }) {
 }
 
 /** What holds nothing now, in one line. */
-function nothingElse({ quarantine, vms, aggregates, hosts }) {
+function nothingElse({ quarantine, paused, vms, aggregates, hosts }) {
   const none = [
+    [paused, 'No aggregate is paused.'],
     [quarantine, 'No VM is in quarantine.'],
     [vms, 'No VM cools down.'],
     [aggregates, 'No aggregate cools down.'],
@@ -45,16 +46,34 @@ function nothingElse({ quarantine, vms, aggregates, hosts }) {
   return html`<p class="dim">${none.join(' ')} A disabled or draining host takes no VM either.</p>`;
 }
 
-/** VMs and aggregates that Kronos does not move, and until when: quarantines and cooldowns. */
+/** Who paused it: the aggregate alone, or all of them. */
+const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
+
+/** VMs, hosts and aggregates that Kronos plans no move of, and until when: pauses, quarantines and cooldowns. */
 export const held = {
   title: () => 'Held',
   concerns: () => true,
   async load() {
-    const [{ quarantine }, cooldowns] = await Promise.all([read('/quarantine'), read('/cooldowns')]);
-    return { quarantine, cooldowns };
+    const [{ quarantine }, cooldowns, all] = await Promise.all([
+      read('/quarantine'),
+      read('/cooldowns'),
+      read('/aggregates'),
+    ]);
+    return { quarantine, cooldowns, paused: all.aggregates.filter((one) => pauseOf(one) !== null) };
   },
-  show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
-    <h1>Held: what Kronos does not move now</h1>
+  show: ({ quarantine, paused, cooldowns: { aggregates, hosts, vms, total } }) => html`
+    <h1>Held: what Kronos plans no moves of now</h1>
+    ${part(
+      'Paused aggregates',
+      [
+        ['Aggregate', ({ name }) => aggregateLink({ aggregate: name })],
+        ['Why', (a) => pauseOf(a).comment ?? ''],
+        ['By', (a) => pauseOf(a).by],
+        ['Since', (a) => when(pauseOf(a).at), 'when'],
+        ['Until', () => 'it is resumed'],
+      ],
+      paused,
+    )}
     ${part(
       'Quarantine',
       [
@@ -78,7 +97,8 @@ export const held = {
         ['Until', untilOf, 'when'],
       ],
       byAggregate(vms),
-      total > vms.length ? html`<p class="dim">${count(total - vms.length, 'more VM')}.</p>` : '',
+      html`${total > vms.length ? html`<p class="dim">${count(total - vms.length, 'more VM')}.</p>` : ''}
+        <p class="dim">No new plan moves them. The moves of a plan that is released go on.</p>`,
     )}
     ${part(
       'Cooldown of aggregates',
@@ -99,5 +119,5 @@ export const held = {
       ],
       hosts,
     )}
-    ${nothingElse({ quarantine, vms, aggregates, hosts })}`,
+    ${nothingElse({ quarantine, paused, vms, aggregates, hosts })}`,
 };

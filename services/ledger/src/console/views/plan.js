@@ -30,6 +30,7 @@ import {
 import { ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
 import { balanceLegend } from '../skyline.js';
+import { copiedMb, together } from '../times.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -48,19 +49,19 @@ function withDependants(steps, left) {
   return out;
 }
 
-/** The ratio that is left after this step and all before it, as a bar beside that before the plan. */
+/** The worst ratio that is left after this step and all before it, with its policy, as a bar beside that before the plan. */
 function leftAfter(picture, steps, before) {
-  const { ratio } = ratioAfter(picture, steps);
+  const { ratio, ratios } = ratioAfter(picture, steps);
   const most = Math.max(before.ratio ?? 0, ratio ?? 0, 1);
   const x = (value) => (100 * value) / most;
   return html`<svg class="left" width="100" height="10" viewBox="0 0 100 10" aria-hidden="true">
       ${svg`<rect class="band" width=${x(1)} height="10"></rect><rect class="even" width=${x(ratio ?? 0)} height="10"></rect>`}</svg>
-    ${ratioText(ratio)}`;
+    ${worstText(picture.policies, ratios)}`;
 }
 
-/** Two values in as many decimals as tell them apart. */
+/** Two values in the fewest decimals that tell them apart. */
 function fallText(from, to) {
-  const decimals = from.toFixed(2) === to.toFixed(2) ? 4 : 2;
+  const decimals = [2, 3].find((digits) => from.toFixed(digits) !== to.toFixed(digits)) ?? 4;
   return `${from.toFixed(decimals)} to ${to.toFixed(decimals)}`;
 }
 
@@ -110,8 +111,8 @@ const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }
           html`<a href=${link.host(aggregate, s.from)}>${s.from}</a> → <a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`,
       ],
       ...(all.every(({ phase }) => phase === 'spread') ? [] : [['Phase', (s) => phases[s.phase] ?? s.phase]]),
-      ['Size', (s) => memoryText(s.ramMb), 'number'],
-      ['Takes', (s) => expected(page.stepTimes[all.indexOf(s)]), 'number'],
+      ['Copies', (s) => memoryText(copiedMb(s)), 'number'],
+      ['Each takes', (s) => expected(page.stepTimes[all.indexOf(s)]), 'number'],
       ...(before?.ratio == null
         ? []
         : [['After this step', (s) => (out.has(s.step) ? '' : leftAfter(picture, upTo(s), before))]]),
@@ -145,12 +146,15 @@ const progressOf = (page) => (step) =>
   ] ?? '';
 
 function effect({ aggregate, policies, hosts }) {
-  const scale = policies.map(({ threshold }, i) => {
-    const values = hosts.flatMap(({ before, after }) => [before[i], after[i]]).filter((value) => value !== null);
-    return { threshold, lowest: values.length === 0 ? null : Math.min(...values), highest: Math.max(...values) };
-  });
-  const cell = (value, i) => {
-    const kind = heat(value, scale[i]);
+  // The band moves with the hosts: what is after the plan is judged by the band after it.
+  const scaleOf = (valuesOf) =>
+    policies.map(({ threshold }, i) => {
+      const values = hosts.flatMap((host) => valuesOf(host)[i] ?? []);
+      return { threshold, lowest: values.length === 0 ? null : Math.min(...values), highest: Math.max(...values) };
+    });
+  const [scaleBefore, scaleAfter] = [scaleOf(({ before }) => before), scaleOf(({ after }) => after)];
+  const cell = (value, scale) => {
+    const kind = heat(value, scale);
     return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${figure(value)}</td>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Hosts before and after"><table class="heat">
@@ -159,23 +163,36 @@ function effect({ aggregate, policies, hosts }) {
     <tbody>${hosts.map(
       (host) => html`<tr><th scope="row"><a href=${link.host(aggregate, host.name)}>${host.name}</a></th>
         <td class="number">${host.vmsBefore} → ${host.vmsAfter}</td>
-        ${policies.map((_, i) => html`${cell(host.before[i], i)}${cell(host.after[i], i)}`)}</tr>`,
+        ${policies.map((_, i) => html`${cell(host.before[i], scaleBefore[i])}${cell(host.after[i], scaleAfter[i])}`)}</tr>`,
     )}</tbody></table></div>`;
 }
 
 const share = (value) => (value === null ? 'unknown' : `${Math.round(value * 100)} %`);
 
-/** How long it took, or will take. */
-function timeOf({ plan: known, time }) {
+/** The steps of a plan under way that have not ended. */
+function stepsLeft({ plan: known, tasks }, steps) {
+  if (known?.state !== 'released') return steps;
+  const open = new Set(tasks.filter(({ ended }) => ended === null).map(({ id }) => id));
+  return steps.filter(({ taskId }) => open.has(taskId));
+}
+
+/** How long it took, will take, or still takes. The figures of the steps are more together: hosts are left at the same time. */
+function timeOf(page, made, kept) {
+  const { plan: known, stepTimes } = page;
   if (known?.endedAt != null && known.releasedAt !== null)
     return html`took <strong>${duration(Date.parse(known.endedAt) - Date.parse(known.releasedAt))}</strong>`;
-  return time === null
-    ? html`<strong>time unknown</strong>: its steps are not known any more`
-    : html`<strong>${expected(time)}</strong> of moving${time.measured ? '' : html` <small>(${ASSUMED_PACE})</small>`}`;
+  const left = stepsLeft(page, kept);
+  const time = together(left, (step) => stepTimes[made.steps.indexOf(step)]);
+  if (time === null) return html`<strong>no move</strong> is left`;
+  const how = [
+    ...(left.length > 1 ? ['moves off one host follow each other'] : []),
+    ...(time.measured ? [] : [ASSUMED_PACE]),
+  ];
+  return html`<strong>${expected(time)}</strong> ${known?.state === 'released' ? `for the ${count(left.length, 'move')} left` : 'of moving'}${how.length === 0 ? '' : html` <small>(${how.join('; ')})</small>`}`;
 }
 
 /** A multiple above 1, which is not written as 1.00. */
-const aboveText = (ratio) => (ratio < 1.005 ? `${ratio.toFixed(4)}×` : ratioText(ratio));
+const aboveText = (ratio) => (ratio < 1.005 ? 'just over 1.00×' : ratioText(ratio));
 
 /** The policies above their thresholds, each with how far: `cpu 1.50×`. */
 const stillAbove = ({ policies }, { above, ratios }) =>
@@ -246,28 +263,47 @@ const answers = (id, kept, out) =>
 function sentence({ id, page, picture, made, kept, before, after }) {
   if (made === null) return `Plan ${id}`;
   const aggregate = page.decision.aggregate;
-  if (after === null) return `${count(made.steps.length, 'move')} of ${aggregate}`;
-  return `${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} from ${worstText(picture.policies, before.ratios)} to ${worstText(picture.policies, after.ratios)}`;
+  if (after === null || before.ratio === null) return `${count(made.steps.length, 'move')} of ${aggregate}`;
+  // The policy that is the worst after it may be another one than before: each is compared with itself.
+  const worst = new Set([before, after].map(({ ratios }) => worstPolicy(picture.policies, ratios)));
+  const changes = [...worst].map(
+    (i) => `from ${picture.policies[i].policy} ${ratioText(before.ratios[i])} to ${ratioText(after.ratios[i])}`,
+  );
+  return `${count(kept.length, 'move')} ${kept.length === 1 ? 'takes' : 'take'} ${aggregate} ${changes.join(' and ')}`;
+}
+
+const underWay = ({ tasks }) => {
+  const started = tasks.filter(({ started: slot, ended }) => slot !== null && ended === null).length;
+  return started === 0 ? '' : `, ${started} under way`;
+};
+
+/** What becomes of a plan, in a few words. */
+function stateText({ plan: known, decision }) {
+  if (known === null) return decision?.data.release ?? 'unknown';
+  if (known.state !== 'released') return known.state;
+  return known.dispatchedAt === null
+    ? 'released · not handed to the executors yet'
+    : `released · ${known.completed} of ${count(known.steps, 'move')} completed`;
 }
 
 /** What a person who approves it asks first: how much better, how much is copied, how long it takes. */
 function figuresOf({ page, picture, made, waits, kept, after }) {
   const { plan: known, decision } = page;
   return html`<ul class="figures">
-    <li><strong>${share(made.shareOfPossible)}</strong> of the most that ${count(made.budget, 'move')} can gain</li>
-    <li><strong>${Math.round(kept.reduce((sum, { ramMb }) => sum + ramMb, 0) / 1024)} GiB</strong> copied</li>
-    <li>${timeOf(page)}</li>${courseOf(decision.data.course)}
-    ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above 1.00×'}</li>`}
-    ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
+    <li><strong>${share(made.shareOfPossible)}</strong> of what ${count(made.budget, 'move')} could gain at most</li>
+    <li><strong>${Math.round(kept.reduce((sum, step) => sum + copiedMb(step), 0) / 1024)} GiB</strong> copied</li>
+    <li>${timeOf(page, made, kept)}</li>${courseOf(decision.data.course)}
+    ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above the threshold'}</li>`}
+    ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${underWay(page)}${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
   </ul>`;
 }
 
 /** The sentence, how far it is, the answers that a person can give, and the figures. */
 function lead(shown) {
   const { id, page, made, waits, out, kept } = shown;
-  const { plan: known, decision } = page;
+  const { plan: known } = page;
   return html`<div class="headline"><h1>${sentence(shown)}</h1>
-      <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : (known?.state ?? decision?.data.release ?? 'unknown')}</p>
+      <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : stateText(page)}</p>
       <span class="push"></span>
       ${waits ? planCommands(id, { steps: out.size === 0 ? null : kept.map(({ step }) => step), all: made?.steps.length, first: true }) : ''}
     </div>

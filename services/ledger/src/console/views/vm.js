@@ -26,8 +26,14 @@ import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
 import { host } from './host.js';
 
-const destination = ({ refusal, worsens }) =>
-  refusal !== null ? refusal.text : worsens.length > 0 ? `would worsen ${worsens.join(', ')}` : 'may go there';
+const destination = ({ refusal, worsens, gain }) =>
+  refusal !== null
+    ? refusal.text
+    : worsens.length > 0
+      ? `would worsen ${worsens.join(', ')}`
+      : gain === null || gain > 0
+        ? 'may go there'
+        : 'allowed, but gains nothing';
 
 /** Whether it moves or stays, in one sentence. */
 function fate(name, { waits, moving, steps, decision, verdict, past }) {
@@ -42,11 +48,16 @@ function fate(name, { waits, moving, steps, decision, verdict, past }) {
   return html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`;
 }
 
-/** What the gains of the destinations are against. */
-const comparedWith = (assumed, { best }) =>
-  best.length === 0
-    ? ''
-    : html`<p class="dim">${assumed === null ? 'Each row is this VM alone: the other moves of a plan change what is best.' : `Compared with ${assumed}, where it counts as being already.`}</p>`;
+/** The scale of the figures of the destinations, and what the gains are against. */
+function comparedWith(assumed, { best }) {
+  if (best.length === 0) return '';
+  const known = best.find(({ gain }) => gain !== null);
+  const scale =
+    known === undefined
+      ? ''
+      : `The combined imbalance is the weighted sum of the imbalances of all policies, not a multiple of a threshold: ${figure(known.combined + known.gain)} ${assumed === null ? 'without a move' : 'there'}. `;
+  return html`<p class="dim">${scale}${assumed === null ? 'Each row is this VM alone: the other moves of a plan change what is best.' : `Compared with ${assumed}, where it counts as being already.`}</p>`;
+}
 
 /** The reasons of the last decision about it, or of the one at a recorded moment. */
 function why(name, late, past, moving) {
@@ -82,7 +93,7 @@ function why(name, late, past, moving) {
       'Destinations',
       [
         ['If it went to', (d) => html`<a href=${link.host(name, d.host)}>${d.host}</a>`],
-        ['Imbalance', (d) => (d.refusal === null ? figure(d.combined) : ''), 'number'],
+        ['Combined imbalance', (d) => (d.refusal === null ? figure(d.combined) : ''), 'number'],
         ['Gain', (d) => (d.refusal === null ? figure(d.gain) : ''), 'number'],
         [
           'Verdict',
