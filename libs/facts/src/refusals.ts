@@ -21,13 +21,17 @@ export const shapeOf = ({
   'resources' | 'extraSpecs' | 'vcpus' | 'ramMb' | 'diskGb' | 'bootFromVolume' | 'imageProperties'
 >): string => hashOf(canonicalJson({ resources, extraSpecs, vcpus, ramMb, diskGb, bootFromVolume, imageProperties }));
 
-/** The part of a host that a refusal may rest on: its servers, its hypervisor's version and its traits. A short text. */
+/**
+ * The part of a host that a refusal may rest on: its servers, its hypervisor's version and its traits. A short text. Null: its traits could
+ * not be read.
+ */
 export const markOf = (
-  host: Pick<HostObservation, 'name' | 'hypervisorVersion' | 'traits'>,
+  { name, hypervisorVersion, traits }: Pick<HostObservation, 'name' | 'hypervisorVersion' | 'traits'>,
   servers: readonly Pick<ServerObservation, 'id' | 'host'>[],
-): string => {
-  const here = servers.flatMap(({ id, host: on }) => (on === host.name ? [id] : [])).sort();
-  return hashOf(canonicalJson([here, host.hypervisorVersion, host.traits === null ? null : [...host.traits].sort()]));
+): string | null => {
+  if (traits === null) return null;
+  const here = servers.flatMap(({ id, host }) => (host === name ? [id] : [])).sort();
+  return hashOf(canonicalJson([here, hypervisorVersion, [...traits].sort()]));
 };
 
 export interface RememberedRefusal {
@@ -36,9 +40,9 @@ export interface RememberedRefusal {
   readonly mark: string | null;
 }
 
-/** Whether a refusal still counts. */
-export const refusalHolds = ({ atMs, mark }: RememberedRefusal, markNow: string, nowMs: number): boolean =>
-  nowMs < atMs + REFUSAL_KEPT_MS && (mark === null || mark === markNow);
+/** Whether a refusal still counts. @param markNow null: the destination could not be read whole, so nothing shows that it has changed */
+export const refusalHolds = ({ atMs, mark }: RememberedRefusal, markNow: string | null, nowMs: number): boolean =>
+  nowMs < atMs + REFUSAL_KEPT_MS && (mark === null || markNow === null || mark === markNow);
 
 /** cyrb53: 53 bits of a text, by bryc (public domain). The pure core has no digests. */
 function hashOf(text: string): string {

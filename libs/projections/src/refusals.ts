@@ -47,7 +47,10 @@ export function forgetRefusals(draft: StateDraft, f: WritableFacts, snapshotMs: 
   f.refusals = draft.drop(f.refusals, ({ atMs }) => atMs < snapshotMs - REFUSAL_KEPT_MS);
 }
 
-/** The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. */
+/**
+ * The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. A destination whose traits could not be
+ * read is not noted: with its traits it would look like another one, and the refusal would count no more.
+ */
 export function newRefusals(
   state: Pick<AggregateState, 'refusals'>,
   { servers, hosts }: Pick<Snapshot, 'servers' | 'hosts'>,
@@ -56,7 +59,8 @@ export function newRefusals(
     const server = mark === null ? servers.find(({ id }) => id === serverId) : undefined;
     const host = server === undefined ? undefined : hosts.find((one) => one.name === name);
     if (server === undefined || host === undefined) return [];
-    return [{ serverId, host: name, shape: shapeOf(server), mark: markOf(host, servers) }];
+    const seen = markOf(host, servers);
+    return seen === null ? [] : [{ serverId, host: name, shape: shapeOf(server), mark: seen }];
   });
   return found.length === 0
     ? undefined

@@ -1,6 +1,7 @@
-import { DAY_MS } from '@kronos/contracts';
+import { DAY_MS, type Snapshot } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { TEST_START_MS, testLog } from '../testing/index.ts';
+import { newRefusals } from './refusals.ts';
 import { MAX_REFUSALS } from './state.ts';
 
 function refusedLog(cause = 'scheduler') {
@@ -40,6 +41,16 @@ describe('what Nova refused', () => {
     log.at(60).decided('none', [], { novaRefusals: seen('m1') });
     log.at(120).decided('none', [], { novaRefusals: seen('m2') });
     expect(known(log)).toMatchObject([{ shape: 's', mark: 'm1' }]);
+  });
+
+  it('a decision notes neither where the traits of the host could not be read: with them it would look changed', () => {
+    const server = { id: 'vm1', host: 'h1', resources: { VCPU: 1 }, extraSpecs: {}, vcpus: 1, ramMb: 1024, diskGb: 0 };
+    const seenWith = (traits: string[] | null) => {
+      const host = { name: 'h2', hypervisorVersion: 8_002_002, traits };
+      return newRefusals(refusedLog().state(), { servers: [server], hosts: [host] } as unknown as Snapshot);
+    };
+    expect(seenWith(['HW_CPU_X86_AVX2'])).toMatchObject([{ serverId: 'vm1', host: 'h2' }]);
+    expect(seenWith(null)).toBeUndefined();
   });
 
   it('does nothing any more after a day, or when a person released the host', () => {

@@ -38,9 +38,10 @@ const refusal = (more: Partial<NonNullable<Memory['refusals']>[number]> = {}) =>
   mark: null,
   ...more,
 });
-const toB = (vm: string, ...refusals: NonNullable<Memory['refusals']>): string => {
+const toB = (vm: string, ...refusals: NonNullable<Memory['refusals']>): string => toBIn(snapshot, vm, ...refusals);
+const toBIn = (seen: typeof snapshot, vm: string, ...refusals: NonNullable<Memory['refusals']>): string => {
   const memory = { ...before, refusals };
-  const { cluster } = observe(snapshot, memory, completeEngineOptions(options), NOW);
+  const { cluster } = observe(seen, memory, completeEngineOptions(options), NOW);
   const found = checkMove(cluster, vm, 'b');
   return 'ok' in found ? 'legal' : found.code;
 };
@@ -67,5 +68,11 @@ describe('a destination that Nova refused', () => {
     expect(markOf(b, emptied)).not.toBe(mark);
     expect(markOf({ ...b, hypervisorVersion: b.hypervisorVersion + 1 }, snapshot.servers)).not.toBe(mark);
     expect(markOf({ ...b, traits: ['HW_CPU_X86_AVX2'] }, snapshot.servers)).not.toBe(mark);
+  });
+
+  it('acts while the traits of the host cannot be read: nothing shows that it has changed', () => {
+    const hosts = snapshot.hosts.map((host) => (host === b ? { ...b, traits: null } : host));
+    expect(markOf({ ...b, traits: null }, snapshot.servers)).toBeNull();
+    expect(toBIn({ ...snapshot, hosts }, 'one', refusal({ shape, mark }))).toBe('refused-before');
   });
 });
