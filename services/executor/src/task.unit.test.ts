@@ -1075,6 +1075,15 @@ describe('a task that an operator closes', () => {
     expect(life.when(closing).abort.do).toBe('abort');
   });
 
+  it('ends with the migration where Nova ends it between the reads of its row and of the server', () => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life.when({ kind: 'abortAnswered', answer: 'accepted' }).when(seen([row('running')], on('h1'), { closeAsked }));
+    expect(life.stage).toBe('following');
+    const last = seen([row('cancelled')], on('h1'), { closeAsked });
+    expect(life.when(last).ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'operator' } });
+  });
+
   it('ends at once when Nova refuses to abort it', () => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');

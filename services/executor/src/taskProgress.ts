@@ -86,7 +86,9 @@ function mayStillEnd(
 ): boolean {
   if (server === null || server === 'gone' || at.mono - (closeSince ?? at.mono) >= CLOSE_WAIT_MS) return false;
   if (FINAL.has(status ?? '')) return true;
-  return server.host === from && server.taskState !== null && abort?.answer !== 'refused';
+  if (server.host !== from || abort?.answer === 'refused') return false;
+  // Nova may have ended the migration after its row was read and before the server was: the next look shows it.
+  return server.taskState !== null || abort?.answer === 'accepted';
 }
 
 /** An event of the log that ends an attempt, whatever Nova shows of its migration; null: none. */
