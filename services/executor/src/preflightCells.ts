@@ -34,7 +34,7 @@ export interface PlannedCells {
 /** What is on a destination, on its way there, or not confirmed to have left it. */
 export interface CellsNow {
   readonly own: CellNeeds;
-  /** Of the servers on it, with the cells that they are on where Nova shows them. Of those that are moved there or away, without. */
+  /** Needs of servers on it name their cells, where Nova shows them. Needs of servers that move to it or away from it name none. */
   readonly others: readonly CellNeeds[];
 }
 
@@ -64,8 +64,8 @@ export function cellsRefusal(
 /**
  * What the cells of a destination hold now.
  *
- * A server whose migration began or goes there counts on it while Nova works on the migration or waits for its confirmation: until then,
- * the source of a cold migration keeps the cells too. Which cells it has there is not shown.
+ * A server whose migration starts or ends there counts on it while Nova works on the migration or waits for its confirmation: until then,
+ * the source of a cold migration keeps the cells too. Nova does not show which cells those are.
  *
  * @param nowMs ms since the epoch
  * @throws the errors of the client
@@ -76,7 +76,6 @@ export async function readHostCells(
   nova: CellsNova,
   { nowMs, signal }: { readonly nowMs: number; readonly signal: AbortSignal },
 ): Promise<CellsNow> {
-  const own = await needsOf(server, nova, signal);
   // In this order: a server that arrives meanwhile shows in the first list or in the second.
   const migrations = await nova.listUnfinishedMigrations({ signal });
   const residents = await nova.listServers({ host: destination }, { signal });
@@ -89,7 +88,8 @@ export async function readHostCells(
   const moving = [...Map.groupBy(rows, ({ serverId }) => serverId)].map(([id, ofServer]) =>
     needsOfMoving(id, ofServer, nova, { nowMs, signal }),
   );
-  return { own, others: await Promise.all([...needs, ...moving]) };
+  const [own, others] = await Promise.all([needsOf(server, nova, signal), Promise.all([...needs, ...moving])]);
+  return { own, others };
 }
 
 /** Of the client of Nova, what the cells are read with. */
