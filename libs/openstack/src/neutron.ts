@@ -16,6 +16,8 @@ export interface Port {
   readonly requestsResources: boolean;
 }
 
+type PortKind = Omit<Port, 'requestsResources'>;
+
 export interface Neutron {
   /**
    * The ports of these servers.
@@ -29,9 +31,7 @@ export interface Neutron {
    * @param options `serverId`: the ports of this server alone
    * @throws as `listPorts`
    */
-  listPortKinds(
-    options?: CallOptions & { readonly serverId?: string },
-  ): Promise<Pick<Port, 'id' | 'serverId' | 'vnicType' | 'mac'>[]>;
+  listPortKinds(options?: CallOptions & { readonly serverId?: string }): Promise<PortKind[]>;
 }
 
 /** Ids in one request: they are part of its URL. */
@@ -60,16 +60,16 @@ const kindFields = (aliases: ReadonlySet<string>) => ({
   'binding:vnic_type': aliases.has('binding') ? z.string(visible('binding:vnic_type')) : z.string().default('normal'),
 });
 
+const kindOf = (raw: z.infer<z.ZodObject<ReturnType<typeof kindFields>>>): PortKind => ({
+  id: raw.id,
+  serverId: raw.device_id,
+  vnicType: raw['binding:vnic_type'],
+  mac: raw.mac_address,
+});
+
 const portKindsSchema = (aliases: ReadonlySet<string>) =>
   z.object({
-    ports: z.array(
-      z.object(kindFields(aliases)).transform((raw) => ({
-        id: raw.id,
-        serverId: raw.device_id,
-        vnicType: raw['binding:vnic_type'],
-        mac: raw.mac_address,
-      })),
-    ),
+    ports: z.array(z.object(kindFields(aliases)).transform(kindOf)),
   });
 
 /** Whether an extension is loaded decides whether its attribute must be there. */
@@ -84,10 +84,7 @@ const portsSchema = (aliases: ReadonlySet<string>) =>
         })
         .transform(
           (raw): Port => ({
-            id: raw.id,
-            serverId: raw.device_id,
-            vnicType: raw['binding:vnic_type'],
-            mac: raw.mac_address,
+            ...kindOf(raw),
             requestsResources: requestSchema.parse(raw.resource_request),
           }),
         ),
