@@ -26,9 +26,9 @@ export type JoinedLog = {
 };
 
 /**
- * The log for a service that decides or acts on it. The service reports itself from now on. It resolves when the log is the one that was seen before, is folded from
- * a checkpoint (which is verified in the background), and the clock was compared with the server's. Adds the readiness checks `nats` and
- * `log`.
+ * The log for a service that decides or acts on it. From this call on, the service sends heartbeats. Resolves when the log is the one that
+ * was seen before, is folded from a checkpoint (which is verified in the background), and the clock was compared with the server's. Adds
+ * the readiness checks `nats` and `log`.
  *
  * @throws what `awaitTrustedLog`, `foldVerified` and `checkClock` throw
  */

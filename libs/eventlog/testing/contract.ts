@@ -216,9 +216,9 @@ function inOrder(given: () => Given): void {
   });
 }
 
-/** What ends a request. */
+/** Statuses in answer to a request. */
 function byStatus(given: () => Given): void {
-  it('is told by a status when a request ends without messages', async () => {
+  it('gets a status when its request expires: how many messages it did not get', async () => {
     const { log, nc, pull } = given();
     const name = 'contract-reader';
     await nc.request(
@@ -495,6 +495,7 @@ async function send(
   for (const each of logs) await each.close();
   return { seen, atOnce };
 }
+
 /** Takes what earlier tests left. */
 async function drained(nc: NatsConnection, log: EventLog): Promise<void> {
   const info = async () =>

@@ -47,7 +47,7 @@ const ANSWER_MS = 10_000;
 /** With `auto`, a Neutron that has not answered is not asked again for this time. */
 const SILENT_MS = 60_000;
 
-/** Access rules of an application credential that do not grant the call make it 401. */
+/** Whether this user may not see ports. A call that the access rules of an application credential do not allow gets a 401. */
 const isHidden = (error: unknown): boolean =>
   error instanceof EndpointNotFound ||
   error instanceof Forbidden ||

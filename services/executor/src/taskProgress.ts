@@ -64,7 +64,10 @@ function ours(
 
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
-/** Time for which a close waits for Nova to end the move. With a look before and one after it, less than that after which a planner ends the task. */
+/**
+ * Time for which a close waits for Nova to end the move. Together with the look before it and the look after it, it is shorter than the
+ * time after which a planner ends the task.
+ */
 const CLOSE_WAIT_MS = 30_000;
 
 /** The run with what an operator asked of it. */

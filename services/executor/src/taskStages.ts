@@ -194,7 +194,7 @@ export interface Run {
   readonly goneSince: number | null;
   /** The log has that Nova refused an abort. */
   readonly refusalNoted: boolean;
-  /** Since when this executor knows that an operator closes the task. */
+  /** Since when this executor knows that an operator wants the task closed. */
   readonly closeSince: number | null;
 }
 

@@ -123,7 +123,7 @@ export const isNotFound = (error: unknown): boolean =>
 const isRefusal = (error: unknown): boolean =>
   error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
 
-/** What a server says that says nothing. */
+/** The text of a request that the server did not answer in time. */
 export const NO_ANSWER = 'no answer in time';
 
 /** The text of an error without what a URL may carry before its `@`. */
