@@ -1,6 +1,6 @@
 /** The cooldowns of the aggregate and of VMs: releases and refusals of plans, and the end of the last move. */
 import type { EngineOptions } from '@kronos/contracts';
-import { type Cooldown, type CooldownFacts, aggregateCooldown as cooldown, instanceCooldown } from '@kronos/rules';
+import { aggregateCooldown, type Cooldown, type CooldownFacts, instanceCooldown } from '@kronos/rules';
 import { append, type StateDraft, type WritableFacts } from './draft.ts';
 import {
   type AggregateState,
@@ -31,7 +31,7 @@ export const cooldownOf = (
   state: Starts,
   nowMs: number,
   options: Pick<EngineOptions, 'cooldownSeconds'>,
-): Cooldown | null => cooldown(cooldownFacts(state), nowMs, options);
+): Cooldown | null => aggregateCooldown(cooldownFacts(state), nowMs, options);
 
 /** Until when (ms since the epoch) a VM is not moved after its last release, or null. */
 export const coolingDown = (

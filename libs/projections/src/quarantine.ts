@@ -1,6 +1,6 @@
 /** Quarantines of VMs: after final failures, and by operators. */
 import type { EngineOptions, LogEventOf } from '@kronos/contracts';
-import { type QuarantineFacts, quarantine, quarantines, type Quarantine as RuledQuarantine } from '@kronos/rules';
+import { type Quarantine, type QuarantineFacts, quarantine, quarantines } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
@@ -8,7 +8,7 @@ import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskF
 
 type Causes = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
 
-export type VmQuarantine = RuledQuarantine & {
+export type VmQuarantine = Quarantine & {
   readonly serverId: string;
   /** The error type, or the person. */
   readonly by: string;
