@@ -53,8 +53,8 @@ export class FailureRoom {
   readonly #failures: readonly (readonly number[])[];
   /** By failed hosts: where the VMs go. Absent: they do not fit. */
   readonly #refuge = new Map<string, ReadonlyMap<number, number>>();
-  /** By failed hosts: their VMs in this state. Absent: not known yet. */
-  readonly #evacuees = new Map<string, Evacuees>();
+  /** By the list of failed hosts: their VMs in this state. Absent: not known yet. */
+  readonly #evacuees = new Map<readonly number[], Evacuees>();
 
   /** @param count hosts that fail together, at least 1 */
   constructor(cluster: Cluster, count: number) {
@@ -73,8 +73,7 @@ export class FailureRoom {
   move(vm: number, to: number): void {
     const { place, room } = this.#state;
     const from = int(place, vm);
-    for (const hosts of this.#failures)
-      if (hosts.includes(from) || hosts.includes(to)) this.#evacuees.delete(hosts.join());
+    for (const hosts of this.#failures) if (hosts.includes(from) || hosts.includes(to)) this.#evacuees.delete(hosts);
     room.move(vm, from, to);
     place[vm] = to;
     const { vmKey, vmKind, sources, hostSource } = this.#cluster;
@@ -157,9 +156,8 @@ export class FailureRoom {
   }
 
   #evacueesOf(hosts: readonly number[]): Evacuees {
-    const key = hosts.join();
-    const evacuees = this.#evacuees.get(key) ?? evacueesOf(this.#state, new Set(hosts), this.#hosts);
-    this.#evacuees.set(key, evacuees);
+    const evacuees = this.#evacuees.get(hosts) ?? evacueesOf(this.#state, new Set(hosts), this.#hosts);
+    this.#evacuees.set(hosts, evacuees);
     return evacuees;
   }
 
