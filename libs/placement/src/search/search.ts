@@ -55,7 +55,7 @@ export type FoundPlan = {
   readonly bests: readonly Solution[];
   readonly end: SearchEnd;
   readonly work: number;
-  /** The bound shows that no moves of any number gain `minGain`. */
+  /** No moves of any number gain `minGain`, or each of them gains less and they reach no targets. */
   readonly proven: boolean;
   /** The thresholds that no moves of any number reach. */
   readonly unreachable: readonly Reason[];
@@ -492,13 +492,13 @@ class Search {
     return this.#isWide(this.#limits);
   }
 
-  /** True when no moves of any number gain `minGain`, or each of them less and they reach no targets. */
+  /** True when no moves of any number gain `minGain`, or each of them gains less and they reach no targets. */
   #isHopeless(): boolean {
     const least = Math.max(this.#settings.minGain, EPSILON);
     // The bound knows nothing of the penalty for soft groups.
     if (this.#field.lax.length > 0) return false;
     if (this.#boundOfAll.combined > judge(this.#field, this.#field.home).combined - least) return true;
-    return mostGain(this.#field) < least - EPSILON && !this.#mayEverReach();
+    return !this.#mayEverReach() && mostGain(this.#field) < least - EPSILON;
   }
 
   /** False when no plan of any number of moves reaches every target. */
