@@ -149,14 +149,17 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   };
 }
 
+/** The input of {@link observe}, and what its parts read of the snapshot. */
 type Given = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
   readonly options: CompleteEngineOptions;
   readonly now: number;
+  /** The policies that take part. */
   readonly taking: readonly JudgedPolicy[];
   readonly hosts: ReadonlyMap<string, HostObservation>;
   readonly servers: readonly ServerObservation[];
+  /** By server uuid: the hosts at the ends of its running migrations. */
   readonly migrations: ReadonlyMap<string, readonly string[]>;
 };
 
@@ -164,7 +167,7 @@ type Given = {
 function groundsOf(
   { snapshot, memory, options, now, taking, hosts, servers, migrations }: Given,
   profiles: readonly (readonly (number | null)[])[],
-): { vmGrounds: Map<string, Ground>; evacuationOnlyGrounds: Map<string, Ground>; vmWindowEnds: Map<string, number> } {
+): Pick<Observed, 'vmGrounds' | 'evacuationOnlyGrounds' | 'vmWindowEnds'> {
   const vmGrounds = new Map<string, Ground>();
   const evacuationOnlyGrounds = new Map<string, Ground>();
   const vmWindowEnds = new Map<string, number>();
@@ -230,7 +233,7 @@ function movesAhead(
 function hostPartsOf(
   { memory, options, now, taking, hosts }: Given,
   { shifts, claims }: Ahead,
-): { readonly parts: HostPart[]; readonly hostGrounds: Map<string, Ground> } {
+): Pick<Observed, 'hostGrounds'> & { readonly parts: HostPart[] } {
   const hostGrounds = new Map<string, Ground>();
   const shifted = (value: number, host: string, policy: number): number => {
     let sum = value;
