@@ -43,7 +43,7 @@ export const keepingRoom =
 function held(state: State, passed: ReturnType<Pass>, best: readonly Move[], mark: number): ReturnType<Pass> {
   const { draft, options } = state;
   if (draft.held.size === 0 || draft.moves.length > mark) return passed;
-  for (const { vm, to, phase, why, repairs, parking } of best) draft.apply(vm, to, { phase, why, repairs, parking });
+  for (const move of best) draft.apply(move.vm, move.to, move);
   state.drains = [];
   // Without the others, these may have another order.
   if (best.length > 0 && sorted(draft, mark, options.failoverHosts).taking.length > 0) draft.rollback(mark);
