@@ -1,4 +1,5 @@
 import { type MovableDevice, movableDevices } from '@kronos/contracts';
+import { typedSeconds } from '@kronos/contracts/typedTime';
 import { timeZoneRules } from '@kronos/timezone';
 import { learnSecret, Secret } from './secret.ts';
 
@@ -43,14 +44,9 @@ export function parseFloat10(raw: string, range: NumberRange): Parsed<number> {
   return inRange(Number(raw), range, 'a number');
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600, d: 86400 };
-
 export function parseSeconds(raw: string, range: NumberRange): Parsed<number> {
-  const withUnit = /^(\d+(?:\.\d+)?)\s*(s|m|min|h|d)$/i.exec(raw);
-  if (withUnit !== null) {
-    const seconds = Number(withUnit[1]) * (UNITS[(withUnit[2] ?? 's').toLowerCase()] ?? 1);
-    return bad(`${quoted(raw)} has a unit, and durations are plain seconds`, `Write ${seconds}.`);
-  }
+  const withUnit = /[a-z]$/i.test(raw) ? typedSeconds(raw.toLowerCase()) : null;
+  if (withUnit !== null) return bad(`${quoted(raw)} has a unit, and durations are plain seconds`, `Write ${withUnit}.`);
   const number = parseFloat10(raw, range);
   return number.ok || !number.problem.includes('is not a number')
     ? number
