@@ -730,9 +730,9 @@ export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> 
 }
 
 /** An aggregate of a random history. */
-type Place = ReturnType<typeof placesOf>[number];
+type Site = ReturnType<typeof sitesOf>[number];
 
-const placesOf = (aggregates: readonly string[], chance: (p: number) => boolean) =>
+const sitesOf = (aggregates: readonly string[], chance: (p: number) => boolean) =>
   aggregates.map((name, index) => ({
     name,
     running: [] as Running[],
@@ -749,7 +749,7 @@ class History {
   readonly #options: Required<HistoryOptions>;
   readonly #uniform: () => number;
   readonly #log: TestLog;
-  readonly #places: Place[];
+  readonly #sites: Site[];
   readonly #repeatable: LogEvent[] = [];
   #emitted = 0;
 
@@ -771,7 +771,7 @@ class History {
     const { seed, aggregates, startMs } = this.#options;
     this.#uniform = random(seed);
     this.#log = testLog(aggregates[0] ?? 'gpu', startMs);
-    this.#places = placesOf(aggregates, (p) => this.#chance(p));
+    this.#sites = sitesOf(aggregates, (p) => this.#chance(p));
   }
 
   #chance(p: number): boolean {
@@ -790,11 +790,11 @@ class History {
     const { cycles, intervalSeconds } = this.#options;
     for (let cycle = 0; cycle < cycles; cycle++) {
       const fromS = cycle * intervalSeconds;
-      for (const site of this.#places) {
+      for (const site of this.#sites) {
         this.#decide(site, cycle, fromS);
         yield* this.#flush();
       }
-      for (const site of this.#places) {
+      for (const site of this.#sites) {
         this.#carryOn(site, fromS);
         yield* this.#flush();
       }
@@ -802,7 +802,7 @@ class History {
   }
 
   /** One decision of an aggregate. */
-  #decide(site: Place, cycle: number, fromS: number): void {
+  #decide(site: Site, cycle: number, fromS: number): void {
     this.#log.about(site.name).at(fromS + this.#uniform() * 2);
     if (cycle === 0 || this.#chance(0.005)) this.#configure(site, cycle);
     const policies = this.#measure(site);
@@ -818,7 +818,7 @@ class History {
   }
 
   /** What follows until the next decision. */
-  #carryOn(site: Place, fromS: number): void {
+  #carryOn(site: Site, fromS: number): void {
     this.#log.about(site.name).at(fromS + 3 + this.#uniform() * 20);
     if (this.#chance(0.9)) for (const { planId, tasks } of site.dispatch.splice(0)) this.#log.dispatched(planId, tasks);
     this.#answer(site);
@@ -828,7 +828,7 @@ class History {
     if (this.#chance(this.#options.unreadable)) this.#log.unreadable();
   }
 
-  #configure(site: Place, cycle: number): void {
+  #configure(site: Site, cycle: number): void {
     if (this.#chance(0.3)) site.manual = !site.manual;
     site.ttlSeconds = this.#pick([120, 300, 900]);
     this.#log.configured(
@@ -837,7 +837,7 @@ class History {
     );
   }
 
-  #measure(site: Place): PolicyImbalance[] {
+  #measure(site: Site): PolicyImbalance[] {
     return ['cpu', 'memory'].map((policy) => {
       const imbalance = this.#uniform();
       site.sustained = imbalance > 0.2 ? site.sustained + 1 : 0;
@@ -852,7 +852,7 @@ class History {
     });
   }
 
-  #plan(site: Place, policies: readonly PolicyImbalance[]): void {
+  #plan(site: Site, policies: readonly PolicyImbalance[]): void {
     const moves = this.#moves(site);
     const release = this.#chance(0.1) ? 'dryRun' : site.manual ? 'proposed' : 'released';
     const planId = this.#log.decided(release, moves, { policies, ...courseOf(moves.length) });
@@ -862,7 +862,7 @@ class History {
     if (release === 'released') this.#begin(site, planId, steps, this.#log.nowMs);
   }
 
-  #moves(site: Place): StepInput[] {
+  #moves(site: Site): StepInput[] {
     return Array.from({ length: 1 + this.#int(this.#options.steps) }, (_, i): StepInput => {
       const from = this.#int(this.#options.hosts);
       return {
@@ -895,7 +895,7 @@ class History {
     }
   }
 
-  #begin(site: Place, planId: string, steps: readonly Step[], nowMs: number): void {
+  #begin(site: Site, planId: string, steps: readonly Step[], nowMs: number): void {
     for (const step of steps)
       site.running.push({
         step,
@@ -907,7 +907,7 @@ class History {
     site.dispatch.push({ planId, tasks: steps.length });
   }
 
-  #answer(site: Place): void {
+  #answer(site: Site): void {
     if (site.proposal === null || !this.#chance(0.4)) return;
     const { planId, steps, untilMs } = site.proposal;
     const late = this.#log.nowMs > untilMs;
@@ -933,7 +933,7 @@ class History {
     return is(step) || steps.some((s) => step.dependsOn.includes(s.taskId) && this.#closure(s, is, steps));
   }
 
-  #operate(site: Place): void {
+  #operate(site: Site): void {
     const server = site.server(this.#int(this.#options.vms));
     const task = site.running[this.#int(Math.max(1, site.running.length))]?.step.taskId ?? `${site.name}-0-s1`;
     if (this.#chance(0.2)) this.#log.about(ALL);

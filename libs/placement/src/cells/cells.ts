@@ -96,8 +96,8 @@ type Candidate = {
   readonly ground: Ground | null;
 };
 
-/** What the places of servers are judged with. `room` changes with each server that has found its place. */
-type Placing = {
+/** The state of the search for places. `room` changes with each server that has found its place. */
+type CellSearch = {
   readonly input: CellsInput;
   readonly cluster: Cluster;
   readonly places: ReadonlyMap<string, Place>;
@@ -117,7 +117,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const cluster = clusterOf(input, places, isTarget, candidates);
   const room = new Room(cluster, { departuresFree: false });
   const place = Int32Array.from(cluster.vmHost);
-  const placing: Placing = { input, cluster, places, target, room, checker: new Checker(place, room) };
+  const search: CellSearch = { input, cluster, places, target, room, checker: new Checker(place, room) };
   const refused: CellPlan['refused'][number][] = [];
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
@@ -128,7 +128,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     const vm = cluster.vmIndex.get(candidate.server.id);
     if (vm === undefined) continue;
     const { hosts, ground } =
-      candidate.ground === null ? fit(placing, candidate, vm) : { hosts: [], ground: candidate.ground };
+      candidate.ground === null ? fit(search, candidate, vm) : { hosts: [], ground: candidate.ground };
     const [to] = hosts;
     if (to === undefined) {
       const { id, name, host } = candidate.server;
@@ -147,7 +147,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   );
   const steps = ordered
     .slice(0, asked.limit ?? ordered.length)
-    .map(({ candidate, hosts }) => stepOf(placing, candidate, hosts));
+    .map(({ candidate, hosts }) => stepOf(search, candidate, hosts));
   return {
     steps,
     refused: sortedBy(refused, (each) => `${each.host} ${each.serverId}`),
@@ -158,15 +158,15 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
 
 /** The hosts that can take the server, best first, and the reasons of the others. */
 function fit(
-  placing: Placing,
+  search: CellSearch,
   { server, flavor, place: home }: Candidate,
   vm: number,
 ): { readonly hosts: readonly number[]; readonly ground: Ground } {
-  const { input, cluster, target, checker } = placing;
+  const { input, cluster, target, checker } = search;
   const from = cellOf(home);
   const kept = keptBy(input, server);
   const counts: Partial<Record<ReasonCode, number>> = {};
-  const share = shares(placing);
+  const share = shares(search);
   const fitting: { readonly host: number; readonly rank: number }[] = [];
   for (const there of target) {
     const host = entry(cluster.hostIndex, there.host.name);
@@ -196,7 +196,7 @@ function groundOfCounts(counts: Readonly<Partial<Record<ReasonCode, number>>>): 
 }
 
 /** A host's free memory, as a share of the most that a host of the target has free. */
-function shares({ cluster, room, target }: Placing): (host: number) => number {
+function shares({ cluster, room, target }: CellSearch): (host: number) => number {
   const memory = cluster.resourceClasses.indexOf('MEMORY_MB');
   if (memory < 0) return () => 0;
   const freeOf = (host: number): number => Math.max(0, float(room.free, host * cluster.R + memory));
@@ -206,7 +206,7 @@ function shares({ cluster, room, target }: Placing): (host: number) => number {
 }
 
 function stepOf(
-  { input, cluster, places }: Placing,
+  { input, cluster, places }: CellSearch,
   { server, place: home, flavor }: Candidate,
   hosts: readonly number[],
 ): CellStep {
