@@ -49,7 +49,7 @@ export function forgetRefusals(draft: StateDraft, f: WritableFacts, snapshotMs: 
 
 /**
  * The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. A destination whose traits could not be
- * read is not noted: with its traits it would look like another one, and the refusal would count no more.
+ * read is not noted: with its traits it would look changed, and the refusal would no longer count.
  */
 export function newRefusals(
   state: Pick<AggregateState, 'refusals'>,

@@ -27,8 +27,8 @@ type Seen = {
 
 /**
  * Whether Nova has abandoned the migration: its server is idle on a known host, and the row has not changed for long. A restarted
- * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start); and so does who resets the
- * state of a server in VERIFY_RESIZE, whose move nobody can confirm or revert then.
+ * compute leaves such rows for ever (`queued` and `preparing` rows are no part of its clean-up at start). A person who resets the state of a
+ * server in VERIFY_RESIZE leaves one, too: nobody can confirm or revert that move any more.
  *
  * @param server as it was read beside the row; undefined: it was not
  */
