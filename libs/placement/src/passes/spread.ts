@@ -87,7 +87,7 @@ export type Spread = {
   readonly end: SearchEnd;
   /** The moves that are left beyond this cycle, too. Null: the budget reaches every target, or there is no course. */
   readonly course: FoundCourse | null;
-  /** The bound shows that no moves of any number gain `min_gain` or more. */
+  /** No moves of any number gain `min_gain`, or each of them gains less and they reach no targets. */
   readonly proven: boolean;
   /** A plan that is not made, or the whole course of which it is a part, because its gain may be noise: the gain must exceed `least`. Null: there is none. */
   readonly withheld: { readonly moves: number; readonly gain: number; readonly least: number } | null;
