@@ -1,4 +1,4 @@
-/** When faults act: in the phase that has faults, and never later. */
+/** Faults act in the phase that has faults, and never later. */
 import type { World } from './world.ts';
 
 export class Trouble {
@@ -16,12 +16,12 @@ export class Trouble {
     });
   }
 
-  /** What a fault puts off. Of what it takes back, nothing is missing later: the end of all faults takes back everything. */
+  /** Delays an act of a fault, or the act that takes it back: the end of the phase takes back every fault. */
   after(ms: number, act: () => void): void {
     this.at(this.#world.now + ms, act);
   }
 
-  /** What is still to come does not happen. */
+  /** Ends the phase: no act that was delayed happens any more. */
   end(): void {
     this.#over = true;
   }
