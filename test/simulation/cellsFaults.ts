@@ -4,7 +4,7 @@ import type { ServiceName } from './services.ts';
 import type { CloudActs } from './stage/cloud.ts';
 import type { NetworkActs } from './stage/networks.ts';
 import type { ProcessActs } from './stage/processes.ts';
-import type { World } from './world.ts';
+import type { Trouble } from './trouble.ts';
 
 /** What these faults act on. */
 export interface CellsStage
@@ -66,20 +66,20 @@ const faults: readonly ((stage: CellsStage, target: Target, chance: Chance) => v
   },
 ];
 
-/** One fault after the other. Returns what ends them. */
-export function trouble(world: World, chance: Chance, stage: CellsStage, services: readonly ServiceName[]): () => void {
+/** Begins the faults, which act one after the other. */
+export function beginFaults(
+  trouble: Trouble,
+  chance: Chance,
+  stage: CellsStage,
+  services: readonly ServiceName[],
+): void {
   const own = chance.fork('faults');
-  let over = false;
   const next = (): void => {
-    if (over) return;
     const service = own.flip(0.7) ? 'executor' : own.pick(services);
     const process = own.pick(stage.processes(service));
     const target = { process, ms: own.exponential(20_000), server: own.pick(stage.servers) };
     own.pick(faults)(stage, target, own);
-    world.after(own.exponential(MEAN_MS), next);
+    trouble.after(own.exponential(MEAN_MS), next);
   };
-  world.after(FIRST_MS, next);
-  return () => {
-    over = true;
-  };
+  trouble.after(FIRST_MS, next);
 }
