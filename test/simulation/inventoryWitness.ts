@@ -39,6 +39,8 @@ type Say = (rule: Finding['rule'], text: string) => void;
 /** A snapshot under judgement: when its cycle began, by the true clock, when it was stored, and who took it. */
 interface Judged {
   readonly snapshot: Snapshot;
+  /** Its servers by id. */
+  readonly shown: ReadonlyMap<string, Snapshot['servers'][number]>;
   readonly scorer: Scorer;
   readonly cycleMs: number;
   readonly storedMs: number;
@@ -149,7 +151,8 @@ export class InventoryWitness {
     const found: Finding[] = [];
     const say: Say = (rule, text) => void found.push({ rule, text: `${snapshot.id}: ${text}` });
     this.#count('snapshots');
-    const judged: Judged = { snapshot, scorer, cycleMs: trueMs(snapshot.observedFrom), storedMs, say };
+    const shown = new Map(snapshot.servers.map((one) => [one.id, one]));
+    const judged: Judged = { snapshot, shown, scorer, cycleMs: trueMs(snapshot.observedFrom), storedMs, say };
     const checked = this.#judgeLists(judged, trueMs);
     this.#judgeShown(judged, checked);
     this.#judgeMissing(judged, checked);
@@ -179,8 +182,8 @@ export class InventoryWitness {
   }
 
   /** Each server was as it is shown, at a time since its list was compared. */
-  #judgeShown({ snapshot, cycleMs, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
-    for (const one of shownIn(snapshot).values()) {
+  #judgeShown({ shown, cycleMs, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
+    for (const one of shown.values()) {
       const sinceMs = checked.get(one.host);
       if (sinceMs === undefined || this.#isTrue(one, checked, cycleMs, storedMs)) continue;
       say(
@@ -191,8 +194,7 @@ export class InventoryWitness {
   }
 
   /** No server is missing that has been on its host since the list was compared. */
-  #judgeMissing({ snapshot, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
-    const shown = shownIn(snapshot);
+  #judgeMissing({ shown, storedMs, say }: Judged, checked: ReadonlyMap<string, number>): void {
     for (const id of this.#servers.keys()) {
       if (shown.has(id)) continue;
       const was = this.#during(id, Number.NEGATIVE_INFINITY, storedMs);
@@ -249,7 +251,5 @@ export class InventoryWitness {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 }
-
-const shownIn = ({ servers }: Snapshot) => new Map(servers.map((one) => [one.id, one]));
 
 const when = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'the start');
