@@ -535,10 +535,13 @@ function verifyPack(input: Case, decision: Decision): string[] {
   ];
 }
 
-/** Where a server is at the start of a plan: released moves have brought it on. */
-function startOf({ snapshot, memory }: Case, server: ServerObservation): string {
-  const own = flying(snapshot, memory).filter((task) => task.serverId === server.id);
-  return own.find((task) => own.every((other) => other.from !== task.destination))?.destination ?? server.host;
+/** Says where a server is at the start of a plan: released moves have brought it on. */
+function starts({ snapshot, memory }: Case): (server: ServerObservation) => string {
+  const inFlight = flying(snapshot, memory);
+  return (server) => {
+    const own = inFlight.filter((task) => task.serverId === server.id);
+    return own.find((task) => own.every((other) => other.from !== task.destination))?.destination ?? server.host;
+  };
 }
 
 function filledUp(input: Case, decision: Decision, steps: readonly Step[]): string[] {
@@ -574,12 +577,11 @@ function fillOf({ snapshot, memory }: Case, policy: Policy, steps: readonly Step
 function openedAgain(input: Case, decision: Decision, steps: readonly Step[]): string[] {
   const wrong: string[] = [];
   const { snapshot, memory } = input;
+  const startOf = starts(input);
   const drained = new Set(steps.map((step) => step.from));
   for (const step of steps) {
     if (drained.has(step.to)) wrong.push(`${step.to} takes ${step.serverId} and is emptied`);
-    const used = snapshot.servers.some(
-      (server) => startOf(input, server) === step.to || server.alsoOn.includes(step.to),
-    );
+    const used = snapshot.servers.some((server) => startOf(server) === step.to || server.alsoOn.includes(step.to));
     const also = memory.inFlight.some((task) => task.from === step.to || task.destination === step.to);
     const before = stepsOf(decision).some((other) => other.to === step.to && other.phase !== 'pack');
     const running = snapshot.migrations.some((m) => m.sourceHost === step.to || m.destHost === step.to);
@@ -591,11 +593,12 @@ function openedAgain(input: Case, decision: Decision, steps: readonly Step[]): s
 function halfEmptied(input: Case, decision: Decision, steps: readonly Step[]): string[] {
   const wrong: string[] = [];
   const { snapshot, options } = input;
+  const startOf = starts(input);
   let unfinished = 0;
   const reach = (options.packReachCycles - 1) * Math.max(...snapshot.policies.map((p) => p.maxMigrationsPerCycle));
   for (const host of new Set(steps.map((step) => step.from))) {
     const gone = new Set(stepsOf(decision).flatMap((step) => (step.from === host ? [step.serverId] : [])));
-    const stays = snapshot.servers.filter((server) => startOf(input, server) === host && !gone.has(server.id));
+    const stays = snapshot.servers.filter((server) => startOf(server) === host && !gone.has(server.id));
     const rest = new Set(stays.map(({ id }) => id)).size;
     if (rest > 0) unfinished++;
     if (rest > reach) wrong.push(`${rest} VMs stay on ${host}, and ${reach} moves are in reach`);
