@@ -238,6 +238,10 @@ const closing = (afterMs: number): Partial<Rules> => {
   const atMs = Date.UTC(2026, 0, 1) + afterMs;
   return { openings: { evacuationIgnoresWindows: true, open: (_, __, ms) => ms < atMs } };
 };
+/** Closed from a time on, for as long, ms. */
+const closedFrom = (fromMs: number, ms: number): Partial<Rules> => ({
+  openings: { evacuationIgnoresWindows: false, open: (_, __, atMs) => atMs < fromMs || atMs >= fromMs + ms },
+});
 const STEP = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1, phase: 'spread' };
 const decided = (phase: string, release: object): void =>
   store('plans', 'cycle.decided', 'planner', {
@@ -249,6 +253,8 @@ const decided = (phase: string, release: object): void =>
     plan: { steps: [{ ...STEP, phase, dependsOn: [] }] },
   });
 const planned = (phase: string): void => decided(phase, { release: 'released', reason: { code: 'planned' } });
+const endForWindow = (errorType: string): void =>
+  store('results', 'migration.failed', 'executor', { ...STEP, errorType, reason: { code: 'window-closed' } });
 const start = (phase: string): void => {
   store('migrations', 'migration.requested', 'planner', { ...STEP, phase }, 'KRONOS_MIGRATIONS');
   store('results', 'migration.started', 'executor', { ...STEP, phase, from: 'h1', destination: 'h2', groups: [] });
@@ -287,7 +293,7 @@ it.each([
     begin(closing(HOUR_MS));
     planned('spread');
     now += HOUR_MS + afterMs;
-    store('results', 'migration.failed', 'executor', { ...STEP, errorType, reason: { code: 'window-closed' } });
+    endForWindow(errorType);
     expect(broken().includes('window')).toBe(isBreach);
   },
 );
@@ -299,15 +305,12 @@ it.each([
   'the window of an approved plan %s before its tasks were on the work queue, and they end for it: a breach is %s',
   (_, isBreach) => {
     const fromMs = Date.UTC(2026, 0, 1) + 600_000;
-    const open = (_name: string, _server: string | null, atMs: number): boolean =>
-      isBreach || atMs < fromMs || atMs >= fromMs + 300_000;
-    begin({ approvalTtlMs: HOUR_MS, openings: { evacuationIgnoresWindows: false, open } });
+    begin({ approvalTtlMs: HOUR_MS, ...closedFrom(fromMs, isBreach ? 0 : 300_000) });
     decided('spread', { release: 'proposed' });
     store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
     now = fromMs + 301_000;
-    const end = { ...STEP, errorType: 'Cancelled', reason: { code: 'window-closed' } };
-    store('migrations', 'migration.requested', 'planner', end, 'KRONOS_MIGRATIONS');
-    store('results', 'migration.failed', 'executor', end);
+    store('migrations', 'migration.requested', 'planner', STEP, 'KRONOS_MIGRATIONS');
+    endForWindow('Cancelled');
     expect(broken().includes('window')).toBe(isBreach);
   },
 );
@@ -319,18 +322,12 @@ it.each([
   'a window %s between the snapshot of a plan and its decision, and the task ends for it: a breach is %s',
   (_, isBreach) => {
     const fromMs = Date.UTC(2026, 0, 1) + 120_000;
-    const open = (_name: string, _server: string | null, atMs: number): boolean =>
-      isBreach || atMs < fromMs || atMs >= fromMs + 600_000;
-    begin({ openings: { evacuationIgnoresWindows: false, open } });
+    begin(closedFrom(fromMs, isBreach ? 0 : 600_000));
     const snapshotTime = new Date(now).toISOString();
     // No planner ran meanwhile; the next window is open.
     now = fromMs + 780_000;
     decided('spread', { release: 'released', snapshotTime });
-    store('results', 'migration.failed', 'executor', {
-      ...STEP,
-      errorType: 'Cancelled',
-      reason: { code: 'window-closed' },
-    });
+    endForWindow('Cancelled');
     expect(broken().includes('window')).toBe(isBreach);
   },
 );
