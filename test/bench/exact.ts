@@ -13,6 +13,9 @@ type Program = {
   readonly binary: readonly string[];
 };
 
+/** The variable that is 1 when a VM ends on a host, both by number. */
+const x = (v: number, h: number): string => `x${v}_${h}`;
+
 /** Maximises with HiGHS: the value of each binary variable that is 1, or null when nothing is proven in the time. */
 async function maximise({ objective, rows, binary }: Program, seconds = 20): Promise<ReadonlySet<string> | null> {
   if (solver === null || solved++ % 200 === 0) solver = load();
@@ -84,7 +87,6 @@ export async function bestEvacuation(
   const { hosts, vms, groups = [] } = file;
   const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
   const open = hosts.flatMap((host, h) => (host.status === 'disabled' ? [] : [h]));
-  const x = (v: number, h: number): string => `x${v}_${h}`;
   const leaves = (v: number): boolean => hosts[home[v] ?? 0]?.status === 'disabled';
   const places = vms.map((_, v) => [...new Set([home[v] ?? 0, ...open])]);
   const rows = vms.map((_, v) => `${(places[v] ?? []).map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
@@ -122,13 +124,13 @@ export async function bestEvacuation(
 function apartRows(home: readonly number[], all: readonly number[], members: readonly number[], g: number): string[] {
   return all.flatMap((h) => {
     const count = members.filter((v) => home[v] === h).length;
-    const sum = members.map((v) => `+ x${v}_${h}`).join(' ');
+    const sum = members.map((v) => `+ ${x(v, h)}`).join(' ');
     const most = Math.max(1, count);
     // A host that holds one may take none.
     const taken = count < 1 ? [] : members.filter((v) => home[v] !== h);
     return [
       `${sum} + ${most - 1} y${g} <= ${most}`,
-      ...taken.map((v) => `x${v}_${h} + ${sum} <= ${most + (most > 1 ? 0 : 1)}`),
+      ...taken.map((v) => `${x(v, h)} + ${sum} <= ${most + (most > 1 ? 0 : 1)}`),
     ];
   });
 }
@@ -142,7 +144,7 @@ function togetherRows(
   const moves = members.flatMap((v) => all.filter((h) => h !== home[v]).map((h) => [v, h] as const));
   return [
     `${own.map((h) => `+ z${g}_${h}`).join(' ')} - y${g} = 0`,
-    ...moves.map(([v, h]) => (own.includes(h) ? `x${v}_${h} - z${g}_${h} = 0` : `x${v}_${h} = 0`)),
+    ...moves.map(([v, h]) => (own.includes(h) ? `${x(v, h)} - z${g}_${h} = 0` : `${x(v, h)} = 0`)),
   ];
 }
 
@@ -152,7 +154,6 @@ export async function bestRepair(
 ): Promise<{ readonly whole: number; readonly moves: number } | null> {
   const { hosts, vms, groups = [] } = file;
   const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
-  const x = (v: number, h: number): string => `x${v}_${h}`;
   const all = hosts.map((_, h) => h);
   const rows = vms.map((_, v) => `${all.map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
   for (const h of all) {
@@ -190,7 +191,7 @@ export async function bestRepair(
 /** What a host admits; `home` by VM. The capacity value stays below its threshold: the weights are multiples of 1/1000. */
 function hostRows(file: ClusterFile, home: readonly number[], h: number): string[] {
   const { hosts, vms, groups = [], policies, capacityThresholds = [] } = file;
-  const guests = vms.flatMap((vm, v) => (home[v] === h ? [] : [{ vm, name: `x${v}_${h}` }]));
+  const guests = vms.flatMap((vm, v) => (home[v] === h ? [] : [{ vm, name: x(v, h) }]));
   const atMost = (amount: (vm: ClusterFile['vms'][number]) => number, most: number): string[] => {
     const sum = guests.flatMap(({ vm, name }) => (amount(vm) === 0 ? [] : [`+ ${amount(vm)} ${name}`]));
     return sum.length === 0 ? [] : [`${sum.join(' ')} <= ${most}`];
@@ -223,7 +224,7 @@ export async function bestPacking(
   const { hosts, vms } = file;
   const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
   const used = hosts.flatMap((_, h) => (home.includes(h) ? [h] : []));
-  const leaves = vms.map((_, v) => used.filter((h) => h !== home[v]).map((h) => `x${v}_${h}`));
+  const leaves = vms.map((_, v) => used.filter((h) => h !== home[v]).map((h) => x(v, h)));
   const moves = leaves.flat();
   const emptied = used.map((h) => `y${h}`);
   const found = await maximise({
