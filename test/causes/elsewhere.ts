@@ -34,7 +34,6 @@ export const elsewhere: Partial<Record<CauseCode, readonly [file: string, test: 
   'predictions-off': [JUDGE, 'hosts do not change with the moves'],
   'foreign-move': [JUDGE, 'names the VM that others moved, and is well'],
   'foreign-moves': [JUDGE, 'others moved several VMs'],
-  'group-broken': ['test/causes/causes.unit.test.ts', 'members of a group share a host, and nobody repairs groups'],
   'decision-slow': [JUDGE, 'a decision takes longer than the interval'],
   'decision-note': [JUDGE, 'a decision that knows what it does (%s) raises no alarm'],
   'plan-undispatched': [JUDGE, 'tasks are not queued'],
