@@ -1,10 +1,10 @@
-import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { architecture, releaseFiles } from './files.ts';
+import { architecture, version } from './files.ts';
 import { boot, debianTree, type Machine, noMachines } from './machine.ts';
-import { bringNats, command, firstPlan, version } from './systemd.ts';
+import { bring, command, firstPlan } from './systemd.ts';
 import { transcript } from './transcript.ts';
 
 const none = noMachines();
@@ -21,10 +21,8 @@ describe.skipIf(none !== null)(
     const said = transcript();
 
     beforeAll(async () => {
-      const tree = await debianTree();
-      machine = await boot(tree, join(directory, 'system'));
-      copyFileSync(join(releaseFiles(), name), join(machine.directory, 'root', name));
-      await bringNats(machine);
+      machine = await boot(await debianTree(), join(directory, 'system'));
+      await bring(name, machine);
     });
     afterAll(async () => {
       await machine?.stop();

@@ -6,12 +6,13 @@ import { delimiter, join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { until } from '@kronos/clock/testing';
 import { cacheDir, findNatsServer, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
+import { demoPolicies, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { helm, operatorResources, render, variants } from '../deploy/chart.ts';
-import { architecture, releaseFiles, root } from './files.ts';
+import { cloudWithAccounts, credentialSecret, scorerPassword } from './accounts.ts';
+import { architecture, releaseFiles, root, version } from './files.ts';
 import { type Kubernetes, noKubernetes, startKubernetes } from './kubernetes.ts';
 import { transcript } from './transcript.ts';
 
@@ -21,7 +22,6 @@ const none = helm === null ? 'there is no helm; with Go, `node scripts/goTools.m
 if (none !== null) console.warn(`skipped: the chart is not installed; ${none}`);
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-const { version } = JSON.parse(read('package.json')) as { version: string };
 /** The commands of the page: those that prepare, those that install and look, and the upgrade. */
 const [prepare = '', start = ''] = [...read('deploy/helm/README.md').matchAll(/^ +```\n(.*?)^ +```$/gms)].map(
   ([, block = '']) => block.replaceAll(/^ {3}/gm, ''),
@@ -60,21 +60,9 @@ describe.skipIf(none !== null)('the chart on a Kubernetes, by the commands of de
     });
     const images = join(releaseFiles(), `kronos-images-${version}-${architecture}.oci.tar`);
     kubernetes = await startKubernetes(join(directory, 'node'), images);
-    // The accounts that deploy/openstack/users makes.
-    sim = await startSim({
-      scenario: {
-        ...demoCloud(),
-        users: [
-          { name: 'kronos-scorer', password: 'of the scorer', roles: ['admin'], project: 'kronos' },
-          { name: 'kronos-executor', password: 'of the executor', roles: ['admin'], project: 'kronos' },
-        ],
-        applicationCredentials: [{ id: 'c1', name: 'kronos', secret: 'of the credential', user: 'kronos-executor' }],
-      },
-      speed: 10,
-      host: kubernetes.address,
-    });
-    writeFileSync(join(directory, 'scorer.password'), 'of the scorer');
-    writeFileSync(join(directory, 'executor.secret'), 'of the credential');
+    sim = await startSim({ scenario: cloudWithAccounts(), speed: 10, host: kubernetes.address });
+    writeFileSync(join(directory, 'scorer.password'), scorerPassword);
+    writeFileSync(join(directory, 'executor.secret'), credentialSecret);
   });
   afterAll(async () => {
     await Promise.all(running.map(endProcess));

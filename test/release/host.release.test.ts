@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { releaseFiles } from './files.ts';
+import { version } from './files.ts';
 import { boot, debianTree, type Machine, noMachines } from './machine.ts';
-import { bringNats, command, firstPlan, version } from './systemd.ts';
+import { bring, command, firstPlan } from './systemd.ts';
 import { transcript } from './transcript.ts';
 
 const run = promisify(execFile);
@@ -20,9 +20,7 @@ describe.skipIf(none !== null)(
     let machine: Machine;
     beforeAll(async () => {
       machine = await boot(await debianTree(), join(directory, 'system'));
-      const name = `kronos-host-${version}.tgz`;
-      copyFileSync(join(releaseFiles(), name), join(machine.directory, 'root', name));
-      await bringNats(machine);
+      await bring(`kronos-host-${version}.tgz`, machine);
     });
     afterAll(async () => {
       await machine?.stop();

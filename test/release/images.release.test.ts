@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../containers/dockerEngine.ts';
-import { architecture, releaseFiles, root } from './files.ts';
+import { architecture, releaseFiles, root, version } from './files.ts';
 import { noMachines, tool } from './machine.ts';
 
 const none = noMachines();
 if (none !== null) console.warn(`skipped: the images are not made; ${none}`);
 
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 const TARGETS = ['scorer', 'planner', 'executor', 'ledger', 'simcloud'];
 const names = ['kronos', ...TARGETS.map((target) => `kronos-${target}`)].map((name) => `${name}:${version}`);
 

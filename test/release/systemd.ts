@@ -2,13 +2,13 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findNatsServer } from '@kronos/eventlog/testing';
-import { demoCloud, demoPolicies } from '@kronos/simcloud';
+import { demoPolicies } from '@kronos/simcloud';
 import { expect } from 'vitest';
-import { root } from './files.ts';
+import { cloudWithAccounts, credentialSecret, scorerPassword } from './accounts.ts';
+import { releaseFiles, root, version } from './files.ts';
 import type { Machine } from './machine.ts';
 import type { transcript } from './transcript.ts';
 
-export const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 const section = /\n## systemd\n(.*?)\n## /s.exec(readFileSync(join(root, 'docs/install.md'), 'utf8'))?.[1] ?? '';
 const blocks = [...section.matchAll(/^( *)```(\w*)\n(.*?)^ *```$/gms)].map(([, indent = '', language, text = '']) => ({
   language,
@@ -19,15 +19,6 @@ const commands = blocks.filter(({ language }) => language === '').map(({ text })
 const [scorerEnv = '', executorEnv = ''] = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
 const conf = blocks.find(({ language }) => language === 'ini')?.text ?? '';
 
-/** The cloud of the demo, with the accounts that deploy/openstack/users makes. */
-const cloud = {
-  ...demoCloud(),
-  users: [
-    { name: 'kronos-scorer', password: 'of the scorer', roles: ['admin'], project: 'kronos' },
-    { name: 'kronos-executor', password: 'of the executor', roles: ['admin'], project: 'kronos' },
-  ],
-  applicationCredentials: [{ id: 'c1', name: 'kronos', secret: 'of the credential', user: 'kronos-executor' }],
-};
 const CLOUD_PORT = 9780;
 
 /** The commands of the page that begin so. */
@@ -37,8 +28,9 @@ export function command(start: string): string {
   return found.replaceAll('VERSION', version);
 }
 
-/** Brings the nats-server that the page wants to a system. */
-export async function bringNats(machine: Machine): Promise<void> {
+/** Brings to a system a file of the release, and the nats-server that the page wants. */
+export async function bring(name: string, machine: Machine): Promise<void> {
+  copyFileSync(join(releaseFiles(), name), join(machine.directory, 'root', name));
   const { path } = await findNatsServer('newest');
   copyFileSync(path, join(machine.directory, 'usr/local/bin/nats-server'));
 }
@@ -59,10 +51,10 @@ export async function firstPlan(
     put(path, text);
     said.wrote(`/${path}`, text);
   };
-  put('root/cloud.json', JSON.stringify(cloud));
+  put('root/cloud.json', JSON.stringify(cloudWithAccounts()));
   await machine.run(`systemd-run --unit cloud ${simulated} --scenario ~/cloud.json --port ${CLOUD_PORT}`);
-  put('root/scorer.password', 'of the scorer');
-  put('root/executor.secret', 'of the credential');
+  put('root/scorer.password', scorerPassword);
+  put('root/executor.secret', credentialSecret);
   await type('kronos keys');
   await type('mkdir -p /etc/nats');
   await type('cp scorer.password');

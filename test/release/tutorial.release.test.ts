@@ -9,10 +9,9 @@ import { demoCloud, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { tutorialCommands } from '../deploy/tutorial.ts';
-import { releaseFiles, root } from './files.ts';
+import { releaseFiles, root, version } from './files.ts';
 import { transcript } from './transcript.ts';
 
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
 const page = readFileSync(join(root, 'docs/tutorial.md'), 'utf8');
 const [clone = '', names = '', ...rest] = tutorialCommands();
 const [, install = '', name = ''] = /npm package of a release, run `([^`]+)`\s+and `([^`]+)` instead/.exec(page) ?? [];
