@@ -191,7 +191,7 @@ function copiesOf(servers: readonly NatsServer[], comes: Comes) {
   return { info, leader, level, promote };
 }
 
-/** Waits until a condition holds, and says otherwise what the services say of themselves. */
+/** Waits until a condition holds. @throws Error with the answers of the services when it does not come to hold */
 type Comes = (what: string, condition: () => Promise<boolean>) => Promise<void>;
 
 /** What the services log and answer. */
@@ -218,7 +218,7 @@ function servicesOf(kronos: Installation) {
   return { lines, ready, comes };
 }
 
-/** The ids of the stored events, and what does not hold of these tasks, in words. */
+/** The ids of the stored events, and the breaches of these tasks, in words. */
 async function check(sim: Sim, { log }: Installation, tasks: readonly string[]) {
   const stored: string[] = [];
   const results: Parameters<typeof breaches>[1][number][] = [];
@@ -240,7 +240,7 @@ async function check(sim: Sim, { log }: Installation, tasks: readonly string[]) 
   return { stored, found };
 }
 
-/** What went wrong of what was read live, in words. @param seen the ids that were read before the log */
+/** What is wrong with the events that were read live, in words. @param seen their ids, read before the log */
 function differences({ events }: Watch, seen: readonly string[], stored: readonly string[]): string[] {
   const found: string[] = [];
   const other = seen.findIndex((id, i) => id !== stored[i]);

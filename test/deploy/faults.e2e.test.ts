@@ -4,14 +4,12 @@
  *
  * Nightly. A minute of the rules is a second here, and no alert waits longer than ten.
  */
-
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
-import type { ServiceName } from '@kronos/contracts';
-import { messageId, type StateCheckpointed } from '@kronos/contracts';
+import { messageId, type ServiceName, type StateCheckpointed } from '@kronos/contracts';
 import { cacheDir, freePorts, unpackDebian } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, type Sim, startSim } from '@kronos/simcloud';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';

@@ -74,7 +74,7 @@ export class Operator {
     this.begin();
   }
 
-  /** Closes the tasks on whose servers' migrations nobody in Nova works any more: none is under way beside an abandoned row. */
+  /** Closes the tasks of servers that have abandoned migrations and no other that is under way. */
   closeAbandoned(): void {
     this.#sim.settle();
     const { cloud } = this.#sim;
