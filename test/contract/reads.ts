@@ -19,13 +19,20 @@ import {
   token,
   unscopedToken,
 } from './shapes.ts';
-import { NEWEST, passwordBody, send, Wire } from './wire.ts';
+import { type Answer, NEWEST, passwordBody, send, Wire } from './wire.ts';
 
 /** The message of a Nova error. */
 export function messageOf(body: unknown, kind: string): string {
   expect(body).toEqual(expect.objectContaining({ [kind]: expect.anything() }));
   novaError(kind).parse(body);
   return z.record(z.string(), z.object({ message: z.string() })).parse(body)[kind]?.message ?? '';
+}
+
+const KINDS = { 400: 'badRequest', 404: 'itemNotFound', 409: 'conflictingRequest' } as const;
+
+/** Nova refuses with this status and this message. */
+export function refused(answer: Answer, status: keyof typeof KINDS, text: string): void {
+  expect([answer.status, messageOf(answer.body, KINDS[status])]).toEqual([status, text]);
 }
 
 const askToken = (cloud: CloudUnderTest, body: unknown) => send('POST', `${cloud.identity}/auth/tokens`, {}, body);
@@ -250,9 +257,9 @@ function ofVersions(given: () => ComputeGiven): void {
         new RegExp(`^Version ${version} is not supported by the API. Minimum is 2.1 and maximum is 2\\.\\d+\\.$`),
       );
     }
-    const answer = await wire.nova('GET', '/servers', 'abc');
-    expect(answer.status).toBe(400);
-    expect(messageOf(answer.body, 'badRequest')).toBe(
+    refused(
+      await wire.nova('GET', '/servers', 'abc'),
+      400,
       'API Version String abc is of invalid format. Must be of format MajorNum.MinorNum.',
     );
   });
@@ -294,9 +301,7 @@ function ofErrors(given: () => ComputeGiven): void {
       ['/os-hypervisors/detail?hypervisor_hostname_pattern=zzz', "No hypervisor matching 'zzz' could be found."],
     ];
     for (const [path, message] of cases) {
-      const answer = await wire.nova('GET', path);
-      expect(answer.status, path).toBe(404);
-      expect(messageOf(answer.body, 'itemNotFound')).toBe(message);
+      refused(await wire.nova('GET', path), 404, message);
     }
   });
 }
@@ -369,9 +374,7 @@ function ofLists(given: () => ComputeGiven, cloud: () => CloudUnderTest): void {
       ['foo=bar', "'foo' does not match any of the regexes: '^_'"],
     ];
     for (const [query, message] of cases) {
-      const answer = await wire.nova('GET', `/servers/detail?${query}`);
-      expect(answer.status, query).toBe(400);
-      expect(messageOf(answer.body, 'badRequest')).toBe(message);
+      refused(await wire.nova('GET', `/servers/detail?${query}`), 400, message);
     }
   });
 
@@ -482,8 +485,7 @@ function ofChanges(given: () => ComputeGiven, cloud: () => CloudUnderTest): void
     expect(first.hypervisors_links?.[0]?.href).toContain(`marker=${first.hypervisors[1]?.id}`);
     const rest = listed.parse(await wire.get(`/os-hypervisors/detail?marker=${first.hypervisors[1]?.id}`));
     expect(rest.hypervisors.map((each) => each.id)).toEqual(all.hypervisors.slice(2).map((each) => each.id));
-    const bad = await wire.nova('GET', '/os-hypervisors/detail?marker=zz');
-    expect([bad.status, messageOf(bad.body, 'badRequest')]).toEqual([400, 'marker [zz] not found']);
+    refused(await wire.nova('GET', '/os-hypervisors/detail?marker=zz'), 400, 'marker [zz] not found');
     const both = await wire.nova('GET', '/os-hypervisors/detail?hypervisor_hostname_pattern=c&limit=1');
     expect(both.status).toBe(400);
   });
@@ -529,17 +531,17 @@ function ofServices(given: () => ComputeGiven, cloud: () => CloudUnderTest): voi
     const on = await wire.nova('PUT', `/os-services/${id}`, NEWEST, { status: 'enabled' });
     expect(on.body).toMatchObject({ service: { status: 'enabled', disabled_reason: null } });
     await wire.until('the trait gone', async () => !(await traits()).includes('COMPUTE_STATUS_DISABLED'));
-    const wrong = await wire.nova('PUT', `/os-services/${id}`, NEWEST, { status: 'enabled', disabled_reason: 'x' });
-    expect([wrong.status, messageOf(wrong.body, 'badRequest')]).toEqual([
+    refused(
+      await wire.nova('PUT', `/os-services/${id}`, NEWEST, { status: 'enabled', disabled_reason: 'x' }),
       400,
       "Specifying 'disabled_reason' with status 'enabled' is invalid.",
-    ]);
+    );
     const nobody = '41414141-5f4e-424a-97e1-ee7f57d32c2f';
-    const unknown = await wire.nova('PUT', `/os-services/${nobody}`, NEWEST, { status: 'disabled' });
-    expect([unknown.status, messageOf(unknown.body, 'itemNotFound')]).toEqual([
+    refused(
+      await wire.nova('PUT', `/os-services/${nobody}`, NEWEST, { status: 'disabled' }),
       404,
       `Service ${nobody} could not be found.`,
-    ]);
+    );
   });
 
   test('a service forced down is down, and its hypervisor too', async () => {
@@ -624,11 +626,11 @@ function ofGroups(given: () => ComputeGiven, cloud: () => CloudUnderTest): void 
     ]);
     expect(await list(NEWEST, 'all_projects=True&limit=1&offset=1')).toEqual([expect.objectContaining({ id: spread })]);
     expect(await list(NEWEST, 'all_projects=True&limit=5&offset=3')).toEqual([]);
-    const unknown = await wire.nova('GET', '/os-server-groups?all_projects=True&foo=1');
-    expect([unknown.status, messageOf(unknown.body, 'badRequest')]).toEqual([
+    refused(
+      await wire.nova('GET', '/os-server-groups?all_projects=True&foo=1'),
       400,
       "Additional properties are not allowed ('foo' was unexpected)",
-    ]);
+    );
     const member = await wire.bootOne(cloud().hosts[2], { group: spread });
     expect(await wire.get(`/os-server-groups/${spread}`)).toMatchObject({ server_group: { members: [member] } });
     expect(await wire.get(`/servers/${member}`)).toMatchObject({ server: { server_groups: [spread] } });
@@ -642,16 +644,12 @@ function ofGroups(given: () => ComputeGiven, cloud: () => CloudUnderTest): void 
   test('os-migrations refuses unknown filters and markers from 2.59 on', async () => {
     const { wire } = given();
     const nobody = '41414141-5f4e-424a-97e1-ee7f57d32c2f';
-    const unknown = await wire.nova('GET', '/os-migrations?foo=bar');
-    expect([unknown.status, messageOf(unknown.body, 'badRequest')]).toEqual([
+    refused(
+      await wire.nova('GET', '/os-migrations?foo=bar'),
       400,
       "Additional properties are not allowed ('foo' was unexpected)",
-    ]);
-    const marker = await wire.nova('GET', `/os-migrations?marker=${nobody}`);
-    expect([marker.status, messageOf(marker.body, 'badRequest')]).toEqual([
-      400,
-      `Marker ${nobody} could not be found.`,
-    ]);
+    );
+    refused(await wire.nova('GET', `/os-migrations?marker=${nobody}`), 400, `Marker ${nobody} could not be found.`);
     expect((await wire.nova('GET', '/os-migrations?foo=bar', '2.58')).status).toBe(200);
   });
 }

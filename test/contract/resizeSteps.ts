@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { messageOf } from './reads.ts';
-import { type Answer, NEWEST, type ServerView, type Wire } from './wire.ts';
+import { NEWEST, type ServerView, type Wire } from './wire.ts';
 
 const TASKS = ['resize_prep', 'resize_migrating', 'resize_migrated', 'resize_finish'];
 
@@ -14,11 +13,6 @@ const rowSchema = z.looseObject({
   dest_compute: z.string().nullable(),
 });
 type ResizeRow = z.infer<typeof rowSchema>;
-
-export const refused = (answer: Answer, status: number, text: string): void => {
-  const kind = { 400: 'badRequest', 409: 'conflictingRequest' }[status] ?? '';
-  expect([answer.status, messageOf(answer.body, kind)]).toEqual([status, text]);
-};
 
 /** A server as these tests compare it. */
 export const line = (server: ServerView) => ({

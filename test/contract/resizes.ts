@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
-import { line, refused, type Steps, stepsOf } from './resizeSteps.ts';
+import { refused } from './reads.ts';
+import { line, type Steps, stepsOf } from './resizeSteps.ts';
 import { NEWEST, Wire } from './wire.ts';
 
 /** The events' messages when no host can take the server. */
@@ -126,7 +127,7 @@ function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
     const { wire, home, act, row, boot } = given();
     const id = await boot('ACTIVE');
     const state = (action: string) => `Cannot '${action}' instance ${id} while it is in vm_state active`;
-    const cases: [unknown, number, string][] = [
+    const cases: [unknown, 400 | 409, string][] = [
       [{ migrate: { host: home } }, 400, 'Cannot migrate to the host where the server exists.'],
       [{ migrate: { host: 'nobody' } }, 400, 'Compute host nobody could not be found.'],
       [{ resize: { flavorRef: cloud().flavorRef } }, 400, 'When resizing, instances must change flavor!'],

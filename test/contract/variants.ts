@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
 import { expectRefused, NO_HOST, NO_ROOM } from './moves.ts';
-import { messageOf } from './reads.ts';
+import { messageOf, refused } from './reads.ts';
 import { ENDED, NEWEST, Wire } from './wire.ts';
 
 interface Given {
@@ -34,9 +34,7 @@ function inOlderVersions(given: () => Given, cloud: () => CloudUnderTest): void 
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
     await cloud().refuse(b, true);
-    const answer = await wire.liveMigrate(id, b, '2.30');
-    expect(answer.status, answer.text).toBe(400);
-    expect(messageOf(answer.body, 'badRequest')).toBe(NO_HOST);
+    refused(await wire.liveMigrate(id, b, '2.30'), 400, NO_HOST);
     const server = await wire.server(id);
     expect([server.status, server['OS-EXT-STS:task_state']]).toEqual(['ACTIVE', null]);
     await cloud().refuse(b, false);
@@ -87,9 +85,7 @@ function inOlderVersions(given: () => Given, cloud: () => CloudUnderTest): void 
     const foreign = cloud().foreignHost;
     if (foreign === null) return context.skip('the cloud has one cell');
     const id = await wire.bootOne(a);
-    const answer = await wire.liveMigrate(id, foreign);
-    expect(answer.status, answer.text).toBe(400);
-    expect(messageOf(answer.body, 'badRequest')).toBe(`Compute host ${foreign} could not be found.`);
+    refused(await wire.liveMigrate(id, foreign), 400, `Compute host ${foreign} could not be found.`);
     expect(await wire.rows(id)).toEqual([]);
   });
 
@@ -211,9 +207,9 @@ async function act(wire: Wire, id: string, action: object): Promise<void> {
 }
 
 async function refusesReboot(wire: Wire, id: string, vmState: string): Promise<void> {
-  const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, { reboot: { type: 'HARD' } });
-  expect(answer.status, answer.text).toBe(409);
-  expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+  refused(
+    await wire.nova('POST', `/servers/${id}/action`, NEWEST, { reboot: { type: 'HARD' } }),
+    409,
     `Cannot 'reboot' instance ${id} while it is in vm_state ${vmState}`,
   );
 }
@@ -234,9 +230,9 @@ function withUserStates(given: () => Given): void {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
     await bring(id, { rescue: {} }, 'RESCUE');
-    const answer = await wire.liveMigrate(id, b);
-    expect(answer.status).toBe(409);
-    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+    refused(
+      await wire.liveMigrate(id, b),
+      409,
       `Cannot 'os-migrateLive' instance ${id} while it is in vm_state rescued`,
     );
     await refusesReboot(wire, id, 'rescued');
@@ -322,16 +318,18 @@ function whileShelved(given: () => Given): void {
       'OS-EXT-SRV-ATTR:hypervisor_hostname': null,
       [POWER_STATE]: 4,
     });
-    const answer = await wire.liveMigrate(id, b);
-    expect(answer.status).toBe(409);
-    expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+    refused(
+      await wire.liveMigrate(id, b),
+      409,
       `Cannot 'os-migrateLive' instance ${id} while it is in vm_state shelved_offloaded`,
     );
     await refusesReboot(wire, id, 'shelved_offloaded');
     for (const power of ['os-stop', 'os-start']) {
-      const refused = await wire.nova('POST', `/servers/${id}/action`, NEWEST, { [power]: null });
-      expect(refused.status, refused.text).toBe(409);
-      expect(messageOf(refused.body, 'conflictingRequest')).toBe(`Instance ${id} is not ready`);
+      refused(
+        await wire.nova('POST', `/servers/${id}/action`, NEWEST, { [power]: null }),
+        409,
+        `Instance ${id} is not ready`,
+      );
     }
   });
 
