@@ -1,6 +1,6 @@
-import { beforeEach, describe, expect, type TestContext, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { CloudUnderTest } from './cloud.ts';
+import { type CloudUnderTest, foreignHostOf } from './cloud.ts';
 import { refused } from './reads.ts';
 import { line, type Steps, stepsOf } from './resizeSteps.ts';
 import { NEWEST, Wire } from './wire.ts';
@@ -16,13 +16,6 @@ interface Given extends Steps {
   readonly wire: Wire;
   readonly home: string;
 }
-
-/** A host of the second cell; without one the test is skipped. */
-const foreign = (cloud: CloudUnderTest, context: TestContext): string => {
-  const host = cloud.foreignHost;
-  if (host === null) return context.skip('the cloud has one cell');
-  return host;
-};
 
 /** Cold migration and resize, within a cell and across cells: visible states, ends and failures. */
 export function resizeContract(cloud: () => CloudUnderTest): void {
@@ -56,7 +49,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
 
     test(`${way} waits in VERIFY_RESIZE, its source held by the migration; confirmed, it is what it was`, async (context) => {
       const { wire, home, act, row, holds, boot, move } = given();
-      const to = near ? cloud().hosts[1] : foreign(cloud(), context);
+      const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
       expect(line(await wire.server(id))).toEqual({
@@ -81,7 +74,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
 
     test(`${way} can be reverted: it is where it was, as it was`, async (context) => {
       const { wire, home, accepted, row, holds, settled, boot, move } = given();
-      const to = near ? cloud().hosts[1] : foreign(cloud(), context);
+      const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
       await accepted(id, { revertResize: null });
@@ -97,7 +90,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
 function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a resize goes where its flavor may: to another cell only when its own has no host for it', async (context) => {
     const { wire, home, act, accepted, row, holds, settled, boot, move } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     const flavor = async () =>
       z
@@ -175,7 +168,7 @@ function inTurn(given: () => Given, cloud: () => CloudUnderTest): void {
 
   test('of two who confirm, or revert, or both, the first counts', async (context) => {
     const { wire, act, accepted, settled, boot, move } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await move(id, { migrate: { host: to } });
     await accepted(id, { revertResize: null });
@@ -198,7 +191,7 @@ function inTurn(given: () => Given, cloud: () => CloudUnderTest): void {
 function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
   test('below 2.56 a named host is ignored', async (context) => {
     const { home, act, settled, boot } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     expect((await act(id, { migrate: { host: to } }, '2.55')).status).toBe(202);
     const server = await settled(id, 'VERIFY_RESIZE');
@@ -207,7 +200,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
 
   test('without the policy a named host of another cell is unknown, and a flavor of another cell has no host', async (context) => {
     const { wire, home, act, accepted, row, holds, settled, boot, failed } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().crossCells(false);
     refused(await act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
@@ -221,7 +214,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
 
   test('a target that is full, or disabled, ends it in error, and the server is as it was', async (context) => {
     const { wire, home, accepted, row, holds, settled, boot, failed } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('SHUTOFF');
     const service = await wire.serviceId(to);
     for (const close of [
@@ -253,7 +246,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
 function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a source that cannot upload the image leaves the server ACTIVE and powered off', async (context) => {
     const { wire, home, accepted, row, holds, settled, boot, failed } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().fault(id, 'snapshot');
     const request = await accepted(id, { migrate: { host: to } });
@@ -283,12 +276,11 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
       'compute_finish_revert_snapshot_based_resize_at_source',
     ],
   ];
-  test.each(breaks)(
+  test.for(breaks)(
     '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
-    async (step, _, cell, event) => {
+    async ([step, , cell, event], context) => {
       const { wire, home, act, accepted, row, holds, settled, boot, move, failed } = given();
-      const to = cloud().foreignHost;
-      if (to === null) return;
+      const to = foreignHostOf(cloud(), context);
       const id = await boot('ACTIVE');
       await cloud().fault(id, step);
       let request = '';
@@ -324,14 +316,14 @@ function ofOutages(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a server deleted in VERIFY_RESIZE is gone, and holds nothing in either cell', async (context) => {
     const { wire, boot, move, gone } = given();
     const id = await boot('ACTIVE');
-    const uuid = await move(id, { migrate: { host: foreign(cloud(), context) } });
+    const uuid = await move(id, { migrate: { host: foreignHostOf(cloud(), context) } });
     expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
     await gone(id, uuid);
   });
 
   test('a server deleted while its guest starts in another cell is gone, and holds nothing in the end', async (context) => {
     const { wire, accepted, row, boot, gone } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().fault(id, 'slow');
     await accepted(id, { migrate: { host: to } });
@@ -347,7 +339,7 @@ function ofOutages(given: () => Given, cloud: () => CloudUnderTest): void {
 
   test('while the source is down a move is neither taken nor confirmed', async (context) => {
     const { wire, home, act, settled, boot, move } = given();
-    const to = foreign(cloud(), context);
+    const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     const other = await boot('ACTIVE');
     await move(id, { migrate: { host: to } });
