@@ -160,7 +160,7 @@ function ofRequests(given: () => Given): void {
       const [a, b] = places();
       const id = await wire.bootOne(a);
       for (const [version, body, message] of wrongRequests(b)) {
-        refused(await wire.nova('POST', `/servers/${id}/action`, version, body), 400, message);
+        refused(await wire.act(id, body, version), 400, message);
       }
       const nobody = '41414141-5f4e-424a-97e1-ee7f57d32c2f';
       refused(await wire.liveMigrate(nobody, b), 404, `Instance ${nobody} could not be found.`);
@@ -173,8 +173,8 @@ function ofRequests(given: () => Given): void {
       const { wire, places } = given();
       const [a, b] = places();
       const id = await wire.bootOne(a);
-      expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { 'os-stop': null })).status).toBe(202);
-      await wire.until('SHUTOFF', async () => (await wire.server(id)).status === 'SHUTOFF');
+      expect((await wire.act(id, { 'os-stop': null })).status).toBe(202);
+      await wire.settled(id, 'SHUTOFF');
       refused(
         await wire.liveMigrate(id, b),
         409,

@@ -399,11 +399,11 @@ function ofLists(given: () => ComputeGiven, cloud: () => CloudUnderTest): void {
   test('a locked server says so, with the reason from 2.73 on', async () => {
     const { wire, servers } = given();
     const id = servers[2] ?? '';
-    const locked = await wire.nova('POST', `/servers/${id}/action`, NEWEST, { lock: { locked_reason: 'mine' } });
+    const locked = await wire.act(id, { lock: { locked_reason: 'mine' } });
     expect(locked.status).toBe(202);
     const { server } = z.object({ server: z.unknown() }).parse(await wire.get(`/servers/${id}`));
     expect(server).toMatchObject({ locked: true, locked_reason: 'mine' });
-    expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { unlock: null })).status).toBe(202);
+    expect((await wire.act(id, { unlock: null })).status).toBe(202);
     const again = z.object({ server: z.unknown() }).parse(await wire.get(`/servers/${id}`));
     expect(again.server).toMatchObject({ locked: false, locked_reason: null });
   });

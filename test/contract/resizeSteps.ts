@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { NEWEST, type ServerView, type Wire } from './wire.ts';
+import type { ServerView, Wire } from './wire.ts';
 
 const TASKS = ['resize_prep', 'resize_migrating', 'resize_migrated', 'resize_finish'];
 
@@ -27,10 +27,8 @@ export type Steps = ReturnType<typeof stepsOf>;
 
 /** What the tests of a cold migration or a resize do with a server; `home` is the host on which servers boot. */
 export function stepsOf(wire: Wire, home: string) {
-  const act = (id: string, body: unknown, version = NEWEST) =>
-    wire.nova('POST', `/servers/${id}/action`, version, body);
   const accepted = async (id: string, body: unknown): Promise<string> => {
-    const answer = await act(id, body);
+    const answer = await wire.act(id, body);
     expect([answer.status, answer.text]).toEqual([202, '']);
     return answer.headers.get('x-openstack-request-id') ?? '';
   };
@@ -47,20 +45,15 @@ export function stepsOf(wire: Wire, home: string) {
     const name = (id: string) => hypervisors.find((each) => each.id === id)?.service.host ?? id;
     return Object.fromEntries(Object.entries(held).map(([id, { resources }]) => [name(id), resources]));
   };
-  const settled = (id: string, status: string) =>
-    wire.until(`${id} ${status}`, async () => {
-      const server = await wire.server(id);
-      return server.status === status && server['OS-EXT-STS:task_state'] === null && server;
-    });
   const boot = async (state: 'ACTIVE' | 'SHUTOFF', host = home): Promise<string> => {
     const id = await wire.bootOne(host);
     if (state === 'SHUTOFF') {
-      expect((await act(id, { 'os-stop': null })).status).toBe(202);
-      await settled(id, 'SHUTOFF');
+      expect((await wire.act(id, { 'os-stop': null })).status).toBe(202);
+      await wire.settled(id, 'SHUTOFF');
     }
     return id;
   };
-  return { act, accepted, row, holds, settled, boot, ...waitsOf(wire, { accepted, row, holds }) };
+  return { accepted, row, holds, boot, ...waitsOf(wire, { accepted, row, holds }) };
 }
 
 interface Reads {

@@ -48,7 +48,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
     const vmState = state === 'ACTIVE' ? 'active' : 'stopped';
 
     test(`${way} waits in VERIFY_RESIZE, its source held by the migration; confirmed, it is what it was`, async (context) => {
-      const { wire, home, act, row, holds, boot, move } = given();
+      const { wire, home, row, holds, boot, move } = given();
       const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
@@ -64,7 +64,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
       await wire.until(listed.join(' or '), async () => listed.includes((await row(id))?.status ?? ''));
       expect(await row(id)).toMatchObject({ migration_type: 'migration', source_compute: home, dest_compute: to });
       expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, { [home]: SMALL }]);
-      const answer = await act(id, { confirmResize: null });
+      const answer = await wire.act(id, { confirmResize: null });
       expect([answer.status, answer.text]).toEqual([204, '']);
       await wire.until('an end', async () => (await wire.server(id)).status === state);
       expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: to });
@@ -73,12 +73,12 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
     });
 
     test(`${way} can be reverted: it is where it was, as it was`, async (context) => {
-      const { wire, home, accepted, row, holds, settled, boot, move } = given();
+      const { wire, home, accepted, row, holds, boot, move } = given();
       const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
       await accepted(id, { revertResize: null });
-      await settled(id, state);
+      await wire.settled(id, state);
       expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: home });
       await wire.until('reverted', async () => (await row(id))?.status === 'reverted');
       expect([await holds(id), await holds(uuid)]).toEqual([{ [home]: SMALL }, {}]);
@@ -89,7 +89,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
 /** Resizes, and what is refused at once. */
 function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a resize goes where its flavor may: to another cell only when its own has no host for it', async (context) => {
-    const { wire, home, act, accepted, row, holds, settled, boot, move } = given();
+    const { wire, home, accepted, row, holds, boot, move } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     const flavor = async () =>
@@ -103,7 +103,7 @@ function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
     expect([before.extra_specs, Object.keys((await flavor()).extra_specs).length]).toEqual([{}, 1]);
     expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, { [home]: SMALL }]);
     await accepted(id, { revertResize: null });
-    await settled(id, 'ACTIVE');
+    await wire.settled(id, 'ACTIVE');
     expect([await flavor(), (await wire.server(id))['OS-EXT-SRV-ATTR:host']]).toEqual([before, home]);
 
     const larger = await move(id, { resize: { flavorRef: cloud().largerFlavorRef } });
@@ -111,13 +111,13 @@ function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
     expect(near).not.toBe(to);
     expect(await flavor()).toMatchObject({ vcpus: LARGER.VCPU, ram: LARGER.MEMORY_MB });
     expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, { [home]: SMALL }]);
-    expect((await act(id, { confirmResize: null })).status).toBe(204);
-    await settled(id, 'ACTIVE');
+    expect((await wire.act(id, { confirmResize: null })).status).toBe(204);
+    await wire.settled(id, 'ACTIVE');
     expect([await holds(id), await holds(larger)]).toEqual([{ [near]: LARGER }, {}]);
   });
 
   test('what cannot be is refused at once, and changes nothing', async () => {
-    const { wire, home, act, row, boot } = given();
+    const { wire, home, row, boot } = given();
     const id = await boot('ACTIVE');
     const state = (action: string) => `Cannot '${action}' instance ${id} while it is in vm_state active`;
     const cases: [unknown, 400 | 409, string][] = [
@@ -139,7 +139,7 @@ function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
       [{ confirmResize: null }, 409, state('confirmResize')],
       [{ revertResize: null }, 409, state('revertResize')],
     ];
-    for (const [body, status, message] of cases) refused(await act(id, body), status, message);
+    for (const [body, status, message] of cases) refused(await wire.act(id, body), status, message);
     expect(line(await wire.server(id))).toMatchObject({ status: 'ACTIVE', task: null, host: home });
     expect(await row(id)).toBeUndefined();
   });
@@ -148,41 +148,41 @@ function ofFlavors(given: () => Given, cloud: () => CloudUnderTest): void {
 /** Several requests for one server. */
 function inTurn(given: () => Given, cloud: () => CloudUnderTest): void {
   test('while one is under way no other is taken, and a server that waits to be confirmed takes nothing else', async () => {
-    const { home, act, accepted, settled, boot } = given();
+    const { wire, home, accepted, boot } = given();
     const id = await boot('ACTIVE');
     await accepted(id, { migrate: { host: cloud().hosts[1] } });
     refused(
-      await act(id, { migrate: { host: cloud().hosts[2] } }),
+      await wire.act(id, { migrate: { host: cloud().hosts[2] } }),
       409,
       `Cannot 'migrate' instance ${id} while it is in task_state resize_prep`,
     );
-    await settled(id, 'VERIFY_RESIZE');
+    await wire.settled(id, 'VERIFY_RESIZE');
     for (const [body, action] of [
       [{ 'os-stop': null }, 'stop'],
       [{ 'os-start': null }, 'start'],
       [{ migrate: { host: home } }, 'migrate'],
       [{ 'os-migrateLive': { host: home, block_migration: 'auto' } }, 'os-migrateLive'],
     ] as const)
-      refused(await act(id, body), 409, `Cannot '${action}' instance ${id} while it is in vm_state resized`);
+      refused(await wire.act(id, body), 409, `Cannot '${action}' instance ${id} while it is in vm_state resized`);
   });
 
   test('of two who confirm, or revert, or both, the first counts', async (context) => {
-    const { wire, act, accepted, settled, boot, move } = given();
+    const { wire, accepted, boot, move } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await move(id, { migrate: { host: to } });
     await accepted(id, { revertResize: null });
     const reverting = (action: string) =>
       `Cannot '${action}' instance ${id} while it is in task_state resize_reverting`;
-    refused(await act(id, { revertResize: null }), 409, reverting('revertResize'));
-    refused(await act(id, { confirmResize: null }), 409, reverting('confirmResize'));
-    await settled(id, 'ACTIVE');
+    refused(await wire.act(id, { revertResize: null }), 409, reverting('revertResize'));
+    refused(await wire.act(id, { confirmResize: null }), 409, reverting('confirmResize'));
+    await wire.settled(id, 'ACTIVE');
     await move(id, { migrate: { host: to } });
-    expect((await act(id, { confirmResize: null })).status).toBe(204);
+    expect((await wire.act(id, { confirmResize: null })).status).toBe(204);
     // The server itself does not show that a confirmation is under way.
-    refused(await act(id, { confirmResize: null }), 400, 'Instance has not been resized.');
-    refused(await act(id, { revertResize: null }), 400, 'Instance has not been resized.');
-    await settled(id, 'ACTIVE');
+    refused(await wire.act(id, { confirmResize: null }), 400, 'Instance has not been resized.');
+    refused(await wire.act(id, { revertResize: null }), 400, 'Instance has not been resized.');
+    await wire.settled(id, 'ACTIVE');
     expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
   });
 }
@@ -190,30 +190,30 @@ function inTurn(given: () => Given, cloud: () => CloudUnderTest): void {
 /** Moves without a host that may take the server. */
 function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
   test('below 2.56 a named host is ignored', async (context) => {
-    const { home, act, settled, boot } = given();
+    const { wire, home, boot } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
-    expect((await act(id, { migrate: { host: to } }, '2.55')).status).toBe(202);
-    const server = await settled(id, 'VERIFY_RESIZE');
+    expect((await wire.act(id, { migrate: { host: to } }, '2.55')).status).toBe(202);
+    const server = await wire.settled(id, 'VERIFY_RESIZE');
     expect([home, to]).not.toContain(server['OS-EXT-SRV-ATTR:host']);
   });
 
   test('without the policy a named host of another cell is unknown, and a flavor of another cell has no host', async (context) => {
-    const { wire, home, act, accepted, row, holds, settled, boot, failed } = given();
+    const { wire, home, accepted, row, holds, boot, failed } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().crossCells(false);
-    refused(await act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
+    refused(await wire.act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
     const request = await accepted(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
     await wire.until('error', async () => (await row(id))?.status === 'error');
-    await settled(id, 'ACTIVE');
+    await wire.settled(id, 'ACTIVE');
     const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
     for (const event of action.events) expect(event.details).toBe(NO_HOST.replace('cold migrate', 'resize'));
     expect(await holds(id)).toEqual({ [home]: SMALL });
   });
 
   test('a target that is full, or disabled, ends it in error, and the server is as it was', async (context) => {
-    const { wire, home, accepted, row, holds, settled, boot, failed } = given();
+    const { wire, home, accepted, row, holds, boot, failed } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('SHUTOFF');
     const service = await wire.serviceId(to);
@@ -227,7 +227,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
       await close();
       const request = await accepted(id, { migrate: { host: to } });
       await wire.until('error', async () => (await row(id))?.status === 'error');
-      const server = await settled(id, 'SHUTOFF');
+      const server = await wire.settled(id, 'SHUTOFF');
       expect(line(server)).toMatchObject({ vmState: 'stopped', power: SHUTDOWN, host: home });
       expect((await row(id))?.dest_compute).toBeNull();
       const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
@@ -245,13 +245,13 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
 /** Moves that a fault ends. */
 function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a source that cannot upload the image leaves the server ACTIVE and powered off', async (context) => {
-    const { wire, home, accepted, row, holds, settled, boot, failed } = given();
+    const { wire, home, accepted, row, holds, boot, failed } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().fault(id, 'snapshot');
     const request = await accepted(id, { migrate: { host: to } });
     await wire.until('error', async () => (await row(id))?.status === 'error');
-    const server = await settled(id, 'ACTIVE');
+    const server = await wire.settled(id, 'ACTIVE');
     expect(line(server)).toMatchObject({ vmState: 'active', power: SHUTDOWN, host: home });
     await failed(id, request, [
       'cold_migrate',
@@ -279,7 +279,7 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
   test.for(breaks)(
     '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
     async ([step, , cell, event], context) => {
-      const { wire, home, act, accepted, row, holds, settled, boot, move, failed } = given();
+      const { wire, home, accepted, row, holds, boot, move, failed } = given();
       const to = foreignHostOf(cloud(), context);
       const id = await boot('ACTIVE');
       await cloud().fault(id, step);
@@ -287,11 +287,11 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
       if (step === 'spawn') request = await accepted(id, { migrate: { host: to } });
       else {
         await move(id, { migrate: { host: to } });
-        const answer = await act(id, { [`${step}Resize`]: null });
+        const answer = await wire.act(id, { [`${step}Resize`]: null });
         expect(answer.status).toBe(step === 'confirm' ? 204 : 202);
         request = answer.headers.get('x-openstack-request-id') ?? '';
       }
-      const server = await settled(id, 'ERROR');
+      const server = await wire.settled(id, 'ERROR');
       const host = cell === 'old' ? home : to;
       expect(server['OS-EXT-SRV-ATTR:host']).toBe(host);
       await wire.until('error', async () => (await row(id))?.status === 'error');
@@ -305,7 +305,7 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
       expect(await holds(id)).toEqual({ [host]: SMALL });
       await cloud().fault(id, null);
       await accepted(id, { reboot: { type: 'HARD' } });
-      const back = await settled(id, 'ACTIVE');
+      const back = await wire.settled(id, 'ACTIVE');
       expect(line(back)).toMatchObject({ power: RUNNING, host });
     },
   );
@@ -338,17 +338,17 @@ function ofOutages(given: () => Given, cloud: () => CloudUnderTest): void {
   });
 
   test('while the source is down a move is neither taken nor confirmed', async (context) => {
-    const { wire, home, act, settled, boot, move } = given();
+    const { wire, home, boot, move } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     const other = await boot('ACTIVE');
     await move(id, { migrate: { host: to } });
     await cloud().stop(home, true);
-    refused(await act(id, { confirmResize: null }), 409, 'Service is unavailable at this time.');
-    refused(await act(other, { migrate: { host: to } }), 409, 'Service is unavailable at this time.');
+    refused(await wire.act(id, { confirmResize: null }), 409, 'Service is unavailable at this time.');
+    refused(await wire.act(other, { migrate: { host: to } }), 409, 'Service is unavailable at this time.');
     expect((await wire.server(id)).status).toBe('VERIFY_RESIZE');
     await cloud().stop(home, false);
-    expect((await act(id, { confirmResize: null })).status).toBe(204);
-    await settled(id, 'ACTIVE');
+    expect((await wire.act(id, { confirmResize: null })).status).toBe(204);
+    await wire.settled(id, 'ACTIVE');
   });
 }

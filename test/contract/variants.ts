@@ -47,7 +47,7 @@ function inOlderVersions(given: () => Given, cloud: () => CloudUnderTest): void 
     const group = await wire.group('affinity');
     const id = await wire.bootOne(a, { group });
     const body = { 'os-migrateLive': { host: b, block_migration: 'auto', force: true } };
-    const answer = await wire.nova('POST', `/servers/${id}/action`, '2.30', body);
+    const answer = await wire.act(id, body, '2.30');
     expect(answer.status, answer.text).toBe(202);
     const { row } = await wire.follow(id);
     expect([row.status, row.dest_compute]).toEqual(['completed', b]);
@@ -104,7 +104,7 @@ function withRest(given: () => Given, cloud: () => CloudUnderTest): void {
   test('is not stopped by a lock when an admin asks', async () => {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
-    expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { lock: null })).status).toBe(202);
+    expect((await wire.act(id, { lock: null })).status).toBe(202);
     await wire.start(id, b);
     expect((await wire.follow(id)).row.status).toBe('completed');
   });
@@ -201,13 +201,13 @@ const POWER_STATE = 'OS-EXT-STS:power_state';
 
 /** Asks for an action of a user. */
 async function act(wire: Wire, id: string, action: object): Promise<void> {
-  const answer = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
+  const answer = await wire.act(id, action);
   expect([200, 202], answer.text).toContain(answer.status);
 }
 
 async function refusesReboot(wire: Wire, id: string, vmState: string): Promise<void> {
   refused(
-    await wire.nova('POST', `/servers/${id}/action`, NEWEST, { reboot: { type: 'HARD' } }),
+    await wire.act(id, { reboot: { type: 'HARD' } }),
     409,
     `Cannot 'reboot' instance ${id} while it is in vm_state ${vmState}`,
   );
@@ -219,10 +219,7 @@ function withUserStates(given: () => Given): void {
   async function bring(id: string, action: object, status: string): Promise<void> {
     const { wire } = given();
     await act(wire, id, action);
-    await wire.until(status, async () => {
-      const server = await wire.server(id);
-      return server.status === status && server['OS-EXT-STS:task_state'] === null;
-    });
+    await wire.settled(id, status);
   }
 
   test('is refused 409 for a rescued server, which stays on its host and moves once it is whole', async () => {
@@ -249,8 +246,8 @@ function withUserStates(given: () => Given): void {
   test('keeps a paused server paused', async () => {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
-    expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { pause: null })).status).toBe(202);
-    await wire.until('PAUSED', async () => (await wire.server(id)).status === 'PAUSED');
+    expect((await wire.act(id, { pause: null })).status).toBe(202);
+    await wire.settled(id, 'PAUSED');
     await wire.start(id, b);
     const { row } = await wire.follow(id);
     expect(row.status).toBe('completed');
@@ -324,11 +321,7 @@ function whileShelved(given: () => Given): void {
     );
     await refusesReboot(wire, id, 'shelved_offloaded');
     for (const power of ['os-stop', 'os-start']) {
-      refused(
-        await wire.nova('POST', `/servers/${id}/action`, NEWEST, { [power]: null }),
-        409,
-        `Instance ${id} is not ready`,
-      );
+      refused(await wire.act(id, { [power]: null }), 409, `Instance ${id} is not ready`);
     }
   });
 

@@ -165,10 +165,20 @@ export class Wire {
     return until(find, this.cloud.patienceMs, what, this.cloud.lookEveryMs) as Promise<T>;
   }
 
-  liveMigrate(id: string, host: string | null, version = NEWEST): Promise<Answer> {
-    return this.nova('POST', `/servers/${id}/action`, version, {
-      'os-migrateLive': { host, block_migration: 'auto' },
+  act(id: string, action: unknown, version = NEWEST): Promise<Answer> {
+    return this.nova('POST', `/servers/${id}/action`, version, action);
+  }
+
+  /** Waits for the status of a server that is free. */
+  settled(id: string, status: string): Promise<ServerView> {
+    return this.until(`${id} ${status}`, async () => {
+      const server = await this.server(id);
+      return server.status === status && server['OS-EXT-STS:task_state'] === null && server;
     });
+  }
+
+  liveMigrate(id: string, host: string | null, version = NEWEST): Promise<Answer> {
+    return this.act(id, { 'os-migrateLive': { host, block_migration: 'auto' } }, version);
   }
 
   /** Starts a live migration that Nova must accept. Returns its request id. */
