@@ -27,15 +27,23 @@ export function deathContract(cloud: () => CloudUnderTest): void {
   });
 }
 
+/** Waits until the server's newest row has this status. */
+const reaches = (wire: Wire, id: string, status: string) =>
+  wire.until(`${id} ${status}`, async () => (await wire.rows(id))[0]?.status === status);
+
+/** Waits until a server has no task. */
+const freed = (wire: Wire, id: string) =>
+  wire.until(`${id} free`, async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
+
 /** Hosts that die under a move. */
 function whoseHostDies(given: () => Given, cloud: () => CloudUnderTest): void {
   test('whose destination dies ends error, with the server in ERROR on it', async () => {
     const { wire, a, b } = given();
     const id = await wire.bootOne(a);
     await wire.start(id, b);
-    await wire.until('it runs', async () => (await wire.rows(id))[0]?.status === 'running');
+    await reaches(wire, id, 'running');
     await cloud().kill(b);
-    await wire.until('it is over', async () => (await wire.rows(id))[0]?.status === 'error');
+    await reaches(wire, id, 'error');
     await wire.until('it is broken', async () => (await wire.server(id)).status === 'ERROR');
     expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(b);
     await cloud().start(b);
@@ -46,17 +54,17 @@ function whoseHostDies(given: () => Given, cloud: () => CloudUnderTest): void {
     const [ran, waited] = [await wire.bootOne(a), await wire.bootOne(a)];
     await cloud().fault(ran, 'hang');
     await wire.start(ran, b);
-    await wire.until('it runs', async () => (await wire.rows(ran))[0]?.status === 'running');
+    await reaches(wire, ran, 'running');
     await wire.start(waited, b);
-    await wire.until('it waits', async () => (await wire.rows(waited))[0]?.status === 'queued');
+    await reaches(wire, waited, 'queued');
     await cloud().kill(b);
     await cloud().fault(ran, null);
-    await wire.until('the first is over', async () => (await wire.rows(ran))[0]?.status === 'error');
+    await reaches(wire, ran, 'error');
     expect((await wire.server(ran))['OS-EXT-SRV-ATTR:host']).toBe(b);
     const { row } = await wire.follow(waited);
     expect(['error', 'failed']).toContain(row.status);
     expect(row.dest_compute).toBe(b);
-    await wire.until('it is free', async () => (await wire.server(waited))['OS-EXT-STS:task_state'] === null);
+    await freed(wire, waited);
     const server = await wire.server(waited);
     expect([server.status, server['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
     await cloud().start(b);
@@ -67,18 +75,17 @@ function whoseHostDies(given: () => Given, cloud: () => CloudUnderTest): void {
     const [ran, waited] = [await wire.bootOne(a), await wire.bootOne(a)];
     await cloud().fault(ran, 'hang');
     const requestId = await wire.start(ran, b);
-    await wire.until('it runs', async () => (await wire.rows(ran))[0]?.status === 'running');
+    await reaches(wire, ran, 'running');
     await wire.start(waited, c);
-    await wire.until('it waits', async () => (await wire.rows(waited))[0]?.status === 'queued');
+    await reaches(wire, waited, 'queued');
     const [queued] = await wire.rows(waited);
     await cloud().kill(a);
     // An abort is a cast, so Nova accepts it for a dead compute.
     const [running] = await wire.rows(ran);
     expect((await wire.nova('DELETE', `/servers/${ran}/migrations/${running?.id}`)).status).toBe(202);
     await cloud().start(a);
-    await wire.until('it is over', async () => (await wire.rows(ran))[0]?.status === 'error');
-    for (const id of [ran, waited])
-      await wire.until('it is free', async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
+    await reaches(wire, ran, 'error');
+    for (const id of [ran, waited]) await freed(wire, id);
     for (const id of [ran, waited]) {
       const server = await wire.server(id);
       expect([server.status, server['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
@@ -101,11 +108,11 @@ function whoseSourceStarts(given: () => Given, cloud: () => CloudUnderTest): voi
     const id = await wire.bootOne(a);
     await cloud().holdScheduler(true);
     const requestId = await wire.start(id, b);
-    await wire.until('it is accepted', async () => (await wire.rows(id))[0]?.status === 'accepted');
+    await reaches(wire, id, 'accepted');
     await cloud().kill(a);
     await cloud().start(a);
     // The restart frees the server while nova-conductor still has the request.
-    await wire.until('it is free', async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
+    await freed(wire, id);
     const free = await wire.server(id);
     expect([free.status, free['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
     expect((await wire.rows(id))[0]).toMatchObject({ status: 'accepted', dest_compute: null });

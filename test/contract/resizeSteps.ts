@@ -89,6 +89,9 @@ function waitsOf(wire: Wire, { accepted, row, holds }: Reads) {
     expect([...uuids, seen?.uuid].every((uuid) => uuid === seen?.uuid)).toBe(true);
     return seen?.uuid ?? '';
   };
+  /** Waits until the row of the newest move has this status. */
+  const ended = (id: string, status: 'confirmed' | 'reverted' | 'error') =>
+    wire.until(`${id} ${status}`, async () => (await row(id))?.status === status);
   /** Waits for the failure of the action. Its events end one after the other, after the server is free again. */
   const failed = (id: string, request: string, events: readonly string[]) =>
     wire.until(`${events.join(', ')} to fail`, async () => {
@@ -101,5 +104,5 @@ function waitsOf(wire: Wire, { accepted, row, holds }: Reads) {
     for (const consumer of [id, ...consumers])
       await wire.until(`nothing left of ${consumer}`, async () => Object.keys(await holds(consumer)).length === 0);
   };
-  return { move, failed, gone };
+  return { move, ended, failed, gone };
 }

@@ -48,7 +48,7 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
     const vmState = state === 'ACTIVE' ? 'active' : 'stopped';
 
     test(`${way} waits in VERIFY_RESIZE, its source held by the migration; confirmed, it is what it was`, async (context) => {
-      const { wire, home, row, holds, boot, move } = given();
+      const { wire, home, row, holds, boot, move, ended } = given();
       const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
@@ -68,19 +68,19 @@ function thatWait(given: () => Given, cloud: () => CloudUnderTest): void {
       expect([answer.status, answer.text]).toEqual([204, '']);
       await wire.until('an end', async () => (await wire.server(id)).status === state);
       expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: to });
-      await wire.until('confirmed', async () => (await row(id))?.status === 'confirmed');
+      await ended(id, 'confirmed');
       expect([await holds(id), await holds(uuid)]).toEqual([{ [to]: SMALL }, {}]);
     });
 
     test(`${way} can be reverted: it is where it was, as it was`, async (context) => {
-      const { wire, home, accepted, row, holds, boot, move } = given();
+      const { wire, home, accepted, holds, boot, move, ended } = given();
       const to = near ? cloud().hosts[1] : foreignHostOf(cloud(), context);
       const id = await boot(state);
       const uuid = await move(id, { migrate: { host: to } });
       await accepted(id, { revertResize: null });
       await wire.settled(id, state);
       expect(line(await wire.server(id))).toEqual({ status: state, vmState, task: null, power, host: home });
-      await wire.until('reverted', async () => (await row(id))?.status === 'reverted');
+      await ended(id, 'reverted');
       expect([await holds(id), await holds(uuid)]).toEqual([{ [home]: SMALL }, {}]);
     });
   }
@@ -199,13 +199,13 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
   });
 
   test('without the policy a named host of another cell is unknown, and a flavor of another cell has no host', async (context) => {
-    const { wire, home, accepted, row, holds, boot, failed } = given();
+    const { wire, home, accepted, holds, boot, failed, ended } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().crossCells(false);
     refused(await wire.act(id, { migrate: { host: to } }), 400, `Compute host ${to} could not be found.`);
     const request = await accepted(id, { resize: { flavorRef: cloud().foreignFlavorRef } });
-    await wire.until('error', async () => (await row(id))?.status === 'error');
+    await ended(id, 'error');
     await wire.settled(id, 'ACTIVE');
     const action = await failed(id, request, ['cold_migrate', 'conductor_migrate_server']);
     for (const event of action.events) expect(event.details).toBe(NO_HOST.replace('cold migrate', 'resize'));
@@ -213,7 +213,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
   });
 
   test('a target that is full, or disabled, ends it in error, and the server is as it was', async (context) => {
-    const { wire, home, accepted, row, holds, boot, failed } = given();
+    const { wire, home, accepted, row, holds, boot, failed, ended } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('SHUTOFF');
     const service = await wire.serviceId(to);
@@ -226,7 +226,7 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
     ]) {
       await close();
       const request = await accepted(id, { migrate: { host: to } });
-      await wire.until('error', async () => (await row(id))?.status === 'error');
+      await ended(id, 'error');
       const server = await wire.settled(id, 'SHUTOFF');
       expect(line(server)).toMatchObject({ vmState: 'stopped', power: SHUTDOWN, host: home });
       expect((await row(id))?.dest_compute).toBeNull();
@@ -245,12 +245,12 @@ function withoutTarget(given: () => Given, cloud: () => CloudUnderTest): void {
 /** Moves that a fault ends. */
 function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
   test('a source that cannot upload the image leaves the server ACTIVE and powered off', async (context) => {
-    const { wire, home, accepted, row, holds, boot, failed } = given();
+    const { wire, home, accepted, row, holds, boot, failed, ended } = given();
     const to = foreignHostOf(cloud(), context);
     const id = await boot('ACTIVE');
     await cloud().fault(id, 'snapshot');
     const request = await accepted(id, { migrate: { host: to } });
-    await wire.until('error', async () => (await row(id))?.status === 'error');
+    await ended(id, 'error');
     const server = await wire.settled(id, 'ACTIVE');
     expect(line(server)).toMatchObject({ vmState: 'active', power: SHUTDOWN, host: home });
     await failed(id, request, [
@@ -279,7 +279,7 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
   test.for(breaks)(
     '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
     async ([step, , cell, event], context) => {
-      const { wire, home, accepted, row, holds, boot, move, failed } = given();
+      const { wire, home, accepted, row, holds, boot, move, failed, ended } = given();
       const to = foreignHostOf(cloud(), context);
       const id = await boot('ACTIVE');
       await cloud().fault(id, step);
@@ -294,7 +294,7 @@ function thatBreak(given: () => Given, cloud: () => CloudUnderTest): void {
       const server = await wire.settled(id, 'ERROR');
       const host = cell === 'old' ? home : to;
       expect(server['OS-EXT-SRV-ATTR:host']).toBe(host);
-      await wire.until('error', async () => (await row(id))?.status === 'error');
+      await ended(id, 'error');
       const action = await failed(id, request, [event]);
       const broken = action.events.find((each) => each.event === event);
       // Nova records the fault shortly after the state.
