@@ -98,10 +98,22 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       return taken;
     };
 
-    for (const part of [thatSucceeds, ofRequests, inTurn, thatFails, inGroups, thatIsAborted, ofDeleted])
+    const fails = sideBySide('a move that fails', [onItsWay, beforeItsWay]);
+    const aborts = sideBySide('an abort', [ofRunning, ofOthers]);
+    for (const part of [thatSucceeds, ofRequests, inTurn, fails, inGroups, aborts, ofDeleted])
       part(() => ({ wire, places }), cloud);
   });
 }
+
+type Part = (given: () => Given, cloud: () => CloudUnderTest) => void;
+
+/** The cases of all parts run at the same time. */
+const sideBySide =
+  (name: string, parts: readonly Part[]): Part =>
+  (given, cloud) =>
+    describe.concurrent(name, () => {
+      for (const part of parts) part(given, cloud);
+    });
 
 /** A whole move, watched closely. */
 function thatSucceeds(given: () => Given): void {
@@ -248,20 +260,13 @@ function inTurn(given: () => Given): void {
   });
 }
 
-/** Moves that end without success. */
-function thatFails(given: () => Given, cloud: () => CloudUnderTest): void {
-  describe.concurrent('a move that fails', () => {
-    for (const part of [onItsWay, beforeItsWay]) part(given, cloud);
-  });
-}
-
 /** Moves that fail after they began. */
 function onItsWay(given: () => Given, cloud: () => CloudUnderTest): void {
   test('while copying ends failed; the server stays, free and active, and its claim is taken back', async () => {
     const { wire, places } = given();
     const [a, b] = places();
     const id = await wire.bootOne(a);
-    const [from] = [await wire.provider(a)];
+    const from = await wire.provider(a);
     await cloud().fault(id, 'fail');
     const requestId = await wire.start(id, b);
     const { looks, row } = await wire.follow(id);
@@ -374,13 +379,6 @@ function inGroups(given: () => Given, cloud: () => CloudUnderTest): void {
       await cloud().fault(first, null);
       expect((await wire.follow(first)).row.status).toBe('completed');
     });
-  });
-}
-
-/** Aborts. */
-function thatIsAborted(given: () => Given, cloud: () => CloudUnderTest): void {
-  describe.concurrent('an abort', () => {
-    for (const part of [ofRunning, ofOthers]) part(given, cloud);
   });
 }
 

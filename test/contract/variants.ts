@@ -58,24 +58,24 @@ function inOlderVersions(given: () => Given, cloud: () => CloudUnderTest): void 
   test('force does not by-pass the compute: it refuses, and Nova puts the server into ERROR', async () => {
     const { wire, a, b } = given();
     const group = await wire.group('affinity');
-    const [first, second] = await wire.boot(2, a, { group });
+    const [first = '', second = ''] = await wire.boot(2, a, { group });
     const force = (id: string, version: string) =>
       wire.nova('POST', `/servers/${id}/action`, version, {
         'os-migrateLive': { host: b, block_migration: 'auto', force: true },
       });
-    const answer = await force(first ?? '', '2.67');
+    const answer = await force(first, '2.67');
     expect(answer.status, answer.text).toBe(202);
-    await wire.watch(first ?? '', (look) => look.status === 'ERROR');
-    const { row } = await wire.follow(first ?? '');
+    await wire.watch(first, (look) => look.status === 'ERROR');
+    const { row } = await wire.follow(first);
     // With force the row has its destination from the beginning.
     expect([row.status, row.dest_compute]).toEqual(['error', b]);
-    const server = await wire.server(first ?? '');
+    const server = await wire.server(first);
     expect([server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']]).toEqual([a, null]);
     expect(server).toMatchObject({ fault: { code: 500, message: 'Affinity instance group policy was violated' } });
-    const action = await wire.action(first ?? '', answer.headers.get('x-openstack-request-id') ?? '');
+    const action = await wire.action(first, answer.headers.get('x-openstack-request-id') ?? '');
     const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
     expect(event?.details).toMatch(/^Migration error: Affinity instance group policy was violated/);
-    const waited = await force(second ?? '', '2.30');
+    const waited = await force(second, '2.30');
     expect(waited.status).toBe(500);
     expect(messageOf(waited.body, 'computeFault')).toMatch(/^Unexpected API Error\. .*MigrationError_Remote'>$/s);
   });
@@ -148,11 +148,11 @@ function withRest(given: () => Given, cloud: () => CloudUnderTest): void {
     const { wire, a, b } = given();
     const group = await wire.group('anti-affinity', 2);
     await wire.bootOne(b, { group });
-    const [second, third] = await wire.boot(2, a, { group });
-    await wire.start(second ?? '', b);
-    expect((await wire.follow(second ?? '')).row.status).toBe('completed');
-    await wire.start(third ?? '', b);
-    expect((await wire.follow(third ?? '')).row).toMatchObject({ status: 'error', dest_compute: null });
+    const [second = '', third = ''] = await wire.boot(2, a, { group });
+    await wire.start(second, b);
+    expect((await wire.follow(second)).row.status).toBe('completed');
+    await wire.start(third, b);
+    expect((await wire.follow(third)).row).toMatchObject({ status: 'error', dest_compute: null });
   });
 }
 
