@@ -24,12 +24,7 @@ interface Admin {
 async function adminOf(
   account: Pick<CloudUnderTest, 'identity' | 'username' | 'password' | 'project'>,
 ): Promise<Admin> {
-  const login = await send(
-    'POST',
-    `${IDENTITY}/auth/tokens`,
-    {},
-    passwordBody({ ...account } as Parameters<typeof passwordBody>[0]),
-  );
+  const login = await send('POST', `${IDENTITY}/auth/tokens`, {}, passwordBody(account));
   const token = login.headers.get('x-subject-token') ?? '';
   const { user, project } = z
     .object({ token: z.object({ user: z.object({ id: z.string() }), project: z.object({ id: z.string() }) }) })
@@ -177,7 +172,7 @@ export async function openBed(): Promise<CloudUnderTest> {
   const admin = await adminOf(account);
   const { call } = admin;
   const credentials = `${IDENTITY}/users/${admin.userId}/application_credentials`;
-  const made = z
+  const { application_credential: applicationCredential } = z
     .object({ application_credential: z.object({ id: z.string(), secret: z.string() }) })
     .parse(await call('POST', credentials, '', { application_credential: { name: `contract-${Date.now()}` } }));
   const person = await personOf(call);
@@ -192,7 +187,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     ...(await flavorsOf(admin, foreign)),
     patienceMs: PATIENCE_MS,
     lookEveryMs: LOOK_EVERY_MS,
-    applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },
+    applicationCredential,
     ...actsOf(reports),
     fill: (host, full) => fill(admin, host, full),
     person: person.account,
@@ -200,7 +195,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     close: async () => {
       await bed('reset');
       await person.remove();
-      await call('DELETE', `${credentials}/${made.application_credential.id}`, '');
+      await call('DELETE', `${credentials}/${applicationCredential.id}`, '');
     },
   };
 }

@@ -308,7 +308,10 @@ const actionSchema = z.looseObject({
 });
 export type Action = z.infer<typeof actionSchema>;
 
-export function passwordBody(cloud: CloudUnderTest, password: string = cloud.password): unknown {
+export function passwordBody(
+  cloud: Pick<CloudUnderTest, 'username' | 'password' | 'project'>,
+  password: string = cloud.password,
+): unknown {
   return {
     auth: {
       identity: {
