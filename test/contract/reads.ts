@@ -37,6 +37,14 @@ export function refused(answer: Answer, status: keyof typeof KINDS, text: string
 
 const askToken = (cloud: CloudUnderTest, body: unknown) => send('POST', `${cloud.identity}/auth/tokens`, {}, body);
 
+/** Shows or ends a token; `own`: the caller's. */
+const presentToken = (cloud: CloudUnderTest, method: 'GET' | 'DELETE', own: string, subject = own) =>
+  send(method, `${cloud.identity}/auth/tokens`, { 'X-Auth-Token': own, 'X-Subject-Token': subject });
+
+const credentialBody = (credential: CloudUnderTest['applicationCredential']) => ({
+  auth: { identity: { methods: ['application_credential'], application_credential: credential } },
+});
+
 /** Keystone: tokens, the catalog, and its refusals. */
 export function identityContract(cloud: () => CloudUnderTest): void {
   describe('Keystone', () => {
@@ -87,20 +95,11 @@ function ofCredentials(cloud: () => CloudUnderTest): void {
 
   test('an application credential gives a token of its project', async () => {
     const { id, secret } = cloud().applicationCredential;
-    const credential = (given: string) => ({
-      auth: {
-        identity: { methods: ['application_credential'], application_credential: { id, secret: given } },
-      },
-    });
-    const answer = await askToken(cloud(), credential(secret));
+    const answer = await askToken(cloud(), credentialBody({ id, secret }));
     expect(answer.status, answer.text).toBe(201);
     expect(token.parse(answer.body).token.methods).toEqual(['application_credential']);
-    expect((await askToken(cloud(), credential('wrong'))).status).toBe(401);
-    const unknown = await askToken(cloud(), {
-      auth: {
-        identity: { methods: ['application_credential'], application_credential: { id: 'nope', secret } },
-      },
-    });
+    expect((await askToken(cloud(), credentialBody({ id, secret: 'wrong' }))).status).toBe(401);
+    const unknown = await askToken(cloud(), credentialBody({ id: 'nope', secret }));
     expect(unknown.status).toBe(404);
     expect(keystoneError.parse(unknown.body).error.message).toBe('Could not find Application Credential: nope.');
   });
@@ -122,23 +121,19 @@ function ofTokens(cloud: () => CloudUnderTest): void {
   });
 
   test('a token tells its owner whom it is of and with which roles, until its owner ends it', async () => {
-    const { id, secret } = cloud().applicationCredential;
-    const identity = { methods: ['application_credential'], application_credential: { id, secret } };
-    for (const body of [passwordBody(cloud()), { auth: { identity } }]) {
+    for (const body of [passwordBody(cloud()), credentialBody(cloud().applicationCredential)]) {
       const issued = await askToken(cloud(), body);
       const own = issued.headers.get('x-subject-token') ?? '';
-      const present = (method: 'GET' | 'DELETE') =>
-        send(method, `${cloud().identity}/auth/tokens`, { 'X-Auth-Token': own, 'X-Subject-Token': own });
-      const shown = await present('GET');
+      const shown = await presentToken(cloud(), 'GET', own);
       expect(shown.status, shown.text).toBe(200);
       expect(z.looseObject({ token: z.looseObject({}) }).parse(shown.body).token).toMatchObject({
         user: { name: cloud().username, domain: { name: 'Default' } },
         project: { name: cloud().project, domain: { name: 'Default' } },
         roles: expect.arrayContaining([expect.objectContaining({ name: 'admin' })]),
       });
-      expect((await present('DELETE')).status).toBe(204);
+      expect((await presentToken(cloud(), 'DELETE', own)).status).toBe(204);
       // A worker of Keystone whose cache still accepts the caller's token answers 404, the others 401.
-      expect([401, 404]).toContain((await present('GET')).status);
+      expect([401, 404]).toContain((await presentToken(cloud(), 'GET', own)).status);
     }
   });
 
@@ -149,12 +144,10 @@ function ofTokens(cloud: () => CloudUnderTest): void {
       const issued = await askToken(cloud(), asked);
       expect(issued.status, issued.text).toBe(201);
       const own = issued.headers.get('x-subject-token') ?? '';
-      const show = () =>
-        send('GET', `${cloud().identity}/auth/tokens`, { 'X-Auth-Token': own, 'X-Subject-Token': own });
       await cloud().takeRole(true);
       // Each worker of Keystone has its own cache, so the same token gets different answers.
       for (let again = 0; again < 3; again++) {
-        const { status, body } = await show();
+        const { status, body } = await presentToken(cloud(), 'GET', own);
         expect([200, 401, 404]).toContain(status);
         if (status === 200) expect(body).toMatchObject({ token: { project: { name: project }, roles: [] } });
       }
@@ -177,20 +170,12 @@ function ofEndings(cloud: () => CloudUnderTest): void {
   test('a token can be looked up and revoked', async () => {
     const wire = await Wire.connect(cloud());
     const other = await Wire.connect(cloud());
-    const look = () =>
-      send('GET', `${cloud().identity}/auth/tokens`, {
-        'X-Auth-Token': wire.token,
-        'X-Subject-Token': other.token,
-      });
-    const found = await look();
+    const found = await presentToken(cloud(), 'GET', wire.token, other.token);
     expect(found.status).toBe(200);
     token.parse(found.body);
-    const revoked = await send('DELETE', `${cloud().identity}/auth/tokens`, {
-      'X-Auth-Token': wire.token,
-      'X-Subject-Token': other.token,
-    });
+    const revoked = await presentToken(cloud(), 'DELETE', wire.token, other.token);
     expect(revoked.status).toBe(204);
-    expect((await look()).status).toBe(404);
+    expect((await presentToken(cloud(), 'GET', wire.token, other.token)).status).toBe(404);
   });
 }
 
@@ -568,7 +553,9 @@ function ofAggregates(given: () => ComputeGiven, cloud: () => CloudUnderTest): v
     expect(made.status, made.text).toBe(200);
     const { id } = z.object({ aggregate: z.object({ id: z.number() }) }).parse(made.body).aggregate;
     const [, empty] = cloud().hosts;
-    const added = await wire.nova('POST', `/os-aggregates/${id}/action`, NEWEST, { add_host: { host: empty } });
+    const act = (action: 'add_host' | 'remove_host', host: string) =>
+      wire.nova('POST', `/os-aggregates/${id}/action`, NEWEST, { [action]: { host } });
+    const added = await act('add_host', empty);
     expect(added.status, added.text).toBe(200);
     for (const [version, form] of Object.entries(aggregateForms)) {
       const body = await wire.get('/os-aggregates', version);
@@ -593,11 +580,11 @@ function ofAggregates(given: () => ComputeGiven, cloud: () => CloudUnderTest): v
       (await wire.placement(`/allocation_candidates?resources=VCPU:1&member_of=${uuid}`)).body,
     );
     expect(Object.keys(candidates.provider_summaries)).toEqual([await wire.provider(empty)]);
-    const unknown = await wire.nova('POST', `/os-aggregates/${id}/action`, NEWEST, { add_host: { host: 'nobody' } });
+    const unknown = await act('add_host', 'nobody');
     expect(unknown.status).toBe(404);
-    const twice = await wire.nova('POST', `/os-aggregates/${id}/action`, NEWEST, { add_host: { host: empty } });
+    const twice = await act('add_host', empty);
     expect(twice.status).toBe(409);
-    await wire.nova('POST', `/os-aggregates/${id}/action`, NEWEST, { remove_host: { host: empty } });
+    await act('remove_host', empty);
     expect((await wire.nova('DELETE', `/os-aggregates/${id}`)).status).toBe(200);
   });
 }
