@@ -67,7 +67,7 @@ export class CloudChecker {
     return null;
   }
 
-  /** A request is the only one of its attempt, soon after its start, by what was read just before, and of a move that may be. */
+  /** A request is the only one of its attempt, follows the start and a read of its server soon, and is of a move that is allowed. */
   #requested(task: Task, attempt: Attempt, leftMs: number): void {
     attempt.posts++;
     if (attempt.posts > 1) this.#book.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);

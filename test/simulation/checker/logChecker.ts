@@ -369,7 +369,7 @@ export class LogChecker {
     this.#release(plan, sequence, ms);
   }
 
-  /** A decision knows the log to where it was when its snapshot was taken; it is soon, and of no older snapshot than the last one. */
+  /** A decision's basis reaches the end that the log had when its snapshot was taken; it follows the snapshot soon; snapshots are decided in order. */
   #fresh(snapshot: Snapshot, aggregate: Aggregate, ms: number, { snapshotId, basis }: Body['data']): void {
     if (basis < snapshot.logEnd)
       this.#book.breach(
@@ -600,7 +600,7 @@ export class LogChecker {
     return null;
   }
 
-  /** A task has one result, and one that is true of operators, windows and times. */
+  /** A task has one result, whose reason agrees with operators, windows and deadlines. */
   #mayEnd(task: Task, { sequence, ms, body: { type, by, data } }: Entry): void {
     if (task.finalSequence !== null)
       this.#book.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
@@ -627,7 +627,7 @@ export class LogChecker {
       this.#book.breach('early', `${task.id} attempt ${attempt.attempt} ended while its migration ${alive} runs`);
   }
 
-  /** What is said to have arrived has done so by a migration. */
+  /** A migration took a server to the host that it is said to have reached. */
   #reached({ id, serverId }: Task, { host, warnings }: Body['data']): void {
     const there = this.#book.cloud.host(serverId) === host;
     const reached = this.#book.cloud.migrations().some(
