@@ -1,8 +1,8 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
-import { defaultStorageLimits, type Message, messageId, type ServiceReported } from '@kronos/contracts';
+import { defaultStorageLimits, type Message, type ServiceReported } from '@kronos/contracts';
 import { connectEventLog, LogFull, natsWire, StreamUnavailable } from '@kronos/eventlog';
-import { bareConnection, startNatsServer } from '@kronos/eventlog/testing';
+import { bareConnection, commandEvent, startNatsServer } from '@kronos/eventlog/testing';
 import { createLogger, createMetrics, HttpServer } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -86,17 +86,8 @@ it('a service reports how far the checkpoint that its fold started from is verif
   expect((await next()).data.checkpoint).toBeUndefined();
 });
 
-const control = (i: number): Message => ({
-  type: 'aggregate.resumed',
-  version: 1,
-  id: messageId.control(`c${i}`),
-  time: new Date().toISOString(),
-  aggregate: 'gpu',
-  by: { service: 'operator', instance: 'ada', version: '0.1.0' },
-  correlationId: `c${i}`,
-  causationId: null,
-  data: { commandId: `c${i}`, comment: 'x'.repeat(30_000) },
-});
+const control = (i: number): Message =>
+  commandEvent('aggregate.resumed', 'gpu', `c${i}`, { comment: 'x'.repeat(30_000) });
 
 it('a service whose appends are refused is not ready, in the words of the server, until one is taken', async () => {
   const { log, http, start, next } = await bed({ ...defaultStorageLimits, logMaxBytes: 2 ** 20 });

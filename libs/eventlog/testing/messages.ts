@@ -1,5 +1,6 @@
 import {
   type Actor,
+  type Control,
   type LogEventOf,
   type MigrationRequested,
   messageId,
@@ -20,21 +21,33 @@ export const testLimits: StorageLimits = {
   logMaxBytes: 1024 ** 3,
 };
 
+/** A command that a person gives now. */
+export const commandEvent = <T extends Control['type']>(
+  type: T,
+  aggregate: string,
+  commandId: string,
+  data: Omit<LogEventOf<T>['data'], 'commandId' | 'comment'> & { readonly comment?: string | null },
+): LogEventOf<T> =>
+  ({
+    type,
+    version: 1,
+    id: messageId.control(commandId),
+    time: new Date().toISOString(),
+    aggregate,
+    by: actor,
+    correlationId: commandId,
+    causationId: null,
+    data: { commandId, comment: null, ...data },
+  }) as unknown as LogEventOf<T>;
+
 /** A control event with its own id. */
 export const pausedEvent = (
   id: string,
   aggregate = 'gpu',
   comment: string | null = null,
 ): LogEventOf<'aggregate.paused'> => ({
-  type: 'aggregate.paused',
-  version: 1,
-  id: messageId.control(id),
+  ...commandEvent('aggregate.paused', aggregate, id, { comment }),
   time: TIME,
-  aggregate,
-  by: actor,
-  correlationId: id,
-  causationId: null,
-  data: { commandId: id, comment },
 });
 
 export const startedEvent = (n: number, aggregate = 'gpu'): LogEventOf<'migration.started'> => {

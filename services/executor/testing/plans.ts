@@ -13,6 +13,7 @@ import {
   taskId,
 } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { commandEvent } from '@kronos/eventlog/testing';
 import type { TaskFacts } from '@kronos/projections';
 import { type StepInput, testLog } from '@kronos/projections/testing';
 
@@ -106,10 +107,11 @@ export async function openPlans(setup: {
       return ids;
     },
     async command(type, task) {
-      await control(log, aggregate, type, { taskId: task });
+      await log.append(commandEvent(type, aggregate, nextCommandId(), { taskId: task }));
     },
     async pause(paused) {
-      await control(log, aggregate, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
+      const type = paused ? 'aggregate.paused' : 'aggregate.resumed';
+      await log.append(commandEvent(type, aggregate, nextCommandId(), {}));
     },
     results,
     finals: (tasks, withinMs = 240_000) => awaitFinals(() => plans.results(), tasks, withinMs),
@@ -261,23 +263,7 @@ function betweenCells(
 
 let commands = 0;
 
-async function control(
-  log: EventLog,
-  aggregate: string,
-  type: TaskCommand | 'aggregate.paused' | 'aggregate.resumed',
-  data: object,
-) {
+function nextCommandId(): string {
   commands += 1;
-  const commandId = `test-${process.pid}-${commands}`;
-  await log.append({
-    type,
-    version: 1,
-    id: messageId.control(commandId),
-    time: new Date().toISOString(),
-    aggregate,
-    by: { service: 'operator', instance: 'ada', version: '0' },
-    correlationId: commandId,
-    causationId: null,
-    data: { commandId, comment: null, ...data },
-  } as LogEvent);
+  return `test-${process.pid}-${commands}`;
 }

@@ -17,7 +17,7 @@ import {
 } from '@kronos/contracts';
 import { decideHere, digest, planRequest, runProposal } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { commandEvent, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { cellsSettings, type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, createFolder, folding, type LogState, wasProposed } from '@kronos/projections';
 import { createLogger } from '@kronos/telemetry';
@@ -206,17 +206,7 @@ describe('planners on a real nats-server', () => {
     return { wrap, asked: asked.promise, go: going.resolve };
   }
 
-  const paused = (): LogEvent => ({
-    type: 'aggregate.paused',
-    version: 1,
-    id: messageId.control('p1'),
-    time: new Date().toISOString(),
-    aggregate: AGGREGATE,
-    by: { service: 'operator', instance: 'someone', version: 'test' },
-    correlationId: 'p1',
-    causationId: null,
-    data: { commandId: 'p1', comment: null },
-  });
+  const paused = () => commandEvent('aggregate.paused', AGGREGATE, 'p1', {});
 
   it('two planners never release on the same state: the one whose decision waited for the object store gives up', async () => {
     const held = heldStore();
@@ -491,17 +481,7 @@ describe('planners on a real nats-server', () => {
     await publish(2);
     await untilFolded(() => state().decided?.cycle === 2);
     expect((await decisions())[1]?.data.outcome).toBe('gated');
-    await log.append({
-      type: 'plan.approved',
-      version: 1,
-      id: messageId.control('c1'),
-      time: new Date().toISOString(),
-      aggregate: AGGREGATE,
-      by: { service: 'operator', instance: 'someone', version: 'test' },
-      correlationId: 'c1',
-      causationId: null,
-      data: { commandId: 'c1', comment: null, planId: 'gpu-1', steps: null },
-    });
+    await log.append(commandEvent('plan.approved', AGGREGATE, 'c1', { planId: 'gpu-1', steps: null }));
     await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     expect(state().plans.get('gpu-1')?.tasks).toHaveLength(2);
   });

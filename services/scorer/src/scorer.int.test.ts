@@ -1,4 +1,5 @@
-import { commandSnapshotId, DAY_MS, messageId, snapshotSchema, UNASSIGNED } from '@kronos/contracts';
+import { commandSnapshotId, DAY_MS, snapshotSchema, UNASSIGNED } from '@kronos/contracts';
+import { commandEvent } from '@kronos/eventlog/testing';
 import type { Nova } from '@kronos/openstack';
 import {
   type ActInput,
@@ -679,17 +680,7 @@ test('a request for moves between cells gets all aggregates, volumes, ports and 
       limit: 5,
     };
     const [request] = commandRequests(
-      {
-        type: 'cells.moveAsked',
-        version: 1,
-        id: messageId.control('c1'),
-        time: new Date().toISOString(),
-        aggregate: 'old',
-        by: { service: 'operator', instance: 'ada', version: '0' },
-        correlationId: 'c1',
-        causationId: null,
-        data: { commandId: 'c1', comment: 'why', ...asked },
-      },
+      commandEvent('cells.moveAsked', 'old', 'c1', { ...asked, comment: 'why' }),
       null,
       ['old', 'new'],
     );

@@ -1,9 +1,9 @@
 /** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
 import { systemClock } from '@kronos/clock';
 import { defaultConfig, parsePolicies } from '@kronos/config';
-import { type LogEventOf, messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
+import type { Policy, Snapshot, SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog, natsWire, type Write } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { commandEvent, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { HistoryReader, readOptions, type ServerSource } from '@kronos/observation';
 import {
   createNeutron,
@@ -161,7 +161,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     },
     until: (what, condition, withinMs = 120_000) => awaitTaken(log, what, condition, withinMs),
     async request(aggregate, purpose, commandId) {
-      await log.append(requested(aggregate, purpose, commandId));
+      await log.append(commandEvent('evaluation.requested', aggregate, commandId, { purpose }));
     },
     async close() {
       await log.close();
@@ -270,20 +270,3 @@ async function awaitTaken(
     void messages.return?.();
   }
 }
-
-/** An operator's request for a snapshot. */
-const requested = (
-  aggregate: string,
-  purpose: 'evaluate' | 'record',
-  commandId: string,
-): LogEventOf<'evaluation.requested'> => ({
-  type: 'evaluation.requested',
-  version: 1,
-  id: messageId.control(commandId),
-  time: new Date().toISOString(),
-  aggregate,
-  by: { service: 'operator', instance: 'ada', version: '0' },
-  correlationId: commandId,
-  causationId: null,
-  data: { commandId, comment: null, purpose },
-});
