@@ -12,6 +12,8 @@ import type { Caller, CloudState, LiveMigrationRequest, Pending, StepKind } from
 
 /** The conductor's host in events. */
 export const CONDUCTOR = 'controller';
+/** Nova's message when a compute does not answer. */
+export const NO_REPLY = 'Timed out waiting for a reply to message ID';
 
 /** Nova's names in error texts (nova/compute/power_state.py STATE_MAP). */
 const POWER_STATES: Readonly<Record<number, string>> = {
@@ -236,7 +238,7 @@ const STEPS: Partial<Record<StepKind, (step: LiveStep) => void>> = {
       return;
     }
     if (!s.isUp(dest)) {
-      endEvent(s, migration, 'compute_pre_live_migration', { error: 'Timed out waiting for a reply to message ID' });
+      endEvent(s, migration, 'compute_pre_live_migration', { error: NO_REPLY });
       rollBack(s, migration, 'error');
       return;
     }
@@ -260,7 +262,7 @@ const STEPS: Partial<Record<StepKind, (step: LiveStep) => void>> = {
   },
   arrive: ({ s, migration, server }) => {
     if (s.host(server.guestHost).crashed) {
-      arriveUntaken(s, migration, server, 'Timed out waiting for a reply to message ID');
+      arriveUntaken(s, migration, server, NO_REPLY);
       return;
     }
     if (server.taskState !== 'migrating') {

@@ -1,7 +1,7 @@
 /** Cold migration and resize, within a cell and across cells. Both end in VERIFY_RESIZE, and wait there to be confirmed or reverted. */
 import { actionOf, beginEvent, copyEvents, endEvent, recordAction } from './actions.ts';
 import { NovaRefusal } from './errors.ts';
-import { CONDUCTOR } from './liveMigration.ts';
+import { CONDUCTOR, NO_REPLY } from './liveMigration.ts';
 import {
   conflict,
   copyRows,
@@ -27,8 +27,7 @@ const SHUTDOWN = 4;
 const DELETION_MS = 4000;
 /** The time between two looks of a compute at what waits to be confirmed. */
 const LOOK_MS = 60_000;
-/** Nova's message when a compute that died does not answer. */
-const NO_REPLY = 'Timed out waiting for a reply to message ID';
+const NOT_STARTED = 'the guest could not be started';
 
 /** POST /servers/{id}/action migrate. Throws NovaRefusal as Nova would. */
 export function coldMigrate(s: CloudState, caller: Caller, uuid: string, requestedHost: string | null): void {
@@ -356,10 +355,8 @@ const ACROSS: ColdSteps = {
   'cold-finish': ({ s, migration, server, dest }) => {
     beginEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', { host: dest.name });
     if (serverFault(s, server.uuid, 'spawn') !== undefined) {
-      endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', {
-        error: 'the guest could not be started',
-      });
-      abandon(s, migration, server, { vmState: 'error', why: 'the guest could not be started' });
+      endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', { error: NOT_STARTED });
+      abandon(s, migration, server, { vmState: 'error', why: NOT_STARTED });
       return;
     }
     const slow = serverFault(s, server.uuid, 'slow');
@@ -394,10 +391,9 @@ const ACROSS: ColdSteps = {
   'confirm-source': ({ s, migration, server, source, ending, next }) => {
     if (serverFault(s, server.uuid, 'confirm') !== undefined) {
       release(s, migration.uuid);
-      endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', {
-        error: 'the guest could not be removed',
-      });
-      fail(s, migration, server, 'the guest could not be removed');
+      const error = 'the guest could not be removed';
+      endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', { error });
+      fail(s, migration, server, error);
       return;
     }
     endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source');
@@ -435,10 +431,8 @@ const ACROSS: ColdSteps = {
   },
   'revert-end': ({ s, migration, server, ending }) => {
     if (serverFault(s, server.uuid, 'revert') !== undefined) {
-      endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', {
-        error: 'the guest could not be started',
-      });
-      fail(s, migration, server, 'the guest could not be started');
+      endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', { error: NOT_STARTED });
+      fail(s, migration, server, NOT_STARTED);
       return;
     }
     endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source');
