@@ -6,7 +6,7 @@ import type { CloudState } from './state.ts';
 const leaving = (s: CloudState, host: string): Migration[] =>
   s.migrations.filter((each) => each.type === 'live-migration' && each.source === host && !ENDED.has(each.status));
 
-/** Its nova-compute stops to report. */
+/** Its nova-compute stops reporting. */
 export function goDown(s: CloudState, host: Host): void {
   if (!host.up) return;
   host.up = false;

@@ -25,7 +25,7 @@ const RUNNING = 1;
 const SHUTDOWN = 4;
 /** Time that a cell takes to carry out a deletion. */
 const DELETION_MS = 4000;
-/** The time between two looks of a compute at what waits to be confirmed. */
+/** The interval at which a compute looks for moves that wait to be confirmed. */
 const LOOK_MS = 60_000;
 const NOT_STARTED = 'the guest could not be started';
 
@@ -455,7 +455,10 @@ function arrive(s: CloudState, migration: Migration, server: Server): void {
   if (seconds > 0 && !crosses(s, migration)) s.schedule('confirm-window', migration.id, (seconds * 1000) / s.speed);
 }
 
-/** Nova's destination confirms what nobody has. It gives up the row of a server in another state, and looks again where it cannot yet. */
+/**
+ * The destination confirms a move that nobody has confirmed. If the server is in another state, the row becomes `error`; while a
+ * compute is down, the destination tries again.
+ */
 function confirmByItself(s: CloudState, migration: Migration, server: Server): void {
   const { vmState, taskState } = server;
   if (vmState !== 'resized' || taskState !== null) setStatus(s, migration, 'error');

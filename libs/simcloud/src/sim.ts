@@ -571,7 +571,7 @@ const serverRecord = (cloud: Cloud, server: Server): unknown => ({
   demand: server.demand,
 });
 
-/** Answers a call as its fault has it; with a status or a cut before the answer the call may not be carried out at all. */
+/** Answers a call the way that its fault prescribes. Some faults prevent the call from being carried out. */
 function answer(
   effect: ActiveApiFault['effect'] | undefined,
   record: CallRecord,
