@@ -81,7 +81,7 @@ afterAll(async () => {
 
 const run = (...args: string[]): Promise<Outcome> => runKronos(args, { KRONOS_CONFIG: kronos.configFile });
 const act = async (id: string, action: object): Promise<void> => {
-  const { status, text } = await wire.nova('POST', `/servers/${id}/action`, NEWEST, action);
+  const { status, text } = await wire.act(id, action);
   expect([200, 202, 204], text).toContain(status);
 };
 const member = async (what: 'add_host' | 'remove_host', aggregate: string, host: string): Promise<void> => {

@@ -66,7 +66,7 @@ describe('moves between cells on a real OpenStack', () => {
   const uuid = (name: string): string => ids.get(name) ?? expect.fail(`there is no server ${name}`);
 
   const act = async (name: string, action: object): Promise<void> => {
-    const { status, text } = await wire.nova('POST', `/servers/${uuid(name)}/action`, NEWEST, action);
+    const { status, text } = await wire.act(uuid(name), action);
     expect([202, 204], text).toContain(status);
   };
   const boot = async (host: string, ...names: string[]): Promise<void> => {

@@ -111,7 +111,7 @@ async function boot(where: Readonly<Record<string, string>>, group?: string): Pr
 }
 
 const act = async (name: string, action: object): Promise<void> => {
-  const { status, text } = await wire.nova('POST', `/servers/${uuid(name)}/action`, NEWEST, action);
+  const { status, text } = await wire.act(uuid(name), action);
   expect(status, text).toBe(202);
 };
 
