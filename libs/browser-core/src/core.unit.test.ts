@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { EXAMPLES, typedTime } from '@kronos/contracts/typedTime';
 import { decideInput } from '@kronos/cycle';
 import { decide } from '@kronos/placement';
-import { aggregateState, createFolder } from '@kronos/projections';
+import { aggregateState, createFolder, timeTogether } from '@kronos/projections';
 import { operation } from '@kronos/replay/testing';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type * as Core from './core.ts';
-import { bundle, CannotBundle, coreScript, typedTimeScript } from './index.ts';
-import type * as TypedTime from './typedTime.ts';
+import { bundle, CannotBundle, coreScript, timesScript } from './index.ts';
+import type * as Times from './times.ts';
 
 let root: string;
 let core: typeof Core;
@@ -65,14 +65,25 @@ describe('the decision core as a script for a browser', () => {
 });
 
 test('typed times are read in a browser as on the command line', async () => {
-  await writeFile(join(root, 'typedTime.mjs'), typedTimeScript());
-  const there = (await import(/* @vite-ignore */ join(root, 'typedTime.mjs'))) as typeof TypedTime;
+  const there = await timesThere();
   const zone = { nowMs: Date.parse('2026-03-10T10:20:30Z'), utc: true };
   for (const text of [...there.OFTEN.map(([, often]) => often), '3am', 'yesterday 14:00', '2026-03-01 12:30', 'soon'])
     expect(there.typedTime(text, zone), text).toBe(typedTime(text, zone));
   expect(there.EXAMPLES).toBe(EXAMPLES);
-  expect(typedTimeScript()).not.toMatch(/\bimport\b/);
+  expect(timesScript()).not.toMatch(/\bimport\b/);
 });
+
+test('moves take as long together in a browser as for the ledger', async () => {
+  const there = await timesThere();
+  const took = { expectedMs: 60_000, interval: { lowMs: 30_000, highMs: 90_000 }, measured: true };
+  for (const moves of [[], ['a'], ['a', 'b'], ['b', 'a', 'a']].map((hosts) => hosts.map((from) => ({ from }))))
+    expect(there.timeTogether(moves, () => took)).toEqual(timeTogether(moves, () => took));
+});
+
+async function timesThere(): Promise<typeof Times> {
+  await writeFile(join(root, 'times.mjs'), timesScript());
+  return (await import(/* @vite-ignore */ join(root, 'times.mjs'))) as typeof Times;
+}
 
 describe('a script made of modules', () => {
   it('has what the entry passes on, under its name, and what that needs', async () => {

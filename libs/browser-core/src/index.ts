@@ -6,7 +6,7 @@ export { type PackedSnapshot, type SnapshotBody, snapshotPacker, unpackSnapshots
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 let core: string | null = null;
-let typedTime: string | null = null;
+let times: string | null = null;
 
 /**
  * The decision core as one ES module for a browser: what `core.ts` exports, and nothing that it imports from elsewhere. The same code
@@ -17,8 +17,8 @@ export function coreScript(): string {
   return core;
 }
 
-/** Likewise the reading of times as people type them: what `typedTime.ts` exports. */
-export function typedTimeScript(): string {
-  typedTime ??= bundle(fileURLToPath(new URL('typedTime.ts', import.meta.url)), ROOT);
-  return typedTime;
+/** Likewise the times that people type, and those of moves: what `times.ts` exports. */
+export function timesScript(): string {
+  times ??= bundle(fileURLToPath(new URL('times.ts', import.meta.url)), ROOT);
+  return times;
 }

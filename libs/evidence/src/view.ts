@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { posix } from 'node:path';
-import { typedTimeScript } from '@kronos/browser-core';
+import { timesScript } from '@kronos/browser-core';
 
 /** Names of modules are paths in the repository. */
 const ROOT = new URL('../../../', import.meta.url);
@@ -15,7 +15,7 @@ const IN_PLACE: Readonly<Record<string, string>> = {
   [`${PAGE}/lib/lit-html.js`]: `${CONSOLE}/lib/lit-html.js`,
 };
 const CORE = `${CONSOLE}/core.js`;
-const TYPED_TIME = `${CONSOLE}/typedTime.js`;
+const TIMES = `${CONSOLE}/times.js`;
 /** The console starts it by its address. */
 const WORKER = `${CONSOLE}/deciderWorker.js`;
 
@@ -24,7 +24,7 @@ const packages = createRequire(new URL('services/ledger/package.json', ROOT));
 const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1);
 
 function sourceOf(name: string): string {
-  if (name === TYPED_TIME) return typedTimeScript();
+  if (name === TIMES) return timesScript();
   const library = name.startsWith(`${CONSOLE}/lib/`) ? name.slice(`${CONSOLE}/lib/`.length) : null;
   const path =
     library === null

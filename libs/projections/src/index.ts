@@ -39,6 +39,7 @@ export {
   pacesOfAll,
   planTime,
   stepTime,
+  timeTogether,
 } from './pace.ts';
 export { wasProposed } from './proposals.ts';
 export { absence, quarantined, quarantineFacts, quarantineTable, type VmQuarantine } from './quarantine.ts';

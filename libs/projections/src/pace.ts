@@ -119,14 +119,21 @@ type PlannedMove = Pick<Step, 'from' | 'to'> & Parameters<typeof gibOfMove>[0];
 export const stepTime = (state: Paces, step: PlannedMove, all: readonly number[]): Estimate =>
   estimatedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, all);
 
-/** The duration of a plan's moves: those off one host run one after the other. Null: it has none. `all` as for {@link pace}. */
-export function planTime(state: Paces, steps: readonly PlannedMove[], all: readonly number[]): Estimate | null {
-  const byHost = Map.groupBy(steps, ({ from }) => from);
-  const times = [...byHost.values()].map((own) => inSequence(own.map((step) => stepTime(state, step, all))));
+/** The duration of moves together: those off one host run one after the other, those off different hosts at the same time. Null: no move. */
+export function timeTogether<Move extends { readonly from: string }>(
+  moves: readonly Move[],
+  timeOf: (move: Move) => Estimate,
+): Estimate | null {
+  const byHost = Map.groupBy(moves, ({ from }) => from);
+  const times = [...byHost.values()].map((own) => inSequence(own.map(timeOf)));
   let longest: Estimate | null = null;
   for (const time of times) if (longest === null || time.expectedMs > longest.expectedMs) longest = time;
   return longest;
 }
+
+/** The duration of a plan's moves together; null: it has none. `all` as for {@link pace}. */
+export const planTime = (state: Paces, steps: readonly PlannedMove[], all: readonly number[]): Estimate | null =>
+  timeTogether(steps, (step) => stepTime(state, step, all));
 
 /** Bytes per second that the aggregate's links carried in the past, the median; null: too few moves are known. */
 export function copyRate({ copyRates }: Pick<AggregateState, 'copyRates'>): number | null {

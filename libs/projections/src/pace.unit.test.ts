@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type TestLog, testLog } from '../testing/index.ts';
 import { type CheckpointPart, canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { fold } from './evolve.ts';
-import { copyRate, expectedDuration, movePaces, pace, pacesOfAll, planTime } from './pace.ts';
+import { copyRate, expectedDuration, movePaces, pace, pacesOfAll, planTime, timeTogether } from './pace.ts';
 import { PAIRS_KEPT } from './state.ts';
 
 /** 8 GiB of RAM and the 20 GiB of disk of the test log's servers: 30 GiB with the fixed part. */
@@ -146,5 +146,13 @@ describe('the time of a plan', () => {
     expect(planTime(unknown, [step('h1', 8192)], [])).toEqual({ expectedMs: 100_000, interval: null, measured: false });
     expect(planTime(unknown, [step('h1', 8192)], [1000, 1000, 1000])?.measured).toBe(true);
     expect(planTime(unknown, [], [])).toBeNull();
+  });
+
+  it('of moves off two hosts is that of the slower host', () => {
+    const took = { expectedMs: 60_000, interval: null, measured: false };
+    const [a, b] = [{ from: 'a' }, { from: 'b' }];
+    expect(timeTogether([a, b], () => took)).toEqual(took);
+    expect(timeTogether([a, a, b], () => took)).toEqual({ ...took, expectedMs: 120_000 });
+    expect(timeTogether([], () => took)).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { coreScript, typedTimeScript } from '@kronos/browser-core';
+import { coreScript, timesScript } from '@kronos/browser-core';
 import { type HttpServer, send, sendTagged } from '@kronos/telemetry';
 
 const types: Readonly<Record<string, string>> = {
@@ -24,7 +24,7 @@ const libraries: Readonly<Record<string, string>> = {
 };
 
 /** The console's modules that are the code of services, too. */
-const scripts: Readonly<Record<string, () => string>> = { 'core.js': coreScript, 'typedTime.js': typedTimeScript };
+const scripts: Readonly<Record<string, () => string>> = { 'core.js': coreScript, 'times.js': timesScript };
 
 /** The page loads nothing from elsewhere, runs no inline code and cannot be framed. */
 const POLICY =

@@ -6,7 +6,7 @@ import { html, nothing, render } from './lib/lit-html.js';
 import { clockTime, link, usesUtc } from './parts.js';
 import { address, kinds } from './results.js';
 import { cycleAt } from './timeBar.js';
-import { typedTime } from './typedTime.js';
+import { typedTime } from './times.js';
 
 const SHOWN = 8;
 /** A person who types on asks again: nothing is read before they rest this long. */

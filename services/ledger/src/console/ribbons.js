@@ -6,8 +6,8 @@ import { shortened } from './blocks.js';
 import { html, svg } from './lib/lit-html.js';
 import { link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
+import { copiedMb } from './sizes.js';
 import { bandOf, edgesOf, sideOf } from './skyline.js';
-import { copiedMb } from './times.js';
 
 const ROW = 40;
 const BAR = 30;

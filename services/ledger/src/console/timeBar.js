@@ -7,7 +7,7 @@ import { drawImbalance, drawn } from './chart.js';
 import { ref } from './lib/directives/ref.js';
 import { html, noChange } from './lib/lit-html.js';
 import { clockTime, usesUtc } from './parts.js';
-import { EXAMPLES, OFTEN, typedTime } from './typedTime.js';
+import { EXAMPLES, OFTEN, typedTime } from './times.js';
 
 /** A cycle is shown for this long before the next one is asked for. */
 const PLAY_MS = 700;

@@ -29,8 +29,9 @@ import {
 } from '../parts.js';
 import { ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
+import { copiedMb } from '../sizes.js';
 import { balanceLegend } from '../skyline.js';
-import { copiedMb, together } from '../times.js';
+import { timeTogether } from '../times.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -182,7 +183,7 @@ function timeOf(page, made, kept) {
   if (known?.endedAt != null && known.releasedAt !== null)
     return html`took <strong>${duration(Date.parse(known.endedAt) - Date.parse(known.releasedAt))}</strong>`;
   const left = stepsLeft(page, kept);
-  const time = together(left, (step) => stepTimes[made.steps.indexOf(step)]);
+  const time = timeTogether(left, (step) => stepTimes[made.steps.indexOf(step)]);
   if (time === null) return html`<strong>no move</strong> is left`;
   const how = [
     ...(left.length > 1 ? ['moves off one host follow each other'] : []),

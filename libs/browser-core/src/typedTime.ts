@@ -1,2 +1,0 @@
-/** The entry of the script that reads typed times. Pure. */
-export { EXAMPLES, OFTEN, typedTime } from '@kronos/contracts/typedTime';
