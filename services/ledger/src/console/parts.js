@@ -18,6 +18,8 @@ const standings = {
   unknown: ['dim', 'Nothing decided yet'],
 };
 export const standingOf = (name) => standings[name];
+/** Who paused an aggregate, alone or with all others; null: nobody. */
+export const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>

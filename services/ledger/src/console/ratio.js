@@ -56,13 +56,18 @@ export function ratioAfter(picture, steps) {
   };
 }
 
-/** The worst ratio with its policy: `cpu 2.30×`. `ratios`: other ones than those that the policies have. */
-export function worstText(policies, ratios = policies.map((policy) => ratioOf(policy))) {
-  const worst = worstOf(ratios);
-  return ratios[worst] == null ? '' : `${policies[worst].policy} ${ratios[worst].toFixed(2)}×`;
+/** The index of the policy with the highest ratio; 0 where none has one. `ratios`: other ones than those that the policies have. */
+export const worstPolicy = (policies, ratios = policies.map((policy) => ratioOf(policy))) =>
+  ratios.reduce((best, ratio, i) => ((ratio ?? -1) > (ratios[best] ?? -1) ? i : best), 0);
+
+/** The policy with the highest ratio, and that ratio; null where none has one. `ratios` as for {@link worstPolicy}. */
+export function worstOf(policies, ratios = policies.map((policy) => ratioOf(policy))) {
+  const worst = worstPolicy(policies, ratios);
+  return ratios[worst] == null ? null : { policy: policies[worst].policy, ratio: ratios[worst] };
 }
 
-const worstOf = (ratios) => ratios.reduce((best, ratio, i) => ((ratio ?? -1) > (ratios[best] ?? -1) ? i : best), 0);
-
-/** The index of the policy with the highest ratio; 0 where none has one. `ratios`: other ones than those that the policies have. */
-export const worstPolicy = (policies, ratios = policies.map((policy) => ratioOf(policy))) => worstOf(ratios);
+/** The same as a text: `cpu 2.30×`. */
+export function worstText(policies, ratios) {
+  const worst = worstOf(policies, ratios);
+  return worst === null ? '' : `${worst.policy} ${worst.ratio.toFixed(2)}×`;
+}

@@ -15,6 +15,7 @@ import {
   link,
   missing,
   moves,
+  pauseOf,
   pending,
   ratioText,
   said,
@@ -100,7 +101,7 @@ function progress({ plans }) {
 
 function doing(page) {
   const { paused, waitingPlan, cooldown, standing, movesInFlight, slots, unreadable, lastDecision } = page;
-  const by = paused.here ?? paused.everywhere;
+  const by = pauseOf(page);
   if (unreadable !== null) return `event ${unreadable.sequence} (${unreadable.claimedType})`;
   if (by !== null) return html`by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
   if (waitingPlan !== null)

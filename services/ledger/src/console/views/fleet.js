@@ -10,13 +10,14 @@ import {
   expected,
   link,
   moves,
+  pauseOf,
   ratioText,
   section,
   standingOf,
   table,
   when,
 } from '../parts.js';
-import { worstText } from '../ratio.js';
+import { worstOf } from '../ratio.js';
 import { balanceLegend, bandOf, sideOf, skyline, sparkline } from '../skyline.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
@@ -35,7 +36,6 @@ const NEED = [
 /** More cards than these hide the table. */
 const CARDS = 4;
 
-const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 /** Whether a person has to act: a dry run without a plan needs nobody. */
 const FOR_PEOPLE = ['unplannable', 'waitingForApproval', 'dryRun', 'paused'];
 const needsPerson = ({ standing }) => FOR_PEOPLE.includes(standing);
@@ -119,7 +119,7 @@ function hottest(aggregate, { values, threshold, highest }) {
 
 /** The policy that the ratio is of. The planner counts moves under way as done: said where the skyline shows otherwise. */
 function policyOf({ lastDecision, skylines, standing, ratio }) {
-  const policy = worstText(lastDecision?.policies ?? []).replace(/ \S+$/, '');
+  const policy = worstOf(lastDecision?.policies ?? [])?.policy ?? '';
   const seen = skylines.find((one) => one.policy === policy);
   if (standing !== 'moving' || seen === undefined) return policy;
   const now = (seen.values[0] - seen.values.at(-1)) / seen.threshold;

@@ -1,7 +1,7 @@
 import { read } from '../api.js';
 import { byHand, releaseCommand } from '../commands.js';
 import { html } from '../lib/lit-html.js';
-import { count, link, named, section, table, when } from '../parts.js';
+import { count, link, named, pauseOf, section, table, when } from '../parts.js';
 import { person } from '../session.js';
 
 const aggregateLink = ({ aggregate }) => html`<a href=${link.aggregate(aggregate)}>${aggregate}</a>`;
@@ -45,9 +45,6 @@ function nothingElse({ quarantine, paused, vms, aggregates, hosts }) {
   ].flatMap(([rows, text]) => (rows.length === 0 ? [text] : []));
   return html`<p class="dim">${none.join(' ')} A disabled or draining host takes no VM either.</p>`;
 }
-
-/** Who paused it: the aggregate alone, or all of them. */
-const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 
 /** VMs, hosts and aggregates that Kronos plans no move of, and until when: pauses, quarantines and cooldowns. */
 export const held = {
