@@ -177,10 +177,10 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
 
 /** The numbers at the edges of the band, and where their lines stand: never on each other. */
 function edges({ low, high }, y) {
-  const middle = (y(high) + y(Math.max(0, low))) / 2;
+  const middle = (y(high) + y(low)) / 2;
   return [
     [high, Math.min(y(high) + 4, middle - 3)],
-    [Math.max(0, low), Math.max(y(Math.max(0, low)) + 4, middle + 9)],
+    [Math.max(0, low), Math.max(y(low) + 4, middle + 9)],
   ];
 }
 
