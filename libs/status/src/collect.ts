@@ -110,19 +110,13 @@ async function inputOf(
   newest: Newest | null,
 ): Promise<AggregateInput> {
   const { aggregate, decided } = state;
+  const snapshot = newest === null ? null : seen(newest);
   const [undecidedSinceMs, policies, lastDecision] = await Promise.all([
     newest === null ? null : undecidedSince(log, state, newest),
-    newest === null ? null : beforeMoves(log, state, seen(newest)),
+    snapshot === null ? null : policiesBeforeMoves(log, state, snapshot),
     decided === null ? null : (decision?.(aggregate, decided.sequence) ?? decisionAt(log, aggregate, decided.sequence)),
   ]);
-  return {
-    aggregate,
-    state,
-    newest: newest === null ? null : seen(newest),
-    beforeMoves: policies,
-    undecidedSinceMs,
-    lastDecision,
-  };
+  return { aggregate, state, newest: snapshot, beforeMoves: policies, undecidedSinceMs, lastDecision };
 }
 
 const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
@@ -132,7 +126,7 @@ const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
 });
 
 /** @see AggregateInput.beforeMoves */
-async function beforeMoves(
+async function policiesBeforeMoves(
   log: Source,
   state: AggregateState,
   newest: NewestSnapshot,

@@ -17,7 +17,7 @@ export function mixedSinceMs(
   newest: Pick<NewestSnapshot, 'timeMs' | 'intervalSeconds'>,
 ): number | null {
   if (lastMoveEnd === null || newest.timeMs - lastMoveEnd.atMs > SAMPLES_MS) return null;
-  const ends = [...tasks.values()].flatMap(({ end, lastFailure }) => [end ?? [], lastFailure ?? []].flat());
+  const ends = [...tasks.values()].flatMap(({ end, lastFailure }) => [end, lastFailure]).filter((one) => one !== null);
   const spans = [
     ...ends.map(({ atMs }) => ({ fromMs: atMs, toMs: atMs })),
     // When the moves of a plan that is over ended is no longer known.
