@@ -61,7 +61,7 @@ export function parseRange(
   return { sinceMs, untilMs };
 }
 
-/** Likewise, without an end that is not there. @throws UsageError */
+/** The same, with only the ends that were given. @throws UsageError */
 export function partOfRange(
   given: Parameters<typeof parseRange>[0],
   nowMs: number,

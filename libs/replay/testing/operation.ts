@@ -158,7 +158,7 @@ type Failing = {
   readonly retry?: boolean;
 };
 
-/** The aggregates at the start, with the options of their planners. @param uniform the only chance there is */
+/** The aggregates at the start, with the options of their planners. @param uniform the only source of randomness */
 function sitesOf(options: OperationOptions, uniform: () => number): Site[] {
   const { aggregates = ['gpu', 'general', 'web eu/1'], hosts = 6, vmsPerHost = 6, upgradeAt = 0 } = options;
   /** However many VMs a host has, their loads fit. */

@@ -9,8 +9,8 @@ export const settledAfterMs = ({ intervalSeconds }: Pick<NewestSnapshot, 'interv
   SAMPLES_MS + 2 * intervalSeconds * 1000;
 
 /**
- * Since when (ms since the epoch) moves end whose samples the newest snapshot mixes: sums of VMs and values of their hosts may differ by
- * these moves alone. Null: it mixes none.
+ * The time (ms since the epoch) since which moves ended whose samples the newest snapshot mixes: sums of VMs and values of their hosts may
+ * differ because of these moves alone. Null: it mixes none.
  */
 export function mixedSinceMs(
   { lastMoveEnd, tasks, recentPlans }: Pick<AggregateState, 'lastMoveEnd' | 'tasks' | 'recentPlans'>,
@@ -20,7 +20,7 @@ export function mixedSinceMs(
   const ends = [...tasks.values()].flatMap(({ end, lastFailure }) => [end, lastFailure]).filter((one) => one !== null);
   const spans = [
     ...ends.map(({ atMs }) => ({ fromMs: atMs, toMs: atMs })),
-    // When the moves of a plan that is over ended is no longer known.
+    // The end times of the moves of a finished plan are no longer known.
     ...recentPlans.flatMap(({ releasedAtMs, endedAtMs }) =>
       releasedAtMs === null ? [] : [{ fromMs: releasedAtMs, toMs: endedAtMs }],
     ),

@@ -170,7 +170,7 @@ function mark(plot, { times, at }) {
 /** So few samples are drawn as points, too. */
 const FEW = 12;
 
-/** Draws into the element, or updates what is there. What a chart has beside its lines and its height, uPlot takes as its options. */
+/** Draws into the element, or updates what is there. uPlot takes the other properties of the chart as its options. */
 export function drawLines(element, { times, lines, utc, height = HEIGHT, ...options }) {
   const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches, times.length <= FEW]);
   const before = shown.get(element);

@@ -66,7 +66,7 @@ export function localTime(time) {
   const [day, clock] = shifted.toISOString().slice(0, 19).split('T');
   return { day, time: clock };
 }
-/** A text of the log or of a decision: the times in it are shown as all others are, and of a digest the beginning. */
+/** A text of the log or of a decision, with its times shown as all others are, and its digests shortened. */
 export const said = (text) =>
   text
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => clockTime(time))

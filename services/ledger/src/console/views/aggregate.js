@@ -123,7 +123,7 @@ function drainFact({ host, text }, under) {
   return `${host}: ${text}${leaving.length === 0 ? '' : `; ${count(leaving.length, 'move')} off it in flight, ${started} of them under way`}`;
 }
 
-/** How large it is, and facts that are named only where they are not usual. */
+/** The size of the aggregate, and facts that are shown only when they are unusual. */
 function facts({ quarantined, brokenHosts, drains, moves: under, planner, course }, { hosts = null }) {
   return [
     ...(hosts === null

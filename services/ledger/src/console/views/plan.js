@@ -177,7 +177,7 @@ function stepsLeft({ plan: known, tasks }, steps) {
   return steps.filter(({ taskId }) => open.has(taskId));
 }
 
-/** How long it took, will take, or still takes. The figures of the steps are more together: hosts are left at the same time. */
+/** How long it took, will take, or still takes. The sum over the steps is longer: moves off different hosts run at the same time. */
 function timeOf(page, made, kept) {
   const { plan: known, stepTimes } = page;
   if (known?.endedAt != null && known.releasedAt !== null)
