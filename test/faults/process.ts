@@ -7,11 +7,10 @@
 import { readSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import {
+  checkedCloud,
   createExecutor,
   defaultTaskOptions,
   type Executor,
-  portKinds,
-  providers,
   systemClock,
   type Task,
   type TaskMeters,
@@ -102,12 +101,11 @@ async function start(order: StartOrder): Promise<Running> {
     log,
     view,
     aggregates: [order.aggregate],
-    cloud: {
-      nova,
-      placement: createPlacement(session),
-      portKindsOf: portKinds(createNeutron(session), 'auto', systemClock),
-      providerOf: providers(nova, systemClock),
-    },
+    cloud: checkedCloud(
+      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
+      'auto',
+      systemClock,
+    ),
     check: { aggregates: [order.aggregate], optOut: ['kronos:exclude'], force: false },
     options: { ...defaultTaskOptions, ...order.options },
     caps: order.caps,

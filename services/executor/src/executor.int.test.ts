@@ -14,11 +14,10 @@ import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { AGGREGATE, type Bed, breaches, openParts, type Result, smallCloud, startBed } from '../testing/index.ts';
+import { checkedCloud } from './checkedCloud.ts';
 import { systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { portKinds } from './preflightPorts.ts';
-import { providers } from './providers.ts';
 import { createExecutor, type Executor } from './worker.ts';
 
 const caps = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
@@ -74,12 +73,11 @@ async function executorOn(
     log,
     view,
     aggregates: [AGGREGATE],
-    cloud: {
-      nova,
-      placement: createPlacement(session),
-      portKindsOf: portKinds(createNeutron(session), 'read', systemClock),
-      providerOf: providers(nova, systemClock),
-    },
+    cloud: checkedCloud(
+      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
+      'read',
+      systemClock,
+    ),
     check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
     options: { ...scaled, ...options },
     caps: limits,

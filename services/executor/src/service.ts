@@ -4,11 +4,10 @@ import { streamNames } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import { type AllCaps, aggregateState, type LogState, slots } from '@kronos/projections';
 import { type Instruments, type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { checkedCloud } from './checkedCloud.ts';
 import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
-import { portKinds } from './preflightPorts.ts';
-import { providers } from './providers.ts';
 import { tracedStages } from './stageSpans.ts';
 import { createExecutor, type ExecutorDeps } from './worker.ts';
 
@@ -31,17 +30,6 @@ const checkOptions = ({ engine, executor }: Config): ExecutorDeps['check'] => ({
   aggregates: engine.aggregates,
   optOut: engine.optOut,
   force: executor.force,
-});
-
-const checkedCloud = (
-  { nova, placement, neutron }: ReturnType<Outside['openCloud']>,
-  config: Pick<Config, 'nova'>,
-  clock: Outside['clock'],
-): ExecutorDeps['cloud'] => ({
-  nova,
-  placement,
-  portKindsOf: portKinds(neutron, config.nova.sriovPorts, clock),
-  providerOf: providers(nova, clock),
 });
 
 /** The limits of moves at once; those of moves between cells only where such moves are on. */
@@ -111,7 +99,7 @@ export const executorService = (
       view,
       guard,
       aggregates,
-      cloud: checkedCloud(cloud, config, clock),
+      cloud: checkedCloud(cloud, config.nova.sriovPorts, clock),
       check: checkOptions(config),
       options: taskOptions(config),
       caps: capsOf(config),

@@ -12,11 +12,10 @@ import { createNeutron, createNova, createPlacement } from '@kronos/openstack';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
+import { checkedCloud } from '../src/checkedCloud.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { taskMeters } from '../src/meters.ts';
 import { defaultTaskOptions } from '../src/options.ts';
-import { portKinds } from '../src/preflightPorts.ts';
-import { providers } from '../src/providers.ts';
 import { createExecutor } from '../src/worker.ts';
 import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from './index.ts';
 
@@ -65,12 +64,11 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
     log,
     view,
     aggregates: [AGGREGATE],
-    cloud: {
-      nova,
-      placement: createPlacement(session),
-      portKindsOf: portKinds(createNeutron(session), 'auto', systemClock),
-      providerOf: providers(nova, systemClock),
-    },
+    cloud: checkedCloud(
+      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
+      'auto',
+      systemClock,
+    ),
     check: { aggregates: [AGGREGATE], optOut: [], force: false },
     options: { ...defaultTaskOptions, pollIntervalMs: 25 },
     caps: CAPS,

@@ -7,11 +7,10 @@ import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Bed, openParts, type Result, startBed } from '../../testing/index.ts';
+import { checkedCloud } from '../checkedCloud.ts';
 import { systemClock } from '../clock.ts';
 import { taskMeters } from '../meters.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
-import { portKinds } from '../preflightPorts.ts';
-import { providers } from '../providers.ts';
 import { createExecutor } from '../worker.ts';
 
 const AGGREGATE = 'old';
@@ -89,12 +88,11 @@ async function executorOn(
     log,
     view,
     aggregates: [bed.aggregate],
-    cloud: {
-      nova,
-      placement: createPlacement(session),
-      portKindsOf: portKinds(createNeutron(session), 'auto', systemClock),
-      providerOf: providers(nova, systemClock),
-    },
+    cloud: checkedCloud(
+      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
+      'auto',
+      systemClock,
+    ),
     check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
     options: { ...scaled, ...options },
     caps: { ...caps, ...(cells === null ? {} : { cells }) },
