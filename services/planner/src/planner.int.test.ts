@@ -686,8 +686,8 @@ describe('planners on a real nats-server', () => {
 
   it('a request that is too old is not answered, and a dry run proposes nothing that can be approved', async () => {
     const old = await planner('p', { dryRun: true });
-    await publish(0, request('c3', 300_000));
     expected.add('clock-skew').add('too-old');
+    await publish(0, request('c3', 300_000));
     await until(() => old.notDecided.some((reason) => reason === 'clock-skew' || reason === 'too-old'));
     await publish(0, request('c4'));
     await untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, 'c4')));
