@@ -8,7 +8,14 @@ import { NO_FIT, placeCells } from './numa.ts';
 import { allocate, release, resourcesOf } from './placement.ts';
 import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
 import { hostFault, serverFault } from './settings.ts';
-import type { Caller, CloudState, LiveMigrationRequest, Pending, StepKind } from './state.ts';
+import {
+  type Caller,
+  type CloudState,
+  findServer,
+  type LiveMigrationRequest,
+  type Pending,
+  type StepKind,
+} from './state.ts';
 
 /** The conductor's host in events. */
 export const CONDUCTOR = 'controller';
@@ -25,8 +32,7 @@ const POWER_STATES: Readonly<Record<number, string>> = {
 
 /** POST /servers/{id}/action os-migrateLive. Throws NovaRefusal as Nova would. */
 export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request: LiveMigrationRequest): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   const specs = server.flavor.extraSpecs;
   if (tiedByTpm(s, specs))
     throw new NovaRefusal(400, `Operation 'live-migration' not supported for vTPM-enabled instance (${uuid}).`);
@@ -98,8 +104,7 @@ export function abortMigration(
   { server: uuid, migration: migrationId }: NamedMigration,
   { queuedToo }: { readonly queuedToo: boolean },
 ): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   if (server.taskState === null)
     throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'abort live migration'`);
   if (server.taskState !== 'migrating') throw conflict('abort live migration', uuid, 'task_state', server.taskState);
@@ -123,8 +128,7 @@ export function forceComplete(
   caller: Caller,
   { server: uuid, migration: migrationId }: NamedMigration,
 ): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   if (server.taskState === null)
     throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'force_complete'`);
   const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.rows[0]?.id) === migrationId);

@@ -19,7 +19,7 @@ import { placeCells } from './numa.ts';
 import { allocate, release, resourcesOf } from './placement.ts';
 import { chooseHost } from './scheduler.ts';
 import { serverFault } from './settings.ts';
-import type { Caller, CloudState, Pending, StepKind } from './state.ts';
+import { type Caller, type CloudState, findServer, type Pending, type StepKind } from './state.ts';
 
 const RUNNING = 1;
 const SHUTDOWN = 4;
@@ -58,8 +58,7 @@ export function resize(s: CloudState, caller: Caller, uuid: string, flavorId: st
 }
 
 function movable(s: CloudState, uuid: string, action: string): Server {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   if (server.vmState !== 'active' && server.vmState !== 'stopped')
     throw conflict(action, uuid, 'vm_state', server.vmState);
   if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
@@ -84,8 +83,7 @@ function ask(s: CloudState, server: Server, request: Pending): void {
 
 /** POST /servers/{id}/action confirmResize or revertResize. Throws NovaRefusal as Nova would. */
 export function endResize(s: CloudState, caller: Caller, uuid: string, action: 'confirmResize' | 'revertResize'): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   if (server.vmState !== 'resized') throw conflict(action, uuid, 'vm_state', server.vmState);
   if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
   const migration = currentMove(s, uuid);

@@ -11,7 +11,7 @@ import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
 import { NO_HOST } from './scheduler.ts';
-import type { Caller, CloudState } from './state.ts';
+import { type Caller, type CloudState, findServer } from './state.ts';
 
 export function placeServer(s: CloudState, input: ServerInput, createdMs: number): Server {
   const parsed = serverSchema.parse(input);
@@ -171,8 +171,7 @@ const REBOOTABLE: ReadonlySet<string> = new Set(['active', 'stopped', 'paused', 
 
 /** POST /servers/{id}/action reboot, HARD. Throws NovaRefusal as Nova would. */
 export function hardReboot(s: CloudState, uuid: string): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   const { vmState, taskState } = server;
   if (!REBOOTABLE.has(vmState)) throw conflict('reboot', uuid, 'vm_state', vmState);
   if (taskState !== null) throw conflict('reboot', uuid, 'task_state', taskState);

@@ -1,13 +1,12 @@
 /** Rescue and shelving: a server that is rescued runs on; one that is shelved is on no host. */
 import { recordAction } from './actions.ts';
-import { NovaRefusal } from './errors.ts';
 import { conflict } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
 import { allocate, release, resourcesOf } from './placement.ts';
 import { hostForShelved } from './scheduler.ts';
 import { isRunning } from './servers.ts';
-import type { Caller, CloudState, StateAction, StateStep } from './state.ts';
+import { type Caller, type CloudState, findServer, type StateAction, type StateStep } from './state.ts';
 
 /** The states from which Nova lets a user begin; all wait for no other task. */
 const FROM = {
@@ -21,8 +20,7 @@ export const isStateStep = (kind: string): kind is StateStep =>
 
 /** POST /servers/{id}/action. Nova offloads at once what is shelved (`shelved_offload_time = 0`). Throws NovaRefusal as Nova would. */
 export function beginStateAction(s: CloudState, caller: Caller, uuid: string, action: StateAction): void {
-  const server = s.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const server = findServer(s, uuid);
   const states: readonly string[] = FROM[action];
   if (!states.includes(server.vmState)) throw conflict(action, uuid, 'vm_state', server.vmState);
   if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);

@@ -1,5 +1,5 @@
 /** The state of a simulated cloud: its users and resources, its clock, and the pending events. */
-import { ActError } from './errors.ts';
+import { ActError, NovaRefusal } from './errors.ts';
 import type { ActiveSeriesFault, HostFaultSetting, ServerFaultSetting } from './faults.ts';
 import { Agenda } from './heap.ts';
 import {
@@ -313,4 +313,11 @@ export class CloudState {
       migration.copyMs *= factor;
     }
   }
+}
+
+/** The server of a call. Throws NovaRefusal as Nova would. */
+export function findServer({ servers }: Pick<CloudState, 'servers'>, uuid: string): Server {
+  const server = servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  return server;
 }

@@ -1,9 +1,10 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
+import { findServer } from '../../state.ts';
 import type { Reply } from '../exchange.ts';
 import { actionView, eventViews } from '../views.ts';
-import { findServer, ID, nextPage, pageSize, type Route, reply, route, type Scope } from './nova.ts';
+import { ID, nextPage, pageSize, type Route, reply, route, type Scope } from './nova.ts';
 
 /** os-instance-actions: the requests about a server, and the outcome of each. */
 export function instanceActionRoutes(cloud: Cloud): readonly Route[] {

@@ -2,21 +2,10 @@ import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { shownRow } from '../../migrations.ts';
 import { IN_PROGRESS, type Migration } from '../../model.ts';
+import { findServer } from '../../state.ts';
 import { object, parseJson, type Reply } from '../exchange.ts';
 import { migrationView, progressView } from '../views.ts';
-import {
-  caller,
-  empty,
-  findServer,
-  ID,
-  nextPage,
-  pageSize,
-  type Route,
-  reply,
-  route,
-  type Scope,
-  truthy,
-} from './nova.ts';
+import { caller, empty, ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } from './nova.ts';
 
 const MIGRATION_QUERY = ['hidden', 'host', 'instance_uuid', 'source_compute', 'status', 'migration_type'];
 

@@ -1,6 +1,5 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import type { Server } from '../../model.ts';
 import { type Call, json, type Reply } from '../exchange.ts';
 import type { Token } from '../identity.ts';
 
@@ -44,12 +43,6 @@ export function route(
 ): Route {
   const [method = '', path = ''] = call.split(' ');
   return { method, pattern: new RegExp(`^${path}$`), since, until, policy, handler };
-}
-
-export function findServer(cloud: Cloud, uuid: string): Server {
-  const server = cloud.servers.get(uuid);
-  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
-  return server;
 }
 
 /** The page size asked for, at most Nova's own maximum; null when none was asked for. */

@@ -1,9 +1,9 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { conflict } from '../../migrations.ts';
-import type { StateAction } from '../../state.ts';
+import { findServer, type StateAction } from '../../state.ts';
 import { object, parseJson, python, type Reply, text } from '../exchange.ts';
-import { caller, empty, findServer, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
+import { caller, empty, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
 
 /** POST /servers/{id}/action: moves, their end, locks, power. */
 export function serverActionRoutes(cloud: Cloud): readonly Route[] {

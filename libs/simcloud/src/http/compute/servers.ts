@@ -2,12 +2,12 @@ import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
 import { pinnedCpus } from '../../numa.ts';
+import { findServer } from '../../state.ts';
 import { json, object, parseJson, type Reply, text } from '../exchange.ts';
 import { serverView, statusOf } from '../views.ts';
 import {
   caller,
   empty,
-  findServer,
   ID,
   LIES,
   nextPage,
