@@ -98,6 +98,11 @@ const serverObservationSchema = z.object({
   host: z.string(),
   /** Hosts on which it counts too: seen there on another page, or the other end of its running migration. */
   alsoOn: z.array(z.string()),
+  /**
+   * The host on which Nova lists it. Absent: it is `host`, or written by Kronos 0.1. Otherwise this host is none of the aggregate's, and
+   * `host` is where the server counts in the aggregate.
+   */
+  listedOn: z.string().optional(),
   /** Nova's `status`, e.g. ACTIVE, PAUSED, MIGRATING. */
   status: z.string(),
   vmState: z.string().nullable(),

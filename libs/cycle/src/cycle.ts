@@ -36,16 +36,13 @@ export function decideCycle({
   return {
     decision,
     absence: absenceOf(state, snapshot, decision),
-    novaRefusals: refusalsOf(state, snapshot, decision),
+    novaRefusals: newRefusals(state, snapshot),
   };
 }
 
 /** The event's field about absent servers. A gate ended the cycle before it looked at the servers: the list may not be whole. */
 export const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
   outcome === 'gated' ? undefined : (absence(state, servers) ?? undefined);
-
-const refusalsOf = (state: AggregateState, snapshot: Snapshot, { outcome }: Decision): Cycle['novaRefusals'] =>
-  outcome === 'gated' ? undefined : newRefusals(state, snapshot);
 
 /**
  * As {@link decideCycle}, with the digests of what the decision was made of.
@@ -62,7 +59,7 @@ export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory
   return {
     decision,
     absence: absenceOf(input.state, input.snapshot, decision),
-    novaRefusals: refusalsOf(input.state, input.snapshot, decision),
+    novaRefusals: newRefusals(input.state, input.snapshot),
     loads: measuredLoads(input.state, input.snapshot, decision, input.options),
     digests: {
       policies: digest(input.snapshot.policies),

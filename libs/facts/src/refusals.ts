@@ -23,14 +23,14 @@ export const shapeOf = ({
 
 /**
  * The part of a host that a refusal may rest on: its servers, its hypervisor's version and its traits. A short text. Null: its traits could
- * not be read.
+ * not be read. A server counts where Nova lists it: the other end of its move changes only when it arrives.
  */
 export const markOf = (
   { name, hypervisorVersion, traits }: Pick<HostObservation, 'name' | 'hypervisorVersion' | 'traits'>,
-  servers: readonly Pick<ServerObservation, 'id' | 'host'>[],
+  servers: readonly Pick<ServerObservation, 'id' | 'host' | 'listedOn'>[],
 ): string | null => {
   if (traits === null) return null;
-  const here = servers.flatMap(({ id, host }) => (host === name ? [id] : [])).sort();
+  const here = servers.flatMap(({ id, host, listedOn = host }) => (listedOn === name ? [id] : [])).sort();
   return hashOf(canonicalJson([here, hypervisorVersion, [...traits].sort()]));
 };
 

@@ -317,9 +317,10 @@ export function stillKnown(
 function countedOn(
   { host, alsoOn }: PlacedServer,
   hosts: ReadonlySet<string>,
-): Pick<ServerObservation, 'host' | 'alsoOn'> {
-  const here = hosts.has(host) ? host : (alsoOn.find((one) => hosts.has(one)) ?? host);
-  return { host: here, alsoOn: [host, ...alsoOn].filter((one) => one !== here).sort(byText) };
+): Pick<ServerObservation, 'host' | 'alsoOn' | 'listedOn'> {
+  const here = hosts.has(host) ? undefined : alsoOn.find((one) => hosts.has(one));
+  if (here === undefined) return { host, alsoOn: [...alsoOn] };
+  return { host: here, alsoOn: [host, ...alsoOn].filter((one) => one !== here).sort(byText), listedOn: host };
 }
 
 function observeServer(

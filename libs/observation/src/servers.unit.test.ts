@@ -141,7 +141,10 @@ describe('a running migration', () => {
 
   test('towards this aggregate brings its server into the snapshot, on the host where it will be', () => {
     const lists = cloud({ servers: [server('1', 'elsewhere')], migrations: [migration('1', 'elsewhere', 'a')] });
-    expect(observe(lists).servers).toMatchObject([{ id: '1', host: 'a', alsoOn: ['elsewhere'] }]);
+    expect(observe(lists).servers).toMatchObject([
+      { id: '1', host: 'a', alsoOn: ['elsewhere'], listedOn: 'elsewhere' },
+    ]);
+    expect(observe(lists, { hosts: ['elsewhere'] }).servers[0]).not.toHaveProperty('listedOn');
   });
 
   test('of a server that is not there any more is left out', () => {

@@ -1,5 +1,5 @@
 /** Destinations that Nova refused: rules of its scheduler that no API shows. */
-import { byText, type LogEventOf, type Snapshot } from '@kronos/contracts';
+import { byText, type LogEventOf, type Snapshot, timeMs } from '@kronos/contracts';
 import { consequencesOf, markOf, REFUSAL_KEPT_MS, shapeOf } from '@kronos/facts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import { type AggregateState, MAX_REFUSALS } from './state.ts';
@@ -48,15 +48,19 @@ export function forgetRefusals(draft: StateDraft, f: WritableFacts, snapshotMs: 
 }
 
 /**
- * The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. A destination whose traits could not be
- * read is not noted: with its traits it would look changed, and the refusal would no longer count.
+ * The refusals that no decision has seen yet, with what the snapshot says of them; undefined: none. Whatever the decision: a pause may last
+ * for hours, and the server or its host be gone after it. Only what the snapshot is sure of is noted, since any difference from it later
+ * ends the refusal: none of a list with problems, none that is older than the refusal, and no destination whose traits could not be read.
  */
 export function newRefusals(
   state: Pick<AggregateState, 'refusals'>,
-  { servers, hosts }: Pick<Snapshot, 'servers' | 'hosts'>,
+  { servers, hosts, problems, observedFrom }: Pick<Snapshot, 'servers' | 'hosts' | 'problems' | 'observedFrom'>,
 ): LogEventOf<'cycle.decided'>['data']['novaRefusals'] {
-  const found = [...state.refusals.values()].flatMap(({ serverId, host: name, mark }) => {
-    const server = mark === null ? servers.find(({ id }) => id === serverId) : undefined;
+  if (problems.length > 0) return undefined;
+  const observedMs = timeMs(observedFrom);
+  const found = [...state.refusals.values()].flatMap(({ serverId, host: name, atMs, mark }) => {
+    const isNew = mark === null && atMs <= observedMs;
+    const server = isNew ? servers.find(({ id }) => id === serverId) : undefined;
     const host = server === undefined ? undefined : hosts.find((one) => one.name === name);
     if (server === undefined || host === undefined) return [];
     const seen = markOf(host, servers);

@@ -1,4 +1,4 @@
-import { DAY_MS, type Snapshot } from '@kronos/contracts';
+import { DAY_MS, iso, type Snapshot } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { newRefusals } from './refusals.ts';
@@ -43,14 +43,21 @@ describe('what Nova refused', () => {
     expect(known(log)).toMatchObject([{ shape: 's', mark: 'm1' }]);
   });
 
-  it('a decision notes neither where the traits of the host could not be read: with them it would look changed', () => {
+  it('a decision notes nothing that would look like a change of the host later', () => {
     const server = { id: 'vm1', host: 'h1', resources: { VCPU: 1 }, extraSpecs: {}, vcpus: 1, ramMb: 1024, diskGb: 0 };
-    const seenWith = (traits: string[] | null) => {
-      const host = { name: 'h2', hypervisorVersion: 8_002_002, traits };
-      return newRefusals(refusedLog().state(), { servers: [server], hosts: [host] } as unknown as Snapshot);
+    const host = { name: 'h2', hypervisorVersion: 8_002_002, traits: ['HW_CPU_X86_AVX2'] as string[] | null };
+    const sure = {
+      servers: [server],
+      hosts: [host],
+      problems: [] as object[],
+      observedFrom: iso(TEST_START_MS + 10_000),
     };
-    expect(seenWith(['HW_CPU_X86_AVX2'])).toMatchObject([{ serverId: 'vm1', host: 'h2' }]);
-    expect(seenWith(null)).toBeUndefined();
+    const seen = (more: Partial<typeof sure> = {}) =>
+      newRefusals(refusedLog().state(), { ...sure, ...more } as unknown as Snapshot);
+    expect(seen()).toMatchObject([{ serverId: 'vm1', host: 'h2' }]);
+    expect(seen({ hosts: [{ ...host, traits: null }] }), 'traits that could not be read').toBeUndefined();
+    expect(seen({ problems: [{ code: 'server-vanished' }] }), 'a list that may not be whole').toBeUndefined();
+    expect(seen({ observedFrom: iso(TEST_START_MS + 9_999) }), 'a list from before the refusal').toBeUndefined();
   });
 
   it('does nothing any more after a day, or when a person released the host', () => {

@@ -42,8 +42,9 @@ export function lay(overlay: Overlay, recorded: Snapshot): Snapshot {
       const change = moved.get(server.id);
       const calm = overlay.still.has(server.id);
       if (change === undefined && !calm) return server;
+      const { listedOn: _, ...here } = server;
       return {
-        ...server,
+        ...here,
         ...(change === undefined ? {} : { host: change.to }),
         ...(calm
           ? { alsoOn: [], taskState: null, status: server.status === 'MIGRATING' ? 'ACTIVE' : server.status }

@@ -70,6 +70,13 @@ describe('a destination that Nova refused', () => {
     expect(markOf({ ...b, traits: ['HW_CPU_X86_AVX2'] }, snapshot.servers)).not.toBe(mark);
   });
 
+  it('acts while a server counts on the host that only moved from it, or is to come: its own host is none of the aggregate’s', () => {
+    const guest = { ...one, id: 'guest', host: 'b', alsoOn: ['elsewhere'] };
+    const seen = (more: object) => ({ ...snapshot, servers: [...snapshot.servers, { ...guest, ...more }] });
+    expect(toBIn(seen({ listedOn: 'elsewhere' }), 'one', refusal({ shape, mark }))).toBe('refused-before');
+    expect(toBIn(seen({}), 'one', refusal({ shape, mark }))).toBe('legal');
+  });
+
   it('acts while the traits of the host cannot be read: nothing shows that it has changed', () => {
     const hosts = snapshot.hosts.map((host) => (host === b ? { ...b, traits: null } : host));
     expect(markOf({ ...b, traits: null }, snapshot.servers)).toBeNull();

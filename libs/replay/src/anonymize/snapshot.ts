@@ -73,6 +73,7 @@ const anonymousServer = by<Each<'servers'>>({
   projectId: named('project'),
   host: named('host'),
   alsoOn: allNamed('host'),
+  listedOn: named('host'),
   status: 'names nobody',
   vmState: 'names nobody',
   taskState: 'names nobody',
