@@ -1,10 +1,29 @@
 import { Secret } from '@kronos/config';
 import { defaultStorageLimits, type LogEvent } from '@kronos/contracts';
 import { connectEventLog, natsWire } from '@kronos/eventlog';
-import { startNatsServer } from '@kronos/eventlog/testing';
+import { emptySnapshot, startNatsServer } from '@kronos/eventlog/testing';
 import { testLog } from '@kronos/projections/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { scrubbed } from './scrubbed.ts';
+
+it('a text of a snapshot has no secret, whatever part of it has the text', async () => {
+  new Secret('hunter3-hunter3');
+  const text = 'Prometheus answers 401 to hunter3-hunter3';
+  const about = { query: 'q', label: 'uuid', labelType: 'nova_instance_uuid', text } as const;
+  const reading = { ...about, health: 'ERROR', values: {}, unmatchedLabels: 0, ambiguousLabels: 0 } as const;
+  const given = {
+    ...emptySnapshot('gpu-1'),
+    notes: [{ code: 'note', text }],
+    vmReadings: [reading],
+    moveCostReadings: [reading],
+    forecast: { stepSeconds: 60, points: 1, readings: [{ ...about, days: [] }] },
+  };
+  const seams = { append: async (write: unknown) => ({ write }) };
+  const wrapped = scrubbed(seams as never, { usage: async () => ({}) } as never);
+  const { write } = (await wrapped.append({ kind: 'snapshot', snapshot: given } as never)) as { write: unknown };
+  expect(JSON.stringify(write)).not.toContain('hunter3');
+  expect(write).toMatchObject({ snapshot: { hosts: given.hosts, forecast: { readings: [{ query: 'q' }] } } });
+});
 
 it('no secret gets onto the log in a text; names, ids and decisions stay', async () => {
   const nats = await startNatsServer();

@@ -29,15 +29,20 @@ function withoutSecrets<T>(value: T): T {
 const cleaned = <M extends Message>(message: M): M =>
   familyOf(message.type) === 'plans' ? message : withoutSecrets(message);
 
-const snapshotWithoutSecrets = (snapshot: Snapshot): Snapshot => ({
-  ...snapshot,
-  problems: withoutSecrets(snapshot.problems),
-  notes: withoutSecrets(snapshot.notes),
-  hostReadings: withoutSecrets(snapshot.hostReadings),
-  vmReadings: withoutSecrets(snapshot.vmReadings),
-  ...(snapshot.moveCostReadings === undefined ? {} : { moveCostReadings: withoutSecrets(snapshot.moveCostReadings) }),
-  scores: withoutSecrets(snapshot.scores),
-});
+/** What is configured and what Nova lists: large, and without texts of Kronos. */
+const LISTED: ReadonlySet<string> = new Set<keyof Snapshot>([
+  'policies',
+  'hosts',
+  'servers',
+  'serverGroups',
+  'migrations',
+  'endedMigrations',
+]);
+
+const snapshotWithoutSecrets = (snapshot: Snapshot): Snapshot =>
+  Object.fromEntries(
+    Object.entries(snapshot).map(([field, value]) => [field, LISTED.has(field) ? value : withoutSecrets(value)]),
+  ) as Snapshot;
 
 function clean(write: Write): Write {
   switch (write.kind) {
