@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { presetFiles } from '../libs/cli/src/init/presets.ts';
 import { generatedFiles as configurationFiles } from '../libs/config/src/sample.ts';
-import { generatedFiles } from '../libs/contracts/src/generate.ts';
+import { generatedFiles, generatedModules } from '../libs/contracts/src/generate.ts';
 import { generatedFiles as natsFiles } from '../libs/eventlog/src/admin/deploy.ts';
 import { generatedFiles as factsFiles } from '../libs/facts/src/document.ts';
 import { generatedFiles as placementFiles } from '../libs/placement/src/document.ts';
@@ -15,6 +15,7 @@ mkdirSync(directory, { recursive: true });
 for (const [name, text] of generatedFiles()) writeFileSync(new URL(name, directory), text);
 
 for (const [path, text] of [
+  ...generatedModules(),
   ...configurationFiles(),
   ...telemetryFiles(),
   ...natsFiles(),

@@ -8,7 +8,6 @@ export type { Naming } from './messages/define.ts';
 
 type Definition = {
   readonly type: LogEventType;
-  readonly addressesAll?: boolean;
   readonly holdsInWhatIf?: boolean;
   readonly names: Readonly<Record<string, Naming>>;
   readonly example?: Readonly<Record<string, unknown>>;
@@ -21,14 +20,10 @@ const all: readonly Definition[] = [
   ...definitions.custody,
 ];
 
-const typesWhere = (holds: (definition: Definition) => boolean | undefined): ReadonlySet<string> =>
-  new Set(all.filter((one) => holds(one) === true).map(({ type }) => type));
-
-/** The types of which the aggregate may be `_all_`. */
-export const addressAll = typesWhere(({ addressesAll }) => addressesAll);
-
 /** The commands that keep their meaning when other plans are made. */
-export const holdInWhatIf = typesWhere(({ holdsInWhatIf }) => holdsInWhatIf);
+export const holdInWhatIf: ReadonlySet<string> = new Set(
+  all.filter(({ holdsInWhatIf }) => holdsInWhatIf === true).map(({ type }) => type),
+);
 
 const names = new Map(all.map((one) => [one.type, one.names]));
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { definitions } from './messages/list.ts';
 import { messagesByFamily } from './messages.ts';
 import { families } from './names.ts';
 import { snapshotSchema } from './snapshot.ts';
@@ -86,6 +87,23 @@ function asyncApi(): unknown {
     components: { messages },
   };
 }
+
+/** A module for readers that go without the schemas, such as a browser. */
+function addressees(): string {
+  const all: readonly { readonly type: string; readonly addressesAll?: boolean }[] = Object.values(definitions).flat();
+  const types = all.flatMap(({ type, addressesAll }) => (addressesAll === true ? [type] : [])).sort();
+  return [
+    '/** The types of which the aggregate may be `_all_`, from the definitions of the messages (npm run generate makes it). */',
+    'export const addressAll: ReadonlySet<string> = new Set([',
+    ...types.map((type) => `  '${type}',`),
+    ']);\n',
+  ].join('\n');
+}
+
+/** Generated modules, by path. */
+export const generatedModules = (): [path: string, text: string][] => [
+  ['libs/contracts/src/addressees.ts', addressees()],
+];
 
 /** Every generated file of libs/contracts/schemas, by name. A test keeps the files equal to this. */
 export function generatedFiles(): Map<string, string> {

@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { generatedFiles } from './generate.ts';
+import { generatedFiles, generatedModules } from './generate.ts';
 
 const directory = new URL('../schemas/', import.meta.url);
+
+it.each(generatedModules())('%s is what the definitions say (npm run generate makes it)', (path, text) => {
+  expect(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')).toBe(text);
+});
 
 describe('the generated schemas', () => {
   const files = generatedFiles();

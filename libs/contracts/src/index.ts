@@ -1,3 +1,4 @@
+export * from './addressees.ts';
 export * from './alarms.ts';
 export * from './authority.ts';
 export * from './canonical.ts';

@@ -1,5 +1,4 @@
-import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
-import { ADDRESS_ALL } from './addressees.ts';
+import { ALL, addressAll, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { breakerEffects } from './breaker.ts';
 import { cellEffects } from './cells.ts';
 import { configurationEffects } from './configuration.ts';
@@ -61,7 +60,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       if (event.type === 'unreadable') {
         const { aggregate, claimedType, claimedVersion, problem, remedy } = event;
         unreadable(draft, { aggregate, claimedType, claimedVersion, problem, remedy });
-      } else if (event.aggregate === ALL && !ADDRESS_ALL.has(event.type))
+      } else if (event.aggregate === ALL && !addressAll.has(event.type))
         cannotFold(draft, event, `${event.type} belongs to one aggregate and was addressed to all`);
       else foldSafely(draft, event, stamp);
       return folder;
