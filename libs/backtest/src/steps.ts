@@ -226,7 +226,7 @@ function unknownIn(snapshot: Snapshot, then: CloudThen, down: ReadonlySet<string
 function hostsDown(lists: CloudLists, answers: MatchedAnswers): ReadonlySet<string> | null {
   const alive = new Set(answers.hosts.flatMap(({ matched: one }) => [...one.instant.keys()]));
   if (alive.size === 0 || !lists.services.ok || !lists.servers.ok) return null;
-  const vms = new Set(answers.vms.flatMap(({ matched: one }) => [...one.instant.keys()]));
+  const vms = new Set(answers.vms.vm_profile.flatMap(({ matched: one }) => [...one.instant.keys()]));
   for (const { id, host } of lists.servers.value) if (host !== null && vms.has(id)) alive.add(host);
   return new Set(lists.services.value.map(({ host }) => host).filter((host) => !alive.has(host)));
 }

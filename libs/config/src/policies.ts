@@ -1,4 +1,12 @@
-import { allocationLabels, allocationQuery, INSTANCES, type Policy, policySchema, totalQuery } from '@kronos/contracts';
+import {
+  allocationLabels,
+  allocationQuery,
+  INSTANCES,
+  type Policy,
+  policySchema,
+  queryUses,
+  totalQuery,
+} from '@kronos/contracts';
 import {
   type Document,
   isMap,
@@ -241,19 +249,14 @@ interface Place {
   readonly lineOf: (field: string) => number | null;
 }
 
-/** Fields that only policies with queries have. */
-const OF_QUERIES = [
-  'imbalance_query',
+/** Fields that only policies with queries have: the queries, and what says how their answers are matched. */
+const OF_QUERIES: readonly string[] = [
+  ...queryUses.map((use) => `${use}_query`),
   'host_label',
-  'vm_profile_query',
   'vm_profile_label',
   'vm_profile_label_type',
   'vm_profile_fallback',
-  'capacity_query',
-  'host_size_query',
-  'move_cost_query',
-  'trigger_query',
-] as const;
+];
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -289,7 +292,7 @@ function withAllocation(value: unknown): unknown {
   const named = typeof value.resource_class === 'string' ? value.resource_class : null;
   const query = allocationQuery(named ?? INSTANCES);
   return {
-    ...Object.fromEntries(Object.entries(value).filter(([field]) => !OF_QUERIES.some((one) => one === field))),
+    ...Object.fromEntries(Object.entries(value).filter(([field]) => !OF_QUERIES.includes(field))),
     imbalance_query: query,
     host_label: allocationLabels.host,
     vm_profile_query: query,

@@ -21,6 +21,18 @@ export type VmQueryUse = UseOf<'vm'>;
 export const queryUses = Object.keys(policyQueries) as QueryUse[];
 const isOfHosts = (use: QueryUse): use is HostQueryUse => policyQueries[use].of === 'host';
 export const hostQueryUses = queryUses.filter(isOfHosts);
+const isOfVms = (use: QueryUse): use is VmQueryUse => policyQueries[use].of === 'vm';
+export const vmQueryUses = queryUses.filter(isOfVms);
+
+/** The fields of a policy that hold a query. */
+export type QueryField = Table[QueryUse]['field'];
+export const queryFields: readonly QueryField[] = queryUses.map((use) => policyQueries[use].field);
+
+/** The lists of a snapshot that hold answers about VMs. */
+export type VmReadingList = Table[VmQueryUse]['readings'];
+export const vmReadingLists: readonly VmReadingList[] = [
+  ...new Set(vmQueryUses.map((use) => policyQueries[use].readings)),
+];
 
 /** An answer about hosts: what it is of. */
 export type HostQuery = { readonly query: string; readonly label: string };
@@ -71,11 +83,7 @@ export const vmReadingOf = <R extends VmQuery>(readings: readonly R[], asked: Vm
       );
 
 /** The reading of a snapshot for a query of one of its policies; undefined: there is none. */
-export const readingOf = (
-  snapshot: Pick<Snapshot, 'hostReadings' | 'vmReadings' | 'moveCostReadings'>,
-  policy: Policy,
-  use: QueryUse,
-) =>
+export const readingOf = (snapshot: Pick<Snapshot, 'hostReadings' | VmReadingList>, policy: Policy, use: QueryUse) =>
   isOfHosts(use)
     ? hostReadingOf(snapshot.hostReadings, hostQueryOf(policy, use))
     : vmReadingOf(snapshot[policyQueries[use].readings] ?? [], vmQueryOf(policy, use));

@@ -6,6 +6,7 @@ import {
   type ServerListing,
   type Snapshot,
   some,
+  vmReadingLists,
 } from '@kronos/contracts';
 import { allocationReadings, profileSums, score } from '@kronos/placement';
 import type { Capacity, CellsSeen, CloudLists, Fate, KnownServer, ObserveOptions, PortsSeen } from './cloud.ts';
@@ -80,6 +81,7 @@ export function assemble(input: AssembleInput): Snapshot {
   const allocated = allocationReadings({ policies, hosts, servers: seen.servers });
   const hostReadings = [...readings.hostReadings, ...allocated.hostReadings];
   const vmReadings = [...readings.vmReadings, ...allocated.vmReadings];
+  const others = vmReadingLists.filter((list) => list !== 'vmReadings' && readings[list].length > 0);
   const scored = { policies, hosts, hostReadings, options: { balance: input.balance } };
   const sums = profileSums({ ...scored, servers: [...seen.servers], vmReadings });
   return {
@@ -94,7 +96,7 @@ export function assemble(input: AssembleInput): Snapshot {
     migrations: [...seen.migrations],
     hostReadings,
     vmReadings,
-    ...(readings.moveCostReadings.length === 0 ? {} : { moveCostReadings: [...readings.moveCostReadings] }),
+    ...Object.fromEntries(others.map((list) => [list, [...readings[list]]])),
     ...(input.history === undefined || input.history === null
       ? {}
       : { forecast: forecastOf(input.history, policies, seen.servers, vmNamesOf(input.index)) }),

@@ -7,6 +7,7 @@ import {
   type HostReading,
   hostReadingOf,
   type Policy,
+  policyQueries,
   type QueryUse,
   queriesOf,
   type Reason,
@@ -15,6 +16,9 @@ import {
   type VmQuery,
   type VmQueryUse,
   type VmReading,
+  type VmReadingList,
+  vmQueryUses,
+  vmReadingLists,
   vmReadingOf,
 } from '@kronos/contracts';
 import {
@@ -84,14 +88,20 @@ interface Matched {
   readonly unlabelled: number;
 }
 
+/** An answer about VMs. */
+type MatchedVms = VmQuery & { readonly matched: Matched };
+
+/** What there is for each query about VMs. */
+const eachVmQuery = <T>(of: (use: VmQueryUse) => T): Record<VmQueryUse, T> =>
+  Object.fromEntries(vmQueryUses.map((use) => [use, of(use)])) as Record<VmQueryUse, T>;
+
 /** All answers of a cycle, matched against the whole cloud; made once, used for every aggregate. */
 export interface MatchedAnswers {
   readonly stalenessMs: number;
   /** Every host of the cloud. */
   readonly cloud: readonly HostNames[];
   readonly hosts: readonly (HostQuery & { readonly matched: Matched })[];
-  readonly vms: readonly (VmQuery & { readonly matched: Matched })[];
-  readonly moveCosts: readonly (VmQuery & { readonly matched: Matched })[];
+  readonly vms: Readonly<Record<VmQueryUse, readonly MatchedVms[]>>;
 }
 
 /**
@@ -107,7 +117,7 @@ export function matchAnswers(input: {
 }): MatchedAnswers {
   const answers = new Map(input.answers.map((answer) => [answer.query, answer]));
   const hosts: (HostQuery & { matched: Matched })[] = [];
-  const ofVms: Record<VmQueryUse, (VmQuery & { matched: Matched })[]> = { vm_profile: [], move_cost: [] };
+  const vms = eachVmQuery((): MatchedVms[] => []);
   for (const policy of asked(input.policies)) {
     for (const one of queriesOf(policy)) {
       const { query, label } = one;
@@ -118,19 +128,13 @@ export function matchAnswers(input: {
         hosts.push({ query, label, matched: match(answer, label, (labels) => matchHosts(labels, input.hosts)) });
       } else {
         const { use, labelType } = one;
-        if (vmReadingOf(ofVms[use], one) !== undefined) continue;
+        if (vmReadingOf(vms[use], one) !== undefined) continue;
         const matched = match(answer, label, (labels) => matchVms(labels, input.vms, labelType));
-        ofVms[use].push({ query, label, labelType, matched });
+        vms[use].push({ query, label, labelType, matched });
       }
     }
   }
-  return {
-    stalenessMs: input.stalenessMs,
-    cloud: input.hosts,
-    hosts,
-    vms: ofVms.vm_profile,
-    moveCosts: ofVms.move_cost,
-  };
+  return { stalenessMs: input.stalenessMs, cloud: input.hosts, hosts, vms };
 }
 
 /** The answers that these policies ask for, of all that were asked for the cloud. */
@@ -138,13 +142,14 @@ export function answersOf(answers: MatchedAnswers, policies: readonly Policy[]):
   const wanted = asked(policies).flatMap(queriesOf);
   const ofHosts = wanted.flatMap((one) => (one.of === 'host' ? [one] : []));
   const ofVms = (use: VmQueryUse) => wanted.flatMap((one) => (one.of === 'vm' && one.use === use ? [one] : []));
-  const [vms, moveCosts] = [ofVms('vm_profile'), ofVms('move_cost')];
   return {
     stalenessMs: answers.stalenessMs,
     cloud: answers.cloud,
     hosts: answers.hosts.filter((one) => hostReadingOf(ofHosts, one) !== undefined),
-    vms: answers.vms.filter((one) => vmReadingOf(vms, one) !== undefined),
-    moveCosts: answers.moveCosts.filter((one) => vmReadingOf(moveCosts, one) !== undefined),
+    vms: eachVmQuery((use) => {
+      const those = ofVms(use);
+      return answers.vms[use].filter((one) => vmReadingOf(those, one) !== undefined);
+    }),
   };
 }
 
@@ -193,11 +198,8 @@ function match(
   };
 }
 
-export interface Readings {
+export interface Readings extends Readonly<Record<VmReadingList, readonly VmReading[]>> {
   readonly hostReadings: readonly HostReading[];
-  readonly vmReadings: readonly VmReading[];
-  /** Bytes per second that VMs write. */
-  readonly moveCostReadings: readonly VmReading[];
   readonly notes: readonly Reason[];
 }
 
@@ -218,17 +220,22 @@ export function readingsFor(
     const verdict = verdictOf('host', label, matched, judged);
     return { query, label, ...verdict, values: { ...judged.values }, missing: [...judged.missing], unmatchedLabels };
   });
-  const read = (spec: MatchedAnswers['vms'][number], rule: VmRule): VmReading => {
-    const { reading, notes: found } = judgedVmReading(answers, spec, rule, servers);
-    notes.push(...found);
-    return reading;
+  const read = (list: VmReadingList): VmReading[] => {
+    const asked = vmQueryUses.filter((use) => policyQueries[use].readings === list);
+    const rule = vmRules[list];
+    return asked
+      .flatMap((use) => answers.vms[use])
+      .map((spec) => {
+        const { reading, notes: found } = judgedVmReading(answers, spec, rule, servers);
+        notes.push(...found);
+        const { query, health, text } = reading;
+        if (health !== 'HEALTHY' && rule.unhealthy !== null)
+          notes.push(note(rule.unhealthy.code, `${rule.unhealthy.text}: ${text}`, { query }));
+        return reading;
+      });
   };
-  const vmReadings = answers.vms.map((one) => read(one, SHARE));
-  const moveCostReadings = answers.moveCosts.map((one) => read(one, RATE));
-  for (const { query, health, text } of moveCostReadings)
-    if (health !== 'HEALTHY')
-      notes.push(note('move-cost-unknown', `the cost of moves is not known in full: ${text}`, { query }));
-  return { hostReadings, vmReadings, moveCostReadings, notes };
+  const lists = Object.fromEntries(vmReadingLists.map((list) => [list, read(list)]));
+  return { hostReadings, ...(lists as Record<VmReadingList, VmReading[]>), notes };
 }
 
 /** Which values of VMs a query may give. */
@@ -236,18 +243,29 @@ interface VmRule {
   readonly most: number;
   readonly code: NoteCode;
   readonly text: string;
+  /** The note about an answer that is not healthy; null: the decision says it. */
+  readonly unhealthy: { readonly code: NoteCode; readonly text: string } | null;
 }
-const SHARE: VmRule = { most: 1, code: 'vm-value-out-of-range', text: 'no share of a host, as they are outside [0,1]' };
-const RATE: VmRule = {
-  most: Number.MAX_VALUE,
-  code: 'move-cost-out-of-range',
-  text: 'no bytes per second, as they are below 0',
+
+const vmRules: Readonly<Record<VmReadingList, VmRule>> = {
+  vmReadings: {
+    most: 1,
+    code: 'vm-value-out-of-range',
+    text: 'no share of a host, as they are outside [0,1]',
+    unhealthy: null,
+  },
+  moveCostReadings: {
+    most: Number.MAX_VALUE,
+    code: 'move-cost-out-of-range',
+    text: 'no bytes per second, as they are below 0',
+    unhealthy: { code: 'move-cost-unknown', text: 'the cost of moves is not known in full' },
+  },
 };
 
 /** The reading of one query about VMs, and what about it hinders nothing. */
 function judgedVmReading(
   answers: MatchedAnswers,
-  { query, label, labelType, matched }: MatchedAnswers['vms'][number],
+  { query, label, labelType, matched }: MatchedVms,
   rule: VmRule,
   servers: readonly Pick<ServerObservation, 'id' | 'status' | 'host'>[],
 ): { readonly reading: VmReading; readonly notes: readonly Reason[] } {

@@ -6,6 +6,7 @@ import {
   hostReadingOf,
   type Policy,
   type PolicyQuery,
+  policyQueries,
   type QueryUse,
   queriesOf,
   type Reason,
@@ -14,6 +15,7 @@ import {
   some,
   type VmQueryUse,
   type VmReading,
+  type VmReadingList,
   vmQueryOf,
   vmReadingOf,
 } from '@kronos/contracts';
@@ -50,7 +52,7 @@ type OfKind<Kind> = Extract<PolicyQuery, { readonly of: Kind }>;
 /** The metrics whose types `judgeQueries` asks for. */
 export const metricsToType = (answers: MatchedAnswers): string[] => [
   ...new Set(
-    [...answers.hosts, ...answers.vms, ...answers.moveCosts].flatMap(({ matched }) =>
+    [...answers.hosts, ...Object.values(answers.vms).flat()].flatMap(({ matched }) =>
       typesNeeded(matched.answer.instant ?? []),
     ),
   ),
@@ -175,28 +177,31 @@ function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): Ch
   return end('ok', 'host-query');
 }
 
-/** The demands on the values of a query about VMs. */
-type VmRule = {
+/** The demands on the values of a query about VMs: the range, and what to do about others. */
+type VmRange = {
   readonly wanted: 'share' | 'rate';
-  readonly answers: (answers: MatchedAnswers) => MatchedAnswers['vms'];
-  /** The range of its values, and what to do about others. */
   readonly most: number;
   readonly range: string;
   readonly rangeRemedy: typeof rangeRemedy;
-  /** What happens to a VM without a value, and how bad it is when no VM has one. */
-  readonly without: string;
-  readonly bad: 'failed' | 'warning';
 };
 
-const vmRules: Record<VmQueryUse, (policy: Policy) => VmRule> = {
+const vmRanges: Readonly<Record<VmReadingList, VmRange>> = {
+  vmReadings: { wanted: 'share', most: 1, range: 'outside [0,1]', rangeRemedy },
+  moveCostReadings: {
+    wanted: 'rate',
+    most: Number.MAX_VALUE,
+    range: 'below 0',
+    rangeRemedy: () => 'Give bytes per second: for a counter of bytes, its rate().',
+  },
+};
+
+/** What happens to a VM without a value, and how bad it is when no VM has one. */
+type WithoutValue = { readonly without: string; readonly bad: 'failed' | 'warning' };
+
+const withoutValue: Readonly<Record<VmQueryUse, (policy: Policy) => WithoutValue>> = {
   vm_profile: ({ vmProfileFallback }) => {
     const skips = vmProfileFallback === 'skip';
     return {
-      wanted: 'share',
-      answers: ({ vms }) => vms,
-      most: 1,
-      range: 'outside [0,1]',
-      rangeRemedy,
       without: skips
         ? 'vm_profile_fallback is skip, so a VM without a value never moves'
         : `VMs without a value use the fallback ${vmProfileFallback}`,
@@ -205,11 +210,6 @@ const vmRules: Record<VmQueryUse, (policy: Policy) => VmRule> = {
     };
   },
   move_cost: () => ({
-    wanted: 'rate',
-    answers: ({ moveCosts }) => moveCosts,
-    most: Number.MAX_VALUE,
-    range: 'below 0',
-    rangeRemedy: () => 'Give bytes per second: for a counter of bytes, its rate().',
     without:
       'a VM without a value counts as the VM that writes most; without any value the memory of each VM counts once',
     bad: 'warning',
@@ -218,10 +218,10 @@ const vmRules: Record<VmQueryUse, (policy: Policy) => VmRule> = {
 
 function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): CheckFinding {
   const { query, use } = asked;
-  const rule = vmRules[use](policy);
-  const { bad, without: fallback } = rule;
+  const rule = vmRanges[policyQueries[use].readings];
+  const { bad, without: fallback } = withoutValue[use](policy);
   const what = `policy ${policy.name} ${fieldOf(use)}`;
-  const { matched } = given(vmReadingOf(rule.answers(input.answers), asked));
+  const { matched } = given(vmReadingOf(input.answers.vms[use], asked));
   const { samples, range } = seriesOf(matched);
   const named = new Set(matched.byLabel.values());
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
@@ -284,14 +284,14 @@ function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): CheckF
   return end('ok', 'vm-query');
 }
 
-const seriesOf = ({ answer }: MatchedAnswers['vms'][number]['matched']) => ({
+const seriesOf = ({ answer }: MatchedAnswers['hosts'][number]['matched']) => ({
   samples: answer.instant ?? [],
   range: answer.range ?? [],
 });
 
 /** Hosts or VMs with several series: only one of the series can be theirs. */
 function twinsOf(
-  { instant }: Pick<MatchedAnswers['vms'][number]['matched'], 'instant'>,
+  { instant }: Pick<MatchedAnswers['hosts'][number]['matched'], 'instant'>,
   label: string,
   kind: 'host' | 'VM',
 ): { readonly text: string; readonly remedy: string } | null {

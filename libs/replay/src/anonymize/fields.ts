@@ -18,7 +18,7 @@ type HoldsText<T> = T extends string
 type Rewrite<T> = (names: Names, value: NonNullable<T>) => NonNullable<T>;
 
 /**
- * `kept`: it holds no text. `names nobody`: a text that is a word of Kronos or of OpenStack, the name of a policy or of a label of
+ * `kept`: it holds words of a fixed list, or figures. `names nobody`: a text that is a word of Kronos or of OpenStack, the name of a policy or of a label of
  * metrics, a time, or an id of Kronos.
  */
 type Rule<T> =
@@ -26,17 +26,26 @@ type Rule<T> =
   | ([HoldsText<NonNullable<T>>] extends [never] ? 'kept' : never)
   | (NonNullable<T> extends string | readonly string[] ? 'names nobody' : never);
 
-type Rules<T> = {
-  readonly [K in keyof T]-?: Rule<T[K]> | (Partial<Pick<T, K>> extends Pick<T, K> ? 'left out' : never);
+type RuleOf<T, K extends keyof T> = Rule<T[K]> | (Partial<Pick<T, K>> extends Pick<T, K> ? 'left out' : never);
+
+/** The fields that hold a figure, true or false: nothing has to be said of them. */
+type Figures<T> = { [K in keyof T]-?: NonNullable<T[K]> extends number | boolean ? K : never }[keyof T];
+
+type Rules<T> = { readonly [K in Exclude<keyof T, Figures<T>>]-?: RuleOf<T, K> } & {
+  readonly [K in Figures<T>]?: RuleOf<T, K>;
 };
 
-/** Rewrites a part by the rules of its fields. A field without a rule, as of a later version, is left out. */
+const isFigure = (value: unknown): boolean => value === null || typeof value === 'number' || typeof value === 'boolean';
+
+/**
+ * Rewrites a part by the rules of its fields. Of the fields without a rule, as of a later version, figures are kept and all others left out.
+ */
 export function by<T extends object>(rules: Rules<T>): (names: Names, part: T) => T {
   const ruleOf = new Map(Object.entries<unknown>(rules));
   return (names, part) =>
     Object.fromEntries(
       Object.entries(part).flatMap(([key, value]) => {
-        const rule = ruleOf.get(key) ?? 'left out';
+        const rule = ruleOf.get(key) ?? (isFigure(value) ? 'kept' : 'left out');
         if (rule === 'left out') return [];
         const same = typeof rule !== 'function' || value === null || value === undefined;
         return [[key, same ? value : rule(names, value)]];

@@ -10,6 +10,7 @@ import {
   type Snapshot,
   type Step,
   type StoredEvent,
+  vmReadingLists,
 } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
 import { learnReason, UUID } from './reasons.ts';
@@ -70,7 +71,7 @@ function learnReadings(names: Names, snapshot: Snapshot): void {
     for (const host of [...Object.keys(reading.values), ...reading.missing]) names.learn('host', host);
     for (const label of reading.unmatchedLabels) names.learn('label', label);
   }
-  for (const reading of [...snapshot.vmReadings, ...(snapshot.moveCostReadings ?? [])]) {
+  for (const reading of vmReadingLists.flatMap((list) => snapshot[list] ?? [])) {
     names.learn('query', reading.query);
     for (const server of Object.keys(reading.values)) names.learn('server', server);
   }

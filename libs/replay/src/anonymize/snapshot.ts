@@ -2,7 +2,18 @@
  * A snapshot with made-up names: field by field. What only a plan between cells depends on is left out: such a plan of an anonymized
  * recording is not replayed.
  */
-import type { HostReading, Policy, PolicyScores, Shape, Snapshot, VmReading } from '@kronos/contracts';
+import {
+  type HostReading,
+  type Policy,
+  type PolicyScores,
+  type QueryField,
+  queryFields,
+  type Shape,
+  type Snapshot,
+  type VmReading,
+  type VmReadingList,
+  vmReadingLists,
+} from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import { allNamed, by, byClass, custom, each, keyed, leftOut, named } from './fields.ts';
 import type { Names } from './names.ts';
@@ -20,28 +31,21 @@ export const anonymousShape = by<Shape>({
   cells: 'kept',
 });
 
+/** The same for each query of a policy. */
+const queries = Object.fromEntries(queryFields.map((field) => [field, named('query')])) as Record<
+  QueryField,
+  (names: Names, query: string) => string
+>;
+
 const anonymousPolicy = by<Policy>({
+  ...queries,
   name: 'names nobody',
   mode: 'kept',
-  weight: 'kept',
-  imbalanceQuery: named('query'),
   hostLabel: 'names nobody',
-  vmProfileQuery: named('query'),
   vmProfileLabel: 'names nobody',
   vmProfileLabelType: 'kept',
   vmProfileFallback: 'kept',
-  threshold: 'kept',
-  actAbove: 'kept',
-  triggerQuery: named('query'),
-  target: 'kept',
-  capacityQuery: named('query'),
-  capacityThreshold: 'kept',
-  hostSizeQuery: named('query'),
   resourceClass: custom,
-  moveCostQuery: named('query'),
-  maxMigrationsPerCycle: 'kept',
-  minSustainedCycles: 'kept',
-  enabled: 'kept',
   allocation: custom,
 });
 
@@ -50,13 +54,11 @@ const anonymousHost = by<Each<'hosts'>>({
   hypervisorHostname: named('hypervisor'),
   hypervisorId: named('uuid'),
   hypervisorType: 'names nobody',
-  hypervisorVersion: 'kept',
   availabilityZone: named('zone'),
   cell: named('cell'),
   service: by<Each<'hosts'>['service']>({
     status: 'kept',
     state: 'kept',
-    forcedDown: 'kept',
     disabledReason: leftOut,
   }),
   inventory: byClass,
@@ -77,20 +79,13 @@ const anonymousServer = by<Each<'servers'>>({
   status: 'names nobody',
   vmState: 'names nobody',
   taskState: 'names nobody',
-  powerState: 'kept',
-  locked: 'kept',
   createdAt: 'names nobody',
-  vcpus: 'kept',
-  ramMb: 'kept',
-  diskGb: 'kept',
   resources: byClass,
   flavor: named('flavor'),
   extraSpecs: anonymousSpecs,
   topology: 'kept',
-  imageAsksCpu: 'kept',
   imageProperties: anonymousProperties,
   vnicTypes: 'names nobody',
-  bootFromVolume: 'kept',
   availabilityZone: named('zone'),
   pinnedAvailabilityZone: named('zone'),
   optedOutBy: named('label'),
@@ -102,12 +97,10 @@ const anonymousGroup = by<Each<'serverGroups'>>({
   id: named('group'),
   name: named('groupName'),
   policy: 'kept',
-  maxServerPerHost: 'kept',
   members: allNamed('server'),
 });
 
 const anonymousMigration = by<Each<'migrations'>>({
-  id: 'kept',
   uuid: named('uuid'),
   serverId: named('server'),
   type: 'names nobody',
@@ -117,7 +110,6 @@ const anonymousMigration = by<Each<'migrations'>>({
 });
 
 const anonymousEnded = by<Each<'endedMigrations'>>({
-  id: 'kept',
   serverId: named('server'),
   from: named('host'),
   to: named('host'),
@@ -145,17 +137,18 @@ const anonymousVmReading = by<VmReading>({
   health: 'kept',
   text: emptyOrLeftOut,
   values: keyed('server'),
-  unmatchedLabels: 'kept',
-  ambiguousLabels: 'kept',
   cause: 'kept',
   unused: 'kept',
 });
 
+const vmReadings = Object.fromEntries(vmReadingLists.map((list) => [list, each(anonymousVmReading)])) as Record<
+  VmReadingList,
+  (names: Names, readings: readonly VmReading[]) => VmReading[]
+>;
+
 type History = Part<'forecast'>['readings'][number];
 
 const anonymousForecast = by<Part<'forecast'>>({
-  stepSeconds: 'kept',
-  points: 'kept',
   readings: each(
     by<History>({
       query: named('query'),
@@ -180,33 +173,19 @@ const anonymousScores = by<Part<'scores'>>({
   policies: each(
     by<PolicyScores>({
       policy: 'names nobody',
-      participates: 'kept',
       reason: anonymousReason,
-      threshold: 'kept',
-      weight: 'kept',
-      imbalance: 'kept',
-      detected: 'kept',
-      acts: 'kept',
       hosts: keyed('host'),
       sizes: by<NonNullable<PolicyScores['sizes']>>({
         resourceClass: custom,
-        named: 'kept',
-        smallest: 'kept',
-        largest: 'kept',
       }),
     }),
   ),
-  combined: 'kept',
 });
 
 const anonymousSum = by<Each<'profileSums'>>({
   policy: 'names nobody',
-  ratio: 'kept',
   host: named('host'),
-  sum: 'kept',
-  value: 'kept',
   cause: 'kept',
-  factor: 'kept',
 });
 
 const anonymousCapacity = by<Part<'capacity'>>({
@@ -215,15 +194,11 @@ const anonymousCapacity = by<Part<'capacity'>>({
 });
 
 export const anonymousSnapshot = by<Snapshot>({
-  version: 'kept',
   id: (names, id) => names.id(id),
   aggregate: named('aggregate'),
   purpose: 'kept',
-  cycle: 'kept',
-  intervalSeconds: 'kept',
   observedFrom: 'names nobody',
   time: 'names nobody',
-  vtpmMoves: 'kept',
   policies: each(anonymousPolicy),
   hosts: each(anonymousHost),
   servers: each(anonymousServer),
@@ -231,8 +206,7 @@ export const anonymousSnapshot = by<Snapshot>({
   migrations: each(anonymousMigration),
   endedMigrations: each(anonymousEnded),
   hostReadings: each(anonymousHostReading),
-  vmReadings: each(anonymousVmReading),
-  moveCostReadings: each(anonymousVmReading),
+  ...vmReadings,
   forecast: anonymousForecast,
   reconstructed: anonymousReconstructed,
   problems: each(anonymousReason),
