@@ -164,6 +164,11 @@ describe('the console shows', () => {
     expect(new URL(page.url()).hash).toContain('?snapshot=');
     // The whole page belongs to that moment: nothing of now is beside it.
     expect(await text('State')).toMatch(/As it was at \d{4}-/);
+    // What happened then is one sentence at the top, and no plan of its future is drawn.
+    expect(await seen(page.locator('.story'))).toMatch(
+      /^At \d\d:\d\d:\d\d nothing moved\. The next plan \(2 moves\) was released 20 s later\. cpu was 3\.50× its threshold\. No plan was made: /,
+    );
+    expect(await text('State')).not.toContain('The plan of');
     for (const name of ['What happened', 'Next', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     await region('Around then').getByText('decides from now on').waitFor();
     expect(await text('Around then')).toMatch(/^AROUND THEN After it .* Up to then .* decides from now on/i);
@@ -172,6 +177,7 @@ describe('the console shows', () => {
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
     expect(await text('VMs by weight')).toContain('shop-2');
+    expect(await seen(page.locator('.story'))).toContain('nothing moved. The next plan (2 moves)');
     await page.getByRole('link', { name: 'Show it now' }).click();
     await region('VMs by weight').getByText('No VM.').waitFor();
     await page.goBack();
@@ -186,6 +192,8 @@ describe('the console shows', () => {
     await busiest().filter({ hasText: 'host-1' }).waitFor();
     await page.getByRole('button', { name: 'Play' }).waitFor();
     expect(await text('Time')).toContain('planned 2 moves');
+    await page.locator('.story', { hasText: 'a plan of 2 moves was released. Nothing moved yet.' }).waitFor();
+    await page.getByRole('link', { name: /^The plan of \d\d:\d\d:\d\d$/ }).waitFor();
     await page.getByRole('button', { name: 'Now' }).click();
     await region('Hosts').waitFor();
     // A time that a person types, from the keyboard, is a moment too; what is no time is refused.
@@ -403,11 +411,20 @@ describe('the console leads', () => {
     await page.getByRole('heading', { level: 1, name: `What if: ${NAME}` }).waitFor();
   });
 
-  it('from each mark of the time bar to why it is there', async () => {
+  it('from each mark of the time bar to why it is there; those that are too near to be hit are one with their number', async () => {
     log.pass(1).paused();
     await bed.append(log.events.splice(0));
-    await open(view());
+    await page.setViewportSize({ width: 320, height: 900 });
+    await open(view('?time=all'));
+    const several = region('Time').locator('button.mark', { hasText: /^3$/ });
+    await several.waitFor();
+    expect((await several.boundingBox())?.width).toBeGreaterThanOrEqual(24);
+    await several.click();
     const marks = region('Time').locator('.marks a');
+    await expect.poll(() => marks.count(), { timeout: LIMIT_MS }).toBe(3);
+    // The part that is shown is in the address, and the whole is one click away.
+    expect(new URL(page.url()).hash).toMatch(/time=\d+-\d+/);
+    await page.reload();
     await expect.poll(() => marks.count(), { timeout: LIMIT_MS }).toBe(3);
     const [texts, links] = [
       await marks.evaluateAll((all) => all.map((a) => a.getAttribute('title') ?? '')),
@@ -418,6 +435,8 @@ describe('the console leads', () => {
       'name-of-uuid-1: host-1 to host-4',
       expect.stringContaining('paused'),
     ]);
+    await page.keyboard.press('0');
+    await expect.poll(() => new URL(page.url()).hash, { timeout: LIMIT_MS }).toMatch(/time=all/);
     for (const [text, href] of texts.map((one, i) => [one, links[i] ?? ''] as const)) {
       await open(href);
       expect([text, await page.locator('[data-state=error]').count()]).toEqual([text, 0]);

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { EXAMPLES, typedTime } from '@kronos/contracts/typedTime';
 import { decideInput } from '@kronos/cycle';
 import { decide } from '@kronos/placement';
-import { aggregateState, createFolder, timeTogether } from '@kronos/projections';
+import { aggregateState, createFolder, momentAt, momentText, PlanRuns, timeTogether } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
 import { operation } from '@kronos/replay/testing';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type * as Core from './core.ts';
@@ -78,6 +79,21 @@ test('moves take as long together in a browser as for the ledger', async () => {
   const took = { expectedMs: 60_000, interval: { lowMs: 30_000, highMs: 90_000 }, measured: true };
   for (const moves of [[], ['a'], ['a', 'b'], ['b', 'a', 'a']].map((hosts) => hosts.map((from) => ({ from }))))
     expect(there.timeTogether(moves, () => took)).toEqual(timeTogether(moves, () => took));
+});
+
+test('a moment of the past has the same sentence in a browser as on the command line', async () => {
+  const there = await timesThere();
+  const log = testLog();
+  const plan = log.pass(60).released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+  log.pass(5).started({ task: `${plan}-s1` });
+  const runs = new PlanRuns();
+  for (const stored of log.events) runs.add(stored);
+  const cycle = { snapshotId: 'another', timeMs: log.nowMs + 1000 };
+  const facts = { worst: { policy: 'cpu', ratio: 1.5 }, later: null, reason: null };
+  const wording = { clock: (ms: number) => `${ms} ms`, ratio: (ratio: number) => `${ratio}x` };
+  const told = there.momentText(there.momentAt(runs.of('gpu'), cycle), facts, wording);
+  expect(told).toBe(momentText(momentAt(runs.of('gpu'), cycle), facts, wording));
+  expect(told).toContain('ran: 0 of 1 move was done, 1 under way.');
 });
 
 async function timesThere(): Promise<typeof Times> {

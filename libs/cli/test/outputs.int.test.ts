@@ -305,6 +305,13 @@ describe('understanding', () => {
   });
   it('record without a scorer says so', () => golden('record -a gpu --wait 0.2s', 'record-no-scorer'));
   it('explain cycle', () => golden(`explain cycle -a gpu --in ${scratch}/case`, 'explain-cycle'));
+  it('explain cycle of a past moment says first what happened then', async () => {
+    const { out } = await golden(
+      ['explain', 'cycle', '-a', 'gpu', '--at', '2026-01-05T00:16:00Z', '--in', `${scratch}/case`],
+      'explain-cycle-at',
+    );
+    expect(out).toMatch(/^At .* (nothing moved|ran: \d+ of \d+ moves were done|was released)/m);
+  });
   it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
   it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
   it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName} --in ${scratch}/case`, 'explain-vm'));

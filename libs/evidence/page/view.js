@@ -82,6 +82,7 @@ function imbalancesOf(cycles) {
     times: cycles.map(({ snapshot }) => snapshot.time),
     snapshotIds: cycles.map(({ snapshot }) => snapshot.id),
     steps: cycles.map(({ decision }) => decision.plan?.steps.length ?? 0),
+    runs: [],
     policies: names.map((policy) => ({
       policy,
       imbalance: before.map((policies) => policies.get(policy)?.imbalance ?? null),

@@ -31,6 +31,15 @@ export {
 } from './identity.ts';
 export { inFlight, taskStatus } from './inFlight.ts';
 export {
+  type Moment,
+  type MomentFacts,
+  momentAt,
+  momentText,
+  type PlanRun,
+  PlanRuns,
+  runEndMs,
+} from './moment.ts';
+export {
   copyRate,
   estimatedDuration,
   expectedDuration,

@@ -12,6 +12,7 @@ export * from './history.ts';
 export * from './hostFailures.ts';
 export * from './live.ts';
 export { escaped } from './markup.ts';
+export * from './moments.ts';
 export * from './newest.ts';
 export * from './overlay.ts';
 export * from './plans.ts';

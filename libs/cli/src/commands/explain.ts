@@ -9,7 +9,7 @@ import {
   type HostExplanation,
   meaningOf,
 } from '@kronos/placement';
-import { type DamagedMove, estimatedDuration, skipText } from '@kronos/projections';
+import { type DamagedMove, estimatedDuration, momentText, skipText } from '@kronos/projections';
 import {
   type Calibration,
   type CellStory,
@@ -17,9 +17,11 @@ import {
   type Explained,
   explainDecision,
   explainWhere,
+  type FoundMoment,
   type FoundProposal,
   findCellStories,
   findHostFailures,
+  findMoment,
   findProposal,
   type History,
   type HostFailure,
@@ -28,6 +30,7 @@ import {
   type WantedDecision,
 } from '@kronos/replay';
 import { type Estimate, gibOfMove } from '@kronos/rules';
+import { ratioText } from '@kronos/status';
 import { brokenGroups } from '../brokenGroups.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -53,11 +56,18 @@ const SHOWN = 8;
 export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
     const explained = await explainDecision(history, wanted);
+    const moment = wanted.atMs === undefined ? null : momentLine(await findMoment(history, explained), shell.now());
     await show(shell, options, explained, {
       explanation: explained.explanation?.cycle() ?? null,
-      text: (terminal) => said(cycleText(terminal, explained), shell.now()),
+      text: (terminal) =>
+        `${moment === null ? '' : `${paint(terminal, 'bold', moment)}\n\n`}${said(cycleText(terminal, explained), shell.now())}`,
+      ...(moment === null ? {} : { more: { moment } }),
     });
   });
+
+/** What happened at a past decision, in one line. */
+const momentLine = ({ moment, facts }: FoundMoment, nowMs: number): string =>
+  said(momentText(moment, facts, { clock: (ms) => absolute(ms, nowMs), ratio: ratioText }), nowMs);
 
 /** kronos explain plan. */
 export const explainPlan = (shell: Shell, planId: string | undefined, options: ExplainOptions): Promise<void> =>

@@ -36,8 +36,13 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   aggregate: { path: '/aggregates/{name}', summary: 'One aggregate: options, moves in flight, plans, quarantine' },
   imbalance: {
     path: '/aggregates/{name}/imbalance',
-    summary: 'Imbalance over time, one array per quantity, thinned out; the decisions with a plan are all kept',
-    query: { since, points: 'Approximate number of decisions to keep, 10 to 2880 (default 500)' },
+    summary:
+      'Imbalance over time, one array per quantity, thinned out; the decisions with a plan are all kept. And when the moves of the latest plans started and ended',
+    query: {
+      since,
+      points: 'Approximate number of decisions to keep, 10 to 2880 (default 500)',
+      near: 'Id of a snapshot: the decisions near the one about it are all kept',
+    },
   },
   hosts: {
     path: '/aggregates/{name}/hosts',

@@ -217,7 +217,7 @@ const decisionPoint = z.strictObject({
   combinedAfter: z.number().nullable(),
   ratio: z.number().nullable().describe("The worst policy's imbalance as a multiple of its threshold"),
   ratioAfter: z.number().nullable().describe('The same after the plan; null: no plan'),
-  policies: z.array(policyImbalance.omit({ participates: true, sustainedCycles: true })),
+  policies: z.array(policyImbalance.omit({ participates: true })),
 });
 
 /** The snapshot that an answer is made from. */
@@ -461,6 +461,8 @@ export const answers = {
     combined: z.array(z.number().nullable()),
     steps: z.array(z.int()).describe("Steps of the decision's plan; 0 without one"),
     release: z.array(release),
+    reasons: z.array(z.string()).describe('The texts that `reason` names by their index'),
+    reason: z.array(z.int()).describe("Index of the decision's reason in `reasons`"),
     policies: z.array(
       z.strictObject({
         policy: z.string(),
@@ -468,6 +470,22 @@ export const answers = {
         threshold: z.array(z.number().nullable()),
       }),
     ),
+    runs: z
+      .array(
+        z.strictObject({
+          planId: z.string(),
+          sequence: sequence.nullable(),
+          release,
+          decidedAt: time.nullable(),
+          releasedAt: time.nullable().describe('When its moves were free to start; null: they were not'),
+          steps: z.int().nullable().describe('Moves that were released, or planned where none was'),
+          started: z.array(time).describe('First attempts'),
+          completed: z.array(time),
+          failed: z.array(time).describe('Final failures of started moves'),
+          skipped: z.array(time).describe('Ends of moves that were never started'),
+        }),
+      )
+      .describe('The latest plans with a move or a release, oldest first: when their moves started and ended'),
   }),
   hosts: z.strictObject({
     aggregate: z.string(),

@@ -1,7 +1,8 @@
 /** Lines over time. A table beside the chart says the same in words. */
-import { nowMs } from './api.js';
 import uPlot from './lib/uplot.js';
+import { timesOf } from './moment.js';
 import { clockTime, localTime } from './parts.js';
+import { merged, nearestTo } from './range.js';
 
 const HEIGHT = 240;
 /** Least distance of times on the axis, in pixels. */
@@ -35,53 +36,72 @@ function resolved(name) {
 /** By series: its lines, the same ones for every moment that is looked at. */
 const linesOf = new WeakMap();
 
-/** One line per policy, its imbalance as a multiple of the threshold of that cycle; and the line of the thresholds. */
-function ratioLines(series) {
-  const known = linesOf.get(series);
-  if (known !== undefined) return known;
-  const ratios = series.policies.map(({ policy, imbalance, threshold }, i) => ({
+/** Per policy its imbalance as a multiple of the threshold of that cycle, at each of the cycles. */
+const ratiosOf = ({ policies }) =>
+  policies.map(({ policy, imbalance, threshold }, i) => ({
     label: policy,
     values: imbalance.map((value, k) => (value === null || !(threshold[k] > 0) ? null : value / threshold[k])),
     colour: `--c${i % 6}`,
     width: 1.5,
   }));
-  const lines = [
-    ...ratios,
-    { label: '1.00×', values: series.times.map(() => 1), colour: '--dim', width: 1, dash: [4, 4] },
-  ];
+
+/**
+ * Two lines per policy: as measured, and dashed as it would be if the moves under way were done, which is what the planner counts; and the
+ * line of the thresholds.
+ */
+function ratioLines(series) {
+  const known = linesOf.get(series);
+  if (known !== undefined) return known;
+  const { promised } = timesOf(series);
+  const beside = promised.map((own, i) => own || promised[i - 1] === true || promised[i + 1] === true);
+  const ratios = ratiosOf(series);
+  const kept = (values, keeps) => values.map((value, i) => (keeps(i) ? value : null));
+  const lines = {
+    ratios,
+    drawn: [
+      ...ratios.map((line) => ({ ...line, values: kept(line.values, (i) => !promised[i]) })),
+      ...(promised.includes(true)
+        ? ratios.map((line) => ({ ...line, values: kept(line.values, (i) => beside[i]), dash: [3, 3] }))
+        : []),
+      { label: '1.00×', values: series.times.map(() => 1), colour: '--dim', width: 1, dash: [4, 4] },
+    ],
+  };
   linesOf.set(series, lines);
   return lines;
 }
 
-/** Imbalances as multiples of their thresholds. */
+/** Imbalances as multiples of their thresholds. @param moment what the time bar shows of them */
 export const drawImbalance = (element, series, utc, moment) => {
-  scrubbers.set(element, { times: series.times, ...moment });
-  drawLines(element, { times: series.times, lines: ratioLines(series), utc, ...SCRUBBER });
+  const { ratios, drawn: lines } = ratioLines(series);
+  scrubbers.set(element, { times: series.times, starts: timesOf(series).starts, ratios, ...moment });
+  // Now their names stand behind the ends of the lines: no line and no mark crosses them.
+  const longest = Math.max(0, ...ratios.map(({ label }) => label.length));
+  const room = moment.at === null ? Math.min(170, 52 + 6.5 * longest) : 12;
+  drawLines(element, { times: series.times, lines, utc, ...SCRUBBER, padding: [null, room, null, null] });
 };
 
-/** Room for the names beside the ends of the lines, in pixels: no line and no mark crosses them. */
-const namesRoom = ({ series }) => {
-  const longest = Math.max(
-    0,
-    ...series.slice(1).flatMap(({ label, dash }) => (dash === undefined ? [label.length] : [])),
-  );
-  return Math.min(170, 52 + 6.5 * longest);
-};
+/** Marks have a place of their own below the lines: this share of the height. */
+const MARKS = 0.32;
+/** The least height and width of a mark, in pixels: a finger hits it. */
+const HIT = 24;
 
-/** The time bar: lines with their names at the end, marks of plans, a line at the chosen moment; a click chooses one. */
+/** The time bar: lines with their names, marks of what happened, a line at the chosen moment; a click chooses one. */
 const SCRUBBER = {
-  height: 120,
-  padding: [null, namesRoom, null, null],
-  // Up to now: what happened since the last cycle has its place, and cycles that are missing are seen.
-  scales: { x: { range: ({ data }, first) => [first, Math.max(data[0].at(-1), nowMs() / 1000, first + 1)] } },
+  height: 140,
+  scales: {
+    x: { range: (plot) => partOf(plot.root.parentElement) },
+    y: { range: (_, __, highest) => [-MARKS * 1.08 * Math.max(1.2, highest), 1.08 * Math.max(1.2, highest)] },
+  },
   legend: { show: false },
   cursor: { y: false },
   hooks: {
     init: [
       (plot) =>
-        plot.over.addEventListener('click', () => {
-          const { goTo, times } = scrubbers.get(plot.root.parentElement) ?? {};
-          if (plot.cursor.idx !== null) goTo?.(plot.cursor.idx === times.length - 1 ? null : plot.cursor.idx);
+        plot.over.addEventListener('click', (event) => {
+          const { goTo, starts } = scrubbers.get(plot.root.parentElement) ?? {};
+          const ms = plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, 'x') * 1000;
+          const index = nearestTo(starts, ms);
+          goTo?.(index === starts.length - 1 ? null : index);
         }),
     ],
     draw: [
@@ -90,7 +110,7 @@ const SCRUBBER = {
         if (scrubber === undefined) return;
         align(plot, scrubber);
         mark(plot, scrubber);
-        link(plot, scrubber.marks ?? NO_MARKS);
+        link(plot, scrubber);
       },
     ],
   },
@@ -98,98 +118,133 @@ const SCRUBBER = {
 /** By element: what its marks are of. */
 const scrubbers = new WeakMap();
 
-const NO_MARKS = [];
+/** The part of the time that the chart of an element shows, in seconds; none where it shows all. */
+function partOf(element) {
+  const part = scrubbers.get(element)?.part;
+  return part === undefined ? [] : [part.fromMs / 1000, part.toMs / 1000];
+}
+
 /** By the element of the links: where they stand, and what they mark. */
 const linked = new WeakMap();
 
+/** How many texts of one mark are shown. */
+const MOST_TEXTS = 6;
+const textsOf = (marks) =>
+  [
+    ...marks.slice(0, MOST_TEXTS).map(({ text }) => text),
+    ...(marks.length > MOST_TEXTS ? [`and ${marks.length - MOST_TEXTS} more`] : []),
+  ].join('\n');
+
+/** A mark: a link to why; of several, a button that shows the time of them all. */
+function markOf({ x, kind, marks }, { open, starts }) {
+  const [first] = marks;
+  const element = document.createElement(marks.length === 1 ? 'a' : 'button');
+  element.className = `mark ${kind}`;
+  element.title = textsOf(marks);
+  element.tabIndex = -1;
+  element.style.left = `${x}px`;
+  if (marks.length === 1) element.href = first.href;
+  else {
+    element.type = 'button';
+    element.textContent = String(marks.length);
+    const last = marks.at(-1);
+    const room = Math.max(2000, 0.2 * (last.ms - first.ms));
+    const part = { fromMs: first.ms - room, toMs: last.ms + room };
+    element.addEventListener('click', () => open({ index: nearestTo(starts, first.ms), part }));
+  }
+  // The chart behind it would choose a moment.
+  element.addEventListener('click', (event) => event.stopPropagation());
+  return element;
+}
+
 /** Links at the foot of the chart, one per mark. The lists of the page name them all: these are not in the order of the keys. */
-function link(plot, marks) {
+function link(plot, scrubber) {
+  const { marks } = scrubber;
   const over = plot.over.querySelector('.marks') ?? document.createElement('div');
   over.className = 'marks';
   plot.over.append(over);
-  const first = plot.scales.x.min * 1000;
-  const last = plot.scales.x.max * 1000;
+  const { min, max } = plot.scales.x;
   const before = linked.get(over);
-  if (before?.marks === marks && before.first === first && before.last === last && before.width === plot.width) return;
-  linked.set(over, { marks, first, last, width: plot.width });
-  over.replaceChildren(
-    ...marks
-      .filter(({ ms }) => ms >= first)
-      .map(({ ms, kind, text, href }) => {
-        const a = document.createElement('a');
-        a.className = `mark ${kind}`;
-        a.title = text;
-        a.href = href;
-        a.tabIndex = -1;
-        // What happened since the chart was drawn stands at the end.
-        a.style.left = `${plot.valToPos(Math.min(ms, last) / 1000, 'x')}px`;
-        // The chart behind it would choose a moment.
-        a.addEventListener('click', (event) => event.stopPropagation());
-        return a;
-      }),
-  );
+  if (before?.marks === marks && before.min === min && before.max === max && before.width === plot.width) return;
+  linked.set(over, { marks, min, max, width: plot.width });
+  // What happened since the chart was drawn stands at the end.
+  const shownMarks = marks
+    .filter(({ ms }) => ms >= min * 1000 && (ms <= max * 1000 || max >= scrubber.starts.at(-1) / 1000))
+    .map((one) => ({ ...one, ms: Math.min(one.ms, max * 1000) }));
+  const x = (ms) => plot.valToPos(ms / 1000, 'x');
+  over.replaceChildren(...merged(shownMarks, x, HIT).map((group) => markOf(group, scrubber)));
 }
 
 /** Tells the style of the slider below where the cycles are: its thumb stands under the moment that it means. */
-function align(plot, { times }) {
+function align(plot, { ends }) {
   const { style } = plot.root.closest('.timebar');
-  const [from, to] = [times[0], times.at(-1)].map((time) => plot.valToPos(Date.parse(time) / 1000, 'x'));
+  const [from, to] = ends.map((ms) => plot.valToPos(ms / 1000, 'x'));
   style.setProperty('--from', `${plot.bbox.left / (devicePixelRatio || 1) + from}px`);
   style.setProperty('--span', `${to - from}px`);
 }
 
-function mark(plot, { times, at }) {
+/** The line at the chosen moment, and beside it, or at the end of the lines, what each of them is there. */
+function mark(plot, { starts, at, part, ratios }) {
   const { ctx, bbox } = plot;
-  const ratio = devicePixelRatio || 1;
-  const x = (index) => plot.valToPos(Date.parse(times[index]) / 1000, 'x', true);
+  const scale = devicePixelRatio || 1;
+  const x = (index) => plot.valToPos(starts[index] / 1000, 'x', true);
+  const seen = starts.findLastIndex((start) => start <= part.toMs);
+  const index =
+    at !== null && at >= 0
+      ? at
+      : ratios.reduce(
+          (best, { values }) =>
+            Math.max(
+              best,
+              values.findLastIndex((value, i) => i <= seen && value !== null),
+            ),
+          -1,
+        );
+  if (index < 0 || starts[index] < part.fromMs || starts[index] > part.toMs) return;
   ctx.save();
-  ctx.font = `${11 * ratio}px sans-serif`;
-  ctx.textAlign = 'left';
-  // Of a chosen moment, the values of that moment.
-  const told = (values) => (at !== null && at >= 0 ? values[at] : values.findLast((value) => value !== null));
-  const named = plot.series
-    .flatMap(({ label, dash, stroke }, i) => {
-      const value = i === 0 || dash !== undefined ? null : told(plot.data[i]);
-      return value == null ? [] : [{ label, value, colour: stroke(plot, i) }];
-    })
-    .toSorted((a, b) => b.value - a.value);
-  // The highest first, and each below the one before: never on each other.
-  let y = 0;
-  for (const { label, value, colour: own } of named) {
-    ctx.fillStyle = own;
-    y = Math.max(y + 12 * ratio, plot.valToPos(value, 'y', true) + 4 * ratio);
-    ctx.fillText(`${label} ${value.toFixed(2)}×`, bbox.left + bbox.width + 6 * ratio, y);
-  }
-  if (at !== null && at >= 0) {
+  if (at !== null) {
     ctx.fillStyle = colour('--text');
-    ctx.fillRect(x(at) - ratio, bbox.top, 2 * ratio, bbox.height);
+    ctx.fillRect(x(index) - scale, bbox.top, 2 * scale, bbox.height);
+  }
+  ctx.font = `${11 * scale}px sans-serif`;
+  const named = ratios
+    .flatMap(({ label, values, colour: name }) =>
+      values[index] == null
+        ? []
+        : [{ text: `${label} ${values[index].toFixed(2)}×`, value: values[index], own: colour(name) }],
+    )
+    .toSorted((a, b) => b.value - a.value);
+  const widest = Math.max(0, ...named.map(({ text }) => ctx.measureText(text).width));
+  // On the side that has room.
+  const right = at === null || x(index) + widest + 14 * scale < bbox.left + bbox.width;
+  ctx.textAlign = right ? 'left' : 'right';
+  // The highest first, and each below the one before: never on each other.
+  let y = bbox.top;
+  const placed = named.map((one) => {
+    y = Math.max(y + 12 * scale, plot.valToPos(one.value, 'y', true) + 4 * scale);
+    return { ...one, y, width: ctx.measureText(one.text).width };
+  });
+  const from = x(index) + (right ? 8 : -8) * scale;
+  ctx.fillStyle = colour('--card');
+  ctx.globalAlpha = 0.85;
+  for (const { y: foot, width } of placed)
+    ctx.fillRect(right ? from - 2 * scale : from - width - 2 * scale, foot - 10 * scale, width + 4 * scale, 13 * scale);
+  ctx.globalAlpha = 1;
+  for (const { text, value, own, y: foot } of placed) {
+    ctx.fillStyle = own;
+    ctx.fillText(text, from, foot);
+    ctx.beginPath();
+    ctx.arc(x(index), plot.valToPos(value, 'y', true), 3 * scale, 0, 2 * Math.PI);
+    ctx.fill();
   }
   ctx.restore();
 }
 
-/** So few samples are drawn as points, too. */
-const FEW = 12;
+/** Below zero there are only marks. */
+const fromZero = (_, splits) => splits.map((split) => (split < 0 ? null : split));
 
-/** Draws into the element, or updates what is there. uPlot takes the other properties of the chart as its options. */
-export function drawLines(element, { times, lines, utc, height = HEIGHT, ...options }) {
-  const key = JSON.stringify([lines.map(({ label }) => label), utc, darkScheme.matches, times.length <= FEW]);
-  const before = shown.get(element);
-  const width = Math.max(240, element.clientWidth);
-  const sources = [times, ...lines.map(({ values }) => values)];
-  const same = before?.key === key && sources.every((source, i) => source === before.sources[i]);
-  if (same && before.plot.width === width) {
-    // Only what is drawn over the lines has changed, such as the chosen moment.
-    before.plot.redraw(false, false);
-    return;
-  }
-  const data = [times.map((time) => Date.parse(time) / 1000), ...sources.slice(1)];
-  if (before?.key === key) {
-    if (!same) before.plot.setData(data);
-    if (before.plot.width !== width) before.plot.setSize({ width, height });
-    shown.set(element, { ...before, sources });
-    return;
-  }
-  before?.plot.destroy();
+/** The axes of time and of values. */
+function axesOf(height) {
   const axis = {
     stroke: colour('--dim'),
     grid: { stroke: colour('--line'), width: 1 },
@@ -206,6 +261,50 @@ export function drawLines(element, { times, lines, utc, height = HEIGHT, ...opti
       const clock = before.time === time ? '' : step < 60 ? time : time.slice(0, 5);
       return before.day === day ? clock : `${clock}\n${day}`;
     });
+  return [
+    { ...axis, values: ticks, space: TICK_SPACE },
+    {
+      ...axis,
+      space: height < HEIGHT ? 16 : 30,
+      filter: fromZero,
+      grid: { ...axis.grid, filter: fromZero },
+      ticks: { ...axis.ticks, filter: fromZero },
+    },
+  ];
+}
+
+/** So few samples are drawn as points, too. */
+const FEW = 12;
+
+/** Draws into the element, or updates what is there. uPlot takes the other properties of the chart as its options. */
+export function drawLines(element, { times, lines, utc, height = HEIGHT, ...options }) {
+  const key = JSON.stringify([
+    lines.map(({ label, dash }) => [label, dash === undefined]),
+    utc,
+    darkScheme.matches,
+    times.length <= FEW,
+    options.padding,
+  ]);
+  const [partFrom, partTo] = partOf(element);
+  const before = shown.get(element);
+  const width = Math.max(240, element.clientWidth);
+  const sources = [times, ...lines.map(({ values }) => values)];
+  const same = before?.key === key && sources.every((source, i) => source === before.sources[i]);
+  if (same && before.plot.width === width) {
+    // Only what is drawn over the lines has changed, such as the chosen moment; or the part that is shown.
+    const { min, max } = before.plot.scales.x;
+    if (partFrom === undefined || (min === partFrom && max === partTo)) before.plot.redraw(false, false);
+    else before.plot.setScale('x', { min: partFrom, max: partTo });
+    return;
+  }
+  const data = [times.map((time) => Date.parse(time) / 1000), ...sources.slice(1)];
+  if (before?.key === key) {
+    if (!same) before.plot.setData(data);
+    if (before.plot.width !== width) before.plot.setSize({ width, height });
+    shown.set(element, { ...before, sources });
+    return;
+  }
+  before?.plot.destroy();
   const value = (_, v) => (v === null || v === undefined ? '' : v.toFixed(3));
   const plot = new uPlot(
     {
@@ -221,10 +320,7 @@ export function drawLines(element, { times, lines, utc, height = HEIGHT, ...opti
       hooks: { ready: [(own) => own.setLegend({ idx: own.data[0].length - 1 })] },
       ...options,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
-      axes: [
-        { ...axis, values: ticks, space: TICK_SPACE },
-        { ...axis, space: height < HEIGHT ? 16 : 30 },
-      ],
+      axes: axesOf(height),
       series: [
         { value: (_, seconds) => (seconds === null ? '' : clockTime(new Date(seconds * 1000).toISOString())) },
         ...lines.map(({ values: _, colour: name, ...line }) => ({

@@ -1,5 +1,6 @@
 /** What the time bar marks: plans, moves, pauses and drains, each with what happened and where to read why. Pure except for the links. */
-import { count, link, ratioText, said } from './parts.js';
+import { timesOf } from './moment.js';
+import { clockTime, count, link, ratioText, said } from './parts.js';
 
 const KINDS = {
   'aggregate.paused': 'pause',
@@ -10,24 +11,44 @@ const KINDS = {
   'plan.approved': 'person',
   'plan.rejected': 'person',
 };
-/** Newer marks hide older ones where there are more. */
-const MOST = 150;
 
 const momentBefore = ({ times, snapshotIds }, time) => snapshotIds[times.findLastIndex((at) => at <= time)];
 
 /** The address of the moment of an event: the newest cycle before it. */
-export const momentOf = (name, series, time) => link.aggregate(name, momentBefore(series, time));
+export const momentOfEvent = (name, series, time) => link.aggregate(name, momentBefore(series, time));
 
-export function marksOf(name, { series, recent, history, moved }) {
-  const plans = recent.decisions
-    .filter(({ steps }) => steps > 0)
-    .map((d) => ({
-      ms: Date.parse(d.time),
+/** The highest multiple of a threshold that a decision saw. */
+function worstAt({ policies }, i) {
+  const ratios = policies.flatMap(({ imbalance, threshold }) =>
+    imbalance[i] === null || !(threshold[i] > 0) ? [] : [imbalance[i] / threshold[i]],
+  );
+  return ratios.length === 0 ? null : Math.max(...ratios);
+}
+
+/** The plans of the series: each at the time when it was made. */
+function plans(series) {
+  const { starts, runs } = timesOf(series);
+  return series.steps.flatMap((steps, i) => {
+    if (steps === 0) return [];
+    const run = runs.find(({ planId }) => planId === series.snapshotIds[i]);
+    const done = run === undefined || run.releasedMs === null ? '' : `, ${run.completed.length} of ${run.steps} done`;
+    const ratio = worstAt(series, i);
+    return {
+      ms: run?.decidedMs ?? starts[i],
       kind: 'plan',
-      text: `Plan of ${count(d.steps, 'move')}: ${ratioText(d.ratio)} to ${ratioText(d.ratioAfter)}`,
-      href: link.plan(d.snapshotId, d.sequence),
-    }));
-  const moves = moved.moves
+      text: `Plan of ${count(steps, 'move')}${ratio === null ? '' : `: ${ratioText(ratio)}`}${done}`,
+      href: link.plan(series.snapshotIds[i], series.sequences[i]),
+    };
+  });
+}
+
+/**
+ * Marks of an aggregate, the oldest first.
+ *
+ * @param history events in words; @param moves the newest moves, with the names of their VMs: older ones are marked by their plans
+ */
+export function marksOf(name, series, { history = [], moves = [] } = {}) {
+  const named = moves
     .filter(({ startedAt }) => startedAt !== null)
     .map((m) => ({
       ms: Date.parse(m.startedAt),
@@ -35,14 +56,32 @@ export function marksOf(name, { series, recent, history, moved }) {
       text: `${m.serverName ?? m.serverId}: ${m.from} to ${m.to}`,
       href: link.vm(name, m.serverId, momentBefore(series, m.startedAt)),
     }));
-  const acts = history.events
+  const since = Math.min(Number.POSITIVE_INFINITY, ...named.map(({ ms }) => ms));
+  const older = timesOf(series).runs.flatMap(({ planId, sequence, decidedMs, started }) =>
+    started
+      .filter((ms) => ms < since)
+      .map((ms) => ({
+        ms,
+        kind: 'moved',
+        text: `A move of the plan${decidedMs === null ? '' : ` of ${clockTime(decidedMs)}`}`,
+        href: link.plan(planId, sequence ?? undefined),
+      })),
+  );
+  const acts = history
     .filter(({ type, time }) => KINDS[type] !== undefined && time !== null)
     .map((e) => ({
       ms: Date.parse(e.time),
       kind: KINDS[e.type],
       text: said(e.text),
-      href: momentOf(name, series, e.time),
+      href: momentOfEvent(name, series, e.time),
     }));
-  const all = [...moves, ...acts, ...plans];
-  return all.length <= MOST ? all : all.toSorted((a, b) => a.ms - b.ms).slice(-MOST);
+  return [...older, ...named, ...acts, ...plans(series)].toSorted((a, b) => a.ms - b.ms);
+}
+
+const bare = new WeakMap();
+/** The same without what the log says in words: the same ones for every moment that is looked at. */
+export function planMarks(name, series) {
+  const known = bare.get(series) ?? marksOf(name, series);
+  bare.set(series, known);
+  return known;
 }

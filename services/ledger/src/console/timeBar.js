@@ -1,12 +1,14 @@
 /**
  * The time bar: imbalances over the recorded cycles, with marks of what happened, and the slider below it. It goes through the cycles by
- * the slider, single steps, playback, and a time that a person types.
+ * the slider, single steps, playback, and a time that a person types; and it shows a part of them, which the address names.
  */
 import { nowMs } from './api.js';
 import { drawImbalance, drawn } from './chart.js';
 import { ref } from './lib/directives/ref.js';
 import { html, noChange } from './lib/lit-html.js';
-import { clockTime, usesUtc } from './parts.js';
+import { timesOf } from './moment.js';
+import { clockTime, duration, usesUtc } from './parts.js';
+import { following, isWhole, leastMs, nearestTo, partOf, partText, zoomed } from './range.js';
 import { EXAMPLES, OFTEN, typedTime } from './times.js';
 
 /** A cycle is shown for this long before the next one is asked for. */
@@ -67,6 +69,16 @@ function typed(times, step) {
     ${OFTEN.map(([label, text]) => html`<button type="button" @click=${(e) => goToTyped(e.target.form.elements.time, text, times, step)}>${label}</button>`)}</form>`;
 }
 
+/** The address of a moment: what else the address names stays. @param changes parts of the query; null: without it */
+export function withQuery(query, changes) {
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes))
+    if (value == null) next.delete(name);
+    else next.set(name, value);
+  const text = String(next);
+  return text === '' ? '' : `?${text}`;
+}
+
 /** The buttons: playback, to an end, to the plan before and after, one cycle, now. */
 function buttons({ times, steps }, at, goTo, step) {
   const last = times.length - 1;
@@ -99,28 +111,91 @@ function buttons({ times, steps }, at, goTo, step) {
     <strong class="moment">${at === null ? 'Newest' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</strong>`;
 }
 
+/** How much of the time is shown, and the buttons that change it. */
+function zoom({ part, known, middleMs }, show) {
+  const whole = isWhole(part, known);
+  const width = part.toMs - part.fromMs;
+  const to = (factor) => () => show(zoomed(part, factor, middleMs, known));
+  return html`<span class="steps zoom">
+    <button type="button" data-key="ZoomIn" ?disabled=${width <= leastMs(known.times, middleMs)} @click=${to(0.5)}>Zoom in</button>
+    <button type="button" data-key="ZoomOut" ?disabled=${whole} @click=${to(2)}>Zoom out</button>
+    <button type="button" data-key="Whole" ?disabled=${whole} @click=${() => show(null)}>Whole range</button></span>
+    <span class="dim">${whole ? 'the whole' : duration(width)}${whole ? ` ${duration(width)}` : ` of ${duration(known.nowMs - known.times[0])}`}</span>`;
+}
+
+/** Keys of the slider: one cycle, not one second. */
+const KEYS = {
+  ArrowLeft: (shown) => shown - 1,
+  ArrowDown: (shown) => shown - 1,
+  ArrowRight: (shown) => shown + 1,
+  ArrowUp: (shown) => shown + 1,
+  PageDown: (shown) => shown - 10,
+  PageUp: (shown) => shown + 10,
+  Home: () => 0,
+  End: () => Number.POSITIVE_INFINITY,
+};
+
+/** The slider under the chart, from the first cycle that is shown to the last. */
+function slider(times, { part, shown, first, last, starts }, step) {
+  const atMs = (index) => starts[index] - starts[first];
+  const byKey = (event) => {
+    const to = KEYS[event.key]?.(shown);
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    step(Math.max(0, Math.min(times.length - 1, to)));
+  };
+  const drag = (event) => {
+    const to = nearestTo(starts, starts[first] + Number(event.target.value));
+    if (to !== shown) step(to);
+  };
+  const placed = shown >= 0 && starts[shown] >= part.fromMs && starts[shown] <= part.toMs ? atMs(shown) : 0;
+  return html`<input type="range" min="0" step="any" max=${held ? noChange : String(Math.max(1, atMs(last)))} .value=${held ? noChange : String(placed)} aria-label="Recorded cycle"
+      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
+      @pointercancel=${letGo} @keydown=${byKey} @input=${drag}>`;
+}
+
 const NO_MARKS = [];
 const MARKED = html`<span><span class="swatch plan-mark"></span> plan</span> <span><span class="swatch moved-mark"></span> move</span>
-  <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why.</span>`;
+  <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why; one with a number, to what it is of.</span>`;
 
 /**
  * @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory
- * @param marks what the chart marks, see `marksOf`
+ * @param how `query`: of the address; `go`: shows another moment (an index, or null: now) and the part `time` of the address;
+ *   `marks`: what the chart marks, see `marksOf`
  */
-export function timeBar(series, at, goTo, marks = NO_MARKS) {
+export function timeBar(series, at, { query, go, marks = NO_MARKS }) {
   const { times } = series;
-  const last = times.length - 1;
-  if (last < 0) return '';
-  const shown = at === null ? last : at;
+  if (times.length === 0) return '';
+  const { starts, happened, promised } = timesOf(series);
+  const known = { times: starts, happened, nowMs: nowMs() };
+  const shown = at === null ? times.length - 1 : at;
+  const part = partOf(query.get('time'), known, at === null || at < 0 ? null : starts[at]);
+  /** A step stays in the part that is seen, and takes it along beyond its ends. Now ends it. */
+  const goTo = (index) => {
+    if (index === null) return go(null, null);
+    const kept = isWhole(part, known) ? 'all' : partText(following(part, starts[index], known));
+    return go(index, kept);
+  };
   const step = (index) => {
     stopPlayback();
     goTo(index);
   };
+  /** A time that is typed is shown with what happened around it. */
+  const jump = (index) => {
+    stopPlayback();
+    go(index, null);
+  };
+  const show = (wanted) => {
+    stopPlayback();
+    go(at === null ? null : shown, wanted === null || isWhole(wanted, known) ? 'all' : partText(wanted));
+  };
+  const inside = starts.flatMap((ms, i) => (ms >= part.fromMs && ms <= part.toMs ? [i] : []));
+  const [first, last] = [inside[0] ?? 0, inside.at(-1) ?? times.length - 1];
+  const middleMs = at === null || at < 0 ? part.toMs : starts[at];
   return html`<div class="timebar">
-    <div class="tools">${buttons(series, at, goTo, step)}<span class="push"></span>${typed(times, step)}</div>
-    <div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at, goTo, marks })))}></div>
-    <input type="range" min="0" max=${held ? noChange : last} .value=${held ? noChange : String(Math.max(0, shown))} aria-label="Recorded cycle"
-      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
-      @pointercancel=${letGo} @input=${(e) => step(Number(e.target.value))}>
-    <p class="dim legend"><span>Imbalance ÷ threshold: balanced at 1.00× or less</span> ${marks === NO_MARKS ? '' : MARKED} <span>kept since ${clockTime(times[0])}</span></p></div>`;
+    <div class="tools">${buttons(series, at, goTo, step)}<span class="push"></span>${typed(times, jump)}</div>
+    <div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at, goTo, marks, part, ends: [starts[first], starts[last]], open: (found) => go(found.index, partText(found.part)) })))}></div>
+    ${slider(times, { part, shown, first, last, starts }, step)}
+    <div class="tools">${zoom({ part, known, middleMs }, show)}</div>
+    <p class="dim legend"><span>Imbalance ÷ threshold: balanced at 1.00× or less</span> ${promised.includes(true) ? html`<span>Dashed: as if the moves under way were done</span>` : ''} ${marks === NO_MARKS ? '' : MARKED} <span>kept since ${clockTime(times[0])}</span></p></div>`;
 }

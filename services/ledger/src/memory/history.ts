@@ -1,4 +1,5 @@
 import { iso, type LogEventOf, type Reason, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { type PlanRun, PlanRuns } from '@kronos/projections';
 import { worstRatio } from '@kronos/status';
 
 /** Events kept in memory, over all aggregates. */
@@ -27,6 +28,7 @@ export type DecisionPoint = {
     readonly imbalance: number | null;
     readonly threshold: number;
     readonly detected: boolean;
+    readonly sustainedCycles: number;
   }[];
 };
 
@@ -43,6 +45,8 @@ export type EventHistory = {
   events(): Iterable<StoredEvent>;
   /** Oldest first. */
   decisions(aggregate: string): readonly DecisionPoint[];
+  /** The latest plans of an aggregate and their moves, oldest first. They are kept longer than their events. */
+  runs(aggregate: string): readonly PlanRun[];
   /** The last decision about an aggregate; null when it is not in memory. */
   lastDecision(aggregate: string): LastDecision | null;
   /** Sequence of the decision that made a plan; null when it is older than what is kept. */
@@ -55,6 +59,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
   const points = new Map<string, DecisionPoint[]>();
   const plans = new Map<string, number>();
   const last = new Map<string, LastDecision>();
+  const runs = new PlanRuns();
 
   function decided(stored: StoredEvent, event: LogEventOf<'cycle.decided'>): void {
     const of = points.get(event.aggregate) ?? [];
@@ -75,6 +80,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
     if (ring.length < limits.events) ring.push(stored);
     else ring[next] = stored;
     next = (next + 1) % limits.events;
+    runs.add(stored);
     if (stored.event.type === 'cycle.decided') decided(stored, stored.event);
   }
 
@@ -89,6 +95,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
       points.clear();
       plans.clear();
       last.clear();
+      runs.clear();
       for (const stored of events) add(stored);
     },
     get oldest() {
@@ -101,6 +108,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
       }
     },
     decisions: (aggregate) => (points.get(aggregate) ?? []).slice(-limits.decisions),
+    runs: (aggregate) => runs.of(aggregate),
     lastDecision: (aggregate) => last.get(aggregate) ?? null,
     planSequence: (planId) => plans.get(planId) ?? null,
   };
@@ -123,11 +131,12 @@ function pointOf(
     combinedAfter: data.plan?.after.combined ?? null,
     ratio: worstRatio(data.before.policies),
     ratioAfter: data.plan === null ? null : worstRatio(data.plan.after.policies),
-    policies: data.before.policies.map(({ policy, imbalance, threshold, detected }) => ({
+    policies: data.before.policies.map(({ policy, imbalance, threshold, detected, sustainedCycles }) => ({
       policy,
       imbalance,
       threshold,
       detected,
+      sustainedCycles,
     })),
   };
 }

@@ -67,11 +67,12 @@ export const aggregatesHandlers = ({
     };
   },
 
-  imbalance: ({ params, query }) =>
-    imbalanceAnswer(
-      lookups.decisionsSince(lookups.known(params.name), sinceOf(query)),
-      limitOf(query, { name: 'points', usual: 500, least: 10, most: RECENT_DECISIONS }),
-    ),
+  imbalance({ params, query }) {
+    const name = lookups.known(params.name);
+    const points = limitOf(query, { name: 'points', usual: 500, least: 10, most: RECENT_DECISIONS });
+    const decisions = lookups.decisionsSince(name, sinceOf(query));
+    return imbalanceAnswer(decisions, input.history.runs(name), { points, near: query.get('near') });
+  },
 
   drainRun({ params, query }) {
     const state = input.state();

@@ -5,7 +5,8 @@ import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
-import { marksOf, momentOf } from '../marks.js';
+import { marksOf, momentOfEvent } from '../marks.js';
+import { momentOf, pastStory, planOfMoment } from '../moment.js';
 import {
   at,
   byPerson,
@@ -26,7 +27,7 @@ import {
 import { ratioOf, worstPolicy, worstText } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { balanceLegend } from '../skyline.js';
-import { timeBar } from '../timeBar.js';
+import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
 
 /** Events that others tell better. */
@@ -35,37 +36,40 @@ const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started
 const AROUND_MS = 1_800_000;
 
 /** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
-let present = { name: null, readMs: 0, data: null };
+let present = { name: null, near: null, readMs: 0, data: null };
 const PRESENT_MS = 5_000;
 
 /** Of a recorded moment, what is older is kept this long while it is read again. */
 const KEPT_MS = 60_000;
 
-async function readPresent(name) {
+/** @param near the snapshot around which no cycle is left out; null: the newest ones */
+async function readPresent(name, near) {
   const base = `/aggregates/${encodeURIComponent(name)}`;
   const own = `aggregate=${encodeURIComponent(name)}`;
   const [page, series, recent, history, moved, { alarms }] = await Promise.all([
     read(base),
-    read(`${base}/imbalance`),
+    read(`${base}/imbalance${near === null ? '' : `?near=${encodeURIComponent(near)}`}`),
     read(`/decisions?${own}&limit=200`),
     read(`/history?${own}&limit=200`),
     read(`${base}/moves?limit=40`),
     read('/alarms'),
   ]);
-  present = { name, readMs: Date.now(), data: { page, series, recent, history, moved, alarms } };
+  present = { name, near, readMs: Date.now(), data: { page, series, recent, history, moved, alarms } };
   return present.data;
 }
 
 /** Whether it is read again behind a recorded moment. */
 let reading = false;
-async function presentOf(name, past) {
+async function presentOf(name, snapshot) {
+  const past = snapshot !== null;
   const ageMs = present.name === name ? Date.now() - present.readMs : Number.POSITIVE_INFINITY;
-  if (past && ageMs < PRESENT_MS) return present.data;
-  if (!past || ageMs > KEPT_MS) return readPresent(name);
+  const has = past && ageMs < KEPT_MS && present.data.series.snapshotIds.includes(snapshot);
+  if (has && ageMs < PRESENT_MS) return present.data;
+  if (!has) return readPresent(name, snapshot);
   // The time bar is dragged: it does not wait for what it shows already.
   if (!reading) {
     reading = true;
-    void readPresent(name)
+    void readPresent(name, snapshot)
       .catch(() => undefined)
       .finally(() => {
         reading = false;
@@ -76,10 +80,7 @@ async function presentOf(name, past) {
 
 /** The plan that the picture shows: of the moment, or the one that waits, runs or is not released now. */
 function planAt({ page, series }, snapshot) {
-  if (snapshot !== null) {
-    const index = series.snapshotIds.indexOf(snapshot);
-    return index >= 0 && series.steps[index] > 0 ? { id: snapshot, sequence: series.sequences[index] } : null;
-  }
+  if (snapshot !== null) return planOfMoment(series, series.snapshotIds.indexOf(snapshot));
   const open =
     page.plans.find(({ state }) => state === 'proposed') ?? page.plans.find(({ state }) => state === 'released');
   if (open !== undefined) return { id: open.id, sequence: open.sequence };
@@ -90,6 +91,13 @@ async function stepsOf(plan) {
   if (plan === null) return [];
   const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
   return answer.decision?.data.plan?.steps ?? [];
+}
+
+/** The steps that were still to be done when the hosts looked so: their VMs are not where they lead to. */
+function stepsLeft(steps, { vms, hosts }) {
+  if (vms == null) return steps;
+  const on = new Map(vms.ids.map((id, i) => [id, hosts[vms.hosts[i]].name]));
+  return steps.filter(({ serverId, to }) => on.get(serverId) !== to);
 }
 
 /** How far the plans under way are together. */
@@ -206,7 +214,7 @@ function happened(name, { series, recent, history }, chosen, choose) {
         from,
         n,
         text,
-      }) => html`<tr><td class="when"><a class="quiet" href=${momentOf(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
+      }) => html`<tr><td class="when"><a class="quiet" href=${momentOfEvent(name, series, from)}>${n > 1 ? `${clockTime(from).slice(11)} – ${clockTime(time).slice(11)}` : clockTime(time).slice(11)}</a></td>
       <td>${n > 1 ? html`${n} decisions, all alike: ` : ''}${text}</td></tr>`,
     )}</tbody></table>
     ${shown.length === Math.min(MOST, runs.length) ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...chosen, older: true })}>Show ${Math.min(MOST, runs.length) - shown.length} older</button></p>`}`;
@@ -263,8 +271,8 @@ const drawnHosts = (shown, shape, how) =>
   html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band, shown.bandAfter)}`;
 
 /** What the picture shows, and how old it is. */
-const hint = ({ page, picture, steps, past }) =>
-  html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? 'the plan moves it' : 'would move'}, dashed where it goes`}</span>`;
+const hint = ({ page, picture, steps, past, plan }) =>
+  html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? `the plan of ${clockTime(plan.atMs).slice(11)} moves it` : 'would move'}, dashed where it goes`}</span>`;
 
 /** The hosts as they are, with the plan, or with another one. */
 function momentSwitch({ page, steps, past, snapshot }, chosen, choose) {
@@ -310,9 +318,10 @@ function hostsPart(data, chosen, choose) {
 }
 
 /** The marks of what was read: the same ones for every moment that is looked at. */
-let marked = { page: null, marks: [] };
-function marks(name, data) {
-  if (marked.page !== data.page) marked = { page: data.page, marks: marksOf(name, data) };
+let marked = { series: null, marks: [] };
+function marks(name, { series, history, moved }) {
+  if (marked.series !== series)
+    marked = { series, marks: marksOf(name, series, { history: history.events, moves: moved.moves }) };
   return marked.marks;
 }
 
@@ -323,12 +332,12 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
   return html`<section aria-label="State" class="headline plain-section"><h1>${name}</h1>
         ${
           past
-            ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(series.times[index])} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
+            ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(momentOf(series, index).atMs)} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
             : html`<p class="chip ${kind === 'warn' ? 'amber' : ''}" data-state="standing"><span class="state ${kind}"><span class="words">${words}</span></span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
         }
         <span class="push"></span>
-        ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? 'The plan of this moment' : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
-        ${past ? '' : aggregateCommands(page)}
+        ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? `The plan of ${clockTime(plan.atMs).slice(11)}` : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
+        ${past ? pastStory(series, index, picture) : aggregateCommands(page)}
         ${past ? '' : html`<div class="second"><span class="dim push">${facts(page, picture)}</span> <a href=${link.drains(name)}>Rolling maintenance</a></div>`}
       </section>`;
 }
@@ -354,14 +363,15 @@ export const aggregate = {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const past = snapshot !== null;
     const path = `${base}/picture${at(snapshot)}`;
-    const known = presentOf(name, past);
+    const known = presentOf(name, snapshot);
     const [now, picture, steps] = await Promise.all([
       known,
       past ? recorded(path) : tryRead(path),
       known.then((data) => stepsOf(planAt(data, snapshot))),
     ]);
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
-    return { ...now, picture, steps, plan: planAt(now, snapshot), index, past, snapshot };
+    const left = past ? stepsLeft(steps, picture) : steps;
+    return { ...now, picture, steps: left, plan: planAt(now, snapshot), index, past, snapshot };
   },
   /** What happened around a recorded moment: read when the person rests at it. */
   async late({ name }, { query, data }) {
@@ -371,10 +381,11 @@ export const aggregate = {
     const { events } = await read(`/history?aggregate=${encodeURIComponent(name)}&since=${since}&limit=200`);
     return events.filter(({ time }) => time !== null && Date.parse(time) <= atMs + AROUND_MS);
   },
-  show(data, { view, choose, go, late }) {
+  show(data, { view, choose, go, late, query }) {
     const { page, series, recent, moved, index, past } = data;
     const { name } = page;
-    const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
+    const goTo = (to, time) =>
+      go(`${link.aggregate(name)}${withQuery(query, { snapshot: series.snapshotIds[to], time })}`);
     const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, kind: 'all', older: false, ...view };
     const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
     return html`
@@ -383,8 +394,8 @@ export const aggregate = {
       ${section(past ? 'Hosts at that moment' : 'Hosts', hostsPart(data, chosen, choose), past ? 'past' : undefined)}
       ${section(
         'Time',
-        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : timeBar(series, past ? index : null, goTo, marks(name, data))}
-          ${decided === undefined ? '' : html`<p>${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,
+        html`${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : timeBar(series, past ? index : null, { query, go: goTo, marks: marks(name, data) })}
+          ${decided === undefined ? '' : html`<p class="dim">Decision: ${decided.steps > 0 ? html`<a href=${link.plan(decided.snapshotId, decided.sequence)}>planned ${count(decided.steps, 'move')}</a>: ` : ''}${said(decided.reason.text)}</p>`}`,
         past ? 'past' : undefined,
       )}
       ${

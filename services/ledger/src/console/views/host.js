@@ -3,6 +3,8 @@ import { drawLines, drawn } from '../chart.js';
 import { byHand, hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
+import { planMarks } from '../marks.js';
+import { indexOf, pastStory } from '../moment.js';
 import {
   ASSUMED_PACE,
   clockTime,
@@ -27,7 +29,7 @@ import {
 } from '../parts.js';
 import { counts } from '../ratio.js';
 import { skyline } from '../skyline.js';
-import { timeBar } from '../timeBar.js';
+import { timeBar, withQuery } from '../timeBar.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0
@@ -195,7 +197,7 @@ export const host = {
     const snapshot = query.get('snapshot');
     const at = snapshot === null ? '' : `snapshot=${encodeURIComponent(snapshot)}`;
     const [series, hosts, vms, log] = await Promise.all([
-      read(`${base}/imbalance`),
+      read(`${base}/imbalance${snapshot === null ? '' : `?near=${encodeURIComponent(snapshot)}`}`),
       tryRead(`${base}/hosts?${at}`),
       tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),
@@ -210,9 +212,11 @@ export const host = {
     ]);
     return { values, drain };
   },
-  show(data, { late, view, choose, go }) {
+  show(data, { late, view, choose, go, query }) {
     const { name, own, series, hosts, vms, log, past } = data;
-    const goTo = (to) => go(link.host(name, own, to === null ? null : series.snapshotIds[to]));
+    const index = indexOf(series, past);
+    const goTo = (to, time) =>
+      go(`${link.host(name, own)}${withQuery(query, { snapshot: series.snapshotIds[to], time })}`);
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const kind = past === null ? undefined : 'past';
@@ -224,10 +228,10 @@ export const host = {
             : html`<p data-state="past" class="chip amber">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`} ·
               <a href=${link.host(name, own)}>Show it now</a>,
               <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
-        }<span class="push">in <a href=${link.aggregate(name)}>${name}</a></span></div>
+        }<span class="push">in <a href=${link.aggregate(name)}>${name}</a></span>${pastStory(series, index, hosts)}</div>
       ${seen === undefined || vms.refused !== undefined ? '' : section('Among the hosts', html`<div class="compare">${standing(hosts, seen, vms)}</div>`, kind)}
       ${section(past === null ? 'Now' : 'At that moment', placeFacts(data, seen, known), kind)}
-      ${series.times.length === 0 ? '' : section('Time', timeBar(series, past === null ? null : series.snapshotIds.indexOf(past), goTo), kind)}
+      ${series.times.length === 0 ? '' : section('Time', timeBar(series, index, { query, go: goTo, marks: planMarks(name, series) }), kind)}
       ${section('VMs by weight', vmsTable(name, vms, past, { view, choose }))}
       ${section('Values over time', valuesOverTime(late))}
       ${

@@ -2,6 +2,8 @@ import { nowMs, read, readOrRefused, tryRead } from '../api.js';
 import { vmCommands } from '../commands.js';
 import { journey } from '../journey.js';
 import { html } from '../lib/lit-html.js';
+import { planMarks } from '../marks.js';
+import { indexOf, pastStory } from '../moment.js';
 import {
   at,
   clockTime,
@@ -21,8 +23,9 @@ import {
   table,
   when,
 } from '../parts.js';
+import { recorded } from '../recorded.js';
 import { person } from '../session.js';
-import { timeBar } from '../timeBar.js';
+import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
 import { host } from './host.js';
 
@@ -185,10 +188,8 @@ const ranOn = (name, ran, current) =>
   )}`;
 
 /** The time bar; nothing where there is no cycle. */
-const time = (series, past, goTo) =>
-  series.times.length === 0
-    ? ''
-    : section('Time', timeBar(series, past === null ? null : series.snapshotIds.indexOf(past), goTo));
+const time = (name, series, index, how) =>
+  series.times.length === 0 ? '' : section('Time', timeBar(series, index, { ...how, marks: planMarks(name, series) }));
 
 /** Its move under way; none belongs to a recorded moment. */
 const movingNow = (known, past) => (past === null ? known?.moves[0] : undefined);
@@ -207,32 +208,35 @@ export const vm = {
   async load({ name, id }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const past = query.get('snapshot');
-    const [vms, series, log, moved] = await Promise.all([
+    const [vms, series, log, moved, hosts] = await Promise.all([
       tryRead(
         `${base}/vms?id=${encodeURIComponent(id)}${past === null ? '' : `&snapshot=${encodeURIComponent(past)}`}`,
       ),
-      read(`${base}/imbalance`),
+      read(`${base}/imbalance${past === null ? '' : `?near=${encodeURIComponent(past)}`}`),
       tryRead(`/vms/${encodeURIComponent(id)}`),
       read(`${base}/moves?limit=20&vm=${encodeURIComponent(id)}`),
+      past === null ? null : recorded(`${base}/hosts${at(past)}`),
     ]);
-    return { name, id, vms, series, log, moved, past };
+    return { name, id, vms, series, log, moved, hosts, past };
   },
   late: async ({ name, id }, { query }) => ({
     why: await readOrRefused(
       `/aggregates/${encodeURIComponent(name)}/vms/${encodeURIComponent(id)}/why${at(query.get('snapshot'))}`,
     ),
   }),
-  show({ name, id, vms, series, log, moved, past }, { late, go }) {
+  show({ name, id, vms, series, log, moved, hosts, past }, { late, go, query }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const called = seen?.name ?? known?.moves[0]?.serverName ?? id;
-    const goTo = (to) => go(link.vm(name, id, to === null ? null : series.snapshotIds[to]));
+    const index = indexOf(series, past);
+    const goTo = (to, part) =>
+      go(`${link.vm(name, id)}${withQuery(query, { snapshot: series.snapshotIds[to], time: part })}`);
     return html`
       <div class="headline"><h1>${called}</h1>
-        <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span></div>
+        <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span>${pastStory(series, index, hosts)}</div>
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
       ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movingNow(known, past)))}
-      ${time(series, past, goTo)}
+      ${time(name, series, index, { query, go: goTo })}
       ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
       ${past === null ? section('What holds it', held({ name, id, called, known, seen })) : ''}
       ${story({ name, log, moved, past }, known)}`;

@@ -22,7 +22,7 @@ import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } 
 import { countedValues, ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { recorded, recordedDecision } from '../recorded.js';
 import { skyline } from '../skyline.js';
-import { timeBar } from '../timeBar.js';
+import { timeBar, withQuery } from '../timeBar.js';
 
 const HOURS = [1, 3, 6, 12];
 const HOUR_MS = 3_600_000;
@@ -98,14 +98,6 @@ function outcome(late) {
     )}
     <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>
     <p class="dim">In the what if, every plan is carried out at once, also where the real one was a dry run or waited: the snapshot after it shows that. Nothing was moved.</p>`;
-}
-
-/** The query with one field changed; null: without it. */
-function changedQuery(query, name, value) {
-  const next = new URLSearchParams(query);
-  if (value === null) next.delete(name);
-  else next.set(name, value);
-  return `?${next}`;
 }
 
 /** A number that people change; empty or as it was: it is not changed. `policy`: whose it is; the column names it. */
@@ -223,14 +215,13 @@ const movesOf = ({ name, made }, { answer }) =>
 /** The moment with other options: what they do comes first, then what can be changed. */
 function moment(data, query, { go, redraw }) {
   const { name, series, made, index } = data;
-  const goTo = (to) =>
-    go(link.whatIf(name, changedQuery(query, 'snapshot', to === null ? null : series.snapshotIds[to])));
-  const time = section('Time', timeBar(series, index === series.times.length - 1 ? null : index, goTo));
+  const goTo = (to, part) => go(link.whatIf(name, withQuery(query, { snapshot: series.snapshotIds[to], time: part })));
+  const time = section('Time', timeBar(series, index === series.times.length - 1 ? null : index, { query, go: goTo }));
   if (made.refused !== undefined) return html`${section('Plan', missing(made.refused))}${time}`;
   if (made.input === null)
     return html`${section('Plan', html`<p class="warn" data-state="gone">The decision cannot be made again: ${made.missing}.</p>`)}${time}`;
   const changes = changesIn(query, made.input, made.decision.outcome === 'gated');
-  const change = (field, value) => go(link.whatIf(name, changedQuery(query, field, value)));
+  const change = (field, value) => go(link.whatIf(name, withQuery(query, { [field]: value })));
   const key = JSON.stringify([made.decision.sequence, changes]);
   const answer = answerTo(key, { input: made.input, recorded: made.steps, changes }, redraw);
   return html`${section('Plan', momentAnswer(data, changes, answer))}

@@ -1,0 +1,61 @@
+import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
+import { type Moment, type MomentFacts, momentAt, PlanRuns } from '@kronos/projections';
+import type { FoundDecision } from './find.ts';
+import type { History } from './history.ts';
+
+/** Events after a decision that are read for what followed. */
+const MOST_EVENTS = 10_000;
+
+/** A moment, with what is said beside its plans. */
+export type FoundMoment = { readonly moment: Moment; readonly facts: MomentFacts };
+
+type Found = Pick<FoundDecision, 'event' | 'sequence' | 'snapshotMs' | 'state' | 'snapshot' | 'decision'>;
+type Imbalance = { readonly policy: string; readonly imbalance: number | null; readonly threshold: number };
+
+const ratioOf = ({ imbalance, threshold }: Imbalance): number | null =>
+  imbalance === null || threshold <= 0 ? null : imbalance / threshold;
+
+/** The highest multiple of a threshold; null: no policy has one. */
+function highest(policies: readonly Imbalance[]): MomentFacts['worst'] {
+  let worst: MomentFacts['worst'] = null;
+  for (const one of policies) {
+    const ratio = ratioOf(one);
+    if (ratio !== null && ratio > (worst?.ratio ?? Number.NEGATIVE_INFINITY)) worst = { policy: one.policy, ratio };
+  }
+  return worst;
+}
+
+/**
+ * What happened at a decision: from the plans that were open then to the first decision after the last of their moves; where nothing moved, to
+ * the next plan.
+ */
+export async function findMoment(history: History, found: Found): Promise<FoundMoment> {
+  const { event, sequence, snapshotMs, state, snapshot, decision } = found;
+  const { aggregate, data } = event;
+  const runs = new PlanRuns();
+  const moment = (): Moment => {
+    const seen = momentAt(runs.of(aggregate), { snapshotId: data.snapshotId, timeMs: snapshotMs });
+    return { ...seen, lastEndMs: seen.lastEndMs ?? state.lastMoveEnd?.atMs ?? null };
+  };
+  // As measured; where no snapshot is kept, as the decision counts it: with the moves under way as done.
+  const worst = highest(snapshot?.scores.policies ?? []) ?? highest(decision.before.policies);
+  const later = (next: LogEventOf<'cycle.decided'>, atMs: number): MomentFacts['later'] => {
+    const own = next.data.before.policies.find(({ policy }) => policy === worst?.policy);
+    const ratio = own === undefined ? null : ratioOf(own);
+    return ratio === null ? null : { atMs, ratio };
+  };
+  const reason = data.plan === null ? data.reason.text : null;
+  const from = Math.min(sequence, ...[...state.plans.values()].map((plan) => plan.sequence));
+  for await (const stored of history.events(undefined, from)) {
+    runs.add(stored);
+    if (stored.sequence > sequence + MOST_EVENTS) break;
+    if (stored.sequence <= sequence || stored.event.type !== 'cycle.decided' || stored.event.aggregate !== aggregate)
+      continue;
+    const seen = moment();
+    const { storedAt, originallyStoredAt = storedAt } = stored;
+    const atMs = snapshotTimeMs(stored.event.data.snapshotTime, originallyStoredAt);
+    if (seen.endMs === null ? seen.running.length === 0 && seen.next !== null : atMs > seen.endMs)
+      return { moment: seen, facts: { worst, later: seen.endMs === null ? null : later(stored.event, atMs), reason } };
+  }
+  return { moment: moment(), facts: { worst, later: null, reason } };
+}
