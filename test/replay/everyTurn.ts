@@ -75,6 +75,21 @@ const TURNS: { readonly [aggregate: string]: (log: TestLog) => void } = {
     for (let minute = 0; minute < 10; minute++) seen(0.5);
     seen(0.5, below.slice(0, 1));
   },
+  windows: (log) => {
+    const closesIn = (seconds: number) => ({ startBefore: new Date(log.nowMs + seconds * 1000).toISOString() });
+    const steps = () => [
+      move(1, 'h1', 'h2', closesIn(0)),
+      move(2, 'h1', 'h3', { dependsOn: [1] }),
+      move(3, 'h1', 'h4'),
+    ];
+    log.released(steps().slice(0, 2));
+    log.pass(MINUTE).released(steps());
+    const waiting = log
+      .pass(DAY)
+      .proposed([move(4, 'h1', 'h2', closesIn(MINUTE)), move(5, 'h1', 'h2', closesIn(HOUR))]);
+    log.pass(MINUTE).approved(waiting, [1]);
+    log.pass(MINUTE).approved(waiting);
+  },
   proposals: (log) => {
     const steps = [move(1, 'h1', 'h2'), move(2, 'h1', 'h3', { dependsOn: [1] }), move(3, 'h1', 'h4')];
     log.rejected(log.pass(MINUTE).proposed(steps), [1]);

@@ -262,14 +262,14 @@ export const bugs: readonly Bug[] = [
   {
     name: 'closed window ignored by the start rule',
     file: SLOTS,
-    find: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore))',
-    replace: 'if (startBefore !== undefined && nowMs < 0)',
+    find: 'if (windowClosed(task.step, nowMs))',
+    replace: 'if (nowMs < 0)',
   },
   {
     name: 'moves ended before their window closes',
     file: SLOTS,
-    find: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore))',
-    replace: 'if (startBefore !== undefined && nowMs >= timeMs(startBefore) - 1_800_000)',
+    find: 'if (windowClosed(task.step, nowMs))',
+    replace: 'if (windowClosed(task.step, nowMs + 1_800_000))',
   },
   {
     name: 'windows and blackouts ignored by the planner',

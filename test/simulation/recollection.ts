@@ -4,6 +4,7 @@
  */
 import type { CycleDecided, LogEvent, LogEventOf } from '@kronos/contracts';
 import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
+import { lateTasks } from './checker/book.ts';
 
 type Plan = NonNullable<CycleDecided['data']['plan']>;
 interface Proposed {
@@ -117,21 +118,21 @@ export class Recollection {
     facts.lastDecidedMs = Date.parse(snapshotTime);
     if (plan === null || (release !== 'released' && release !== 'proposed')) return;
     facts.proposed = null;
-    if (release === 'proposed') facts.proposed = { plan, decidedMs: ms };
-    else this.#release(facts, plan, ms);
+    const late = lateTasks(plan.steps, ms);
+    const left = { ...plan, steps: plan.steps.filter(({ taskId }) => !late.has(taskId)) };
+    if (left.steps.length === 0) return;
+    if (release === 'proposed') facts.proposed = { plan: left, decidedMs: ms };
+    else this.#release(facts, left, ms);
   }
 
   #approved(facts: Facts, planId: string, ms: number): void {
     const { proposed } = facts;
     if (proposed?.plan.id !== planId) return;
+    const late = lateTasks(proposed.plan.steps, ms);
+    const steps = proposed.plan.steps.filter(({ taskId }) => !late.has(taskId));
+    if (ms > proposed.decidedMs + facts.approvalTtlMs || steps.length === 0) return;
     facts.proposed = null;
-    // It waits until its window closes at the latest.
-    const until = proposed.plan.window?.until ?? null;
-    const endMs = Math.min(
-      proposed.decidedMs + facts.approvalTtlMs,
-      until === null ? Number.POSITIVE_INFINITY : Date.parse(until),
-    );
-    if (ms <= endMs) this.#release(facts, proposed.plan, ms);
+    this.#release(facts, { ...proposed.plan, steps }, ms);
   }
 
   #release(facts: Facts, plan: Plan, ms: number): void {

@@ -13,20 +13,26 @@ import {
   type Snapshot,
   type Step,
 } from '@kronos/contracts';
+import { startable } from '@kronos/projections';
 import { digest } from './digest.ts';
 
 /** A larger event keeps the reasons of its steps in the details bucket. */
 export const MAX_EVENT_BYTES = 512 * 1024;
 
-/** The release of a decision's plan: released with its event, proposed, or recorded only (a dry run, or a closed window). */
+/**
+ * The release of a decision's plan: released with its event, proposed, or recorded only (a dry run, or a closed window).
+ *
+ * @param atMs time of its event; the windows of all its moves may have closed since its snapshot
+ */
 export function releaseOf(
-  decision: Decision,
+  { plan }: Decision,
   options: Pick<EngineOptions, 'dryRun' | 'approval'>,
+  atMs: number,
 ): CycleDecided['data']['release'] {
-  if (decision.plan === null) return 'none';
-  // Its moves may not start now: it is made again when the window opens.
-  if (decision.plan.window?.open === false && !options.dryRun) return 'none';
+  if (plan === null) return 'none';
   if (options.dryRun) return 'dryRun';
+  // Its moves may not start now: it is made again when the window opens.
+  if (plan.window?.open === false || startable(plan.steps, atMs).length === 0) return 'none';
   return options.approval === 'manual' ? 'proposed' : 'released';
 }
 
@@ -91,7 +97,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
       snapshotTime: snapshot.time,
       cycle: snapshot.cycle,
       basis,
-      release: releaseOf(decision, options),
+      release: releaseOf(decision, options, nowMs),
       plannerVersion,
       digests,
       ...(absence === undefined ? {} : { absence }),

@@ -17,16 +17,25 @@ const planned = (windows: string[]) =>
 
 describe('how a plan begins', () => {
   const auto = { dryRun: false, approval: 'auto' } as const;
+  const NOON = Date.parse('2026-01-01T12:00:00Z');
 
   it('acts: released or proposed while the window is open', () => {
-    expect(releaseOf(planned(['10:00-14:00']), auto)).toBe('released');
-    expect(releaseOf(planned(['10:00-14:00']), { ...auto, approval: 'manual' })).toBe('proposed');
+    expect(releaseOf(planned(['10:00-14:00']), auto, NOON)).toBe('released');
+    expect(releaseOf(planned(['10:00-14:00']), { ...auto, approval: 'manual' }, NOON)).toBe('proposed');
   });
 
   it('refuses: neither while it is closed', () => {
-    expect(releaseOf(planned(['22:00-06:00']), auto)).toBe('none');
-    expect(releaseOf(planned(['22:00-06:00']), { ...auto, approval: 'manual' })).toBe('none');
-    expect(releaseOf(planned(['22:00-06:00']), { ...auto, dryRun: true })).toBe('dryRun');
+    expect(releaseOf(planned(['22:00-06:00']), auto, NOON)).toBe('none');
+    expect(releaseOf(planned(['22:00-06:00']), { ...auto, approval: 'manual' }, NOON)).toBe('none');
+    expect(releaseOf(planned(['22:00-06:00']), { ...auto, dryRun: true }, NOON)).toBe('dryRun');
+  });
+
+  it('refuses: neither when it closed while the plan was decided', () => {
+    const closes = NOON + 2 * 3_600_000;
+    expect(releaseOf(planned(['10:00-14:00']), auto, closes - 1)).toBe('released');
+    expect(releaseOf(planned(['10:00-14:00']), auto, closes)).toBe('none');
+    expect(releaseOf(planned(['10:00-14:00']), { ...auto, approval: 'manual' }, closes)).toBe('none');
+    expect(releaseOf(planned(['10:00-14:00']), { ...auto, dryRun: true }, closes)).toBe('dryRun');
   });
 });
 

@@ -5,6 +5,7 @@ import {
   hostQueryOf,
   hostReadingOf,
   type Snapshot,
+  timeMs,
   vmQueryOf,
   vmReadingOf,
 } from '@kronos/contracts';
@@ -27,7 +28,10 @@ export function measuredLoads(
   decision: Decision,
   options: Pick<EngineOptions, 'dryRun' | 'approval'>,
 ): HostLoad[] | undefined {
-  const hosts = hostsToMeasure(state, { plan: decision.plan, release: releaseOf(decision, options) });
+  const hosts = hostsToMeasure(state, {
+    plan: decision.plan,
+    release: releaseOf(decision, options, timeMs(snapshot.time)),
+  });
   if (hosts.length === 0) return undefined;
   const policies = snapshot.policies
     .filter(({ enabled }) => enabled)

@@ -14,7 +14,7 @@ import {
   type Snapshot,
 } from '@kronos/contracts';
 import { decideCapacity, decideCells, memoryText } from '@kronos/placement';
-import type { AggregateState } from '@kronos/projections';
+import { type AggregateState, startable } from '@kronos/projections';
 import { digest } from './digest.ts';
 import { decideInput } from './memory.ts';
 
@@ -76,14 +76,19 @@ export function runProposal({ request, stateOf, options }: ProposalInput): Propo
   };
 }
 
-/** The release of a plan that a person requested: it never starts without an approval, and only if a move may start now. */
+/**
+ * The release of a plan that a person requested: it never starts without an approval, and only if a move may start now.
+ *
+ * @param atMs time of its event
+ */
 export function proposalRelease(
-  { outcome, reason }: ProposalDecision,
+  { outcome, reason, steps }: ProposalDecision,
   { dryRun }: Pick<EngineOptions, 'dryRun'>,
+  atMs: number,
 ): PlanProposed['data']['release'] {
   if (outcome !== 'planned') return 'none';
   if (dryRun) return 'dryRun';
-  return reason.code === 'outside-window' ? 'none' : 'proposed';
+  return reason.code === 'outside-window' || startable(steps, atMs).length === 0 ? 'none' : 'proposed';
 }
 
 /** The decision as its event holds it when it is kept in the bucket: without reasons and without refused servers. */
@@ -143,7 +148,7 @@ export function proposedEvent(decision: ProposalDecision, context: ProposalConte
       planId,
       commandId,
       ...termsOf(request, options),
-      release: proposalRelease(decision, options),
+      release: proposalRelease(decision, options, nowMs),
       snapshotId: snapshot.id,
       snapshotTime: snapshot.time,
       basis,

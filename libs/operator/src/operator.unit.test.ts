@@ -66,6 +66,26 @@ describe('what a command did, by the log', () => {
     log.pass(901).approved(plan);
     expect(outcome(log)).toEqual({ effect: 'refused', text: 'too late: the plan expired at 00:15:10Z (1 s ago)' });
   });
+  it('releases no step whose window has closed', () => {
+    const log = testLog();
+    log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
+    const startBefore = new Date(log.nowMs + 60_000).toISOString();
+    const move = { from: 'h1', to: 'h2' };
+    const plan = log.proposed([
+      { ...move, serverId: 'vm-1', startBefore },
+      { ...move, serverId: 'vm-2' },
+    ]);
+    log.pass(60).approved(plan, [1]);
+    expect(outcome(log)).toEqual({
+      effect: 'refused',
+      text: 'too late: the window of 1 step has closed, and no other step was approved',
+    });
+    log.approved(plan);
+    expect(outcome(log)).toEqual({
+      effect: 'done',
+      text: 'approved: 1 task released; 1 step dropped (the window of 1 has closed): the next cycle makes a new plan',
+    });
+  });
   it('is too late after another answer', () => {
     const { log, plan } = proposed();
     log.pass(60).approved(plan, null, 'grace');

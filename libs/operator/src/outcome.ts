@@ -8,6 +8,7 @@ import {
   MAX_DRAINS,
   type PlanFacts,
   slots,
+  startable,
   type TaskFacts,
 } from '@kronos/projections';
 import { when } from '@kronos/status/times';
@@ -154,17 +155,26 @@ function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before:
   if (late !== null) return refused(late);
   const was = addressedPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
   const is = addressedPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
+  const closed = was === null ? 0 : was.proposed.length - startable(was.proposed, at).length;
   if (was === null || is === null || is.release === null)
-    return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} can still be approved`);
+    return refused(
+      closed > 0
+        ? `too late: the window of ${count(closed, 'step')} has closed, and no other step was approved`
+        : `none of the steps ${event.data.steps?.join(', ') ?? ''} can still be approved`,
+    );
+  return done(released(event, was, is, closed));
+}
+
+/** What an approval released, and what not. @param closed the steps whose window had closed */
+function released({ data }: LogEventOf<'plan.approved'>, was: PlanFacts, is: PlanFacts, closed: number): string {
+  const dropped = closed > 0 ? ` (the window of ${closed} has closed)` : '';
   const left = was.proposed.length - is.tasks.length;
-  const added = event.data.steps === null ? 0 : is.tasks.length - event.data.steps.length;
-  return done(
-    [
-      `approved: ${count(is.tasks.length, 'task')} released`,
-      ...(added > 0 ? [`${added} of them because others depend on them`] : []),
-      ...(left > 0 ? [`${count(left, 'step')} dropped: the next cycle makes a new plan`] : []),
-    ].join('; '),
-  );
+  const added = data.steps === null ? 0 : is.tasks.length - data.steps.length;
+  return [
+    `approved: ${count(is.tasks.length, 'task')} released`,
+    ...(added > 0 ? [`${added} of them because others depend on them`] : []),
+    ...(left > 0 ? [`${count(left, 'step')} dropped${dropped}: the next cycle makes a new plan`] : []),
+  ].join('; ');
 }
 
 function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before: LogState, after: LogState): Outcome {

@@ -11,7 +11,7 @@ import type { StateDraft, WritableFacts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
 import type { Effects } from './effects.ts';
 import { forgetOwnMoves } from './ownMoves.ts';
-import { close, newPlan, putPlan, refuse, release, withoutWhy } from './plans.ts';
+import { close, newPlan, putPlan, refuse, release, startable, waitsSeconds, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
@@ -48,7 +48,7 @@ function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
   drainsSeen(draft, f, d, snapshotMs);
   refusalsSeen(draft, f, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
-  f.surprises = surprisesAfter(f, d);
+  f.surprises = surprisesAfter(f, d, draft.atMs);
   f.sustained = sustainedOf(d);
   if (d.plan !== null && (d.release === 'released' || d.release === 'proposed')) begin(draft, f, d.plan, d.release);
   loadsSeen(draft, f, d, snapshotMs);
@@ -65,10 +65,15 @@ function sustainedOf({ before }: LogEventOf<'cycle.decided'>['data']): Record<st
  * Moves of a plan that waits for a person are not expected yet. After moves, rates over minutes follow slowly: the cycles that are gated until
  * then would show that as noise.
  */
-function surprisesAfter(f: WritableFacts, decided: LogEventOf<'cycle.decided'>['data']): WritableFacts['surprises'] {
+function surprisesAfter(
+  f: WritableFacts,
+  decided: LogEventOf<'cycle.decided'>['data'],
+  atMs: number,
+): WritableFacts['surprises'] {
   const { outcome, before, plan, release } = decided;
   if (outcome === 'gated') return f.surprises;
-  const after = release === 'released' && plan !== null ? plan.after.policies : null;
+  const whole = release === 'released' && plan !== null && startable(plan.steps, atMs) === plan.steps;
+  const after = whole ? plan.after.policies : null;
   return afterMeasurement(f.surprises, before.policies, after);
 }
 
@@ -116,21 +121,22 @@ function endWaiting(draft: StateDraft, f: WritableFacts, snapshotMs: number, pla
   else if (planned) close(draft, f, waiting, { outcome: 'superseded', endedAtMs: draft.atMs });
 }
 
-/** Begins a plan: released at once, or proposed. */
+/** Begins a plan: released at once, or proposed. Steps whose window closed while it was decided are dropped. */
 function begin(
   draft: StateDraft,
   f: WritableFacts,
-  { id, steps, window, loads }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
+  { id, steps, loads }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
   how: 'released' | 'proposed',
 ): void {
   const { sequence, atMs } = draft;
-  const proposed = steps.map(withoutWhy);
+  const proposed = startable(steps, atMs).map(withoutWhy);
+  if (proposed.length === 0) return;
   const options = f.configured?.options;
   const plan = newPlan({
     id,
     sequence,
     decidedAtMs: atMs,
-    approvalTtlSeconds: options === undefined ? null : waitsSeconds(options.approvalTtlSeconds, window, atMs),
+    approvalTtlSeconds: options === undefined ? null : waitsSeconds(options.approvalTtlSeconds, proposed, atMs),
     planTtlSeconds: options?.planTtlSeconds ?? null,
     proposed,
     ...(loads === undefined ? {} : { loads }),
@@ -140,14 +146,6 @@ function begin(
     putPlan(draft, f, plan);
   } else release(draft, f, plan, { steps: proposed, approval: null });
 }
-
-/** Time for which a plan waits for approval: `approval_ttl`, and not past the closing of its window. */
-const waitsSeconds = (
-  ttlSeconds: number,
-  window: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>['window'],
-  atMs: number,
-): number =>
-  window?.until == null ? ttlSeconds : Math.min(ttlSeconds, Math.max(0, timeMs(window.until) - atMs) / 1000);
 
 /**
  * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same

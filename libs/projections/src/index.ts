@@ -50,6 +50,7 @@ export {
   stepTime,
   timeTogether,
 } from './pace.ts';
+export { startable, waitsSeconds, windowClosed } from './plans.ts';
 export { wasProposed } from './proposals.ts';
 export { absence, quarantined, quarantineFacts, quarantineTable, type VmQuarantine } from './quarantine.ts';
 export { newRefusals } from './refusals.ts';

@@ -1,5 +1,5 @@
 /** Plans from their proposal or release until all of their tasks have ended. */
-import type { LogEventOf } from '@kronos/contracts';
+import { type LogEventOf, type Step, timeMs } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { asked } from './controls.ts';
 import { releaseBegan } from './cooldown.ts';
@@ -44,6 +44,34 @@ export const newPlan = (
 
 export function putPlan(draft: StateDraft, f: WritableFacts, plan: PlanFacts): void {
   f.plans = draft.put(f.plans, plan.id, plan);
+}
+
+/** Whether the window of a move has closed, so that nothing starts it any more. */
+export const windowClosed = ({ startBefore }: Pick<Step, 'startBefore'>, nowMs: number): boolean =>
+  startBefore !== undefined && nowMs >= timeMs(startBefore);
+
+/** The steps that can still start at a time: without those whose window has closed, and without what depends on them. */
+export function startable<S extends Numbered & Pick<Step, 'startBefore'>>(
+  steps: readonly S[],
+  atMs: number,
+): readonly S[] {
+  const closed = steps.filter((step) => windowClosed(step, atMs));
+  if (closed.length === 0) return steps;
+  const lost = new Set(
+    withDependents(
+      steps,
+      closed.map(({ step }) => step),
+    ),
+  );
+  return steps.filter((step) => !lost.has(step));
+}
+
+/** Seconds for which a plan waits for approval: as long as given, and at most until the last window of its steps closes. */
+export function waitsSeconds(ttlSeconds: number, steps: readonly Pick<Step, 'startBefore'>[], atMs: number): number {
+  const lastMs = Math.max(
+    ...steps.map(({ startBefore }) => (startBefore === undefined ? Number.POSITIVE_INFINITY : timeMs(startBefore))),
+  );
+  return Math.min(ttlSeconds, Math.max(0, lastMs - atMs) / 1000);
 }
 
 /** Makes tasks of the given steps. The plan's other steps are dropped. */
@@ -146,7 +174,7 @@ function approved(draft: StateDraft, event: LogEventOf<'plan.approved'>): void {
     if (!approvalOf(plan, atMs).open) continue;
     // Somebody turned dry_run on while the plan waited.
     if (draft.of(aggregate)?.configured?.options.dryRun !== false) continue;
-    const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
+    const chosen = startable(wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted), atMs);
     if (chosen.length === 0) continue;
     release(draft, draft.facts(aggregate), plan, { steps: chosen, approval: asked(draft, event) });
   }
@@ -170,15 +198,17 @@ function rejected(draft: StateDraft, event: LogEventOf<'plan.rejected'>): void {
   }
 }
 
+type Numbered = Pick<Step, 'step' | 'taskId' | 'dependsOn'>;
+
 /** The wanted steps and everything that they depend on, in step order. Steps that were rejected are not there to choose. */
-function withDependencies(steps: readonly StepFacts[], wanted: readonly number[]): readonly StepFacts[] {
+function withDependencies<S extends Numbered>(steps: readonly S[], wanted: readonly number[]): readonly S[] {
   const byTask = new Map(steps.map((s) => [s.taskId, s]));
   return reached(steps, wanted, (step) => step.dependsOn.flatMap((id) => byTask.get(id) ?? []));
 }
 
 /** The unwanted steps and everything that depends on them. */
-function withDependents(steps: readonly StepFacts[], unwanted: readonly number[]): readonly StepFacts[] {
-  const dependents = new Map<string, StepFacts[]>();
+function withDependents<S extends Numbered>(steps: readonly S[], unwanted: readonly number[]): readonly S[] {
+  const dependents = new Map<string, S[]>();
   for (const step of steps)
     for (const id of step.dependsOn) {
       const known = dependents.get(id);
@@ -189,11 +219,11 @@ function withDependents(steps: readonly StepFacts[], unwanted: readonly number[]
 }
 
 /** The steps of these numbers and all that follow from them, in step order; no chain is too long for it. */
-function reached(
-  steps: readonly StepFacts[],
+function reached<S extends Numbered>(
+  steps: readonly S[],
   numbers: readonly number[],
-  next: (step: StepFacts) => readonly StepFacts[],
-): readonly StepFacts[] {
+  next: (step: S) => readonly S[],
+): readonly S[] {
   const first = new Set(numbers);
   const found = new Set(steps.filter((step) => first.has(step.step)));
   // The iteration of a set includes members that are added during it.

@@ -5,7 +5,7 @@ import { expireCellPlans, proposedCellPlans } from './cells.ts';
 import { firstTime } from './controls.ts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
-import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
+import { newPlan, putPlan, refuse, startable, waitsSeconds, withoutWhy } from './plans.ts';
 import { type LogState, MAX_CELL_PLANS } from './state.ts';
 
 type Proposed = LogEventOf<'plan.proposed'>;
@@ -13,12 +13,14 @@ type Proposed = LogEventOf<'plan.proposed'>;
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
 function proposed(draft: StateDraft, event: Proposed): void {
   const f = draft.facts(event.aggregate);
-  const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
+  const { planId, commandId, to, release, planTtlSeconds } = event.data;
   if (!firstTime(draft, f, messageId.proposed(planId))) return;
   const kind = kindOf(event);
+  const { sequence, atMs } = draft;
+  const steps = startable(event.data.steps, atMs);
   if (release !== 'proposed' || steps.length === 0 || kind === null) return;
   if (!hasPlace(draft, f, kind)) return;
-  const { sequence, atMs } = draft;
+  const approvalTtlSeconds = waitsSeconds(event.data.approvalTtlSeconds, steps, atMs);
   const asked = kind === 'cells' ? { cells: { to, commandId } } : { capacity: { commandId } };
   const proposed = steps.map(withoutWhy);
   if (kind === 'capacity') f.waiting = planId;

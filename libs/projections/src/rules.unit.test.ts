@@ -11,6 +11,8 @@ import { mayStart, slots } from './slots.ts';
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const at = (seconds: number) => TEST_START_MS + seconds * 1000;
 
+const closesAt = (seconds: number) => ({ startBefore: new Date(at(seconds)).toISOString() });
+
 describe('the aggregate cooldown', () => {
   const cooldown = { cooldownSeconds: 600 };
 
@@ -188,15 +190,44 @@ describe('approvals', () => {
     expect(waitingPlan(log.state(), at(1))).toBeNull();
   });
 
-  it('wait no longer than the window is open', () => {
+  it('wait no longer than the last window of the steps is open', () => {
     const log = testLog();
     log.configured({ approvalTtlSeconds: 300 });
-    const window = { open: true, until: new Date(at(200)).toISOString() };
-    const plan = log.at(100).decided('proposed', [move(1)], { window });
+    const steps = [move(1, closesAt(150)), move(2, closesAt(200))];
+    const plan = log.at(100).decided('proposed', steps);
     expect(waitingPlan(log.state(), at(200))).toMatchObject({ open: true, expiresAtMs: at(200) });
     log.at(201).approved(plan);
     expect(log.state().plans.get(plan)?.state).toBe('proposed');
     expect(waitingPlan(log.state(), at(201))).toMatchObject({ open: false });
+    log.at(250).proposed([move(3, closesAt(260)), move(4)]);
+    expect(waitingPlan(log.state(), at(251))).toMatchObject({ expiresAtMs: at(550) });
+  });
+
+  it('release no step whose window has closed, nor what depends on it, and charge nothing for them', () => {
+    const log = testLog();
+    log.configured({ approvalTtlSeconds: 300 });
+    const steps = [move(1, closesAt(100)), move(2, { dependsOn: [1] }), move(3)];
+    const plan = log.proposed(steps);
+    log.at(100).approved(plan, [2]);
+    expect(log.state()).toMatchObject({ waiting: plan, lastRelease: null });
+    log.at(101).approved(plan);
+    const { tasks, vmReleases, lastRelease } = log.state();
+    expect([...tasks.keys()]).toEqual([`${plan}-s3`]);
+    expect([...vmReleases.keys()]).toEqual(['vm3']);
+    expect(lastRelease?.atMs).toBe(at(101));
+  });
+
+  it('of a decision that is late release only what can still start', () => {
+    const log = testLog();
+    log.configured();
+    const late = log.at(100).released([move(1, closesAt(100)), move(2, { dependsOn: [1] })]);
+    expect(log.state()).toMatchObject({ lastRelease: null, unreadable: null });
+    expect([log.state().plans.has(late), log.state().tasks.size, log.state().vmReleases.size]).toEqual([false, 0, 0]);
+    const plan = log.at(160).released([move(1, closesAt(150)), move(2, closesAt(161))]);
+    expect([...log.state().tasks.keys()]).toEqual([`${plan}-s2`]);
+    expect([...log.state().vmReleases.keys()]).toEqual(['vm2']);
+    log.at(220).proposed([move(5, closesAt(200))]);
+    expect(log.state().waiting).toBeNull();
   });
 
   it('is of no use where the window was closed: such a plan is not released by its own event either', () => {

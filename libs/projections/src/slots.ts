@@ -1,7 +1,8 @@
-import { type EngineOptions, type Reason, timeMs } from '@kronos/contracts';
+import type { EngineOptions, Reason } from '@kronos/contracts';
 import type { ReasonOf, TaskReasonCode, WaitReasonCode } from '@kronos/facts';
 import { type Caps, capReached, countSlots, quarantineCode, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
+import { windowClosed } from './plans.ts';
 import { quarantined } from './quarantine.ts';
 import type { AggregateState, PlanFacts, TaskFacts } from './state.ts';
 
@@ -130,8 +131,8 @@ function neverStarts(state: AggregateState, task: TaskFacts, plan: PlanFacts, no
   if (expiresMs === null)
     return end('no-options', 'the log names no options for this plan: how long it holds is unknown');
   if (nowMs > expiresMs) return end('expired', 'the plan is too old to start this move', { notAfterMs: expiresMs });
-  const { startBefore } = task.step;
-  if (startBefore !== undefined && nowMs >= timeMs(startBefore))
+  const { startBefore = null } = task.step;
+  if (windowClosed(task.step, nowMs))
     return end('window-closed', `its window closed at ${startBefore}`, { startBefore });
   const unmet = neverMet(state, task);
   if (unmet !== null) return unmet;

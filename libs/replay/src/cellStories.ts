@@ -11,6 +11,7 @@ import {
   timeOf,
 } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
+import { startable, waitsSeconds, windowClosed } from '@kronos/projections';
 import { approval } from '@kronos/rules';
 import { recordedProposal } from './compare.ts';
 import { RecordingInvalid } from './errors.ts';
@@ -30,6 +31,8 @@ export const cellStoryStates = [
   'rejected',
   /** Only other steps of the plan were approved. */
   'leftOut',
+  /** Its window had closed when the plan was approved. */
+  'windowClosed',
   'approved',
   /** Verified, and a person has to confirm or to revert it. */
   'waitsForPerson',
@@ -110,7 +113,8 @@ function storyOf(
   const refused = decision.refused.find(({ serverId, serverName }) => is(serverId, serverName));
   const named = step ?? refused;
   if (named === undefined) return null;
-  const proposal = { proposedAtMs: timeMs, approvalTtlSeconds };
+  const waits = waitsSeconds(approvalTtlSeconds, startable(decision.steps, timeMs), timeMs);
+  const proposal = { proposedAtMs: timeMs, approvalTtlSeconds: waits };
   const { expiresAtMs, open } = approval(proposal, nowMs);
   const head = {
     aggregate: event.aggregate,
@@ -132,7 +136,7 @@ function storyOf(
     ({ event: one }) => one.type !== 'unreadable' && 'taskId' in one.data && one.data.taskId === step.taskId,
   );
   for (const stored of after) {
-    const answer = answerTo(stored.event, planId, step.step);
+    const answer = answerTo(stored, planId, step);
     if (answer === null || !approval(proposal, timeOf(stored)).open) continue;
     if (answer === 'approved') return { ...head, state: movedState(step, own), events: [stored, ...own] };
     return { ...head, state: answer, events: [stored] };
@@ -142,14 +146,18 @@ function storyOf(
 
 /** What an event decides about a step of a plan; null: nothing. */
 function answerTo(
-  answer: StoredEvent['event'],
+  stored: StoredEvent,
   planId: string,
-  step: number,
-): Extract<CellStoryState, 'approved' | 'rejected' | 'leftOut'> | null {
+  step: Step,
+): Extract<CellStoryState, 'approved' | 'rejected' | 'leftOut' | 'windowClosed'> | null {
+  const { event: answer } = stored;
   if ((answer.type !== 'plan.approved' && answer.type !== 'plan.rejected') || answer.data.planId !== planId)
     return null;
-  const named = answer.data.steps === null || answer.data.steps.includes(step);
-  if (answer.type === 'plan.approved') return named ? 'approved' : 'leftOut';
+  const named = answer.data.steps === null || answer.data.steps.includes(step.step);
+  if (answer.type === 'plan.approved') {
+    if (!named) return 'leftOut';
+    return windowClosed(step, timeOf(stored)) ? 'windowClosed' : 'approved';
+  }
   // Its other steps can still be approved.
   return named ? 'rejected' : null;
 }

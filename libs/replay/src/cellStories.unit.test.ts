@@ -50,6 +50,17 @@ describe('a plan between cells, as it concerns one VM', () => {
     expect((await story(other.log))?.state).toBe('leftOut');
   });
 
+  it('is not approved by an approval after its window has closed', async () => {
+    const log = testLog();
+    log.configured();
+    const startBefore = new Date(log.nowMs + 60_000).toISOString();
+    const plan = log.cellsProposed([{ ...MOVE, startBefore }, OTHER]);
+    log.pass(60).approved(plan);
+    expect((await story(log))?.state).toBe('windowClosed');
+    expect((await story(log, 'vm2'))?.state).toBe('approved');
+    expect([...log.state().tasks.keys()]).toEqual([`${plan}-s2`]);
+  });
+
   it('is followed from its approval to its end, with what people asked', async () => {
     const { log, plan, task } = proposed(manual);
     log.approved(plan);

@@ -6,6 +6,7 @@ import {
   type PlanProposed,
   type ProposalDecision,
   proposalDecisionSchema,
+  timeMs,
 } from '@kronos/contracts';
 import {
   decisionOf,
@@ -130,7 +131,7 @@ export function recordedProposal(data: PlanProposed['data'], details: Uint8Array
 const NO_OPTIONS: ReplayVerdict = { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
 
 function compare(
-  { anonymized, event: { data } }: VerifyOrder,
+  { anonymized, event: { data, time } }: VerifyOrder,
   recorded: Decision,
   { snapshot, hasDigest }: LoadedSnapshot,
   state: AggregateState,
@@ -139,7 +140,8 @@ function compare(
   if (options === undefined) return NO_OPTIONS;
   const { decision, digests, absence, loads } = runCycle({ snapshot, state, options });
   const causes: string[] = [];
-  if (data.release !== releaseOf(recorded, options)) causes.push(otherRelease(data, releaseOf(recorded, options)));
+  const release = releaseOf(recorded, options, timeMs(time));
+  if (data.release !== release) causes.push(otherRelease(data, release));
   if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
     causes.push('it names other absent servers');
   if (!anonymized) {
@@ -155,7 +157,7 @@ function compare(
 }
 
 function compareProposal(
-  { anonymized, event: { data, aggregate } }: ProposalOrder,
+  { anonymized, event: { data, aggregate, time } }: ProposalOrder,
   recorded: ProposalDecision,
   { snapshot, hasDigest }: LoadedSnapshot,
   stateOf: (aggregate: string) => AggregateState,
@@ -166,7 +168,7 @@ function compareProposal(
   if (options === undefined) return NO_OPTIONS;
   const { decision, digests } = runProposal({ request, stateOf, options });
   const causes: string[] = [];
-  const release = proposalRelease(recorded, options);
+  const release = proposalRelease(recorded, options, timeMs(time));
   if (data.release !== release) causes.push(otherRelease(data, release));
   if (!anonymized) {
     causes.push(...otherInputs(data.digests, { ...digests, decision: digest(recorded) }, hasDigest));

@@ -18,6 +18,7 @@ import {
   type PlanFacts,
   pacesOfAll,
   planTime,
+  startable,
   type TaskFacts,
 } from '@kronos/projections';
 import type { Estimate } from '@kronos/rules';
@@ -26,7 +27,7 @@ import { decisionIn, proposalIn, type Range } from './history.ts';
 /** The state of a step. */
 type StepState =
   | 'dryRun'
-  /** The plan was recorded while its window was closed. */
+  /** The window was closed when the plan was recorded, or had closed when the plan was released. */
   | 'outsideWindow'
   | 'proposed'
   | 'rejected'
@@ -196,15 +197,26 @@ function hostsBefore({ data }: CycleDecided | PlanProposed): HostsBefore | null 
   return { policies, hosts };
 }
 
+/** The outcome of a plan of these steps. */
+function outcomeOf({ atMs, event, facts, finished }: Tracked, steps: readonly Step[]): PlanRecord['outcome'] {
+  const ended = unreleased(event.data.release) ?? finished?.outcome;
+  if (ended !== undefined) return ended;
+  if (facts === null && startable(steps, atMs).length === 0) return 'outsideWindow';
+  return facts?.state === 'proposed' ? 'waiting' : 'running';
+}
+
 function recordOf(tracked: Tracked, end: LogState): PlanRecord {
   const { sequence, atMs, event, facts, finished } = tracked;
   const { data } = event;
   const made = madeBy(event);
-  const outcome =
-    unreleased(data.release) ?? finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running');
+  const outcome = outcomeOf(tracked, made.steps);
   const tasks = end.aggregates.get(event.aggregate)?.tasks;
   const released = new Set(facts?.tasks);
-  const steps = made.steps.map((step) => stepRecord(step, tracked, { outcome, released }, tasks?.get(step.taskId)));
+  const releasedAtMs = finished?.releasedAtMs ?? facts?.release?.atMs ?? null;
+  const late = new Set(made.steps).difference(new Set(startable(made.steps, releasedAtMs ?? atMs)));
+  const steps = made.steps.map((step) =>
+    stepRecord(step, tracked, { outcome, released, late }, tasks?.get(step.taskId)),
+  );
   return {
     id: made.id,
     kind: made.kind,
@@ -212,7 +224,7 @@ function recordOf(tracked: Tracked, end: LogState): PlanRecord {
     sequence,
     decidedAtMs: atMs,
     outcome,
-    releasedAtMs: finished?.releasedAtMs ?? facts?.release?.atMs ?? null,
+    releasedAtMs,
     endedAtMs: finished?.endedAtMs ?? null,
     steps,
     time: timeOfRest(event, steps, end),
@@ -249,7 +261,12 @@ function madeBy(event: CycleDecided | PlanProposed): Made {
 }
 
 /** The outcome of a plan, and the tasks that were made of its steps. */
-type Released = { readonly outcome: PlanRecord['outcome']; readonly released: ReadonlySet<string> };
+type Released = {
+  readonly outcome: PlanRecord['outcome'];
+  readonly released: ReadonlySet<string>;
+  /** The steps whose window closed before the release. */
+  readonly late: ReadonlySet<Step>;
+};
 
 function stepRecord(
   step: Step,
@@ -269,10 +286,11 @@ function stepRecord(
 }
 
 /** The state of a step of which no task was made; null: one was. */
-function neverStarted(step: Step, facts: PlanFacts | null, { outcome, released }: Released): StepState | null {
+function neverStarted(step: Step, facts: PlanFacts | null, { outcome, released, late }: Released): StepState | null {
   if (outcome === 'dryRun' || outcome === 'outsideWindow') return outcome;
   if (facts?.rejected.includes(step.step)) return 'rejected';
   if (released.has(step.taskId)) return null;
+  if (late.has(step)) return 'outsideWindow';
   return outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo';
 }
 

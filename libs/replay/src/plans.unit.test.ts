@@ -57,3 +57,22 @@ it('has the course of its decision, and none where the decision has none', async
   }
   expect((await plansOf(events(), {})).map((plan) => plan.course)).toEqual([testCourse, null]);
 });
+
+it('says of a step that its window closed before the release, and of a plan that all of them had', async () => {
+  const log = testLog();
+  log.configured();
+  const startBefore = new Date(log.nowMs).toISOString();
+  const late = { serverId: 'a', from: 'h1', to: 'h2', startBefore };
+  log.released([late, { serverId: 'b', from: 'h1', to: 'h2' }]);
+  log.pass(60).released([late]);
+  log.pass(60).decided('none', [late]);
+  async function* events(): AsyncGenerator<StoredEvent> {
+    yield* log.events;
+  }
+  const plans = await plansOf(events(), {});
+  expect(plans.map(({ outcome, steps }) => [outcome, ...steps.map(({ state }) => state)])).toEqual([
+    ['running', 'outsideWindow', 'waiting'],
+    ['outsideWindow', 'outsideWindow'],
+    ['outsideWindow', 'outsideWindow'],
+  ]);
+});

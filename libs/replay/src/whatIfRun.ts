@@ -182,7 +182,7 @@ export class WhatIfRun {
     const recordedScores = score({ ...snapshot, options });
     const { before: found } = decision;
     // A plan that a closed window blocks is made again when the window opens.
-    const plan = releaseOf(decision, options) === 'released' ? decision.plan : null;
+    const plan = releaseOf(decision, options, nowMs) === 'released' ? decision.plan : null;
     if (plan !== null) this.#carryOut(plan, nowMs);
     return {
       aggregate,

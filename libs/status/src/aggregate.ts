@@ -230,6 +230,9 @@ function decidedLast({ decided }: State): Occupation {
   if (outcome === 'planned' && release === 'dryRun')
     return { doing: `dry run: ${clause(reason.text)}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
   if (outcome === 'planned' && release === 'none')
-    return { doing: `not released: ${clause(reason.text)}`, waitsFor: 'the next window' };
+    return {
+      doing: `not released: ${clause(reason.text)}${reason.code === 'outside-window' ? '' : '; the window closed before the decision was made'}`,
+      waitsFor: 'the next window',
+    };
   return { doing: `${stateWords(outcome, reason.code)}: ${clause(reason.text)}`, waitsFor: null };
 }

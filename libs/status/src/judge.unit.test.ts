@@ -484,6 +484,14 @@ describe('status', () => {
     expect(codes(wellFacts(dry, { heartbeats: without('executor') }))).toEqual([]);
     expect(codes(wellFacts(runningLog(), { heartbeats: without('executor') }))).toEqual(['service-missing']);
   });
+  it('says that a plan was decided after its window had closed', () => {
+    const log = runningLog();
+    log.decided('none', moves, { reason: { code: 'planned', text: '2 of at most 5 moves' } });
+    expect(statusOf(wellFacts(log)).aggregates[0]).toMatchObject({
+      doing: 'not released: 2 of at most 5 moves; the window closed before the decision was made',
+      waitsFor: 'the next window',
+    });
+  });
   it('says until when the window blocks a plan, and is well', () => {
     const log = runningLog();
     log.configured({ windows: ['22:00-06:00'] });

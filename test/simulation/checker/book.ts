@@ -121,6 +121,7 @@ export interface Step {
   readonly serverId: string;
   readonly phase: string;
   readonly dependsOn: readonly string[];
+  readonly startBefore?: string | undefined;
 }
 export interface Plan {
   readonly id: string;
@@ -133,8 +134,23 @@ export interface Plan {
   releasedMs: number | null;
   /** When it was approved in time. */
   approvedMs: number | null;
+  /** Its tasks whose window had closed by then, and those that depend on them: they are not released. */
+  late: ReadonlySet<string>;
   dispatched: boolean;
 }
+
+/** The tasks of steps that can start no more at a time. */
+export function lateTasks(steps: readonly Omit<Step, 'phase' | 'serverId'>[], atMs: number): ReadonlySet<string> {
+  const late = new Set<string>();
+  for (let before = -1; before < late.size; ) {
+    before = late.size;
+    for (const { taskId, startBefore, dependsOn } of steps)
+      if ((startBefore !== undefined && Date.parse(startBefore) <= atMs) || dependsOn.some((id) => late.has(id)))
+        late.add(taskId);
+  }
+  return late;
+}
+
 export interface Aggregate {
   readonly name: string;
   readonly decided: Map<string, number>;

@@ -366,3 +366,41 @@ it('where NUMA cells are known, Nova refuses no host because of them', () => {
   refused('Insufficient compute resources: Requested instance NUMA topology cannot fit the given host NUMA topology.');
   expect(broken()).toEqual(['topology']);
 });
+
+it.each([
+  ['decided late', 'released'],
+  ['approved late', 'proposed'],
+] as const)(
+  'a task of a plan that was %s, and whose window had closed by then, is a breach on the work queue',
+  (_, release) => {
+    begin(release === 'proposed' ? { approvalTtlMs: HOUR_MS } : {});
+    const startBefore = new Date(now + 60_000).toISOString();
+    const request = (taskId: string): void =>
+      store('migrations', 'migration.requested', 'planner', { ...STEP, taskId }, 'KRONOS_MIGRATIONS');
+    const snapshotTime = new Date(now).toISOString();
+    if (release === 'released') now += 60_000;
+    store('plans', 'cycle.decided', 'planner', {
+      snapshotId: 'agg-1',
+      snapshotTime,
+      basis: last,
+      digests: { snapshot: 'none' },
+      release,
+      plan: {
+        steps: [
+          { ...STEP, dependsOn: [], startBefore },
+          { ...STEP, taskId: 'agg-1-s2', dependsOn: ['agg-1-s1'] },
+          { ...STEP, taskId: 'agg-1-s3', dependsOn: [] },
+        ],
+      },
+    });
+    if (release === 'proposed') {
+      now += 60_000;
+      store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
+    }
+    request('agg-1-s3');
+    store('plans', 'plan.dispatched', 'planner', { planId: 'agg-1', tasks: 1 });
+    expect(broken().filter((name) => name === 'window' || name === 'atomic')).toEqual([]);
+    request('agg-1-s2');
+    expect(broken()).toContain('window');
+  },
+);

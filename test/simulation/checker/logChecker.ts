@@ -5,6 +5,7 @@ import {
   type Attempt,
   type Body,
   type Book,
+  lateTasks,
   type Plan,
   type Quarantine,
   RACE_MS,
@@ -216,9 +217,9 @@ export class LogChecker {
       this.#inForce(entry.body);
       this.#decided(entry);
     },
-    'plan.approved': ({ ms, body }) => {
-      const plan = this.#book.plans.get(body.data.planId);
-      if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, ms);
+    'plan.approved': (entry) => {
+      const plan = this.#book.plans.get(entry.body.data.planId);
+      if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, entry);
     },
     'plan.dispatched': ({ body }) => this.#dispatched(body),
     'migration.requested': (entry) => this.#requested(entry),
@@ -278,7 +279,9 @@ export class LogChecker {
       return;
     }
     plan.dispatched = true;
-    const missing = plan.steps.filter((step) => this.#book.tasks.get(step.taskId)?.requested !== true);
+    const missing = plan.steps.filter(
+      ({ taskId }) => !plan.late.has(taskId) && this.#book.tasks.get(taskId)?.requested !== true,
+    );
     if (plan.releasedMs !== null && missing.length > 0)
       this.#book.breach('atomic', `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`);
   }
@@ -287,6 +290,8 @@ export class LogChecker {
     const plan = this.#book.plans.get(data.planId);
     if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
       this.#book.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
+    if (plan?.late.has(data.taskId) === true)
+      this.#book.breach('window', `${data.taskId} was released after its window had closed`);
     // A task of a lost log: no executor may start it.
     if (plan === undefined && this.#book.formerPlans.has(data.planId)) return;
     const task = this.#book.task(data, aggregate, sequence, ms);
@@ -329,7 +334,7 @@ export class LogChecker {
     return this.#optionsOf.get(one) !== this.#optionsOf.get(other);
   }
 
-  #decided({ sequence, ms, body: { aggregate: name, data } }: Entry): void {
+  #decided({ sequence, ms, body: { aggregate: name, data, time } }: Entry): void {
     const { snapshotId, basis, digests } = data;
     this.#book.count(`decided by planner ${data.plannerVersion}`);
     const aggregate = this.#book.aggregate(name);
@@ -358,6 +363,7 @@ export class LogChecker {
       snapshotMs: Date.parse(data.snapshotTime),
       releasedMs: null,
       approvedMs: null,
+      late: new Set(),
       dispatched: false,
     };
     this.#book.plans.set(snapshotId, plan);
@@ -366,7 +372,7 @@ export class LogChecker {
     if (data.release !== 'released') return;
     if (this.#book.rules.approvalTtlMs !== null)
       this.#book.breach('approval', `${plan.id} was released, and nobody was asked`);
-    this.#release(plan, sequence, ms);
+    this.#release(plan, sequence, ms, boundedMs(time, ms));
   }
 
   /** A decision's basis reaches the end that the log had when its snapshot was taken; it follows the snapshot soon; snapshots are decided in order. */
@@ -397,15 +403,17 @@ export class LogChecker {
       this.#book.breach('settle', `${id} was observed before the end ${ended.sequence} of a move had settled`);
   }
 
-  #approved(plan: Plan, ms: number): void {
+  #approved(plan: Plan, { ms, body: { time } }: Entry): void {
     this.#book.count('approvals');
     const { approvalTtlMs, maxSkewMs } = this.#book.rules;
     // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
     if (approvalTtlMs === null || ms > plan.storedMs + approvalTtlMs + maxSkewMs) return;
-    // It waits until its window closes at the latest.
+    // It waits until the last window of its steps closes.
     const { aggregate } = plan;
-    if (plan.steps.some(({ phase }) => this.#closedFor({ aggregate, serverId: null, phase }, ms, maxSkewMs))) return;
-    plan.approvedMs ??= ms;
+    if (plan.steps.every(({ phase }) => this.#closedFor({ aggregate, serverId: null, phase }, ms, maxSkewMs))) return;
+    if (plan.approvedMs !== null) return;
+    plan.late = lateTasks(plan.steps, boundedMs(time, ms));
+    plan.approvedMs = ms;
   }
 
   /**
@@ -426,16 +434,20 @@ export class LogChecker {
     return false;
   }
 
-  #release(plan: Plan, sequence: number, ms: number): void {
+  /** @param atMs as folds take the time of the release */
+  #release(plan: Plan, sequence: number, ms: number, atMs: number): void {
+    plan.late = lateTasks(plan.steps, atMs);
+    if (plan.late.size === plan.steps.length) return;
     plan.releasedMs = ms;
     this.#book.aggregate(plan.aggregate).releases.push({ sequence, ms });
     for (const { taskId, serverId, phase, dependsOn } of plan.steps)
-      this.#book.task(
-        { taskId, serverId, phase, planId: plan.id, dependsOn: [...dependsOn] },
-        plan.aggregate,
-        sequence,
-        ms,
-      );
+      if (!plan.late.has(taskId))
+        this.#book.task(
+          { taskId, serverId, phase, planId: plan.id, dependsOn: [...dependsOn] },
+          plan.aggregate,
+          sequence,
+          ms,
+        );
   }
 
   /** Nothing is balanced on metrics that lack a host. */

@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { clause, type Decision, decisionWords, iso, type Snapshot, sentence, timeOf } from '@kronos/contracts';
+import { clause, type Decision, decisionWords, iso, type Snapshot, sentence, timeMs, timeOf } from '@kronos/contracts';
 import { someOf } from '@kronos/operator/scope';
 import {
   type Assumed,
@@ -9,7 +9,7 @@ import {
   type HostExplanation,
   meaningOf,
 } from '@kronos/placement';
-import { type DamagedMove, estimatedDuration, momentText, skipText } from '@kronos/projections';
+import { type DamagedMove, estimatedDuration, momentText, skipText, startable } from '@kronos/projections';
 import {
   type Calibration,
   type CellStory,
@@ -293,6 +293,18 @@ type Shown = {
   readonly more?: object;
 };
 
+/** The steps whose window closed after the snapshot and before the decision was on the log. */
+export function lateNote(
+  { event: { time, data }, decision: { plan } }: Pick<Explained, 'event' | 'decision'>,
+  nowMs: number,
+): string {
+  if (plan === null || plan.window?.open === false || data.release === 'dryRun') return '';
+  const late = plan.steps.length - startable(plan.steps, timeMs(time)).length;
+  return late === 0
+    ? ''
+    : `${count(late, 'step')} not released: the window closed before the decision was made at ${when(timeMs(time), nowMs)}\n`;
+}
+
 /** Shows the explanation under the decision that it is of. */
 async function show(
   shell: Shell,
@@ -316,7 +328,7 @@ async function show(
       same,
       'This explains the new decision; kronos replay shows the difference.',
     );
-    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${said(clause(decision.reason.text), shell.now())}\n${notes}\n${text(terminal)}`;
+    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${said(clause(decision.reason.text), shell.now())}\n${lateNote(explained, shell.now())}${notes}\n${text(terminal)}`;
   });
 }
 
@@ -632,6 +644,7 @@ function cellStoryText(terminal: Terminal, story: CellStory, nowMs: number): str
     expired: `expired at ${absolute(expiresAtMs, nowMs)}: nobody approved it`,
     rejected: null,
     leftOut: 'its step was not approved, so it stays',
+    windowClosed: 'its window had closed before the approval, so it stays',
     approved: null,
     waitsForPerson: `waits for a person: kronos cells confirm|revert ${step?.taskId ?? ''}`,
     ended: null,

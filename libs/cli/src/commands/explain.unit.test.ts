@@ -1,8 +1,10 @@
+import { decisionOf } from '@kronos/cycle';
 import { explain } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
+import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../errors.ts';
-import { begun, onlyOne, vmText } from './explain.ts';
+import { begun, lateNote, onlyOne, vmText } from './explain.ts';
 
 const names = new Map([
   ['6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'db-01'],
@@ -18,6 +20,26 @@ const refused = (text: string, act: () => unknown = () => begun(text, names)): s
   }
   return 'not refused';
 };
+
+describe('a decision that is late', () => {
+  const noteOf = (secondsLate: number, release: 'released' | 'dryRun' = 'released'): string => {
+    const log = testLog();
+    const startBefore = new Date(log.nowMs + 1000).toISOString();
+    const move = { serverId: 'vm1', from: 'h1', to: 'h2' };
+    log.pass(1 + secondsLate).decided(release, [
+      { ...move, startBefore },
+      { ...move, serverId: 'vm2' },
+    ]);
+    const event = log.events.at(-1)?.event;
+    if (event?.type !== 'cycle.decided') throw new Error('no decision');
+    return lateNote({ event, decision: decisionOf(event.data) }, log.nowMs);
+  };
+  it('says how many of its steps were not released', () => {
+    expect(noteOf(0)).toBe('1 step not released: the window closed before the decision was made at 00:00:01Z (now)\n');
+    expect(noteOf(-0.001)).toBe('');
+    expect(noteOf(0, 'dryRun')).toBe('');
+  });
+});
 
 describe('the beginning of a uuid', () => {
   it('finds the only VM that it begins', () => {

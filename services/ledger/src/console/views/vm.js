@@ -158,6 +158,7 @@ const CELL_STATES = {
   expired: 'Expired: nobody approved it.',
   rejected: 'Rejected.',
   leftOut: 'Its step was not approved.',
+  windowClosed: 'Its window had closed before the approval.',
   approved: 'Approved.',
   waitsForPerson: 'Verified: a person confirms or reverts it.',
   ended: 'Ended.',
