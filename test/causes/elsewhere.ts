@@ -43,6 +43,7 @@ export const elsewhere: Partial<Record<CauseCode, readonly [file: string, test: 
   'move-poisonous': [JUDGE, 'crashes its executors: an alarm from the second try on'],
   'abort-refused': [JUDGE, 'cannot be aborted: an alarm at once, in the words of Nova'],
   'abort-unanswered': [JUDGE, 'an abort has no effect'],
+  'close-waits': [JUDGE, 'a close waits for Nova'],
   'resize-late': [JUDGE, 'a server stays in VERIFY_RESIZE'],
   'drain-blocked': [JUDGE, 'is an alarm when its service cannot be changed, or when no executor has changed it'],
   'wait-long': ['libs/status/src/waits.unit.test.ts', 'is an alarm that names what is waited for and what to do'],

@@ -307,7 +307,7 @@ describe('a person', () => {
     const move = region('Moves in flight');
     await move.getByRole('button', { name: 'Close the move of name-of-uuid-1' }).click();
     await dialog().getByRole('alert').filter({ hasText: 'no abort of' }).waitFor();
-    await dialog().getByLabel('Also if its abort was never requested').check();
+    await dialog().getByLabel('Without an abort, and although Nova may still move the VM').check();
     await dialog().getByText('is being closed').waitFor();
     await button('Go back', dialog()).click();
     await move.getByRole('button', { name: 'Abort the move of name-of-uuid-1' }).click();

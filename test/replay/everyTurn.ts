@@ -90,6 +90,15 @@ const TURNS: { readonly [aggregate: string]: (log: TestLog) => void } = {
     log.pass(MINUTE).approved(waiting, [1]);
     log.pass(MINUTE).approved(waiting);
   },
+  closes: (log) => {
+    const plan = log.released([move(1, 'h1', 'h2'), move(2, 'h1', 'h3')]);
+    const [first = '', second = ''] = [1, 2].map((step) => `${plan}-s${step}`);
+    for (const task of [first, second]) log.started({ task });
+    log.pass(MINUTE).closed(first, 'ada');
+    log.pass(MINUTE).closed(first, 'grace', { force: true });
+    log.pass(MINUTE).closed(first, 'linus');
+    log.closed(second, 'ada', { force: true });
+  },
   proposals: (log) => {
     const steps = [move(1, 'h1', 'h2'), move(2, 'h1', 'h3', { dependsOn: [1] }), move(3, 'h1', 'h4')];
     log.rejected(log.pass(MINUTE).proposed(steps), [1]);

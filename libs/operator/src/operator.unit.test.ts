@@ -206,16 +206,21 @@ describe('a task that is closed', () => {
   });
 
   it('is left to its holder; a second request changes nothing', () => {
-    const close = (person: string) => {
+    const close = (person: string, more: { readonly force?: true } = {}) => {
       const before = log.fold();
-      const event = log.closed(`${plan}-s1`, person);
+      const event = log.closed(`${plan}-s1`, person, more);
       return outcomeOf(event as Control, Date.parse(event.time), { before, after: log.fold() });
     };
     expect(close('ada')).toMatchObject({
       effect: 'done',
-      text: expect.stringContaining('is being closed; Nova is asked to abort the migration first'),
+      text: 'the move of name-of-vm1 (h1 -> h2) is being closed; Nova is asked to abort its migration first, if it works on it. It counts towards the limits until Nova shows that it no longer works on the VM; --force ends it without that',
     });
     expect(close('grace')).toMatchObject({ effect: 'unchanged' });
+    expect(close('grace', { force: true })).toMatchObject({
+      effect: 'done',
+      text: expect.stringContaining('If Nova moves the VM on, that counts towards no limit'),
+    });
+    expect(close('ada', { force: true })).toMatchObject({ effect: 'unchanged' });
     log.failed({ task: `${plan}-s1`, errorType: 'Cancelled' });
     expect(close('ada')).toMatchObject({ effect: 'refused', text: expect.stringContaining('too late') });
   });

@@ -290,17 +290,23 @@ function taskOutcome(
     'migration.aborted': task.abortAsked,
     'migration.closed': task.closeAsked,
   }[event.type];
-  if (asked !== null) return unchanged(`already requested by ${asked.by} at ${when(asked.atMs, at)}`);
+  const force = event.type === 'migration.closed' && event.data.force === true;
+  const forcesNow = force && task.closeAsked?.force !== true;
+  if (asked !== null && !forcesNow) return unchanged(`already requested by ${asked.by} at ${when(asked.atMs, at)}`);
   if (task.slot === null) return done(`the move of ${name} is cancelled before it started`);
-  if (event.type === 'migration.closed') {
-    const { migrationId } = task.slot;
-    const which = migrationId === null ? 'the migration' : `migration ${migrationId}`;
-    // Nova aborts no cold migration.
-    const nova =
-      task.step.cell === undefined ? `is asked to abort ${which} first, if it works on it` : `keeps ${which}`;
-    return done(`the move of ${name} is being closed; Nova ${nova}`);
-  }
+  if (event.type === 'migration.closed') return done(closeText(name, task, force));
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
+}
+
+/** What a close does, and what then counts towards the limits. @param name of the move */
+function closeText(name: string, { step, slot }: TaskFacts, force: boolean): string {
+  const migrationId = slot?.migrationId ?? null;
+  const which = migrationId === null ? 'its migration' : `migration ${migrationId}`;
+  // Nova aborts no cold migration.
+  const nova = step.cell === undefined ? `is asked to abort ${which} first, if it works on it` : `keeps ${which}`;
+  return force
+    ? `the move of ${name} is being closed, within a minute and whatever Nova shows; Nova ${nova}. If Nova moves the VM on, that counts towards no limit`
+    : `the move of ${name} is being closed; Nova ${nova}. It counts towards the limits until Nova shows that it no longer works on the VM; --force ends it without that`;
 }
 
 function settleOutcome(

@@ -514,6 +514,14 @@ describe('a command', () => {
       end: null,
       closeAsked: { by: 'ada', atMs: START + 1000 },
     });
+    log.at(3).closed(`${plan}-s1`, 'grace', { force: true });
+    log.at(4).closed(`${plan}-s1`, 'linus', { force: true });
+    log.at(5).closed(`${plan}-s1`, 'linus');
+    expect(log.state().tasks.get(`${plan}-s1`)?.closeAsked).toMatchObject({
+      by: 'grace',
+      atMs: START + 3000,
+      force: true,
+    });
     const caps = {
       maxConcurrentMigrations: 9,
       maxOutboundPerHost: 9,

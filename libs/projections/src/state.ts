@@ -252,8 +252,11 @@ export type TaskFacts = {
   readonly lastFailure: AttemptFailure | null;
   readonly cancelAsked: Asked | null;
   readonly abortAsked: Asked | null;
-  /** An operator closed it without Nova: its holder ends it, or else a planner. */
-  readonly closeAsked: Asked | null;
+  /**
+   * An operator closed it: its holder ends it when Nova no longer works on its server. `force`: whatever Nova shows, and a planner ends it if nobody
+   * holds it.
+   */
+  readonly closeAsked: (Asked & { readonly force?: true }) | null;
   /** An operator wants a move between cells confirmed, or reverted. The first of both counts. Absent: nobody does. */
   readonly settleAsked?: Asked & { readonly act: SettleAct };
 };

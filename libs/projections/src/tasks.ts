@@ -97,8 +97,18 @@ function suspected(draft: StateDraft, event: LogEventOf<'migration.suspected'>):
 const ASKED = {
   'migration.cancelled': 'cancelAsked',
   'migration.aborted': 'abortAsked',
-  'migration.closed': 'closeAsked',
 } as const;
+
+/** A person closed a task. The first command counts, and the first with force. */
+function closeAsked(draft: StateDraft, event: LogEventOf<'migration.closed'>): void {
+  const force = event.data.force === true ? { force: true as const } : {};
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
+    if (task === undefined || task.end !== null) continue;
+    if (task.closeAsked !== null && (task.closeAsked.force === true || event.data.force !== true)) continue;
+    putTask(draft, draft.facts(aggregate), { ...task, closeAsked: { ...asked(draft, event), ...force } });
+  }
+}
 
 /** A person asked to end a task. The first command of each kind counts. */
 function endAsked(draft: StateDraft, event: LogEventOf<keyof typeof ASKED>): void {
@@ -118,5 +128,5 @@ export const taskEffects = {
   'migration.suspected': suspected,
   'migration.cancelled': endAsked,
   'migration.aborted': endAsked,
-  'migration.closed': endAsked,
+  'migration.closed': closeAsked,
 } satisfies Partial<Effects>;

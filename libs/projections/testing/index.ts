@@ -416,8 +416,8 @@ export class TestLog {
     return this.asked('migration.aborted', { taskId: task }, person);
   }
 
-  closed(task: string, person = 'ada') {
-    return this.asked('migration.closed', { taskId: task }, person);
+  closed(task: string, person = 'ada', more: { readonly force?: true } = {}) {
+    return this.asked('migration.closed', { taskId: task, ...more }, person);
   }
 
   /** A plan that a person asked for, between cells unless `capacity` says that it makes room. Gives the plan's id. */

@@ -53,6 +53,7 @@ const work = [
   'move-long',
   'resize-late',
   'abort-unanswered',
+  'close-waits',
   'wait-long',
 ] as const;
 
@@ -540,10 +541,18 @@ export const causes = {
   'abort-refused': {
     severity: 'alarm',
     remedy:
-      'Compare with `openstack server migration list`; `kronos close TASK` ends a task that nothing else can end.',
+      'Compare with `openstack server migration list`; `kronos close TASK` ends the task when Nova shows that it no longer works on the VM.',
     section: 'kronosabortrefused',
     apart: ['task'],
     explains: ['abort-unanswered', 'move-long', 'plan-expired'],
+  },
+  'close-waits': {
+    severity: 'alarm',
+    remedy:
+      'Check in Nova and on both hosts that nothing moves the VM, then run `kronos close TASK --force`: a migration that runs on counts towards no limit.',
+    section: 'kronosabortrefused',
+    apart: ['task'],
+    explains: ['abort-refused', 'abort-unanswered', 'move-long', 'plan-expired'],
   },
   'abort-unanswered': {
     severity: 'alarm',

@@ -439,6 +439,12 @@ function moveFindings(aggregate: string, task: TaskFacts, nowMs: number): Findin
       'move-poisonous',
       `${name} crashed its executor in isolation: try ${suspected.tries} started at ${when(suspected.atMs, nowMs)}`,
     );
+  const { closeAsked: closed } = task;
+  if (closed !== null && nowMs - closed.atMs > ABORT_MS)
+    add(
+      'close-waits',
+      `the close of ${name} by ${closed.by} has waited ${span(nowMs - closed.atMs)}: Nova has not shown that it no longer works on the VM${refused === null ? '' : `, and refused to abort it: ${refused.text} (${refused.status})`}; the move counts towards the limits`,
+    );
   const asked = task.abortAsked ?? task.cancelAsked;
   if (asked !== null && nowMs - asked.atMs > ABORT_MS)
     add('abort-unanswered', `${name} still migrates ${span(nowMs - asked.atMs)} after the abort request`);

@@ -370,6 +370,12 @@ describe('status', () => {
       after((log) => log.dispatched(log.released(moves), 2), 300),
       /no move has started/,
     ],
+    [
+      'close-waits',
+      'a close waits for Nova',
+      after(closeAsked, 300),
+      /the close of .* by ada has waited 5 min: .*; the move counts towards/,
+    ],
     ['abort-unanswered', 'an abort has no effect', after(abortAsked, 300), /after the abort request/],
     [
       'resize-late',
@@ -592,6 +598,13 @@ describe('moves that went wrong', () => {
       'move-long',
       'plan-expired',
     ]);
+  });
+  it('whose close waits for Nova is one alarm, with what Nova said', () => {
+    const [alarm, ...others] = judge(after(closeAsked, 5 * 3600));
+    expect(others).toEqual([]);
+    expect(alarm).toMatchObject({ code: 'close-waits' });
+    expect(alarm?.text).toContain('and refused to abort it: Cannot abort while it is in task_state None');
+    expect(alarm?.explains.map(({ code }) => code)).toContain('abort-refused');
   });
   it('of planners with different options the one that yields is named, on one line', () => {
     const facts = wellFacts(undefined, {
@@ -1064,6 +1077,13 @@ function verified(log: ReturnType<typeof runningLog>): string {
 
 function abortAsked(log: ReturnType<typeof runningLog>): void {
   log.aborted(`${started(log)}-s1`);
+}
+
+function closeAsked(log: ReturnType<typeof runningLog>): void {
+  const task = `${started(log)}-s1`;
+  log.aborted(task);
+  log.abortRefused({ task }, 'Cannot abort while it is in task_state None');
+  log.closed(task);
 }
 
 describe('a drain', () => {

@@ -15,7 +15,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { AGGREGATE, type Bed, breaches, openParts, type Result, smallCloud, startBed } from '../testing/index.ts';
 import { checkedCloud } from './checkedCloud.ts';
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { createExecutor, type Executor } from './worker.ts';
@@ -60,7 +60,7 @@ async function bedWith(...given: Parameters<typeof startBed>): Promise<Bed> {
 
 async function executorOn(
   bed: Bed,
-  options: Partial<TaskOptions> = {},
+  { clock = systemClock, ...options }: Partial<TaskOptions> & { readonly clock?: Clock } = {},
   limits: Caps = caps,
   name = 'executor',
 ): Promise<{ executor: Executor; log: EventLog; nova: Nova; metrics: Metrics }> {
@@ -84,7 +84,7 @@ async function executorOn(
     ackWaitMs: ACK_WAIT_SECONDS * 1000,
     concurrency: 100,
     by: { service: 'executor', instance: name, version: '0' },
-    clock: systemClock,
+    clock,
     clockProblem: () => null,
     logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent' }),
     tracer: trace.getTracer('test'),
@@ -357,7 +357,7 @@ describe('a move on a simulated cloud', () => {
       await executorOn(bed);
       const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
       await until(isRunning(bed));
-      await bed.command('migration.closed', tasks[0] ?? '');
+      await bed.command('migration.closed', tasks[0] ?? '', nova === 'aborts' ? undefined : { force: true });
       await bed.finals(tasks);
       expect(attempts(await bed.results())).toEqual([expected]);
       expect(bed.sim.migrations()).toMatchObject([{ status }]);
@@ -754,9 +754,12 @@ describe('the rules of starting', () => {
 
   it('a task whose window has closed is Cancelled, and another of its plan that has no window is not', async () => {
     const bed = await bedWith(smallCloud());
-    await executorOn(bed);
+    const later = 1_800_000;
+    const now = () => Date.now() + later;
+    await executorOn(bed, { clock: { ...systemClock, now, read: () => ({ ...systemClock.read(), wall: now() }) } });
+    const startBefore = new Date(now()).toISOString();
     const tasks = await bed.release([
-      { server: 'h1-1', from: 'h1', to: 'h2', startBefore: new Date().toISOString() },
+      { server: 'h1-1', from: 'h1', to: 'h2', startBefore },
       { server: 'h1-2', from: 'h1', to: 'h3' },
     ]);
     await bed.finals(tasks);

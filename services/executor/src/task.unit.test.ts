@@ -1033,7 +1033,53 @@ describe('a migration that Nova has abandoned', () => {
 });
 
 describe('a task that an operator closes', () => {
-  const closeAsked = { by: 'ada', comment: 'row lost' };
+  const asked = { by: 'ada', comment: 'row lost' };
+  const working = on('h1', { taskState: 'migrating' });
+  const closing = seen([row('running')], working, { closeAsked: asked });
+  const unanswered = { ...blind, word: { ...silence, closeAsked: asked } } as Body;
+  const cellDown = seen([row('running')], null, { closeAsked: asked });
+
+  it.each([
+    ['Nova works on its server', closing],
+    ['Nova does not answer', unanswered],
+    ['the cell of its server does not answer', cellDown],
+  ])('keeps its slots while %s, and ends when Nova shows that nothing works on it', (_, look) => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life.when({ kind: 'abortAnswered', answer: 'unknown' });
+    for (let i = 0; i < 20; i++) {
+      life.pass(MINUTE).when(look);
+      expect(['following', 'aborting']).toContain(life.stage);
+      // It is aborted again after a while.
+      if (life.stage === 'aborting') life.when({ kind: 'abortAnswered', answer: 'accepted' });
+    }
+    life.pass(MINUTE);
+    expect(life.when(seen([row('running')], on('h1'), { closeAsked: asked })).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'closed', text: expect.stringContaining('closed by ada (row lost)') },
+    });
+  });
+
+  it('keeps its slots after Nova has refused to abort what it works on', () => {
+    const life = running().when(closing);
+    expect(life.abort.do).toBe('abort');
+    life.when(refusedAbort, { kind: 'appended', began: 0 });
+    expect(life.when(closing).stage).toBe('following');
+    expect(life.pass(10 * MINUTE).when(closing).stage).toBe('aborting');
+  });
+
+  it('is not ended while Nova may still begin its migration', () => {
+    const life = posted().when(seen([], on('h1'), { closeAsked: asked }));
+    expect(life.stage).toBe('seeking');
+    expect(life.pass(2 * MINUTE).when(seen([], on('h1'), { closeAsked: asked })).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'operator' },
+    });
+  });
+});
+
+describe('a task that an operator closes with force', () => {
+  const closeAsked = { by: 'ada', comment: 'row lost', force: true as const };
 
   const working = on('h1', { taskState: 'migrating' });
   const closing = seen([row('running')], working, { closeAsked });

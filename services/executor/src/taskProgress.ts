@@ -17,6 +17,7 @@ import {
 import {
   type Fact,
   type MigrationFacts,
+  mayBeBusy,
   type NovaLook,
   type Reading,
   type Run,
@@ -33,7 +34,7 @@ import {
 /** The answers to a look that are no look. */
 export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
   if (fact.kind === 'blind') {
-    // One call that failed says nothing of the migration, which would count towards no limit: a close waits for the next look.
+    // One call that failed says nothing of the migration, which would count towards no limit: a close with force waits for the next look.
     const told = state.blind === 0 && !fact.word.ended ? null : obeyed(state, stage.run, null, fact);
     return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
   }
@@ -65,7 +66,7 @@ function ours(
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
 /**
- * Time for which a close waits for Nova to end the move. Together with the look before it and the look after it, it is shorter than the
+ * Time for which a close with force waits for Nova to end the move. Together with the look before it and the look after it, it is shorter than the
  * time after which a planner ends the task.
  */
 const CLOSE_WAIT_MS = 30_000;
@@ -78,8 +79,8 @@ function withWord(run: Run, { stopAsked, closeAsked }: Word, at: Reading): Run {
 }
 
 /**
- * Whether something else than a close may still end the move: Nova has just ended it, or works on it and has not refused to abort it.
- * A task that is closed meanwhile would leave a migration that counts towards no limit.
+ * Whether something else than a close with force may still end the move: Nova has just ended it, or works on it and has not refused to
+ * abort it. A task that is closed meanwhile would leave a migration that counts towards no limit.
  */
 function mayStillEnd(
   { abort, closeSince, status }: Run,
@@ -102,8 +103,11 @@ function obeyed(
   { word, at }: { readonly word: Word; readonly at: Reading },
 ): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
-  if (word.closeAsked === null || mayStillEnd(run, state.task, server, at)) return null;
-  const { by, comment } = word.closeAsked;
+  if (word.closeAsked === null) return null;
+  const { by, comment, force } = word.closeAsked;
+  // A migration that Nova does not show may still begin; the operator's stop ends the attempt when it does not.
+  if (force !== true && (mayBeBusy(server) || run.migrationId === null)) return null;
+  if (mayStillEnd(run, state.task, server, at)) return null;
   const seen =
     run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
   const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;

@@ -217,8 +217,8 @@ export interface Word {
   readonly stopAsked: boolean;
   /** An operator wants a move between cells confirmed or reverted. */
   readonly settleAsked?: { readonly act: SettleAct; readonly by: string };
-  /** An operator wants the task ended, whatever becomes of its migration. */
-  readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
+  /** An operator wants the task ended when Nova no longer works on its server. `force`: whatever becomes of its migration. */
+  readonly closeAsked: { readonly by: string; readonly comment: string | null; readonly force?: true } | null;
   /** The log has the end of the attempt: another executor appended it. */
   readonly ended: boolean;
   /** Duration of former live migrations like it. Absent: too few are known. */
@@ -408,6 +408,10 @@ export class UnexpectedFact extends Error {
 }
 
 export const to = (state: TaskState, stage: Stage): TaskState => ({ ...state, stage });
+
+/** Whether Nova may still work on a server. It may while it does not show the server, as when its cell is down. */
+export const mayBeBusy = (server: { readonly taskState: string | null } | 'gone' | null): boolean =>
+  server === null || (server !== 'gone' && server.taskState !== null);
 
 export const seeing = (state: TaskState): TaskState => (state.blind === 0 ? state : { ...state, blind: 0 });
 

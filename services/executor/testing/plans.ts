@@ -56,7 +56,7 @@ export interface Plans {
   /** Puts a released plan on the log and its tasks on the queue; gives the tasks' ids. */
   release(moves: readonly Move[], options?: ReleaseOptions): Promise<readonly string[]>;
   /** A person's command about a task. */
-  command(type: TaskCommand, task: string): Promise<void>;
+  command(type: TaskCommand, task: string, more?: { readonly force: true }): Promise<void>;
   pause(paused: boolean): Promise<void>;
   /** The results on the log, oldest first. */
   results(): Promise<readonly Result[]>;
@@ -106,8 +106,8 @@ export async function openPlans(setup: {
       }
       return ids;
     },
-    async command(type, task) {
-      await log.append(commandEvent(type, aggregate, nextCommandId(), { taskId: task }));
+    async command(type, task, more) {
+      await log.append(commandEvent(type, aggregate, nextCommandId(), { taskId: task, ...more }));
     },
     async pause(paused) {
       const type = paused ? 'aggregate.paused' : 'aggregate.resumed';

@@ -16,12 +16,12 @@ export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, n
   data: { planId: plan.id, tasks: plan.tasks.length },
 });
 
-/** An executor that holds a task ends it within this time of an operator's `migration.closed`; then a planner does. */
+/** An executor that holds a task ends it within this time of an operator's `migration.closed` with force; then a planner does. */
 const CLOSE_GRACE_MS = 60_000;
 
 /**
  * Final results for tasks that no executor ended: those that nobody started, one `plan_ttl` after they could last be started,
- * and those that an operator closed a minute ago.
+ * and those that an operator closed with force a minute ago. Without force, only an executor sees whether Nova still works on the server.
  */
 export function overdueResults(state: AggregateState, by: Actor, nowMs: number): MigrationFailed[] {
   const results: MigrationFailed[] = [];
@@ -55,7 +55,7 @@ export function overdueResults(state: AggregateState, by: Actor, nowMs: number):
     });
   };
   for (const task of state.tasks.values()) {
-    if (task.end !== null || task.closeAsked === null || nowMs < task.closeAsked.atMs + CLOSE_GRACE_MS) continue;
+    if (task.end !== null || task.closeAsked?.force !== true || nowMs < task.closeAsked.atMs + CLOSE_GRACE_MS) continue;
     const { by: person, comment } = task.closeAsked;
     const why = comment === null ? '' : ` (${comment})`;
     end(task, { code: CLOSED, text: `closed by ${person}${why}; no executor held it, recorded by the planner` });

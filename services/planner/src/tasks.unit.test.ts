@@ -8,14 +8,18 @@ const by = { service: 'planner', instance: 'p1', version: '1' } as const;
 const MINUTE = 60_000;
 
 describe('a task that an operator closed and no executor ended', () => {
-  function closed() {
+  function closed(more: { readonly force?: true } = { force: true }) {
     const log = testLog();
     log.configured();
     const task = `${log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }])}-s1`;
     log.started({ task });
-    log.closed(task, 'ada');
+    log.closed(task, 'ada', more);
     return { log, task };
   }
+
+  it('is not ended by a planner without force: no planner sees whether Nova works on its server', () => {
+    expect(overdueResults(closed({}).log.state(), by, TEST_START_MS + 60 * MINUTE)).toEqual([]);
+  });
 
   it('is ended by a planner after a minute, once', () => {
     const { log, task } = closed();

@@ -82,7 +82,7 @@ export class Operator {
       const open = openMoves(cloud, server);
       if (open.length === 0 || !open.every((one) => cloud.abandoned(one))) continue;
       const aggregate = this.#aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
-      this.#commands.append('migration.closed', aggregate, { taskId });
+      this.#commands.append('migration.closed', aggregate, { taskId, force: true });
     }
   }
 }

@@ -160,8 +160,9 @@ export async function stop(
 export async function close(shell: Shell, tasks: readonly string[], options: CloseOptions): Promise<void> {
   await eachTask(shell, tasks, options, (session) => (state, asking, taskId) => {
     const aggregate = aggregateOfTask(state, session.scope, taskId);
-    requireClosable(state, aggregate, taskId, { force: options.force === true });
-    return control('migration.closed', aggregate, { taskId }, asking);
+    const force = options.force === true;
+    requireClosable(state, aggregate, taskId, { force });
+    return control('migration.closed', aggregate, { taskId, ...(force ? { force } : {}) }, asking);
   });
 }
 

@@ -102,13 +102,14 @@ function closeCommand(program: Command, shell: Shell): void {
   operatorCommand(program.command('close'))
     .description('End a started task that nothing else can end, and free its slots')
     .argument('<task...>', 'Task ids, as in kronos status')
-    .option('--force', 'Also close a task whose abort was never requested')
+    .option('--force', 'Without an abort, and whatever Nova shows: a migration that runs on counts towards no limit')
     .addHelpText(
       'after',
       `${examples(
         ['kronos abort gpu-29537-s2', 'first: ask Nova to abort it'],
         ['kronos close gpu-29537-s2 -m "row lost with the database"', 'if Nova cannot, end the task in Kronos'],
-      )}\n\nWhile Nova works on a live migration, Kronos asks it to abort first. The task ends with the migration, when Nova refuses to abort it, or after a minute: from then on the move does not count towards the concurrency limits.\nExit status 1: too late, the move has ended.`,
+        ['kronos close gpu-29537-s2 --force -m "cell lost"', 'the source host is off for good'],
+      )}\n\nWhile Nova works on a live migration, Kronos asks it to abort first. The task ends when Nova shows that it no longer works on the VM; until then, and while Nova or the VM's cell does not answer, the move counts towards the concurrency limits. With --force the task ends within a minute all the same.\nExit status 1: too late, the move has ended.`,
     )
     .action(async (tasks: string[], options: CloseOptions) =>
       (await import('../commands/operator.ts')).close(shell, tasks, options),

@@ -32,6 +32,7 @@ import {
   type Command,
   type Ended,
   type Fact,
+  mayBeBusy,
   type PostAnswer,
   type Reading,
   type Settle,
@@ -153,7 +154,7 @@ type Writing = Extract<CellStage, { readonly at: 'recording' | 'arriving' | 'rep
 function watched(state: TaskState, stage: Watching, fact: Fact): TaskState {
   const { run } = stage;
   if (fact.kind === 'draining') return handOver(state);
-  const told = 'word' in fact ? obeyed(state, run, fact.word, fact.at) : null;
+  const told = 'word' in fact ? obeyed(state, run, fact) : null;
   if (told !== null) return told;
   if (fact.kind === 'blind')
     return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
@@ -223,11 +224,13 @@ const ofMethod = ({ start }: CellRun, failure: JudgedFailure): JudgedFailure =>
     ? { ...failure, fault: 'none', hostAtFault: null }
     : failure;
 
-/** An event of the log that ends an attempt regardless of Nova; null: none. */
-function obeyed(state: TaskState, run: CellRun, word: Word, at: Reading): TaskState | null {
+/** An event of the log that ends an attempt; null: none. Without force, a close waits until Nova shows that nothing works on the server. */
+function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly word: Word }>): TaskState | null {
+  const { word, at } = fact;
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
-  const { by, comment } = word.closeAsked;
+  const { by, comment, force } = word.closeAsked;
+  if (force !== true && mayBeBusy(fact.kind === 'lookedCell' ? fact.look.server : null)) return null;
   const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
   const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${where}, and Nova still has it so`;
   return failed(state, run, cancelled('closed', text), { at });

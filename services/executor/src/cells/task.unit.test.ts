@@ -364,6 +364,17 @@ describe('the end', () => {
       reason: { code: 'closed' },
     });
   });
+
+  it('is closed without force only when Nova shows that nothing works on the server', () => {
+    const closeAsked = { by: 'ada', comment: null };
+    const busy = { ...there, taskState: 'resize_reverting' };
+    for (const server of [busy, null]) {
+      expect(new Life().arrived().sees(server, [], {}, { closeAsked }).at).not.toBe('ending');
+      expect(new Life().arrived().sees(server, [], {}, { closeAsked: { ...closeAsked, force: true } }).at).toBe(
+        'ending',
+      );
+    }
+  });
 });
 
 describe('after a crash', () => {

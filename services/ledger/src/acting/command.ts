@@ -144,10 +144,19 @@ function answering({ state, scope, asking }: Context, command: Named<'approve' |
 function ending({ state, scope, asking }: Context, command: Named<keyof typeof ofTasks>): Made {
   const { taskId } = command;
   const aggregate = aggregateOfTask(state, scope, taskId);
-  if (command.command === 'close') requireClosable(state, aggregate, taskId, command);
+  const closes = command.command === 'close';
+  if (closes) requireClosable(state, aggregate, taskId, command);
   const task = addressedTask(state, aggregate, taskId);
   const about = task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
-  return plain(control(ofTasks[command.command], aggregate, { taskId }, asking), about);
+  return plain(
+    control(
+      ofTasks[command.command],
+      aggregate,
+      { taskId, ...(closes && command.force ? { force: true } : {}) },
+      asking,
+    ),
+    about,
+  );
 }
 
 const drainOf = (state: LogState, aggregate: string, host: string): string | null =>

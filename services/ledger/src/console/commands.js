@@ -42,7 +42,7 @@ const choices = {
       ].map(([seconds, text]) => html`<option value=${seconds}>${text}</option>`)}</select></label>`,
   force: (command, choose) => html`<p><label><input type="checkbox"
     @change=${(event) => choose({ ...command, force: event.target.checked })}>
-    Also if its abort was never requested</label></p>`,
+    Without an abort, and although Nova may still move the VM</label></p>`,
   newer: (command, choose) => html`<p><label><input type="checkbox"
     @change=${(event) => choose({ ...command, force: event.target.checked })}>
     Also if a newer version of Kronos may read it</label></p>`,
