@@ -12,7 +12,7 @@
 //   node scripts/run.mjs installs [vitest arguments]    the files of a release, installed on systems of their own (root; Debian or Ubuntu)
 //   node scripts/run.mjs release DIRECTORY              what a release consists of: docs/releasing.md
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
-//   node scripts/run.mjs trial FILE [arguments]         a long test that is no test of vitest: faults, soak, simulation
+//   node scripts/run.mjs trial FILE [arguments]         a long test that is no test of vitest: faults, simulation
 //   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
 //
 // A test run fails when it leaves a process or a directory behind.
