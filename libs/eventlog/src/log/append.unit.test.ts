@@ -330,6 +330,14 @@ describe.each([true, false])('an append to a server that looks at ids first: %s'
     expect(times(bench)).toEqual([0, 1000]);
   });
 
+  it('over a connection that breaks and does not come back may be stored', async () => {
+    bench.faults.fate = () => {
+      queueMicrotask(() => bench.connection.break());
+      return 'lost';
+    };
+    expect(await failed(1, { timeoutMs: 1000 })).toBeInstanceOf(AppendUnknown);
+  });
+
   it('without a connection is surely not stored', async () => {
     bench.connection.break();
     await bench.pass(1);

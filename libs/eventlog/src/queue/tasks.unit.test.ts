@@ -152,6 +152,7 @@ describe('a worker', () => {
     bench.faults.fate = () => 'lost';
     await bench.pass(2 * ACK_WAIT_MS);
     expect([taken[0]?.lost.aborted, taken[0]?.held()]).toEqual([true, false]);
+    bench.faults.fate = () => 'answered';
     bench.warnings.length = 0;
     await end(0, { kind: 'done' });
     expect(bench.warnings).toEqual([
