@@ -1,5 +1,4 @@
 import { type AddressInfo, createServer } from 'node:net';
-import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { createNeutron, createNova, createPlacement, type Nova } from '@kronos/openstack';
 import { createLogger, createMetrics } from '@kronos/telemetry';
@@ -144,11 +143,6 @@ const RUNS = { vmState: 'active', taskState: null, powerState: 1 };
 const OFF = { vmState: 'stopped', taskState: null, powerState: 4 };
 const TO_N1 = { from: 'o1', to: 'n1', alternates: ['n2'] };
 const NEW = { target: 'new' };
-const waiting = (bed: Bed, name: string) =>
-  until(
-    () => bed.sim.cloud.server(name).vmState === 'resized' && bed.sim.cloud.server(name).taskState === null,
-    120_000,
-  );
 
 describe('a move between cells', () => {
   test('by cold migration: an ACTIVE and a stopped server arrive as they were, verified and confirmed', async () => {
@@ -245,16 +239,6 @@ describe('a move between cells', () => {
     ]);
   });
 
-  test('verify = tcp: a guest without an address is reverted', async () => {
-    const bed = await bedOfCells();
-    await executorOn(bed, { verify: { kind: 'tcp', port: 22 }, verifyTimeoutMs: 0 });
-    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
-    expect(await bed.finals(tasks)).toMatchObject([
-      { type: 'migration.failed', data: { reason: { text: 'reverted: the server has no address' } } },
-    ]);
-    expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
-  });
-
   test('a stopped server is not probed, and stays stopped', async () => {
     const bed = await bedOfCells();
     bed.sim.act({ act: 'setServer', server: 'a', vmState: 'stopped' });
@@ -262,43 +246,6 @@ describe('a move between cells', () => {
     const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
     expect(await bed.finals(tasks)).toMatchObject([{ type: 'migration.completed', data: { warnings: [] } }]);
     expect(stateOf(bed, 'a')).toMatchObject({ host: 'n1', ...OFF });
-  });
-
-  test('with confirm = manual it waits for a person, who reverts it', async () => {
-    const bed = await bedOfCells();
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
-    await until(async () => types(await bed.results()).includes('verified'), 120_000);
-    expect(asked(bed)).toEqual(['migrate']);
-    await bed.command('migration.revertAsked', tasks[0] ?? '');
-    expect(await bed.finals(tasks)).toMatchObject([
-      { type: 'migration.failed', data: { errorType: 'Cancelled', reason: { code: 'operator' } } },
-    ]);
-    expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
-  });
-
-  test('a user who confirms it has decided: the outcome is accepted', async () => {
-    const bed = await bedOfCells();
-    const nova = await executorOn(bed);
-    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
-    await waiting(bed, 'a');
-    await nova.settleResize({ serverId: bed.uuid('a'), act: 'confirm' }, { checkSend: () => null });
-    expect(await bed.finals(tasks)).toMatchObject([
-      { type: 'migration.completed', data: { host: 'n1', warnings: [], cell: { settledBy: 'others' } } },
-    ]);
-    expect(asked(bed)).toEqual(['migrate', 'confirmResize']);
-  });
-
-  test('a server that is deleted in VERIFY_RESIZE ends its task', async () => {
-    const bed = await bedOfCells();
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
-    await until(async () => types(await bed.results()).includes('verified'), 120_000);
-    bed.sim.act({ act: 'deleteServer', server: 'a' });
-    expect(await bed.finals(tasks)).toMatchObject([
-      { type: 'migration.failed', data: { errorType: 'Cancelled', reason: { code: 'server-gone' } } },
-    ]);
-    expect(asked(bed)).toEqual(['migrate']);
   });
 
   test('a full target is refused before anything is asked of Nova, and the alternate takes the server', async () => {
@@ -334,18 +281,6 @@ describe('a move between cells', () => {
     expect(await bed.finals(tasks)).toMatchObject([
       { type: 'migration.completed', data: { host: 'n1', warnings: [{ code: 'server-in-error' }] } },
     ]);
-  });
-
-  test('without the policy Nova calls the host unknown: the reason says so, and no other host is tried', async () => {
-    const bed = await bedOfCells();
-    bed.sim.cloud.crossCell = false;
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
-    expect(await bed.finals(tasks)).toMatchObject([
-      { type: 'migration.failed', data: { reason: { code: 'cell-policy' }, hostAtFault: null } },
-    ]);
-    expect(asked(bed)).toEqual(['migrate']);
-    expect(stateOf(bed, 'a')).toEqual({ host: 'o1', ...RUNS, flavor: 'm1', held: ['o1'] });
   });
 
   test('while moves between cells are off none starts', async () => {
