@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { SnapshotTaken } from '@kronos/contracts';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies } from '@kronos/simcloud';
 import { OPENSTACK_APIS } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -216,29 +215,4 @@ test('each snapshot is a trace of its own: its root, what was read for it, and t
   } finally {
     receiver.close();
   }
-});
-
-describe('a start that cannot be', () => {
-  test('without a NATS server says where none answers', async () => {
-    const one = scorer({ nats: 'nats://127.0.0.1:9' });
-    expect(await one.ended).toBe(1);
-    expect(one.output()).toMatch(/no NATS server answers at \S*127\.0\.0\.1:9/);
-  });
-
-  test('on streams that were not made says who makes them', async () => {
-    const empty: NatsServer = await startNatsServer();
-    try {
-      const one = scorer({ nats: empty.url });
-      expect(await one.ended).toBe(1);
-      expect(one.output()).toContain('kronos provision');
-    } finally {
-      await empty.stop();
-    }
-  });
-
-  test('with a configuration that is wrong names file, line and option', async () => {
-    const one = scorer({ interval: 'often' });
-    expect(await one.ended).toBe(1);
-    expect(one.output()).toMatch(/kronos-\d+\.conf:3: \[engine\] evaluation_interval: "often"/);
-  });
 });
