@@ -11,6 +11,6 @@ export { hostNamesOf, vmNamesOf } from './names.ts';
 export { PortReader } from './ports.ts';
 export { type Observation, type Piece, type ReadDuration, readCloud } from './readCloud.ts';
 export { type MatchedAnswers, matchAnswers, type QueryAnswer, questionsOf } from './readings.ts';
-export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
+export { type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { cellOf, topologyOf } from './topology.ts';

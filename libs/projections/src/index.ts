@@ -44,7 +44,6 @@ export {
   estimatedDuration,
   expectedDuration,
   movePaces,
-  pace,
   pacesOfAll,
   planTime,
   stepTime,

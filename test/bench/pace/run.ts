@@ -1,8 +1,8 @@
 /** Months of live migrations whose durations follow from links, servers and the hour, and how often the learnt interval holds the next one. */
 import { DAY_MS } from '@kronos/contracts';
-import { aggregateState, createFolder, expectedDuration, pace, pacesOfAll } from '@kronos/projections';
+import { aggregateState, createFolder, expectedDuration, pacesOfAll } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
-import { type Duration, inSequence, type Pace } from '@kronos/rules';
+import { type Duration, inSequence } from '@kronos/rules';
 import { seeded } from '../random.ts';
 
 export type Scenario = {
@@ -17,8 +17,6 @@ export type Scenario = {
   readonly writers: number;
   /** GiB of local disk that are copied too, at most. */
   readonly diskGib: number;
-  /** Day on which every link becomes faster by this factor; null: none. */
-  readonly upgrade: { readonly day: number; readonly factor: number } | null;
 };
 
 const MIXED = {
@@ -28,15 +26,12 @@ const MIXED = {
   busyAtNoon: 0.5,
   writers: 0.3,
   diskGib: 0,
-  upgrade: null,
 };
 
 export const scenarios: readonly Scenario[] = [
-  { ...MIXED, name: 'links alike', links: [1.1], busyAtNoon: 0, writers: 0.1 },
   { ...MIXED, name: 'links of 1, 4 and 10 Gbit/s, busy by day' },
   { ...MIXED, name: 'local disks', diskGib: 80 },
   { ...MIXED, name: 'few moves', movesPerDay: 2 },
-  { ...MIXED, name: 'links four times faster from day 15 on', upgrade: { day: 15, factor: 4 } },
 ];
 
 /** Moves of a plan: they begin one after the other. */
@@ -50,15 +45,9 @@ export type Coverage = {
   /** Moves with an interval, and those of them within it. */
   readonly moves: number;
   readonly within: number;
-  /** Likewise, by what the interval was learnt from. */
-  readonly of: Record<Pace['of'], { moves: number; within: number }>;
-  /** Moves before which too few were known. */
-  readonly unknown: number;
   /** Plans whose moves follow each other: those whose whole duration was within the interval of all of them. */
   readonly plans: number;
   readonly plansWithin: number;
-  /** The sum of the widths: high end by low end. */
-  readonly widths: number;
 };
 
 /** A server that moves. */
@@ -116,11 +105,8 @@ class Month {
   readonly coverage = {
     moves: 0,
     within: 0,
-    of: { pair: { moves: 0, within: 0 }, aggregate: { moves: 0, within: 0 }, all: { moves: 0, within: 0 } },
-    unknown: 0,
     plans: 0,
     plansWithin: 0,
-    widths: 0,
   };
 
   constructor(scenario: Scenario) {
@@ -170,35 +156,25 @@ class Month {
     const started = this.#log.started({ task, diskGb: server.diskGb });
     const { from, destination, ramMb, diskGb } = started.data;
     const gib = ramMb / 1024 + diskGb;
-    const learnt = pace(here, { from, destination }, pacesOfAll(before));
     const duration = expectedDuration(here, { from, destination, gib }, pacesOfAll(before));
     const sinceMs = this.#log.nowMs - this.#startMs;
-    const seconds = secondsOf(this.#scenario, server, sinceMs % DAY_MS, sinceMs / DAY_MS);
+    const seconds = secondsOf(this.#scenario, server, sinceMs % DAY_MS);
     this.#log.pass(seconds).completed({ task }, seconds);
-    this.#count(learnt, duration?.interval ?? null, seconds * 1000);
+    this.#count(duration?.interval ?? null, seconds * 1000);
     return { duration, ms: seconds * 1000 };
   }
 
-  #count(learnt: Pace | null, interval: Duration['interval'], ms: number): void {
-    const { coverage } = this;
-    if (learnt === null || interval === null) {
-      coverage.unknown++;
-      return;
-    }
-    coverage.moves++;
-    coverage.of[learnt.of].moves++;
-    coverage.widths += interval.highMs / interval.lowMs;
-    if (ms < interval.lowMs || ms > interval.highMs) return;
-    coverage.within++;
-    coverage.of[learnt.of].within++;
+  #count(interval: Duration['interval'], ms: number): void {
+    if (interval === null) return;
+    this.coverage.moves++;
+    if (ms >= interval.lowMs && ms <= interval.highMs) this.coverage.within++;
   }
 }
 
 /** Copies the memory again as far as it is written meanwhile, and is seen to be over at the next poll. */
-function secondsOf(scenario: Scenario, server: Server, ofDayMs: number, day: number): number {
+function secondsOf(scenario: Scenario, server: Server, ofDayMs: number): number {
   const noon = (1 - Math.cos((2 * Math.PI * ofDayMs) / DAY_MS)) / 2;
-  const faster = scenario.upgrade !== null && day >= scenario.upgrade.day ? scenario.upgrade.factor : 1;
-  const rate = Math.min(server.from?.link ?? 1, server.to?.link ?? 1) * faster * (1 - scenario.busyAtNoon * noon);
+  const rate = Math.min(server.from?.link ?? 1, server.to?.link ?? 1) * (1 - scenario.busyAtNoon * noon);
   const copied = ((server.ramMb / 1024) * server.used) / (1 - server.writes) + server.diskGb;
   return Math.ceil((server.beside + copied / rate) / POLL_S) * POLL_S;
 }
