@@ -1,6 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -111,31 +109,10 @@ describe('the life of a service', () => {
     expect(await exit).toEqual({ code: 0, signal: null });
   });
 
-  it('a wrong configuration is one message on standard error, without a stack, and 1', async () => {
-    const { exit, stderr, messages } = run('works', { OS_ENGINE__AGGREGATES: '', OS_ENGINE__COOLDWN: '1' });
-    expect(await exit).toEqual({ code: 1, signal: null });
-    expect(messages()).toEqual([]);
-    expect(stderr()).toContain('kronos planner: the configuration has 3 problems:');
-    expect(stderr()).toContain('Did you mean OS_ENGINE__COOLDOWN?');
-    expect(stderr()).not.toMatch(/\n\s+at /);
-  });
-
   it('an error for people at the start is one message with its remedy, without a stack and without a secret', async () => {
     const { exit, stderr } = run('refuses', { OS_NATS__USER: 'u', OS_NATS__PASSWORD: 'hunter2-password' });
     expect(await exit).toEqual({ code: 1, signal: null });
     expect(stderr()).toBe('kronos planner: cannot reach [secret] at nats://[secret]@h\nDo something else.\n');
-  });
-
-  it('a taken port is such an error', async () => {
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as AddressInfo;
-    const { exit, stderr } = run('works', { OS_HTTP__PLANNER_PORT: String(port) });
-    expect(await exit).toEqual({ code: 1, signal: null });
-    expect(stderr()).toMatch(
-      /^kronos planner: cannot listen on 127\.0\.0\.1 port \d+ \(EADDRINUSE\)\nChoose another address or planner_port in \[http\]/,
-    );
-    await new Promise((resolve) => other.close(resolve));
   });
 
   it('a defect at the start is logged with its stack', async () => {
