@@ -239,6 +239,16 @@ describe('a move between cells', () => {
     ]);
   });
 
+  test('verify = tcp: a guest without an address is reverted', async () => {
+    const bed = await bedOfCells();
+    await executorOn(bed, { verify: { kind: 'tcp', port: 22 }, verifyTimeoutMs: 0 });
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.failed', data: { reason: { text: 'reverted: the server has no address' } } },
+    ]);
+    expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
+  });
+
   test('a stopped server is not probed, and stays stopped', async () => {
     const bed = await bedOfCells();
     bed.sim.act({ act: 'setServer', server: 'a', vmState: 'stopped' });
