@@ -111,15 +111,6 @@ describe('an answer about hosts', () => {
     });
   });
 
-  test('names a host by service host, hypervisor hostname, or either with a port', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b.example' }, 0.2],
-      [{ host: 'c.example:9100' }, 0.3],
-    ]);
-    expect(hostReading(given)).toMatchObject({ health: 'HEALTHY', values: { a: 0.1, b: 0.2, c: 0.3 } });
-  });
-
   test('does not call the series of another aggregate unknown, and does not take them either', () => {
     const given = answer('host_cpu', [
       [{ host: 'a' }, 0.1],
@@ -138,29 +129,6 @@ describe('an answer about hosts', () => {
     expect(hostReadings[0]).toMatchObject({ health: 'HEALTHY', unmatchedLabels: ['db1'] });
     expect(notes.map((one) => one.code)).toEqual(['host-label-unmatched']);
     expect(notes[0]?.text).toContain('db1');
-  });
-
-  test('takes no value from a label that fits several hosts', () => {
-    const hosts = [...cloudHosts.slice(1), { serviceHost: 'a', hypervisorHostname: 'b.example' }];
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b.example' }, 0.2],
-      [{ host: 'c' }, 0.3],
-    ]);
-    const matched = matchAnswers({
-      policies: [policy('cpu')],
-      answers: [given, healthyVms],
-      stalenessMs,
-      hosts,
-      vms: cloudVms,
-    });
-    const [reading] = readingsFor(matched, allUp, running).hostReadings;
-    expect(reading).toMatchObject({
-      health: 'PARTIAL',
-      values: { a: 0.1, c: 0.3 },
-      missing: ['b'],
-      unmatchedLabels: ['b.example'],
-    });
   });
 
   test('is PARTIAL when a host that is up has no value', () => {
@@ -187,31 +155,6 @@ describe('an answer about hosts', () => {
       [{ host: 'b' }, 0.2],
     ]);
     expect(hostReading(given, {}, hostsWith({ a: 'up', b: 'up', c: 'unknown' })).health).toBe('PARTIAL');
-  });
-
-  test('NaN and Inf are missing', () => {
-    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      const given = answer('host_cpu', [
-        [{ host: 'a' }, 0.1],
-        [{ host: 'b' }, bad],
-        [{ host: 'c' }, 0.3],
-      ]);
-      expect(hostReading(given)).toMatchObject({ health: 'PARTIAL', missing: ['b'], values: { a: 0.1, c: 0.3 } });
-    }
-  });
-
-  test('two series for one host are an error that names both', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b', job: 'one' }, 0.2],
-      [{ host: 'b.example', job: 'two' }, 0.3],
-      [{ host: 'c' }, 0.3],
-    ]);
-    const reading = hostReading(given);
-    expect(reading.health).toBe('ERROR');
-    expect(reading.text).toContain('{host="b", job="one"}');
-    expect(reading.text).toContain('{host="b.example", job="two"}');
-    expect(reading.values).toEqual({ a: 0.1, c: 0.3 });
   });
 
   test('two series for a host of another aggregate are not our error', () => {
@@ -249,29 +192,6 @@ describe('an answer about hosts', () => {
     const reading = hostReading({ ...healthyHosts, timestamps });
     expect(reading).toMatchObject({ health: 'STALE', values: { a: 0.1, b: 0 } });
     expect(reading.text).toContain('c');
-  });
-
-  test('is UNREACHABLE when there is no answer, with the reason', () => {
-    const failure = {
-      kind: 'unreachable',
-      code: 'KRONOS_HTTP_UNREACHABLE',
-      text: 'prometheus is unreachable',
-    } as const;
-    const reading = hostReading({ ...healthyHosts, instant: null, range: null, failure });
-    expect(reading).toMatchObject({ health: 'UNREACHABLE', text: 'prometheus is unreachable', values: {} });
-    expect(reading.missing).toEqual(['a', 'b', 'c']);
-  });
-
-  test('is UNREACHABLE when its age could not be checked', () => {
-    const failure = {
-      kind: 'unreachable',
-      code: 'KRONOS_HTTP_UNREACHABLE',
-      text: 'prometheus did not answer',
-    } as const;
-    expect(hostReading({ ...healthyHosts, range: null, failure })).toMatchObject({
-      health: 'UNREACHABLE',
-      text: 'prometheus did not answer',
-    });
   });
 
   test('is ERROR when Prometheus refused the query', () => {
