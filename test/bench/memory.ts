@@ -2,15 +2,15 @@
  * What the fold of a long history holds, and what it costs a decision: a year at 100 moves an hour in each of 20
  * aggregates, half of the VMs replaced, one move in fifty failing. Measured are the folded state of all aggregates and the
  * CPU time that a decision of one aggregate takes to read it: its state as the planner's core takes it, with the digest.
- * Beside it the same for tables that forget nothing but releases after 90 days, and are converted whole. Prints JSON.
+ * Prints JSON.
  *
  *   npm run bench:memory [days, default 365] [aggregates, default 20]
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { byText, canonicalJson, cycleSnapshotId, type LogEvent, messageId, type Step } from '@kronos/contracts';
+import { canonicalJson, cycleSnapshotId, type LogEvent, messageId, type Step } from '@kronos/contracts';
 import { digest, toMemory } from '@kronos/cycle';
-import { absence, aggregateState, createFolder, type VmFailure } from '@kronos/projections';
+import { absence, aggregateState, createFolder } from '@kronos/projections';
 import { testLog, testStep } from '@kronos/projections/testing';
 
 const days = Number(process.argv[2] ?? 365);
@@ -20,7 +20,6 @@ const VMS = 2_000;
 const HOSTS = 50;
 const FAILING = 50;
 const HOUR_MS = 3_600_000;
-const KEPT_BEFORE_MS = 90 * 24 * HOUR_MS;
 const START_MS = Date.UTC(2026, 0, 1);
 const LIMITS = { decisionCpuMs: 50, stateMb: 100 };
 
@@ -52,31 +51,6 @@ class Estate {
       this.servers[(this.#made * 2) % VMS] = { id: uuid(this.#aggregate, this.#made) };
       this.#made++;
     }
-  }
-}
-
-/** The former, unbounded tables of the fold, and their conversion. */
-class Unbounded {
-  readonly releases = new Map<string, number[]>();
-  readonly failures = new Map<string, VmFailure>();
-
-  release(id: string, atMs: number): void {
-    this.releases.set(id, [...(this.releases.get(id) ?? []).slice(-15), atMs]);
-  }
-
-  forget(limitMs: number): void {
-    for (const [id, times] of this.releases) if ((times.at(-1) ?? 0) < limitMs) this.releases.delete(id);
-  }
-
-  convert(): string {
-    const iso = (ms: number): string => new Date(ms).toISOString();
-    const releases = Object.fromEntries(
-      [...this.releases.keys()].sort().map((id) => [id, (this.releases.get(id) ?? []).map(iso)]),
-    );
-    const quarantines = Object.fromEntries(
-      [...this.failures].sort(([a], [b]) => byText(a, b)).map(([id, f]) => [id, [{ at: iso(f.atMs) }]]),
-    );
-    return digest({ releases, quarantines });
   }
 }
 
@@ -232,50 +206,16 @@ const decision = cpuMs(() =>
 );
 const { vmReleases, vmFailures } = aggregateState(state, first);
 
-// The same history for one aggregate with the tables as they were: what one holds is taken times the number of them.
-const other = new Estate(0);
-const old = new Unbounded();
-const beforeMb = heapMb();
-for (let n = 1; n <= days * 24; n++) {
-  other.hour();
-  const nowMs = START_MS + n * HOUR_MS;
-  for (let k = 0; k < MOVES_PER_HOUR; k++) {
-    const id = other.servers[(n * MOVES_PER_HOUR + k) % VMS]?.id ?? '';
-    old.release(id, nowMs);
-    if ((n + k) % FAILING === 0)
-      old.failures.set(id, {
-        sequence: n,
-        atMs: nowMs,
-        taskId: `${first}-${n}-s${k}`,
-        errorType: 'MigrationFailed',
-        text: 'Live migration failed: operation aborted by the hypervisor',
-        absentSinceMs: null,
-      });
-  }
-  if (n % 24 === 0) old.forget(nowMs - KEPT_BEFORE_MS);
-}
-const oldMb = (heapMb() - beforeMb) * count;
-const oldDecision = cpuMs(() => old.convert());
-
 console.log(
   canonicalJson({
     days,
     aggregates: count,
     events: sequence,
     foldEventsPerSecond: Math.round((sequence / foldMs) * 1000),
-    bounded: {
-      stateMb: round(stateMb),
-      decisionCpuMs: round(decision),
-      vmReleases: vmReleases.size,
-      vmFailures: vmFailures.size,
-    },
-    unbounded: {
-      stateMb: round(oldMb),
-      decisionCpuMs: round(oldDecision),
-      vmReleases: old.releases.size,
-      vmFailures: old.failures.size,
-    },
-    ratio: { stateMb: round(oldMb / stateMb), decisionCpuMs: round(oldDecision / decision) },
+    stateMb: round(stateMb),
+    decisionCpuMs: round(decision),
+    vmReleases: vmReleases.size,
+    vmFailures: vmFailures.size,
     limits: LIMITS,
     ok: stateMb <= LIMITS.stateMb && decision <= LIMITS.decisionCpuMs,
   }),
