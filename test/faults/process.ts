@@ -6,24 +6,9 @@
  */
 import { readSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import {
-  checkedCloud,
-  createExecutor,
-  defaultTaskOptions,
-  type Executor,
-  systemClock,
-  type Task,
-  type TaskMeters,
-  type TaskOptions,
-  type TaskState,
-  taskMeters,
-} from '@kronos/executor';
-import { createNeutron, createNova, createPlacement } from '@kronos/openstack';
+import { defaultTaskOptions, type Task, type TaskMeters, type TaskOptions, type TaskState } from '@kronos/executor';
 import type { AllCaps } from '@kronos/projections';
-import { createLogger, createMetrics } from '@kronos/telemetry';
-import { trace } from '@opentelemetry/api';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { openParts, type Parts } from '../../services/executor/testing/parts.ts';
+import { type Started, startExecutor } from '../../services/executor/testing/parts.ts';
 
 export interface StartOrder {
   readonly do: 'start';
@@ -85,56 +70,36 @@ function holding(meters: TaskMeters, { hold, use }: StartOrder): TaskMeters {
   };
 }
 
-interface Running extends Parts {
-  readonly executor: Executor;
-}
-
-async function start(order: StartOrder): Promise<Running> {
-  const { log, view, session } = await openParts(order, order.instance, {
-    limits: { connectMs: 1000, headersMs: 3000, bodyMs: 3000, totalMs: 6000 },
-    retry: { connection: { retries: 1, backoffMs: 20 }, status: { retries: 1, backoffMs: 20 } },
-  });
-  const nova = createNova(session);
-  const metrics = createMetrics(resourceFromAttributes({}));
-  const level = process.env.KRONOS_FAULT_LOG ?? 'silent';
-  const executor = createExecutor({
-    log,
-    view,
+async function start(order: StartOrder): Promise<Started> {
+  const started = await startExecutor(order, {
+    name: order.instance,
+    session: {
+      limits: { connectMs: 1000, headersMs: 3000, bodyMs: 3000, totalMs: 6000 },
+      retry: { connection: { retries: 1, backoffMs: 20 }, status: { retries: 1, backoffMs: 20 } },
+    },
+    sriovPorts: 'auto',
     aggregates: [order.aggregate],
-    cloud: checkedCloud(
-      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
-      'auto',
-      systemClock,
-    ),
     check: { aggregates: [order.aggregate], optOut: ['kronos:exclude'], force: false },
     options: { ...defaultTaskOptions, ...order.options },
     caps: order.caps,
     ackWaitMs: order.ackWaitMs,
     concurrency: order.concurrency,
-    by: { service: 'executor', instance: order.instance, version: '0' },
-    clock: systemClock,
-    clockProblem: () => null,
-    logger: createLogger({ service: order.instance, version: '0', level }),
-    tracer: trace.getTracer('faults'),
-    meters: holding(taskMeters(metrics.instruments), order),
+    level: process.env.KRONOS_FAULT_LOG,
+    metersOf: (meters) => holding(meters, order),
   });
-  executor.done.catch((error: unknown) => {
+  started.executor.done.catch((error: unknown) => {
     process.stderr.write(`${order.instance}: ${error instanceof Error ? error.stack : error}\n`);
     process.exit(1);
   });
-  return { log, view, session, executor };
+  return started;
 }
 
-let parts: Running | null = null;
+let parts: Started | null = null;
 
 async function stop(): Promise<void> {
   const running = parts;
   parts = null;
-  if (running === null) return;
-  await running.executor.stop(1000);
-  await running.view.close();
-  await running.log.close();
-  await running.session.close();
+  await running?.stop(1000);
 }
 
 process.on('SIGTERM', () => {

@@ -75,5 +75,4 @@ export {
   type StepFacts,
   type TaskFacts,
   type UnreadableFact,
-  type VmFailure,
 } from './state.ts';

@@ -385,7 +385,7 @@ type OwnMoveFact = {
 };
 export const MAX_OWN_MOVES = 2000;
 
-export type VmFailure = {
+type VmFailure = {
   readonly sequence: number;
   readonly atMs: number;
   readonly taskId: string;

@@ -1,24 +1,26 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { elapse, until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
-import { contextFrom, type EventLog } from '@kronos/eventlog';
+import { contextFrom } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
-import { createNeutron, createNova, createPlacement, type Nova } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
-import { createLogger, createMetrics, type Metrics } from '@kronos/telemetry';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { context, propagation, trace } from '@opentelemetry/api';
+import { context, propagation } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { AGGREGATE, type Bed, breaches, openParts, type Result, smallCloud, startBed } from '../testing/index.ts';
-import { checkedCloud } from './checkedCloud.ts';
-import { systemClock } from './clock.ts';
-import { taskMeters } from './meters.ts';
+import {
+  AGGREGATE,
+  type Bed,
+  breaches,
+  type Result,
+  type Started,
+  smallCloud,
+  startBed,
+  startExecutor,
+} from '../testing/index.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { createExecutor, type Executor } from './worker.ts';
 
 const caps = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
 
@@ -63,42 +65,25 @@ async function executorOn(
   options: Partial<TaskOptions> = {},
   limits: Caps = caps,
   name = 'executor',
-): Promise<{ executor: Executor; log: EventLog; nova: Nova; metrics: Metrics }> {
-  const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
-    retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
-  });
-  const nova = createNova(session);
-  const metrics = createMetrics(resourceFromAttributes({}));
-  const executor = createExecutor({
-    log,
-    view,
-    aggregates: [AGGREGATE],
-    cloud: checkedCloud(
-      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
-      'read',
-      systemClock,
-    ),
-    check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
-    options: { ...scaled, ...options },
-    caps: limits,
-    ackWaitMs: ACK_WAIT_SECONDS * 1000,
-    concurrency: 100,
-    by: { service: 'executor', instance: name, version: '0' },
-    clock: systemClock,
-    clockProblem: () => null,
-    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent' }),
-    tracer: trace.getTracer('test'),
-    meters: taskMeters(metrics.instruments),
-  });
-  executor.done.catch(() => undefined);
-  closing(async () => {
-    await executor.stop();
-    await view.close();
-    await log.close();
-    await session.close();
-    await metrics.shutdown();
-  });
-  return { executor, log, nova, metrics };
+): Promise<Started> {
+  const started = await startExecutor(
+    { natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity },
+    {
+      name,
+      session: { retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } } },
+      sriovPorts: 'read',
+      aggregates: [AGGREGATE],
+      check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
+      options: { ...scaled, ...options },
+      caps: limits,
+      ackWaitMs: ACK_WAIT_SECONDS * 1000,
+      concurrency: 100,
+      level: process.env.TEST_LOG,
+    },
+  );
+  started.executor.done.catch(() => undefined);
+  closing(() => started.stop());
+  return started;
 }
 
 const types = (results: readonly Result[]): readonly string[] => results.map(({ event }) => event.type);

@@ -8,16 +8,9 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createNeutron, createNova, createPlacement } from '@kronos/openstack';
-import { createLogger, createMetrics } from '@kronos/telemetry';
-import { trace } from '@opentelemetry/api';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { checkedCloud } from '../src/checkedCloud.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
-import { taskMeters } from '../src/meters.ts';
 import { defaultTaskOptions } from '../src/options.ts';
-import { createExecutor } from '../src/worker.ts';
-import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from './index.ts';
+import { AGGREGATE, type Bed, smallCloud, startBed, startExecutor } from './index.ts';
 
 const CAPS = { maxConcurrentMigrations: 1, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
 
@@ -42,60 +35,40 @@ class Busy {
   }
 }
 
-async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (from: string) => void = () => undefined) {
-  const { log, view, session } = await openParts({ natsUrl, authUrl }, 'executor', {
-    injectHeaders: () => {
-      busy.begin();
-      return {};
-    },
-    onCall: () => busy.end(),
-  });
-  const nova = createNova(session);
-  const clock: Clock = {
-    ...systemClock,
-    sleep: async (ms, ...signals) => {
-      busy.begin();
-      await systemClock.sleep(ms, ...signals);
-      busy.end();
-    },
+function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (from: string) => void = () => undefined) {
+  const sleep: Clock['sleep'] = async (ms, ...signals) => {
+    busy.begin();
+    await systemClock.sleep(ms, ...signals);
+    busy.end();
   };
-  const meters = taskMeters(createMetrics(resourceFromAttributes({})).instruments);
-  const executor = createExecutor({
-    log,
-    view,
-    aggregates: [AGGREGATE],
-    cloud: checkedCloud(
-      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
-      'auto',
-      systemClock,
-    ),
-    check: { aggregates: [AGGREGATE], optOut: [], force: false },
-    options: { ...defaultTaskOptions, pollIntervalMs: 25 },
-    caps: CAPS,
-    ackWaitMs: 30_000,
-    concurrency: 2000,
-    by: { service: 'executor', instance: 'bench', version: '0' },
-    clock,
-    clockProblem: () => null,
-    logger: createLogger({ service: 'executor', version: '0', level: 'silent' }),
-    tracer: trace.getTracer('bench'),
-    meters: {
-      ...meters,
-      moved(task, before, after) {
-        meters.moved(task, before, after);
-        onMove(before.stage.at);
+  return startExecutor(
+    { natsUrl, authUrl },
+    {
+      name: 'executor',
+      session: {
+        injectHeaders: () => {
+          busy.begin();
+          return {};
+        },
+        onCall: () => busy.end(),
       },
+      sriovPorts: 'auto',
+      aggregates: [AGGREGATE],
+      check: { aggregates: [AGGREGATE], optOut: [], force: false },
+      options: { ...defaultTaskOptions, pollIntervalMs: 25 },
+      caps: CAPS,
+      ackWaitMs: 30_000,
+      concurrency: 2000,
+      clock: { ...systemClock, sleep },
+      metersOf: (meters) => ({
+        ...meters,
+        moved(task, before, after) {
+          meters.moved(task, before, after);
+          onMove(before.stage.at);
+        },
+      }),
     },
-  });
-  return {
-    executor,
-    close: async () => {
-      await executor.stop();
-      await view.close();
-      await log.close();
-      await session.close();
-    },
-  };
+  );
 }
 
 /** Wall time less waiting, for tasks that run one at a time. */
@@ -107,7 +80,7 @@ async function overhead(tasks: number) {
   const idle = (): number => performance.now() - busy.ms;
   /** What a task has spent in a stage, added up over its visits. */
   const spent = new Map<string, number>();
-  const { close } = await compose(bed.nats.url, bed.sim.urls.identity, busy, (from) => {
+  const { stop } = await compose(bed.nats.url, bed.sim.urls.identity, busy, (from) => {
     const now = idle();
     spent.set(from, (spent.get(from) ?? 0) + now - last);
     last = now;
@@ -126,7 +99,7 @@ async function overhead(tasks: number) {
     costs.push(performance.now() - began - released - (busy.ms - before));
     for (const [stage, ms] of spent) steps.set(stage, [...(steps.get(stage) ?? []), ms]);
   }
-  await close();
+  await stop();
   await bed.close();
   // The first one authenticates and asks for versions.
   const warm = costs.slice(1);

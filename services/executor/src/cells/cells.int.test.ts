@@ -1,16 +1,8 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { createNeutron, createNova, createPlacement, type Nova } from '@kronos/openstack';
-import { createLogger, createMetrics } from '@kronos/telemetry';
-import { trace } from '@opentelemetry/api';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Bed, openParts, type Result, startBed } from '../../testing/index.ts';
-import { checkedCloud } from '../checkedCloud.ts';
-import { systemClock } from '../clock.ts';
-import { taskMeters } from '../meters.ts';
+import { type Bed, type Result, startBed, startExecutor } from '../../testing/index.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
-import { createExecutor } from '../worker.ts';
 
 const AGGREGATE = 'old';
 const ACK_WAIT_SECONDS = 600;
@@ -77,46 +69,24 @@ async function executorOn(
   bed: Bed & { readonly aggregate: string },
   options: Partial<TaskOptions> = {},
   cells: typeof caps | null = caps,
-): Promise<Nova> {
-  const { log, view, session } = await openParts({ natsUrl: nats.url, authUrl: bed.sim.urls.identity }, 'executor', {
-    retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
-  });
-  const nova = createNova(session);
-  const metrics = createMetrics(resourceFromAttributes({}));
-  const executor = createExecutor({
-    log,
-    view,
-    aggregates: [bed.aggregate],
-    cloud: checkedCloud(
-      { nova, placement: createPlacement(session), neutron: createNeutron(session) },
-      'auto',
-      systemClock,
-    ),
-    check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
-    options: { ...scaled, ...options },
-    caps: { ...caps, ...(cells === null ? {} : { cells }) },
-    ackWaitMs: ACK_WAIT_SECONDS * 1000,
-    concurrency: 100,
-    by: { service: 'executor', instance: 'executor', version: '0' },
-    clock: systemClock,
-    clockProblem: () => null,
-    logger: createLogger({
-      service: 'executor',
-      version: '0',
-      level: process.env.TEST_LOG ?? 'silent',
-    }),
-    tracer: trace.getTracer('test'),
-    meters: taskMeters(metrics.instruments),
-  });
+): Promise<void> {
+  const { executor, stop } = await startExecutor(
+    { natsUrl: nats.url, authUrl: bed.sim.urls.identity },
+    {
+      name: 'executor',
+      session: { retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } } },
+      sriovPorts: 'auto',
+      aggregates: [bed.aggregate],
+      check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
+      options: { ...scaled, ...options },
+      caps: { ...caps, ...(cells === null ? {} : { cells }) },
+      ackWaitMs: ACK_WAIT_SECONDS * 1000,
+      concurrency: 100,
+      level: process.env.TEST_LOG,
+    },
+  );
   executor.done.catch(() => undefined);
-  onTestFinished(async () => {
-    await executor.stop();
-    await view.close();
-    await log.close();
-    await session.close();
-    await metrics.shutdown();
-  });
-  return nova;
+  onTestFinished(() => stop());
 }
 
 const types = (results: readonly Result[]): readonly string[] =>
