@@ -414,13 +414,6 @@ describe('planners on a real nats-server', () => {
     expect(again.yielding()).toEqual([]);
   });
 
-  it('replicas with the same options plan side by side', async () => {
-    const all = await Promise.all(['p1', 'p2'].map((name) => planner(name)));
-    await publish(1);
-    await untilFolded(() => state().decided?.cycle === 1);
-    expect(all.flatMap(({ yielding }) => yielding())).toEqual([]);
-  });
-
   it('releases the plan with its event, queues its tasks and says so', async () => {
     await planner('p1');
     await publish(1);
