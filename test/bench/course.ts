@@ -5,6 +5,8 @@ import { type Cycles, courseFamilies, runCycles } from './courses.ts';
  * Cycles with a small budget beside one plan without a limit, while the load stands still. Prints JSON: by case the cycles, the moves and the
  * GiB as ratios to the one plan, the VMs that moved twice, and the area under the imbalance, in cycles; and the same cycles with `planner=greedy`.
  *
+ * `promised` says what the first decision that found a course records: cycles, moves, and where it ends.
+ *
  *   node test/bench/course.ts [--seeds 1,2] [--budgets 1,2,5,10,25,50] [--families 'new hosts, small;zones'] [--most-cycles 600] [--min-gain 0.001]
  *
  * Exits with 1 when a case ends above a threshold that the one plan meets, when a VM moves twice, or when the means exceed 1.10 (moves) or
@@ -63,6 +65,9 @@ for (const { name, hosts, restrictToAz = false, make } of courseFamilies) {
   }
 }
 const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length;
+/** What the cycles take, as a ratio to what the first decision with a course says. */
+const kept = (of: 'cycles' | 'moves'): number =>
+  Math.max(...rows.map(({ run }) => (run.promised === null ? 0 : run[of] / run.promised[of])));
 const summary = {
   cases: rows.length,
   stalls: rows.filter(({ one, run }) => one.within && !run.within).length,
@@ -72,6 +77,8 @@ const summary = {
   worstMoves: Math.max(...rows.map((row) => row.moves)),
   gib: mean(rows.map((row) => row.gib)),
   worstGib: Math.max(...rows.map((row) => row.gib)),
+  worstOfPromisedCycles: kept('cycles'),
+  worstOfPromisedMoves: kept('moves'),
   area: mean(rows.map(({ run }) => run.area)),
   worstCpuMs: Math.max(...rows.map(({ run }) => run.worstCpuMs)),
 };

@@ -125,11 +125,8 @@ function oneLargeVm(hosts: number, seed: number): ClusterFile {
   return fileOf({ hosts, vms: [{ host: 0, w: [0.85], memMb: 65_536, vcpus: 16 }, ...vms] });
 }
 
-/** Three policies with a threshold that no moves reach. */
-function tooLow(hosts: number, vms: number, seed: number): ClusterFile {
-  const file = largeCluster(hosts, vms, seed);
-  return { ...file, thresholds: file.policies.map(() => 0.005) };
-}
+/** A threshold that no moves reach. */
+const tooLow = (file: ClusterFile): ClusterFile => ({ ...file, thresholds: file.policies.map(() => 0.005) });
 
 const unlike = (hosts: number): number[] => Array.from({ length: hosts }, (_, h) => (h % 3 === 0 ? 1 : 0.5));
 
@@ -144,8 +141,9 @@ export const courseFamilies: readonly CourseFamily[] = [
   { name: 'zones', hosts: 48, restrictToAz: true, make: (seed) => unequal([36, 12], 0.55, seed, { zones: 3 }) },
   { name: 'lognormal 250x5000', hosts: 250, make: (seed) => lognormal(250, 5000, seed) },
   { name: 'out of reach, one large VM', hosts: 10, outOfReach: true, make: (seed) => oneLargeVm(10, seed) },
-  { name: 'out of reach, 6x40', hosts: 6, outOfReach: true, make: (seed) => tooLow(6, 40, seed) },
-  { name: 'out of reach, 20x200', hosts: 20, outOfReach: true, make: (seed) => tooLow(20, 200, seed) },
+  { name: 'out of reach, 6x40', hosts: 6, outOfReach: true, make: (seed) => tooLow(largeCluster(6, 40, seed)) },
+  { name: 'out of reach, 20x200', hosts: 20, outOfReach: true, make: (seed) => tooLow(largeCluster(20, 200, seed)) },
+  { name: 'out of reach, new hosts', hosts: 52, outOfReach: true, make: () => tooLow(equal(40, 20, 0.6, 12)) },
 ];
 
 export type Cycles = {
@@ -159,6 +157,8 @@ export type Cycles = {
   /** The combined imbalance at the end, and whether every policy is within its threshold. */
   readonly left: number;
   readonly within: boolean;
+  /** What the first decision with a course says: the cycles and the moves, those made before included, and the combined imbalance at the end. */
+  readonly promised: { readonly cycles: number; readonly moves: number; readonly left: number } | null;
   readonly worstCpuMs: number;
 };
 
@@ -186,6 +186,7 @@ export function runCycles(
   let [cycles, moves, gib, area, worstCpuMs] = [0, 0, 0, 0, 0];
   let now = file;
   let courseMoves = 0;
+  let promised: Cycles['promised'] = null;
   for (; cycles < mostCycles; cycles++) {
     const cpu = process.cpuUsage();
     const plan: PlannedCluster = planCluster(
@@ -195,6 +196,7 @@ export function runCycles(
     );
     const { user, system } = process.cpuUsage(cpu);
     worstCpuMs = Math.max(worstCpuMs, (user + system) / 1000);
+    promised ??= promisedBy(plan, budget, { cycles, moves });
     if (plan.moves.length === 0) break;
     watch(plan);
     courseMoves = plan.course?.reaches === true ? plan.course.moves - plan.moves.length : 0;
@@ -208,7 +210,17 @@ export function runCycles(
   }
   const { combined, within } = imbalanceOfFile(clusterOf(now, options));
   const twice = [...times.values()].filter((n) => n > 1).length;
-  return { cycles, moves, gib, twice, area, left: combined, within, worstCpuMs };
+  return { cycles, moves, gib, twice, area, left: combined, within, promised, worstCpuMs };
+}
+
+function promisedBy(
+  { course }: PlannedCluster,
+  budget: number,
+  made: Pick<Cycles, 'cycles' | 'moves'>,
+): Cycles['promised'] {
+  if (course === null) return null;
+  const cycles = made.cycles + Math.ceil(course.moves / budget);
+  return { cycles, moves: made.moves + course.moves, left: course.combined };
 }
 
 /** The cluster after the moves: a VM's share depends on the size of its host. */

@@ -111,6 +111,16 @@ describe('a course over many cycles', () => {
     expect(decision.plan?.steps.map((step) => step.why?.code)).toEqual(['part-of-course', 'part-of-course']);
   });
 
+  it('takes as many moves and cycles as its first decision says where the targets are out of reach', () => {
+    const family = courseFamilies.find((f) => f.name === 'new hosts, small');
+    if (family === undefined) throw new Error('no such family');
+    const file = { ...family.make(1), thresholds: [0.005] };
+    const run = runCycles(file, { budget: 5, mostCycles: 20, searchWorkLimit });
+    // Some cycles lower the imbalance with fewer moves than the budget has: what is left of it goes to the course.
+    expect(run).toMatchObject({ promised: { cycles: run.cycles, moves: run.moves }, twice: 0 });
+    expect(run.left).toBeLessThanOrEqual((run.promised?.left ?? 0) + 1e-6);
+  });
+
   it('ends at once where the bound shows that no moves gain min_gain', () => {
     // Nothing that can move explains the .9 of one host; two hosts are empty.
     const file = {

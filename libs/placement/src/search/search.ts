@@ -18,7 +18,7 @@ import { type Field, fieldOf, partFields, withoutRecent } from './problem/field.
 import { blockedMoves, nobody, type Parked, park } from './problem/sequence.ts';
 import { compare, judge, type Solution } from './problem/solution.ts';
 import { unreachableThresholds } from './problem/unreachable.ts';
-import { type CoursePart, partOf } from './shorten/part.ts';
+import { partOf } from './shorten/part.ts';
 import { pruned } from './shorten/prune.ts';
 
 export type SearchSettings = {
@@ -197,8 +197,13 @@ class Search {
       this.#seekCourse();
       if (this.#course === null) this.#seekFurther();
     }
-    if (isHopeless || this.#best.moves > 0) return;
-    if (this.#course === null) this.#seekLower();
+    if (!isHopeless && !this.#best.reached && this.#course === null) this.#seekBeyond();
+  }
+
+  /** Courses of several cycles that reach no targets, for what the best plan leaves of the budget. */
+  #seekBeyond(): void {
+    const { moves } = this.#best;
+    if (moves === 0 || (moves < this.#field.budget && this.#isBest())) this.#seekLower();
     if (this.#course === null && this.#best.moves === 0) this.#asksForMore();
   }
 
@@ -220,9 +225,14 @@ class Search {
   #onCourse(): { readonly part: Solution | null; readonly course: CourseFound | null } {
     const course = this.#course;
     if (course === null || this.#best.reached) return { part: null, course: null };
-    const { place, parked, needed }: CoursePart = partOf(this.#draft, this.#field, course);
+    const { part, needed } = this.#partOf(course);
     const solution = judge({ ...this.#field, budget: this.#field.V }, course.place, course.parked);
-    return { part: judge(this.#field, place, parked), course: { solution, needed } };
+    return { part, course: { solution, needed } };
+  }
+
+  #partOf(course: Solution): { readonly part: Solution; readonly needed: number } {
+    const { place, parked, needed } = partOf(this.#draft, this.#field, course);
+    return { part: judge(this.#field, place, parked), needed };
   }
 
   /**
@@ -292,17 +302,18 @@ class Search {
     const course = this.#pruned(whole, judge(whole, ordered.place, ordered.parked), this.#settings.minGain);
     const { budget } = this.#field;
     const isLonger = course.acceptable && course.moves > budget;
-    if (isLonger && partOf(this.#draft, this.#field, course).needed > budget) this.#course = course;
+    if (isLonger && this.#partOf(course).needed > budget) this.#course = course;
   }
 
   /**
-   * Where no moves within the budget lower the imbalance, and none of any number reach the targets: a course towards what the bound leaves
-   * possible. The nearest of {@link NEARER} to it that is found, if its moves gain `minGain` each.
+   * Where no moves of any number reach the targets, and fewer moves than the budget has lower the imbalance as far as it can: a course
+   * towards what the bound leaves possible. The nearest of {@link NEARER} to it that is found, if its further moves gain `minGain` each,
+   * and its part ends as low as the best plan.
    */
   #seekLower(): void {
     const { targets, imbalance } = this.#field;
     const { low, high } = this.#boundOfAll;
-    const start = this.#best.combined;
+    const best = this.#best;
     for (const part of NEARER) {
       const nearer = targets.map((target, p) => {
         const possible = float(high, p) - float(low, p);
@@ -310,11 +321,14 @@ class Search {
       });
       this.#whole = { ...this.#whole, targets: nearer };
       this.#seekCourse();
-      if (this.#cut || this.#course !== null || this.#best.moves > 0) break;
+      if (this.#cut || this.#course !== null || this.#best !== best) break;
     }
-    const { minGain } = this.#settings;
-    const gain = start - (this.#course?.combined ?? start);
-    if (this.#best.moves > 0 || gain < Math.max(minGain * (this.#course?.moves ?? 0), EPSILON)) this.#course = null;
+    const course = this.#course;
+    if (course === null) return;
+    const gain = best.combined - course.combined;
+    const isWorth =
+      this.#best === best && gain >= Math.max(this.#settings.minGain * (course.moves - best.moves), EPSILON);
+    if (!isWorth || this.#partOf(course).part.combined > best.combined + EPSILON) this.#course = null;
   }
 
   /** Whether departures free room: where room is short, runs of both kinds, because the result of a cautious one always has an order. */
