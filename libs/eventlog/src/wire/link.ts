@@ -155,16 +155,14 @@ function rereading(path: string): () => string {
 }
 
 function authenticatorOf(options: NatsOptions): Authenticator | undefined {
-  const source = (text: string | undefined, file: string | undefined): (() => Uint8Array) | undefined => {
-    const read = file === undefined ? text && (() => text) : rereading(file);
-    return read ? () => new TextEncoder().encode(read().trim()) : undefined;
+  const { credentialsFile, nkeySeedFile, user, password } = options;
+  const source = (file: string): (() => Uint8Array) => {
+    const read = rereading(file);
+    return () => new TextEncoder().encode(read().trim());
   };
-  const credentials = source(options.credentials, options.credentialsFile);
-  if (credentials !== undefined) return credsAuthenticator(credentials);
-  const seed = source(options.nkeySeed, options.nkeySeedFile);
-  if (seed !== undefined) return nkeyAuthenticator(seed);
-  if (options.user !== undefined) return usernamePasswordAuthenticator(options.user, options.password);
-  return undefined;
+  if (credentialsFile !== undefined) return credsAuthenticator(source(credentialsFile));
+  if (nkeySeedFile !== undefined) return nkeyAuthenticator(source(nkeySeedFile));
+  return user === undefined ? undefined : usernamePasswordAuthenticator(user, password);
 }
 
 /** The authenticator, tried once, so that a file that is missing or holds something else is said at once. */

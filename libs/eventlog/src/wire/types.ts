@@ -21,11 +21,8 @@ export type NatsOptions = {
   readonly name: string;
   readonly user?: string;
   readonly password?: string;
-  /** The seed itself (`SU...`), or the file that holds it; a file is read again at each reconnect. */
-  readonly nkeySeed?: string;
+  /** Path of a file with a seed (`SU...`), or with JWT and seed; a file is read again at each reconnect. */
   readonly nkeySeedFile?: string;
-  /** The text of a credentials file (JWT and seed), or its path; a file is read again at each reconnect. */
-  readonly credentials?: string;
   readonly credentialsFile?: string;
   /** Present: TLS is required. */
   readonly tls?: {
