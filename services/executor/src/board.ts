@@ -1,10 +1,9 @@
 /** The tasks of one aggregate that wait for their start in this process. */
-import type { Cancel } from '@kronos/clock';
+import type { Cancel, Clock } from '@kronos/clock';
 import { type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import type { WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
-import type { Clock } from './clock.ts';
 import type { JudgedFailure } from './failure.ts';
 import { hostsInEvent, judgeStart, type Start } from './slots.ts';
 import type { Grant, Task } from './taskStages.ts';

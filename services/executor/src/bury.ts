@@ -1,7 +1,7 @@
+import type { Clock } from '@kronos/clock';
 import { type Actor, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
 import type { Logger } from '@kronos/telemetry';
-import type { Clock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
 import type { TaskMeters } from './meters.ts';
 import type { LogReader } from './run.ts';

@@ -1,5 +1,5 @@
+import type { Clock } from '@kronos/clock';
 import type { Neutron } from '@kronos/openstack';
-import type { Clock } from './clock.ts';
 import type { CheckedCloud } from './preflight.ts';
 import { portKinds } from './preflightPorts.ts';
 import { providers } from './providers.ts';

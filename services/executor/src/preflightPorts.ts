@@ -1,9 +1,9 @@
 /** Pre-flight of ports: one that stays with the host may have been attached since the snapshot. The judgement is pure. */
-import { limit } from '@kronos/clock';
+
+import { type Clock, limit } from '@kronos/clock';
 import type { MovableDevice } from '@kronos/contracts';
 import { deviceOfPort } from '@kronos/facts';
 import { BadAnswer, EndpointNotFound, Forbidden, type Neutron, Unauthorized } from '@kronos/openstack';
-import type { Clock } from './clock.ts';
 
 /**
  * The reason for which a server with ports of these kinds stays where it is; null: none.

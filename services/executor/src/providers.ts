@@ -1,5 +1,5 @@
+import type { Clock } from '@kronos/clock';
 import type { Nova } from '@kronos/openstack';
-import type { Clock } from './clock.ts';
 
 /** A table of hypervisors is valid for this time. Their uuids are those of their resource providers, and do not change. */
 const KEEP_MS = 600_000;

@@ -1,4 +1,6 @@
 /** Performs what the state machine decides, for one delivery of one task. */
+
+import type { Clock } from '@kronos/clock';
 import { type Actor, type LogEvent, type MigrationRequested, moveEnd, sentence, subject } from '@kronos/contracts';
 import {
   AppendConflict,
@@ -26,7 +28,6 @@ import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
 import { cellPreflight, lookCell } from './cells/index.ts';
-import type { Clock } from './clock.ts';
 import {
   abortRefusedEvent,
   abortRequestedEvent,

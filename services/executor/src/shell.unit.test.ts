@@ -1,3 +1,5 @@
+import type { Clock } from '@kronos/clock';
+import { manualClock } from '@kronos/clock/testing';
 import { parseMessage } from '@kronos/contracts';
 import {
   BadRequest,
@@ -13,7 +15,6 @@ import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
-import { type Clock, systemClock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
 import {
   abortRequestedEvent,
@@ -63,52 +64,32 @@ describe('the one request of an attempt', () => {
 });
 
 describe('an act on the cloud', () => {
-  /** A clock that a test moves, and its one timer. */
-  function movedClock() {
-    let now = 0;
-    let timer: { readonly at: number; readonly act: () => void } | null = null;
-    const clock = {
-      ...systemClock,
-      read: () => ({ mono: now, wall: now }),
-      after: (ms: number, act: () => void) => {
-        timer = { at: now + ms, act };
-        return () => {
-          timer = null;
-        };
-      },
-    };
-    const move = (ms: number): void => {
-      now += ms;
-      if (timer !== null && timer.at <= now) timer.act();
-    };
-    return { clock, move };
-  }
   const lost = new AbortController().signal;
   const window = (clock: Clock, held = () => true) => ({ by: 10_000, clock, held, lost });
 
   it('is sent within its window, and its answer is not awaited after it', async () => {
-    const { clock, move } = movedClock();
+    const clock = manualClock(0);
     const aborted = await actWithin(window(clock), async ({ checkSend, signal }) => {
-      move(9_999);
+      clock.advance(9_999);
       expect([checkSend(), signal?.aborted]).toEqual([null, false]);
-      move(1);
+      clock.advance(1);
       return signal?.aborted;
     });
     expect(aborted).toBe(true);
   });
 
   it('is refused after it, though no timer has fired yet', async () => {
-    const { clock, move } = movedClock();
+    const clock = manualClock(0);
     const stopped: Clock = { ...clock, after: () => () => undefined };
     const refusal = await actWithin(window(stopped), async ({ checkSend }) => {
-      move(10_001);
+      clock.advance(10_001);
       return checkSend();
     });
     expect(refusal).toBe('its time had passed');
   });
 
   it('is refused once its delivery is lost, though nobody has said so yet', async () => {
-    const { clock } = movedClock();
+    const clock = manualClock(0);
     expect(
       await actWithin(
         window(clock, () => false),
@@ -118,7 +99,7 @@ describe('an act on the cloud', () => {
   });
 
   it('that gets no connection ends with its window, and is known not to be sent', async () => {
-    const { clock, move } = movedClock();
+    const clock = manualClock(0);
     const answer = actWithin(window(clock), (options) =>
       postOnce(
         {
@@ -129,7 +110,7 @@ describe('an act on the cloud', () => {
         options,
       ),
     );
-    move(10_000);
+    clock.advance(10_000);
     expect(await answer).toEqual({ kind: 'notSent', text: 'its time had passed' });
   });
 });

@@ -1,6 +1,6 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
 import type { LogGuard } from '@kronos/checkpoints';
-import { type Cancel, Turns } from '@kronos/clock';
+import { type Cancel, type Clock, Turns } from '@kronos/clock';
 import { type Actor, completeEngineOptions, type MigrationRequested, type StoredEvent } from '@kronos/contracts';
 import {
   contextFrom,
@@ -15,7 +15,6 @@ import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kron
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
 import { bury } from './bury.ts';
-import type { Clock } from './clock.ts';
 import { tendDrains } from './drains/drains.ts';
 import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';

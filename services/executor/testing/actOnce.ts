@@ -7,8 +7,8 @@
  * node actOnce.ts AUTH_URL COMPUTE_URL SERVER_ID post|abort WINDOW_MS
  */
 import { once } from 'node:events';
+import { systemClock } from '@kronos/clock';
 import { createNova, createSession } from '@kronos/openstack';
-import { systemClock } from '../src/clock.ts';
 import { actWithin, postOnce } from '../src/run.ts';
 
 const [authUrl = '', compute = '', serverId = '', what = '', windowMs = ''] = process.argv.slice(2);

@@ -8,7 +8,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Clock, systemClock } from '../src/clock.ts';
+import { type Clock, systemClock } from '@kronos/clock';
 import { defaultTaskOptions } from '../src/options.ts';
 import { AGGREGATE, type Bed, smallCloud, startBed, startExecutor } from './index.ts';
 

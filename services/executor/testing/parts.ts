@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '@kronos/clock';
 import { connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
 import { createNeutron, createNova, createPlacement, createSession, type Nova, type Session } from '@kronos/openstack';
 import { folding, type LogState } from '@kronos/projections';
@@ -5,7 +6,6 @@ import { createLogger, createMetrics, type Metrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { checkedCloud } from '../src/checkedCloud.ts';
-import { type Clock, systemClock } from '../src/clock.ts';
 import { type TaskMeters, taskMeters } from '../src/meters.ts';
 import { createExecutor, type Executor, type ExecutorDeps } from '../src/worker.ts';
 

@@ -1,4 +1,6 @@
 /** Carries out the next step of one drain: reads the log and Nova, asks drainStep.ts, and performs its answer. */
+
+import type { Clock } from '@kronos/clock';
 import { type Actor, type HostAct, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogPosition } from '@kronos/eventlog';
 import { serviceOf } from '@kronos/facts';
@@ -6,7 +8,6 @@ import { HttpError, type Nova } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
 import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
-import type { Clock } from '../clock.ts';
 import { actWithin, type LogReader } from '../run.ts';
 import { serverOrGone } from '../serverOrGone.ts';
 import {
