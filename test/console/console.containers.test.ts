@@ -4,7 +4,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { axe, browserOrNull, LIMIT_MS, palette, READ, seen, watchedPage } from './page.ts';
+import { axe, browserOrNull, LIMIT_MS, palette, READ, seen, unreadable, watchedPage } from './page.ts';
 
 const NAME = 'web <b>eu</b>/1';
 
@@ -103,7 +103,7 @@ describe('the console shows', () => {
     expect(await text('Aggregates')).toMatch(
       /web <b>eu<\/b>\/1 12 hosts · 3 VMs Moving 2 in flight .*3\.50×.*idle not seen yet Nothing decided yet/,
     );
-    expect(await text('Aggregates')).toContain('host-1 0.70');
+    expect(await text('Aggregates')).toContain('host-1 70 %');
     const bars = region('Aggregates').getByRole('img', { name: /^cpu: 1 of 11 hosts above the band, / });
     expect((await bars.locator('path.warm').getAttribute('d'))?.match(/z/g)).toHaveLength(1);
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 balance under way/);
@@ -134,14 +134,20 @@ describe('the console shows', () => {
       .waitFor();
     expect(await region('Hosts').locator('rect.vm.moves').count()).toBe(2);
     expect(await region('Hosts').locator('rect.ghost').count()).toBe(2);
+    // Each of them is named where it leaves and where it would come.
+    expect(await text('Hosts')).toMatch(/2 VMs leave host-1 for host-4 and host-5 /);
+    expect((await region('Hosts').locator('text.change').allTextContents()).map((one) => one.split(' ')[0])).toEqual(
+      expect.arrayContaining(['−', '−', '+', '+']),
+    );
+    expect(await unreadable(page)).toEqual([]);
     expect(await text('Hosts')).toMatch(
-      /0 · disabled .* takes no VM .* The band, 0\.\d\d to 0\.\d\d \(0\.\d\d to 0\.\d\d after the plan\), is as wide .* 1\.00× or less/,
+      /cpu: the share of the host that is in use.* takes no VM .* The band, \d+ to \d+ % \(\d+ to \d+ % after the plan\), is as wide .* 1\.00× or less/,
     );
     await region('Hosts').getByRole('button', { name: 'with the plan' }).click();
     await region('Hosts').locator('rect.ghost').first().waitFor({ state: 'detached' });
     await region('Hosts').getByRole('button', { name: 'table' }).click();
     const cell = region('Hosts').locator('tr', { hasText: 'host-1' }).locator('td.cell').first();
-    expect([await seen(cell), await cell.getAttribute('title')]).toEqual(['0.700', 'far above the band']);
+    expect([await seen(cell), await cell.getAttribute('title')]).toEqual(['70.0 %', 'far above the band']);
     await region('Hosts').getByLabel('Order').selectOption({ label: 'by cpu' });
     expect(await seen(region('Hosts').locator('tbody tr th').first())).toBe('host-1');
     await region('Hosts').getByLabel('Filter').fill('host-1');
@@ -158,7 +164,7 @@ describe('the console shows', () => {
     const busiest = () =>
       region('Hosts at that moment')
         .locator('tr', { hasText: /host-\d/ })
-        .filter({ hasText: '0.700' });
+        .filter({ hasText: '70.0 %' });
     await page.getByRole('button', { name: 'Back' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     expect(new URL(page.url()).hash).toContain('?snapshot=');
@@ -243,10 +249,10 @@ describe('the console shows', () => {
 
   it('a VM at a recorded moment: where it was, its values and why it stayed then', async () => {
     await open(view('/vms/uuid-1'));
-    expect(await text('Now')).toMatch(/Host host-1 .* cpu 0\.500/);
+    expect(await text('Now')).toMatch(/Host host-1 .* cpu 50\.0 % of its host/);
     await page.getByRole('button', { name: 'Back' }).click();
     await region('At that moment').getByText('host-5').waitFor();
-    expect(await text('At that moment')).toMatch(/Host host-5 .* cpu 0\.500 memory 0\.100/);
+    expect(await text('At that moment')).toMatch(/Host host-5 .* cpu 50\.0 % of its host memory 10\.0 % of its host/);
     // Nothing of now is shown as if it were of that moment, and the URL alone shows the same.
     for (const name of ['What holds it', 'Moves in flight']) expect(await region(name).count()).toBe(0);
     await page.reload();
@@ -265,7 +271,7 @@ describe('the console shows', () => {
     await open(`#/plans/${encodeURIComponent(planId)}`);
     expect(await unfolded('Summary')).toMatch(/0\.300 → 0\.100 No plan of 10 moves can be below 0\.050.*80 %/);
     expect(await text('Steps')).toMatch(
-      /1 name-of-uuid-1 id host-1 → host-4 24 GiB about 4 min cpu 3\.10× lowers the combined imbalance gain 0\.02/,
+      /1 name-of-uuid-1 id host-1 → host-4 24 GiB about 4 min cpu 3\.10× highest: host-1 lowers the combined imbalance gain 0\.02/,
     );
     expect(await text('Steps')).toMatch(/step 1 waiting/);
     expect(await seen(page.locator('.figures'))).toContain('cpu 2.70× still above the threshold');
@@ -274,7 +280,7 @@ describe('the console shows', () => {
     );
     expect(await region('Hosts before and after').locator('g.ribbon').count()).toBe(2);
     await region('Hosts before and after').getByRole('button', { name: 'table' }).click();
-    expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
+    expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 70\.0 % 54\.0 %/);
     expect(await text('Refused')).toBe('Not chosen: 3 candidates refused');
     expect(await unfolded('Refused')).toContain('host-full 3');
     expect(await unfolded('Events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
@@ -317,7 +323,10 @@ describe('the console shows', () => {
 
   it('a host with its VMs by weight, and a VM with what holds it; markup in names is text', async () => {
     await open(view('/hosts/host-1'));
-    expect(await text('Now')).toContain('cpu 0.700 (far above the band');
+    expect(await text('Now')).toContain('cpu 70.0 % (far above the band');
+    expect(await seen(page.locator('.planned'))).toMatch(
+      /2 VMs leave it: name-of-uuid-1 → host-4, name-of-uuid-2 → host-5\. The plan that runs/,
+    );
     expect(await text('VMs by weight')).toMatch(/shop <img src=x onerror=alert\(1\)> id ACTIVE.*shop-2/);
     await region('VMs by weight').getByRole('link', { name: 'shop <img' }).click();
     await page.getByRole('heading', { level: 1, name: 'shop <img src=x onerror=alert(1)>' }).waitFor();
@@ -552,7 +561,7 @@ describe('the console looks ahead', () => {
   it('back at a host: its values over time', async () => {
     await open(view('/hosts/host-1'));
     await region('Values over time').getByText('2 snapshots since').waitFor();
-    expect(await text('Values over time')).toMatch(/cpu 0\.000 0\.000 0\.700 0\.700/);
+    expect(await text('Values over time')).toMatch(/cpu 0\.0 % 0\.0 % 70\.0 % 70\.0 %/);
     await region('Values over time').locator('.uplot canvas').waitFor();
     await open(view('/hosts/none'));
     await region('Values over time').getByText('No policy has a value of this host.').waitFor();
@@ -597,7 +606,9 @@ describe('the console looks ahead', () => {
     expect(await region('Plan').getByRole('img').count()).toBe(4);
     // Each step says what it does to its host.
     await open(`#/plans/${encodeURIComponent(data.plan?.id ?? '')}`);
-    expect(await text('Steps')).toMatch(/\d\.\d\d× lowers (cpu|memory) of host-1 from \d\.\d\d to \d\.\d\d/);
+    expect(await text('Steps')).toMatch(
+      /\d\.\d\d× highest: host-\d+ lowers (cpu|memory) of host-1 from [\d.]+ % to [\d.]+ %/,
+    );
   });
 
   it('with other options, also while the ledger computes another answer', async () => {

@@ -58,3 +58,32 @@ export async function axe(page: Page): Promise<string[]> {
     return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
   });
 }
+
+/**
+ * What cannot be read in the pictures of a page: a text that is on another one, and a line that crosses a text. Measured in the browser;
+ * boxes that touch by less than `SLACK` pixels do not overlap.
+ */
+export async function unreadable(page: Page): Promise<string[]> {
+  return (await page.evaluate(`{
+    const SLACK = 1.5;
+    const crossing = (a, b) =>
+      Math.min(a.right, b.right) - Math.max(a.left, b.left) > SLACK && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > SLACK;
+    const found = [];
+    for (const picture of document.querySelectorAll('main svg')) {
+      const texts = [...picture.querySelectorAll('text')].map((text) => ({ words: text.textContent, box: text.getBoundingClientRect() }));
+      for (const [i, one] of texts.entries())
+        for (const other of texts.slice(i + 1)) if (crossing(one.box, other.box)) found.push(one.words + ' is on ' + other.words);
+      for (const line of picture.querySelectorAll('.ribbon path, .lane')) {
+        const at = line.getScreenCTM();
+        for (let length = 0; length < line.getTotalLength(); length += 3) {
+          const { x, y } = line.getPointAtLength(length).matrixTransform(at);
+          const under = texts.find(({ box }) => x > box.left && x < box.right && y > box.top + SLACK && y < box.bottom - SLACK);
+          if (under === undefined) continue;
+          found.push('a line crosses ' + under.words);
+          break;
+        }
+      }
+    }
+    found;
+  }`)) as string[];
+}

@@ -4,7 +4,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { browserOrNull, LIMIT_MS, READ } from './page.ts';
+import { browserOrNull, LIMIT_MS, READ, seen, unreadable } from './page.ts';
 import { compare, type FixedContext, fixedContext, judge } from './pictures.ts';
 
 const NAME = 'general';
@@ -71,7 +71,17 @@ async function decided(log: ReturnType<typeof testLog>, snapshotId: string, obse
   return await bed.decided(await bed.observed(snapshotId, snapshotId.replace(/-\d+$/, ''), log.nowMs, observed));
 }
 
-/** Another aggregate, of which the plan waits for a person. */
+/** The moves of the plan that waits, by hand: VMs of the two hot hosts, each to a host with room. */
+const GPU_MOVES = [3, 4, 5, 6, 7, 3, 4, 8, 9, 5].map((to, n) => ({
+  serverId: `uuid-train-${n}`,
+  serverName: `train-${n}`,
+  from: `gpu-0${(n % 2) + 1}`,
+  to: `gpu-0${to}`,
+  ramMb: 4096 * ((n % 3) + 1),
+  weights: { cpu: { source: 0.05, destination: 0.05 } },
+}));
+
+/** Another aggregate, of which the plan waits for a person: no search made it, so that none changes what the pictures show. */
 async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
   const snapshotId = cycleSnapshotId('gpu', Math.floor(log.nowMs / 60_000) + 2);
   log.configured({ approval: 'manual' });
@@ -79,26 +89,27 @@ async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
     { policy: 'cpu', imbalance, threshold: 0.25, participates: true, detected: true, sustainedCycles: 1 },
   ];
   const reason = { code: 'not-sustained', text: 'cpu is above its threshold for 1 of 2 cycles' };
-  log.decided('none', [], { policies: found(0.61), reason });
+  log.decided('none', [], { policies: found(0.36), reason });
   log.pass(20);
-  const { plan } = (
-    await decided(log, snapshotId, {
-      policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 2, minSustainedCycles: 2 } },
-      hosts: Object.fromEntries(Array.from({ length: 6 }, (_, n) => [`gpu-0${n + 1}`, { free }])),
-      vms: Object.fromEntries([
-        ...[1, 2, 3, 4].map((n) => [
-          `uuid-train-${n}`,
-          { host: 'gpu-01', w: { cpu: 0.2 }, ramMb: 32_768, set: { name: `train-${n}` } },
-        ]),
-        ...[2, 3, 4, 5, 6].map((n) => [
-          `uuid-job-${n}`,
-          { host: `gpu-0${n}`, w: { cpu: 0.2 + 0.03 * n }, set: { name: `job-${n}` } },
-        ]),
+  await bed.observed(snapshotId, 'gpu', log.nowMs, {
+    policies: { cpu: { threshold: 0.25, maxMigrationsPerCycle: 10, minSustainedCycles: 2 } },
+    hosts: Object.fromEntries(
+      Array.from({ length: 10 }, (_, n) => [`gpu-${String(n + 1).padStart(2, '0')}`, { free }]),
+    ),
+    vms: Object.fromEntries([
+      ...Array.from({ length: 20 }, (_, n) => [
+        `uuid-train-${n}`,
+        { host: `gpu-0${(n % 2) + 1}`, w: { cpu: 0.05 }, ramMb: 4096, set: { name: `train-${n}` } },
       ]),
-    })
-  ).data;
-  if (plan === null) throw new Error('nothing is planned');
-  return plan.id;
+      ...[3, 4, 5, 6, 7, 8, 9, 10].map((n) => [
+        `uuid-job-${n}`,
+        { host: `gpu-${String(n).padStart(2, '0')}`, w: { cpu: 0.1 + 0.01 * n }, set: { name: `job-${n}` } },
+      ]),
+    ]),
+  });
+  const id = log.decided('proposed', GPU_MOVES, { snapshotId, policies: found(0.37) });
+  await bed.append(log.events.splice(0));
+  return id;
 }
 
 beforeAll(async () => {
@@ -221,9 +232,42 @@ describe('the console looks as it is kept', () => {
     if (browser === null) return skip();
     await open(views[name]?.() ?? '');
     const wrong: (string | null)[] = [];
-    for (const [size, viewport] of Object.entries(sizes))
+    for (const [size, viewport] of Object.entries(sizes)) {
       for (const scheme of schemes) wrong.push(judge(`${name}-${size}-${scheme}`, await picture(viewport, scheme)));
+      wrong.push(...(await unreadable(page)));
+    }
     expect(wrong.filter((one) => one !== null)).toEqual([]);
+  });
+
+  it('and a plan of 10 moves: who goes where is named at both ends, with all steps, on one screen', async ({
+    skip,
+  }) => {
+    if (browser === null) return skip();
+    await open(`#/plans/${encodeURIComponent(waitingId)}`);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.getByText('10 VMs leave gpu-01 and gpu-02 for 7 hosts').waitFor();
+    const named = (kind: string) => page.locator(`svg.ribbons text.${kind}`).allTextContents();
+    const names = GPU_MOVES.map(({ serverName }) => serverName);
+    const sorted = (texts: readonly string[]) => texts.map((text) => text.split(' ')[0]).toSorted();
+    expect(sorted(await named('leaves'))).toEqual(names);
+    expect(sorted(await named('arrives'))).toEqual(names);
+    const hosts = GPU_MOVES.flatMap(({ from, to }) => [from, to]);
+    expect((await named('name')).map((text) => text.slice(0, 6)).toSorted()).toEqual([...new Set(hosts)].toSorted());
+    expect(await seen(page.locator('.pairs'))).toContain('gpu-01 → gpu-03: train-0, 24 GiB');
+    expect(await seen(page.locator('main'))).toContain('gpu-10 takes no part.');
+    // Below it, every step is on the first screen.
+    const last = await page.locator('section[aria-label=Steps] tbody tr').last().boundingBox();
+    expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThanOrEqual(900);
+    expect(await unreadable(page)).toEqual([]);
+    // That check sees a name that is moved below a ribbon, and one on another.
+    await page.evaluate(`{
+      const [name, other] = document.querySelectorAll('svg.ribbons text.leaves');
+      for (const text of [name, other]) text.setAttribute('x', '600');
+      other.setAttribute('y', name.getAttribute('y'));
+    }`);
+    expect(await unreadable(page)).toEqual(
+      expect.arrayContaining([expect.stringContaining(' is on '), expect.stringContaining('a line crosses ')]),
+    );
   });
 
   it('and a section that is missing, or in another colour, is noticed', async ({ skip }) => {

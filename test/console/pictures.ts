@@ -18,6 +18,9 @@ const SEEN = join(cacheDir(process.env), 'console-pictures');
 /** Set: what is seen is kept. */
 const KEEP = process.env.KRONOS_KEEP_PICTURES !== undefined;
 
+/** A ledger closes a connection that nothing has used for a while: a request that meets that is sent again. */
+const RETRIES = 3;
+
 /** Share of the pixels that may differ: another Chromium draws edges of letters and of lines a little otherwise. */
 const MOST_DIFFERENT = 0.015;
 /** Difference of colour from which a pixel counts, 0 to 1: as pixelmatch measures it. */
@@ -103,7 +106,7 @@ export async function fixedContext(browser: Browser, nowMs: number, storedMs: nu
   await context.route('**/api/v1/**', async (route) => {
     const url = route.request().url();
     if (url.endsWith('/changes')) return await route.continue();
-    const answer = await route.fetch({ url: shifted(url.replaceAll('%3A', ':'), SHOWN, now) });
+    const answer = await route.fetch({ maxRetries: RETRIES, url: shifted(url.replaceAll('%3A', ':'), SHOWN, now) });
     const told = (await answer.text()).replaceAll(ISO_TIME, (time) => {
       const ms = Date.parse(time);
       return ms >= storedMs && ms < nowMs ? new Date(storedMs).toISOString() : time;
@@ -132,7 +135,7 @@ const fontFace = (weight: 400 | 700): string =>
 
 /** The tokens of the console, with the font of the pictures in the place of the system's. */
 async function withFont(route: Route): Promise<void> {
-  const answer = await route.fetch();
+  const answer = await route.fetch({ maxRetries: RETRIES });
   const fonts = ':root { --font: 14px / 1.45 Fixed; --mono: 12px / 1.4 Fixed; }';
   const body = [await answer.text(), fontFace(400), fontFace(700), fonts].join('\n');
   await route.fulfill({ response: answer, body });

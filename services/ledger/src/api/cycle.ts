@@ -8,10 +8,22 @@ type Values = readonly (number | null)[];
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => byText(a.name, b.name);
 
-const free = ({ inventory }: HostObservation, resource: string): number | null => {
-  const counted = inventory?.[resource];
-  return counted === undefined ? null : counted.capacity - counted.used;
+type Counted = NonNullable<HostObservation['inventory']>[string];
+/** Of each resource that people ask about; null: Placement does not say. */
+const resourcesOf = ({ inventory }: HostObservation, of: (counted: Counted) => number) => {
+  const value = (resource: string): number | null => {
+    const counted = inventory?.[resource];
+    return counted === undefined ? null : of(counted);
+  };
+  return { vcpus: value('VCPU'), ramMb: value('MEMORY_MB'), diskGb: value('DISK_GB') };
 };
+
+/** What the values of each policy are shares of. */
+const measured = <T extends { readonly policy: string }>(policies: readonly T[], { policies: own }: Snapshot) =>
+  policies.map((policy) => ({
+    ...policy,
+    allocation: own.find(({ name }) => name === policy.policy)?.allocation ?? null,
+  }));
 
 export function hostsAnswer(snapshot: Snapshot): ApiAnswer<'hosts'> {
   const { aggregate, scores, problems, servers } = snapshot;
@@ -20,7 +32,7 @@ export function hostsAnswer(snapshot: Snapshot): ApiAnswer<'hosts'> {
     aggregate,
     snapshot: observed(snapshot),
     combined: scores.combined,
-    policies: policyRanges(snapshot),
+    policies: measured(policyRanges(snapshot), snapshot),
     problems,
     hosts: snapshot.hosts
       .map((host) => ({
@@ -29,7 +41,8 @@ export function hostsAnswer(snapshot: Snapshot): ApiAnswer<'hosts'> {
         service: host.service,
         vms: vms.get(host.name)?.length ?? 0,
         values: valuesOfHost(snapshot, host.name).map(rounded),
-        free: { vcpus: free(host, 'VCPU'), ramMb: free(host, 'MEMORY_MB'), diskGb: free(host, 'DISK_GB') },
+        free: resourcesOf(host, ({ capacity, used }) => capacity - used),
+        capacity: resourcesOf(host, ({ capacity }) => capacity),
       }))
       .sort(byName),
   };
@@ -80,7 +93,10 @@ export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilt
 }
 
 /** Hosts and VMs to be drawn. */
-export const pictureAnswer = (snapshot: Snapshot): ApiAnswer<'picture'> => pictureOf(snapshot);
+export function pictureAnswer(snapshot: Snapshot): ApiAnswer<'picture'> {
+  const picture = pictureOf(snapshot);
+  return { ...picture, policies: measured(picture.policies, snapshot) };
+}
 
 /** The hosts that these steps change: their values in the snapshot, and with every step done. */
 export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): ApiAnswer<'planHosts'> {

@@ -237,6 +237,9 @@ const host = z.strictObject({
   free: z
     .strictObject({ vcpus: z.number().nullable(), ramMb: z.number().nullable(), diskGb: z.number().nullable() })
     .describe('Capacity less used, as Placement counts; null: unknown'),
+  capacity: z
+    .strictObject({ vcpus: z.number().nullable(), ramMb: z.number().nullable(), diskGb: z.number().nullable() })
+    .describe('Total less reserved, times the allocation ratio; null: unknown'),
 });
 
 const hostPolicy = snapshotSchema.shape.scores.shape.policies.element
@@ -252,6 +255,12 @@ const hostPolicy = snapshotSchema.shape.scores.shape.policies.element
   .extend({
     lowest: z.number().nullable().describe('The smallest value of a host; null: no host has a value'),
     highest: z.number().nullable(),
+    allocation: z
+      .string()
+      .nullable()
+      .describe(
+        'The resource class of Placement of which the values are the allocated share; `instances`: numbers of VMs; null: metrics',
+      ),
   })
   .strict();
 

@@ -4,15 +4,26 @@
  */
 import { repeat } from './lib/directives/repeat.js';
 import { html, svg } from './lib/lit-html.js';
-import { closedBy, count, figure, link, serviceText } from './parts.js';
+import { flows, flowText, named } from './pairs.js';
+import { closedBy, count, link, serviceText } from './parts.js';
 import { countedValues, counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
+import { sharesText, shareText } from './words.js';
 
-/** More arcs hide the hosts. */
-const MOST_ARCS = 12;
-const PLOT = { columns: 300, top: 26, foot: 40 };
+const PLOT = { columns: 290, top: 26, foot: 38 };
 /** Room for the numbers at the edges of the band. */
-const EDGES = 34;
+const EDGES = 40;
+/** A host whose VMs would leave has a lane of its own above the columns: more of them hide the hosts. */
+const LANE = 10;
+const MOST_LANES = 6;
+/** A line below a column: a VM that leaves or comes. */
+const LINE = 14;
+/** Columns with room for names below them; names of narrower ones are upright. */
+const NAMED = 64;
+const UPRIGHT = 12;
+const UPRIGHT_FOOT = 110;
+/** Width of a letter, at most. */
+const LETTER = 7;
 const ROW = 22;
 const ROW_LABELS = 112;
 
@@ -108,7 +119,29 @@ export function layout(picture, policy, steps, withPlan) {
     band?.high ?? 0,
     ...drawn.map(({ value, ghosts = [] }) => (value ?? 0) + ghosts.reduce((sum, { size }) => sum + size, 0)),
   );
-  return { hosts: drawn, band, bandAfter, threshold, policy: name, top: top * 1.02, crowded: vms === null };
+  const all = flows(steps);
+  const how = { byName: named(steps), prefix: prefixOf(hosts.map(({ name: host }) => host)) };
+  const changes = new Map(hosts.map(({ name: host }) => [host, changesOf(all, host, how)]));
+  return { hosts: drawn, band, bandAfter, threshold, policy: name, top: top * 1.02, crowded: vms === null, changes };
+}
+
+/** What leaves a host and what comes: whole, without what the names of all hosts begin with, and without the other host. */
+const changesOf = (all, host, { byName, prefix }) =>
+  all.flatMap((flow) => {
+    const what = flowText(flow, byName);
+    const by = flow.steps.length;
+    const line = (sign, word, other) =>
+      [` ${word} ${other}`, ` ${word} ${other.slice(prefix)}`, ''].map((end) => `${sign} ${what}${end}`);
+    if (flow.from === host) return [{ texts: line('−', '→', flow.to), by: -by }];
+    return flow.to === host ? [{ texts: line('+', 'from', flow.from), by }] : [];
+  });
+
+/** The length of what all names begin with, up to the last sign between words. */
+function prefixOf(names) {
+  const [first = '', ...others] = names;
+  let same = first.length;
+  for (const name of others) while (!name.startsWith(first.slice(0, same))) same--;
+  return others.length === 0 ? 0 : first.slice(0, same).search(/[^-_.]*$/);
 }
 
 function addGhosts(hosts, steps, share) {
@@ -124,54 +157,134 @@ function addGhosts(hosts, steps, share) {
   }
 }
 
-/** @param progress of VMs that move now: uuid to true */
-export function columns(shown, { aggregate, width, snapshot, running, draining }) {
-  const { hosts, band, top, crowded } = shown;
+/** Where everything stands in the picture of the columns. */
+function frameOf({ hosts, top, changes }, width) {
   const step = (width - EDGES) / Math.max(1, hosts.length);
   const bar = Math.max(1, step * 0.82);
-  const base = PLOT.top + PLOT.columns;
-  const y = (value) => base - (Math.max(0, value) / top) * PLOT.columns;
-  const x = (i) => i * step + (step - bar) / 2;
-  const blocks = hosts.flatMap((host, i) => host.blocks.map((block) => ({ ...block, i, side: host.side, host })));
-  const height = PLOT.top + PLOT.columns + PLOT.foot;
+  const lanes = step > NAMED ? lanesOf(hosts) : [];
+  const above = PLOT.top + lanes.length * LANE;
+  const base = above + PLOT.columns;
+  const lines = step > NAMED ? Math.max(0, ...[...changes.values()].map((own) => own.length)) : 0;
+  const longest = Math.max(0, ...hosts.map(({ name }) => name.length + 4)) * LETTER + LINE;
+  const foot = step > NAMED ? PLOT.foot + lines * LINE : step > UPRIGHT ? Math.min(UPRIGHT_FOOT, longest) : LINE;
+  return {
+    width,
+    step,
+    bar,
+    lanes,
+    above,
+    base,
+    height: base + foot,
+    y: (value) => base - (Math.max(0, value) / top) * PLOT.columns,
+    x: (i) => i * step + (step - bar) / 2,
+    high: (size) => (size / top) * PLOT.columns,
+  };
+}
+
+/** The hosts whose VMs would leave, each with the hosts where they would go; none where they are too many to be followed. */
+function lanesOf(hosts) {
+  const lanes = hosts.flatMap(({ blocks }, from) => {
+    const leaving = new Set(blocks.flatMap(({ step, id }) => (step === undefined ? [] : [id])));
+    const to = hosts.flatMap(({ ghosts = [] }, i) => (ghosts.some(({ id }) => leaving.has(id)) ? [i] : []));
+    return to.length === 0 ? [] : [{ from, to }];
+  });
+  return lanes.length > MOST_LANES ? [] : lanes;
+}
+
+/** What stands over a host: the sizes of the VMs that would come, each at least as high as its ghost is drawn. */
+const GHOST = 4;
+const over = ({ ghosts = [] }, { high }) => ghosts.reduce((sum, { size }) => sum + Math.max(GHOST, high(size)) + 1, 0);
+
+/** The band and the numbers at its edges. */
+function bandOfColumns(band, { width, base, y }) {
+  const floor = svg`<text class="edge" x=${width - 2} y=${base} text-anchor="end">0 %</text>`;
+  if (band === null) return floor;
+  return svg`<rect class="band" x="0" width=${width - EDGES} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>
+    ${edges(band, y).map(([value, at]) => (at > base - LINE ? '' : svg`<text class="edge" x=${width - 2} y=${at} text-anchor="end">${shareText(value)}</text>`))}${floor}`;
+}
+
+/** From the top of a host up to its lane, along it, and down to each host where its VMs would go. */
+function arrows({ hosts }, frame) {
+  const { lanes, x, y, bar } = frame;
+  return lanes.map(({ from, to }, lane) => {
+    const at = PLOT.top / 2 + lane * LANE;
+    const start = x(from) + bar - 4;
+    const ends = to.map((i) => [
+      x(i) + 5 + Math.min(lane * 6, bar / 3),
+      y(hosts[i].value ?? 0) - over(hosts[i], frame),
+    ]);
+    const all = [start, ...ends.map(([end]) => end)];
+    const down = ends.map(([end, top]) => `M${end} ${at}V${top - 4}`).join('');
+    return svg`<path class="lane" d=${`M${start} ${y(hosts[from].value ?? 0)}V${at}M${Math.min(...all)} ${at}H${Math.max(...all)}${down}`}></path>
+      <path class="lane-end" d=${ends.map(([end, top]) => `M${end - 4} ${top - 7}h8l-4 6z`).join('')}></path>`;
+  });
+}
+
+/** A VM that would come, as it would stand on the others. */
+function ghostsOf(host, i, { x, y, bar, high }) {
+  let top = y(host.value ?? 0);
+  return (host.ghosts ?? []).map(({ size, name }) => {
+    const tall = Math.max(GHOST, high(size));
+    top -= tall + 1;
+    return svg`<rect class="ghost" x=${x(i)} width=${bar} y=${top} height=${tall}><title>${`${name} would come here`}</title></rect>`;
+  });
+}
+
+/** Below a column: its name, its VMs, and which of them leave or come. */
+function footOf(host, i, { frame: { step, bar, x, base }, aggregate, snapshot, draining, changes }) {
+  const middle = x(i) + bar / 2;
+  const own = changes.get(host.name) ?? [];
+  const line = (n) => base + PLOT.foot - 7 + n * LINE;
+  return svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
+    <text class="count" x=${middle} y=${line(0)} text-anchor="middle">${underName(host, draining, step)}</text>
+    ${fitting(own, step).map(
+      (words, n) =>
+        svg`<text class="change" x=${middle} y=${line(n + 1)} text-anchor="middle">${shortened(words, step)}<title>${own[n].texts[0]}</title></text>`,
+    )}`;
+}
+
+/** The longest form of all lines of a host that fits; the last one is cut. */
+function fitting(own, width) {
+  const form = [0, 1].find((n) => own.every(({ texts }) => texts[n].length * LETTER < width)) ?? 2;
+  return own.map(({ texts }) => texts[form]);
+}
+
+/** The same of a narrow column: its name stands upright, with how many VMs leave or come. */
+function uprightOf(host, i, { frame: { step, bar, x, base, above }, changes }) {
+  const own = changes.get(host.name) ?? [];
+  const by = own.reduce((sum, change) => sum + change.by, 0);
+  const moved = own.length > 0;
+  const middle = x(i) + bar / 2 + 4;
+  const words = `${shortened(host.name, UPRIGHT_FOOT - 30)}${moved ? ` ${by < 0 ? '−' : '+'}${Math.abs(by)}` : ''}`;
+  return svg`${step > UPRIGHT ? svg`<text class=${moved ? 'change' : 'count'} transform=${`translate(${middle} ${base + 6}) rotate(-90)`} text-anchor="end">${words}</text>` : ''}
+    <rect class="hit" x=${i * step} width=${step} y=${above} height=${PLOT.columns}><title>${`${host.name}: ${shareText(host.value)}, ${count(host.vms, 'VM')}`}</title></rect>`;
+}
+
+/** @param running VMs that move now: their uuids */
+export function columns(shown, { aggregate, width, snapshot, running, draining }) {
+  const { hosts, band, crowded, changes } = shown;
+  const frame = frameOf(shown, width);
+  const { step, bar, base, height, x, y, high } = frame;
+  const blocks = hosts.flatMap((host, i) => host.blocks.map((block) => ({ ...block, i, side: host.side })));
+  const how = { frame, aggregate, snapshot, draining, changes };
   return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${sentence(shown)}>
-    ${
-      band === null
-        ? ''
-        : svg`<rect class="band" x="0" width=${width - EDGES} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>`
-    }
-    ${band === null ? '' : edges(band, y).map(([value, at]) => svg`<text class="edge" x=${width - 2} y=${at} text-anchor="end">${value.toFixed(2)}</text>`)}
+    ${bandOfColumns(band, frame)}
     ${crowded ? hosts.map((host, i) => svg`<rect class=${host.side} x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}></rect>`) : ''}
     ${repeat(
       blocks,
       ({ id }) => id,
-      ({ offset, size, i, side, step: moves, id, name }) => {
-        const high = (size / top) * PLOT.columns;
-        return svg`<rect class="vm ${side} ${moves === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}"
-          x=${x(i)} width=${bar} y=${y(offset + size)} height=${Math.max(0.4, high - (high > 3 ? 0.8 : 0.2))}><title>${`${name}: ${figure(size)}`}</title></rect>`;
-      },
+      ({ offset, size, i, side, step: moves, id, name }) =>
+        svg`<rect class="vm ${side} ${moves === undefined ? '' : 'moves'} ${running.has(id) ? 'running' : ''}"
+          x=${x(i)} width=${bar} y=${y(offset + size)} height=${Math.max(0.4, high(size) - (high(size) > 3 ? 0.8 : 0.2))}><title>${`${name}: ${shareText(size, 1)}`}</title></rect>`,
     )}
-    ${hosts.map((host, i) =>
-      (host.ghosts ?? []).map(({ offset, size, name }) => {
-        const high = Math.max(4, (size / top) * PLOT.columns);
-        return svg`<rect class="ghost" x=${x(i)} width=${bar} y=${y(offset) - high - 1} height=${high}><title>${`${name} would come here`}</title></rect>
-          ${high > 13 && bar > 50 ? svg`<text class="ghost-name" x=${x(i) + bar / 2} y=${y(offset) - high / 2 + 3} text-anchor="middle">${name}</text>` : ''}`;
-      }),
+    ${hosts.map((host, i) => ghostsOf(host, i, frame))}
+    ${arrows(shown, frame)}
+    ${hosts.map(
+      (host, i) => svg`
+        ${step > 34 ? svg`<text class="value" x=${x(i) + bar / 2} y=${y(host.value ?? 0) - over(host, frame) - 6} text-anchor="middle">${valueText(host, step)}</text>` : ''}
+        ${counts(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}><title>${serviceText(host.service)}</title></rect>`}
+        ${step > NAMED ? footOf(host, i, how) : uprightOf(host, i, how)}`,
     )}
-    ${arcs(shown, { x, y, bar, top })}
-    ${hosts.map((host, i) => {
-      const middle = x(i) + bar / 2;
-      const over = (host.ghosts ?? []).reduce((sum, { size }) => sum + Math.max(size, (5 / PLOT.columns) * top), 0);
-      return svg`
-        ${step > 30 ? svg`<text class="value" x=${middle} y=${y((host.value ?? 0) + over) - 6} text-anchor="middle">${valueText(host, step)}</text>` : ''}
-        ${counts(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${PLOT.top} height=${PLOT.columns}><title>${serviceText(host.service)}</title></rect>`}
-        ${
-          step > 64
-            ? svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
-              <text class="count" x=${middle} y=${base + 31} text-anchor="middle">${underName(host, draining, step)}</text>`
-            : svg`<rect class="hit" x=${i * step} width=${step} y=${PLOT.top} height=${PLOT.columns}><title>${`${host.name}: ${figure(host.value)}, ${count(host.vms, 'VM')}`}</title></rect>`
-        }`;
-    })}
   </svg>`;
 }
 
@@ -187,7 +300,7 @@ function edges({ low, high }, y) {
 /** Its value; of a host that a plan changes, also the one with the plan, where there is room. */
 function valueText({ value, planned }, width) {
   if (value === null) return '?';
-  return planned == null || width < 80 ? value.toFixed(2) : `${value.toFixed(2)} → ${planned.toFixed(2)}`;
+  return planned == null || width < 80 ? shareText(value) : sharesText(value, planned);
 }
 
 /** Its VMs, and why it takes none: no more than fits. */
@@ -206,39 +319,16 @@ export const shortened = (name, width) => {
   return `${name.slice(0, most - end - 1)}…${name.slice(-end)}`;
 };
 
-function arcs({ hosts }, { x, y, bar, top }) {
-  const places = new Map(
-    hosts.flatMap(({ ghosts = [] }, i) =>
-      ghosts.map(({ id, offset, size }) => [id, { i, at: offset + Math.max(size, (4 / PLOT.columns) * top) / 2 }]),
-    ),
-  );
-  if (places.size > MOST_ARCS) return '';
-  return hosts.flatMap(({ blocks }, i) =>
-    blocks.flatMap(({ id, offset, size }) => {
-      const to = places.get(id);
-      if (to === undefined) return [];
-      const right = to.i > i;
-      const [x1, y1] = [x(i) + (right ? bar : 0), y(offset + size / 2)];
-      const [x2, y2] = [x(to.i) + (right ? 0 : bar), y(to.at)];
-      const bend = (x2 - x1) * 0.45;
-      const up = Math.min(y1, y2) - 18;
-      return [
-        svg`<path class="arc" d=${`M${x1} ${y1}C${x1 + bend} ${Math.min(y1, up)} ${x2 - bend} ${up} ${x2} ${y2}`}></path><circle class="arc-end" cx=${x2} cy=${y2} r="3"></circle>`,
-      ];
-    }),
-  );
-}
-
 /** One row per host: for phones, and for many hosts. */
 export function rows(shown, { aggregate, width, snapshot, running }) {
-  const { hosts, band, top, crowded } = shown;
-  const room = Math.max(60, width - ROW_LABELS - 60);
+  const { hosts, band, top, crowded, changes } = shown;
+  const room = Math.max(60, width - ROW_LABELS - 104);
   const at = (value) => (Math.max(0, value) / top) * room;
   return html`<ul class="host-rows">${repeat(
     hosts,
     ({ name }) => name,
     (host) => html`<li><a href=${link.host(aggregate, host.name, snapshot)}>${host.name}</a>
-      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${figure(host.value)}, ${count(host.vms, 'VM')}`}>
+      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${shareText(host.value)}, ${count(host.vms, 'VM')}`}>
         ${band === null ? '' : svg`<rect class="band" x=${at(band.low)} width=${at(band.high) - at(Math.max(0, band.low))} y="0" height=${ROW}></rect>`}
         ${crowded ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>` : ''}
         ${host.blocks.map(
@@ -247,7 +337,15 @@ export function rows(shown, { aggregate, width, snapshot, running }) {
         )}
         ${(host.ghosts ?? []).map(({ name, offset, size }) => svg`<rect class="ghost" x=${at(offset) + 1} y="3" height=${ROW - 6} width=${Math.max(3, at(size))}><title>${`${name} would come here`}</title></rect>`)}
       </svg>
-      <span class="number">${host.value === null ? '?' : host.value.toFixed(2)}</span></li>`,
+      <span class="number">${host.planned == null ? shareText(host.value) : sharesText(host.value, host.planned)}</span>
+      ${
+        changes.get(host.name)?.length > 0
+          ? html`<span class="change">${changes
+              .get(host.name)
+              .map(({ texts: [whole] }) => whole)
+              .join(', ')}</span>`
+          : ''
+      }</li>`,
   )}</ul>`;
 }
 

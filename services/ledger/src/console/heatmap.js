@@ -1,7 +1,9 @@
 /** One row per host, one column per policy; colours say where a value is in the threshold band. */
 import { repeat } from './lib/directives/repeat.js';
 import { html } from './lib/lit-html.js';
-import { figure, heat, heatWords, link, serviceText } from './parts.js';
+import { heat, heatWords, link, ratioText, serviceText } from './parts.js';
+import { ratioOf } from './ratio.js';
+import { shareText } from './words.js';
 
 /**
  * @param view what the person chose: `{ filter, sort }`, sort by the index of a policy or by name (-1)
@@ -30,7 +32,7 @@ export function heatmap({ aggregate, policies, hosts, snapshot }, view, choose, 
         <th scope="col">Host</th><th scope="col">Service</th><th scope="col" class="number">VMs</th>
         ${policies.map(
           (p) => html`<th scope="col" class="number">${p.policy}
-            <small>${p.participates ? `${figure(p.imbalance)} of ${p.threshold}` : (p.reason?.text ?? 'skipped')}</small></th>`,
+            <small>${p.participates ? `${ratioText(ratioOf(p))}: ${shareText(p.imbalance, 1)} apart, allowed ${shareText(p.threshold)}` : (p.reason?.text ?? 'skipped')}</small></th>`,
         )}
       </tr></thead>
       <tbody>${repeat(
@@ -42,7 +44,7 @@ export function heatmap({ aggregate, policies, hosts, snapshot }, view, choose, 
           <td class="number">${host.vms}</td>
           ${policies.map((policy, i) => {
             const kind = heat(host.values[i], policy);
-            return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${figure(host.values[i])}</td>`;
+            return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${shareText(host.values[i], 1)}</td>`;
           })}
         </tr>`,
       )}</tbody>

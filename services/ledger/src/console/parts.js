@@ -4,6 +4,9 @@ import { moveCommands } from './commands.js';
 import { repeat } from './lib/directives/repeat.js';
 import { html, nothing } from './lib/lit-html.js';
 import { person } from './session.js';
+import { count } from './words.js';
+
+export { count, memoryText } from './words.js';
 
 const standings = {
   unplannable: ['bad', 'Not planned: the log holds an event that this version cannot read'],
@@ -21,7 +24,6 @@ export const standingOf = (name) => standings[name];
 /** Who paused an aggregate, alone or with all others; null: nobody. */
 export const pauseOf = ({ paused }) => paused.here ?? paused.everywhere;
 
-export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>
   value === null || value === undefined ? 'unknown' : value.toFixed(digits);
 /** A multiple of a threshold, such as 1.66×. */
@@ -34,9 +36,6 @@ export const figures = (detail = {}) =>
       return `${words} ${typeof value === 'number' ? Number(value.toPrecision(4)) : value}`;
     })
     .join(', ');
-/** Memory as people say it: "512 MiB", "4.0 GiB", "32 GiB". */
-export const memoryText = (mib) =>
-  mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(mib < 10_240 ? 1 : 0)} GiB`;
 /** A recorded moment; null: now. */
 export const at = (snapshot) => (snapshot == null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`);
 

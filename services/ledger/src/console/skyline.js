@@ -3,7 +3,7 @@
  * aggregate. Colours say only: above, inside or below the band.
  */
 import { html, svg } from './lib/lit-html.js';
-import { count } from './parts.js';
+import { count, edgesOf, measureText } from './words.js';
 
 /** The band that a threshold allows around the middle of the values; null: there are none. */
 export function bandOf(values, threshold) {
@@ -42,11 +42,15 @@ const fixed = (value) => value.toFixed(2);
 /** A picture in a cell of a table has its part of a wide screen. */
 const cellWidth = () => Math.round(Math.max(150, Math.min(320, innerWidth / 10)));
 
+/** The highest value that a skyline shows: skylines beside each other have the highest of them all, so that equal bars are equal values. */
+export const topOf = ({ values, threshold }) => Math.max(values[0] ?? 0, bandOf(values, threshold)?.high ?? 0, 1e-9);
+
 /** A small skyline: a cell of a table. `values`: the highest first. `marked`: the index of one that is meant. */
-export function skyline({ policy, values, threshold, marked }, { width = cellWidth(), height = 34 } = {}) {
+export function skyline(shown, { width = cellWidth(), height = 34, scale = topOf(shown) } = {}) {
+  const { policy, values, threshold, marked } = shown;
   const band = bandOf(values, threshold);
   if (band === null) return html`<span class="dim">no value</span>`;
-  const top = Math.max(values[0], band.high, 1e-9) * 1.04;
+  const top = scale * 1.04;
   const y = (value) => height - (Math.max(0, value) / top) * height;
   const step = width / values.length;
   const gap = step > 4 ? 1.5 : 0;
@@ -87,9 +91,6 @@ export function sparkline(points, { width = cellWidth(), height = 30 } = {}) {
   </svg>`;
 }
 
-/** The edges of a band: `0.21 to 0.41`. */
-export const edgesOf = ({ low, high }) => `${Math.max(0, low).toFixed(2)} to ${high.toFixed(2)}`;
-
 const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below it (has room)' };
 
 /**
@@ -97,10 +98,12 @@ const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below i
  *
  * @param band the one that is drawn; null: there are several
  * @param planned the one after a plan that is not drawn as done; null: none
+ * @param policy the one that is drawn; null: there are several
  */
-export const balanceLegend = (
+export const balanceLegend = ({
   band = null,
   planned = null,
-) => html`<p class="dim">A bar is a host, from 0 (idle) to 1 (full):
+  policy = null,
+} = {}) => html`<p class="dim">${policy === null ? 'A bar is a host: its height is the share of the host that is in use or allocated, as the policy measures it.' : measureText(policy)}
   ${['warm', 'inside', 'cold'].map((side) => html`<span class="whole"><span class="swatch ${side}"></span> ${SIDE_WORDS[side]}</span>, `)}<span class="whole"><span class="swatch closed-host"></span> takes no VM and is not counted</span>.
   <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band)}${planned === null ? '' : ` (${edgesOf(planned)} after the plan)`},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;

@@ -6,7 +6,9 @@ import { heatmap } from '../heatmap.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { marksOf, momentOfEvent } from '../marks.js';
-import { momentOf, pastStory, planOfMoment } from '../moment.js';
+import { momentOf, pastStory } from '../moment.js';
+import { planAt, stepsOf } from '../openPlan.js';
+import { leaving } from '../pairs.js';
 import {
   at,
   byPerson,
@@ -26,6 +28,7 @@ import {
 } from '../parts.js';
 import { ratioOf, worstPolicy, worstText } from '../ratio.js';
 import { recorded } from '../recorded.js';
+import { pairList } from '../ribbons.js';
 import { balanceLegend } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
@@ -76,21 +79,6 @@ async function presentOf(name, snapshot) {
       });
   }
   return present.data;
-}
-
-/** The plan that the picture shows: of the moment, or the one that waits, runs or is not released now. */
-function planAt({ page, series }, snapshot) {
-  if (snapshot !== null) return planOfMoment(series, series.snapshotIds.indexOf(snapshot));
-  const open =
-    page.plans.find(({ state }) => state === 'proposed') ?? page.plans.find(({ state }) => state === 'released');
-  if (open !== undefined) return { id: open.id, sequence: open.sequence };
-  return page.standing === 'dryRun' ? { id: page.lastDecision.snapshotId, sequence: page.lastDecision.sequence } : null;
-}
-
-async function stepsOf(plan) {
-  if (plan === null) return [];
-  const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
-  return answer.decision?.data.plan?.steps ?? [];
 }
 
 /** The steps that were still to be done when the hosts looked so: their VMs are not where they lead to. */
@@ -267,12 +255,25 @@ const policySwitch = (policies, policy, choose) =>
         choose,
       );
 
-const drawnHosts = (shown, shape, how) =>
-  html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>${balanceLegend(shown.band, shown.bandAfter)}`;
+/** The picture, and what it needs to be read: of many hosts, which VMs go where. */
+function drawnHosts({ page, picture, steps }, shown, { shape, policy, how }) {
+  const named = shape === 'rows' || picture.hosts.length * ROOM <= how.width || steps.length === 0;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>
+    ${named ? '' : pairList(steps, page.name)}
+    ${balanceLegend({ band: shown.band, planned: shown.bandAfter, policy: picture.policies[policy] })}`;
+}
+/** Room of a column with the names of the VMs that leave and come below it. */
+const ROOM = 70;
 
-/** What the picture shows, and how old it is. */
-const hint = ({ page, picture, steps, past, plan }) =>
-  html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}${steps.length === 0 ? '' : html` · <span class="swatch move"></span> ${past ? `the plan of ${clockTime(plan.atMs).slice(11)} moves it` : 'would move'}, dashed where it goes`}</span>`;
+/** What moves, and how the picture shows it. */
+const movesText = ({ steps, past, plan }, withPlan) =>
+  steps.length === 0
+    ? ''
+    : html`<p><strong class="who-moves">${leaving(steps)}</strong> <span class="dim">${past ? `by the plan of ${clockTime(plan.atMs).slice(11)} · ` : plan.runs ? '' : 'if the plan is carried out · '}<span class="swatch move"></span> ${withPlan ? 'they are where they go' : 'they are where they are now, dashed where they go'}</span></p>`;
+
+/** How old the picture is. */
+const hint = ({ page, picture, past }) =>
+  html`<span class="dim">${past ? '' : html`measured ${when(picture.snapshot.time)} · `}one block is a VM${past ? '' : asDone(page, picture)}</span>`;
 
 /** The hosts as they are, with the plan, or with another one. */
 function momentSwitch({ page, steps, past, snapshot }, chosen, choose) {
@@ -294,6 +295,7 @@ function hostsPart(data, chosen, choose) {
   const policies = picture.policies;
   const policy = Math.min(chosen.policy < 0 ? worstPolicy(policies) : chosen.policy, policies.length - 1);
   const width = Math.max(280, Math.min(innerWidth, 3840) - 64);
+  const withPlan = chosen.plan && steps.length > 0;
   const shape = chosen.shape ?? (innerWidth < 700 || picture.hosts.length > 60 ? 'rows' : 'columns');
   const how = {
     aggregate: page.name,
@@ -308,12 +310,13 @@ function hostsPart(data, chosen, choose) {
       ${momentSwitch(data, chosen, choose)}
       ${switches('Form', FORMS, shape, (value) => choose({ ...chosen, shape: value }))}
     </div>
+    ${movesText(data, withPlan)}
     ${
       policies.length === 0
         ? html`<p class="dim">No policy is evaluated.</p>`
         : shape === 'table'
           ? heatmap(picture, chosen, choose, past)
-          : drawnHosts(layout(picture, policy, steps, chosen.plan && steps.length > 0), shape, how)
+          : drawnHosts(data, layout(picture, policy, steps, withPlan), { shape, policy, how })
     }`;
 }
 
@@ -333,7 +336,7 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
         ${
           past
             ? html`<p class="chip amber" data-state="past" data-moment=${snapshot}>As it was at ${index < 0 ? 'an older cycle' : clockTime(momentOf(series, index).atMs)} · <a href=${link.aggregate(name)}>back to now</a> <kbd>Esc</kbd></p>`
-            : html`<p class="chip ${kind === 'warn' ? 'amber' : ''}" data-state="standing"><span class="state ${kind}"><span class="words">${words}</span></span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
+            : html`<p class="chip ${kind === 'warn' ? 'amber' : ''}" data-state="standing"><span class="state ${kind} is-${page.standing}"><span class="words">${words}</span></span>${[worstText(page.lastDecision?.policies ?? []), doing(page)].filter((part) => part !== '').map((part) => html` · ${part}`)}</p>`
         }
         <span class="push"></span>
         ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? `The plan of ${clockTime(plan.atMs).slice(11)}` : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
@@ -367,7 +370,7 @@ export const aggregate = {
     const [now, picture, steps] = await Promise.all([
       known,
       past ? recorded(path) : tryRead(path),
-      known.then((data) => stepsOf(planAt(data, snapshot))),
+      known.then((data) => stepsOf(planAt(data, snapshot), data)),
     ]);
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
     const left = past ? stepsLeft(steps, picture) : steps;

@@ -18,7 +18,8 @@ import {
   when,
 } from '../parts.js';
 import { worstOf } from '../ratio.js';
-import { balanceLegend, bandOf, sideOf, skyline, sparkline } from '../skyline.js';
+import { balanceLegend, bandOf, sideOf, skyline, sparkline, topOf } from '../skyline.js';
+import { shareText } from '../words.js';
 
 /** What needs a person comes first, then what happens, then what rests. */
 const NEED = [
@@ -69,8 +70,9 @@ function card(a) {
     return cardOf(a, {
       aside: 'dry run',
       todo: `Read the plan of ${count(plan?.moves ?? 0, 'move')}: nothing is released`,
-      about: effect(a),
+      about: html`${effect(a)}. Plans are released from [engine] dry_run = false on.`,
       commands: html`<div class="commands"><a class="button" href=${href}>See the plan</a></div>`,
+      kind: `is-${standing}`,
     });
   if (standing === 'paused') {
     const { by, at, comment } = pauseOf(a);
@@ -79,6 +81,7 @@ function card(a) {
       todo: 'Resume it, or leave it paused',
       about: `${by}${comment === null ? '' : `: ${comment}`}`,
       commands: a.paused.here === null ? '' : resumeCommand(name),
+      kind: `is-${standing}`,
     });
   }
   return cardOf(a, {
@@ -110,11 +113,15 @@ function more(a) {
   return standing === 'outOfBalance' ? (lastDecision?.reason.text ?? '') : '';
 }
 
-/** The hottest host, where it is above the band. */
-function hottest(aggregate, { values, threshold, highest }) {
+/** The hottest host, where it is above the band, and how many others are: of many hosts, the values are quantiles. */
+function hottest({ name, hosts }, { values, threshold, highest }) {
   const [most] = values;
-  if (most === undefined || sideOf(most, bandOf(values, threshold)) !== 'warm') return '';
-  return html`<small><a href=${link.host(aggregate, highest)}>${highest}</a> ${most.toFixed(2)}</small>`;
+  const band = bandOf(values, threshold);
+  if (most === undefined || sideOf(most, band) !== 'warm') return '';
+  const others = values.filter((value) => sideOf(value, band) === 'warm').length - 1;
+  const more =
+    others === 0 || values.length > hosts ? '' : hosts > values.length * 2 ? ', and others' : `, ${others} more`;
+  return html`<small><a href=${link.host(name, highest)}>${highest}</a> ${shareText(most)}${more}</small>`;
 }
 
 /** The policy that the ratio is of. The planner counts moves under way as done: said where the skyline shows otherwise. */
@@ -132,13 +139,13 @@ const wrong = (name, alarms) =>
     ? ''
     : html`<small class="bad">alarm: ${alarms[0].about === name ? '' : `${alarms[0].about}: `}${alarms[0].text}${alarms.length === 1 ? '' : ` (and ${alarms.length - 1} more)`}</small>`;
 
-const row = (a, policies, alarms) => html`<tr>
+const row = (a, { policies, scales }, alarms) => html`<tr>
   <th scope="row"><a href=${link.aggregate(a.name)}>${a.name}</a>
     <small>${a.hosts === null ? 'not seen yet' : `${count(a.hosts, 'host')} · ${count(a.vms, 'VM')}`}</small></th>
-  <td><span class="state ${standingOf(a.standing)[0]}"><span class="words">${standingOf(a.standing)[1]}</span></span><small>${more(a)}</small>${wrong(a.name, alarms)}</td>
+  <td><span class="state ${standingOf(a.standing)[0]} is-${a.standing}"><span class="words">${standingOf(a.standing)[1]}</span></span><small>${more(a)}</small>${wrong(a.name, alarms)}</td>
   ${policies.map((policy) => {
     const own = a.skylines.find((one) => one.policy === policy);
-    return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own)}${hottest(a.name, own)}`}</td>`;
+    return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own, { scale: scales.get(policy) })}${hottest(a, own)}`}</td>`;
   })}
   <td class="number ratio ${a.ratio !== null && a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}${a.ratio === null ? '' : html`<small>${policyOf(a)}</small>`}</td>
   <td class="picture wide-only">${sparkline(a.trend)}</td>
@@ -181,7 +188,7 @@ function chips(aggregates) {
     const n = aggregates.filter((a) => a.standing === standing).length;
     return n === 0
       ? ''
-      : html`<li class=${FOR_PEOPLE.includes(standing) ? 'amber' : ''}><strong>${n}</strong> ${text}</li>`;
+      : html`<li class=${standing === 'waitingForApproval' ? 'amber' : ''}><span class="state ${standingOf(standing)[0]} is-${standing}"><span class="words">${n} ${text}</span></span></li>`;
   };
   const draining = aggregates.reduce((total, { drains }) => total + drains.length, 0);
   const sum = (what) => aggregates.reduce((total, a) => total + (a[what] ?? 0), 0);
@@ -261,7 +268,10 @@ export const fleet = {
   // A region that does not answer delays nothing else.
   late: () => readOrRefused('/regions'),
   show({ aggregates, alarms, tasks }, { late }) {
-    const policies = [...new Set(aggregates.flatMap(({ skylines }) => skylines.map(({ policy }) => policy)))];
+    const all = aggregates.flatMap(({ skylines }) => skylines);
+    const scales = new Map();
+    for (const one of all) scales.set(one.policy, Math.max(scales.get(one.policy) ?? 0, topOf(one)));
+    const policies = [...scales.keys()];
     return html`
       <div class="headline"><h1>${headline(aggregates, urgent(alarms))}</h1>${chips(aggregates)}</div>
       ${needs(aggregates, urgent(alarms))}
@@ -270,15 +280,16 @@ export const fleet = {
           ? html`<p class="dim">Name them in [engine] aggregates.</p>`
           : html`<div class="scroll" tabindex="0" role="region" aria-label="Table of the aggregates"><table class="fleet">
             <thead><tr><th scope="col">Aggregate</th><th scope="col">State</th>
-              ${policies.map((policy) => html`<th scope="col">${policy}, by host</th>`)}
+              ${policies.map((policy) => html`<th scope="col">${policy}, by host<small>0 to ${shareText(scales.get(policy))}</small></th>`)}
               <th scope="col" class="number">Imbalance ÷ threshold</th><th scope="col" class="wide-only">Up to 6 hours back</th><th scope="col" class="number">Moving</th></tr></thead>
             <tbody>${repeat(
               aggregates,
               ({ name }) => name,
-              (a) => row(a, policies, alarmsOf(alarms, a.name)),
+              (a) => row(a, { policies, scales }, alarmsOf(alarms, a.name)),
             )}</tbody></table></div>`
       }</section>
       ${balanceLegend()}
+      ${aggregates.some(needsPerson) ? html`<p class="dim">Order: approvals, then dry runs and pauses, then what no person waits for; of each, the highest imbalance first.</p>` : ''}
       ${notes(alarms.filter(({ severity }) => severity === 'info'))}
       ${late?.regions?.length > 0 ? section('Other regions', regionsTable(late.regions)) : ''}
       ${

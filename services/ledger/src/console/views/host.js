@@ -5,6 +5,7 @@ import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import { planMarks } from '../marks.js';
 import { indexOf, pastStory } from '../moment.js';
+import { planAt, stepsOf } from '../openPlan.js';
 import {
   ASSUMED_PACE,
   clockTime,
@@ -28,8 +29,9 @@ import {
   when,
 } from '../parts.js';
 import { counts } from '../ratio.js';
-import { skyline } from '../skyline.js';
+import { skyline, topOf } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
+import { shareText } from '../words.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0
@@ -62,6 +64,9 @@ function drainPreview(name, late, view, choose) {
     ${byHand(`kronos drain ${own}`)}`;
 }
 
+/** One point is no course of time: the table has it. */
+const LEAST_POINTS = 2;
+
 /** A chart, and the same in words: where each value began, was lowest and highest, and is. */
 function valuesOverTime(late) {
   if (late?.values === undefined) return pending('The recorded snapshots are read …');
@@ -74,15 +79,15 @@ function valuesOverTime(late) {
   const lines = policies.map(({ policy, values }, i) => ({ label: policy, values, colour: `--c${i % 6}`, width: 1.5 }));
   const of = (row) => row.values.filter((value) => value !== null);
   return html`
-    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>
+    ${times.length < LEAST_POINTS ? '' : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>`}
     ${table(
       'Values over time',
       [
         ['Policy', (p) => p.policy],
-        ['First', (p) => figure(of(p)[0]), 'number'],
-        ['Lowest', (p) => figure(of(p).length === 0 ? null : Math.min(...of(p))), 'number'],
-        ['Highest', (p) => figure(of(p).length === 0 ? null : Math.max(...of(p))), 'number'],
-        ['Last', (p) => figure(of(p).at(-1)), 'number'],
+        ['First', (p) => shareText(of(p)[0], 1), 'number'],
+        ['Lowest', (p) => shareText(of(p).length === 0 ? null : Math.min(...of(p)), 1), 'number'],
+        ['Highest', (p) => shareText(of(p).length === 0 ? null : Math.max(...of(p)), 1), 'number'],
+        ['Last', (p) => shareText(of(p).at(-1), 1), 'number'],
       ],
       policies,
       'No policy has a value of this host.',
@@ -102,16 +107,19 @@ const rank = (i, n) =>
 function standing({ policies, hosts }, seen, vms) {
   const width = Math.max(240, Math.min(innerWidth, 3840) - 64);
   const own = { width: Math.min(width, 560), height: 64 };
-  return policies.map((policy, i) => {
+  const shown = policies.flatMap(({ policy, threshold }, i) => {
     const others = hosts
       .filter((host) => host.values[i] !== null && (counts(host) || host === seen))
       .toSorted((a, b) => b.values[i] - a.values[i]);
     const marked = others.indexOf(seen);
-    if (marked < 0) return '';
-    const values = others.map(({ values: of }) => of[i]);
-    return html`<figure class="stand"><figcaption>${policy.policy}: <span class="ratio-now">${figure(values[marked])}</span>, ${rank(marked, values.length)}</figcaption>
-      ${skyline({ policy: policy.policy, threshold: policy.threshold, values, marked }, own)}
-      ${weights(policy.policy, vms, i, Math.min(width, 560))}</figure>`;
+    return marked < 0 ? [] : [{ policy, threshold, i, marked, values: others.map(({ values }) => values[i]) }];
+  });
+  const scale = Math.max(0, ...shown.map(topOf));
+  return shown.map((one) => {
+    const { policy, i, marked, values } = one;
+    return html`<figure class="stand"><figcaption>${policy}: <span class="ratio-now">${shareText(values[marked], 1)}</span> of the host, ${rank(marked, values.length)}</figcaption>
+      ${skyline(one, { ...own, scale })}
+      ${weights(policy, vms, i, Math.min(width, 560))}</figure>`;
   });
 }
 
@@ -123,11 +131,12 @@ function weights(policy, { vms }, i, width) {
   const sum = known.reduce((total, vm) => total + vm.values[i], 0);
   const shown = known.slice(0, MOST_BLOCKS);
   let x = 0;
-  return html`<svg class="blocks" width=${width} height="22" viewBox=${`0 0 ${width} 22`} role="img" aria-label=${`${policy}: ${shown[0].name} weighs ${Math.round((100 * shown[0].values[i]) / sum)} % of ${count(known.length, 'VM')}`}>
+  return html`<span class="dim">Its VMs, by their part of it:</span>
+    <svg class="blocks" width=${width} height="22" viewBox=${`0 0 ${width} 22`} role="img" aria-label=${`${policy}: ${shown[0].name} weighs ${Math.round((100 * shown[0].values[i]) / sum)} % of ${count(known.length, 'VM')}`}>
     ${shown.map((vm) => {
       const size = (vm.values[i] / sum) * width;
       x += size;
-      return svg`<rect class="vm even" x=${x - size} y="2" width=${Math.max(0.5, size - 1)} height="18"><title>${`${vm.name}: ${figure(vm.values[i])}`}</title></rect>
+      return svg`<rect class="vm even" x=${x - size} y="2" width=${Math.max(0.5, size - 1)} height="18"><title>${`${vm.name}: ${shareText(vm.values[i], 1)}`}</title></rect>
         ${size > 60 ? svg`<text x=${x - size + 4} y="15">${vm.name.length > size / 7 ? `${vm.name.slice(0, Math.floor(size / 7) - 1)}…` : vm.name}</text>` : ''}`;
     })}
   </svg>`;
@@ -150,19 +159,22 @@ function vmsTable(name, vms, past, { view, choose }) {
       ['Flavor', (vm) => vm.flavor ?? 'unknown'],
       ['vCPUs', (vm) => vm.vcpus, 'number'],
       ['Memory', (vm) => memoryText(vm.ramMb), 'number'],
-      ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
+      ...vms.policies.map((policy, i) => [policy, (vm) => shareText(vm.values[i], 1), 'number']),
     ],
     shown,
     'No VM.',
   )}${shown.length === all.length ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...view, allVms: true })}>Show all ${all.length} VMs</button></p>`}`;
 }
 
+/** What is free of what there is. */
+const ofAll = (free, all, text) => (free === null ? 'unknown' : `${text(free)} of ${text(all)}`);
+
 /** Its service, its values, its room, and whether it takes VMs. */
 function placeFacts({ name, hosts, past }, seen, known) {
   if (hosts.refused !== undefined) return missing(hosts.refused);
   if (seen === undefined)
     return html`<p class="dim" data-state="missing">The ${past === null ? 'newest' : 'recorded'} snapshot of ${name} has no such host.</p>`;
-  const { service, free } = seen;
+  const { service, free, capacity } = seen;
   return facts([
     ['Service', `${service.status}, ${service.state}${service.forcedDown ? ', forced down' : ''}`],
     ...(service.disabledReason === null ? [] : [['Disabled because', service.disabledReason]]),
@@ -171,10 +183,10 @@ function placeFacts({ name, hosts, past }, seen, known) {
     ['VMs', seen.vms],
     ...hosts.policies.map((policy, i) => [
       policy.policy,
-      `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))})`,
+      `${shareText(seen.values[i], 1)} (${heatWords(heat(seen.values[i], policy))})`,
     ]),
-    ['Free vCPUs', figure(free.vcpus, 0)],
-    ['Free memory', free.ramMb === null ? 'unknown' : memoryText(free.ramMb)],
+    ['Free vCPUs', ofAll(free.vcpus, capacity.vcpus, (n) => figure(n, 0))],
+    ['Free memory', ofAll(free.ramMb, capacity.ramMb, memoryText)],
     ...(seen.zone === null ? [] : [['Zone', seen.zone]]),
     ['Measured', past === null ? when(hosts.snapshot.time) : clockTime(hosts.snapshot.time)],
   ]);
@@ -188,6 +200,38 @@ const takes = (seen, known) =>
       ? 'no'
       : 'yes';
 
+/** The VMs that leave it and those that come, by the plan of the moment. */
+function planned({ name, own, vms, past, plan, steps }) {
+  const part = (some, text, end) =>
+    some.length === 0
+      ? ''
+      : html` <strong>${count(some.length, 'VM')} ${text(some.length)}</strong> ${some.slice(0, MOST_NAMED).map((step, i) => html`${i === 0 ? '' : ', '}${step.serverName} ${end(step)}`)}${some.length > MOST_NAMED ? ` and ${some.length - MOST_NAMED} more` : ''}.`;
+  // What has moved is where it was to go.
+  const here = new Set(vms.vms?.map(({ id }) => id));
+  const out = steps.filter(({ from, serverId }) => from === own && here.has(serverId));
+  const come = steps.filter(({ to, serverId }) => to === own && !here.has(serverId));
+  if (out.length + come.length === 0) return '';
+  const waits = past === null && !plan.runs;
+  const host = (at) => html`<a href=${link.host(name, at, past)}>${at}</a>`;
+  return html`<p class="planned">${part(
+    out,
+    (n) => (waits ? `${n === 1 ? 'waits' : 'wait'} to leave it:` : `${n === 1 ? 'leaves' : 'leave'} it:`),
+    ({ to }) => html`→ ${host(to)}`,
+  )}${part(
+    come,
+    (n) => (waits ? `${n === 1 ? 'waits' : 'wait'} to come:` : `${n === 1 ? 'comes' : 'come'}:`),
+    ({ from }) => html`from ${host(from)}`,
+  )} <a href=${link.plan(plan.id, plan.sequence)}>${PLAN_WORDS[past === null ? plan.state : 'past']}</a></p>`;
+}
+/** More VMs are counted: the plan has all. */
+const MOST_NAMED = 8;
+const PLAN_WORDS = {
+  proposed: 'The plan that waits for approval',
+  released: 'The plan that runs',
+  dryRun: 'The plan of the dry run, which is not released',
+  past: 'The plan of that moment',
+};
+
 /** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
@@ -196,13 +240,15 @@ export const host = {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const snapshot = query.get('snapshot');
     const at = snapshot === null ? '' : `snapshot=${encodeURIComponent(snapshot)}`;
-    const [series, hosts, vms, log] = await Promise.all([
+    const [page, series, hosts, vms, log] = await Promise.all([
+      read(base),
       read(`${base}/imbalance${snapshot === null ? '' : `?near=${encodeURIComponent(snapshot)}`}`),
       tryRead(`${base}/hosts?${at}`),
       tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),
     ]);
-    return { name, own, series, hosts, vms, log, past: snapshot };
+    const plan = planAt({ page, series }, snapshot);
+    return { name, own, series, hosts, vms, log, past: snapshot, plan, steps: await stepsOf(plan, { page }) };
   },
   async late({ name, host: own }, { view }) {
     const base = `/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}`;
@@ -229,9 +275,10 @@ export const host = {
               <a href=${link.host(name, own)}>Show it now</a>,
               <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
         }<span class="push">in <a href=${link.aggregate(name)}>${name}</a></span>${pastStory(series, index, hosts)}</div>
+      ${planned(data)}
       ${seen === undefined || vms.refused !== undefined ? '' : section('Among the hosts', html`<div class="compare">${standing(hosts, seen, vms)}</div>`, kind)}
       ${section(past === null ? 'Now' : 'At that moment', placeFacts(data, seen, known), kind)}
-      ${series.times.length === 0 ? '' : section('Time', timeBar(series, index, { query, go: goTo, marks: planMarks(name, series) }), kind)}
+      ${series.times.length === 0 ? '' : section('Time', html`<p class="dim">All hosts of ${name}: the values of this one over time are below.</p>${timeBar(series, index, { query, go: goTo, marks: planMarks(name, series) })}`, kind)}
       ${section('VMs by weight', vmsTable(name, vms, past, { view, choose }))}
       ${section('Values over time', valuesOverTime(late))}
       ${

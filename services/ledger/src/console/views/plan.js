@@ -3,6 +3,7 @@ import { switches } from '../blocks.js';
 import { byHand, planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html, svg } from '../lib/lit-html.js';
+import { leaving } from '../pairs.js';
 import {
   ASSUMED_PACE,
   count,
@@ -27,11 +28,11 @@ import {
   table,
   when,
 } from '../parts.js';
-import { ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
+import { counts, ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
 import { copiedMb } from '../sizes.js';
-import { balanceLegend } from '../skyline.js';
 import { timeTogether } from '../times.js';
+import { shareText } from '../words.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -50,20 +51,33 @@ function withDependants(steps, left) {
   return out;
 }
 
-/** The worst ratio that is left after this step and all before it, with its policy, as a bar beside that before the plan. */
+/** The host with the highest value of a policy: an imbalance stays until it is lowered, whatever other hosts do. */
+function highestAfter(picture, steps, policy) {
+  const values = valuesAfter(picture, steps, policy);
+  const [name] = picture.hosts
+    .filter((host) => counts(host) && values.get(host.name) != null)
+    .map(({ name: host }) => host)
+    .toSorted((a, b) => values.get(b) - values.get(a));
+  return name;
+}
+
+/**
+ * The worst ratio that is left after this step and all before it, with its policy, as a bar beside that before the plan; and the host that
+ * is the highest then.
+ */
 function leftAfter(picture, steps, before) {
   const { ratio, ratios } = ratioAfter(picture, steps);
   const most = Math.max(before.ratio ?? 0, ratio ?? 0, 1);
-  const x = (value) => (100 * value) / most;
-  return html`<svg class="left" width="100" height="10" viewBox="0 0 100 10" aria-hidden="true">
+  const x = (value) => (60 * value) / most;
+  return html`<span class="whole"><svg class="left" width="60" height="10" viewBox="0 0 60 10" aria-hidden="true">
       ${svg`<rect class="band" width=${x(1)} height="10"></rect><rect class="even" width=${x(ratio ?? 0)} height="10"></rect>`}</svg>
-    ${worstText(picture.policies, ratios)}`;
+    ${worstText(picture.policies, ratios)}</span> <span class="dim whole">highest: ${highestAfter(picture, steps, worstPolicy(picture.policies, ratios))}</span>`;
 }
 
 /** Two values in the fewest decimals that tell them apart. */
 function fallText(from, to) {
-  const decimals = [2, 3].find((digits) => from.toFixed(digits) !== to.toFixed(digits)) ?? 4;
-  return `${from.toFixed(decimals)} to ${to.toFixed(decimals)}`;
+  const decimals = [0, 1].find((digits) => shareText(from, digits) !== shareText(to, digits)) ?? 2;
+  return `${shareText(from, decimals)} to ${shareText(to, decimals)}`;
 }
 
 /** What a move lowers: the policy of which it takes the most, in thresholds, off its source. */
@@ -156,7 +170,7 @@ function effect({ aggregate, policies, hosts }) {
   const [scaleBefore, scaleAfter] = [scaleOf(({ before }) => before), scaleOf(({ after }) => after)];
   const cell = (value, scale) => {
     const kind = heat(value, scale);
-    return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${figure(value)}</td>`;
+    return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${shareText(value, 1)}</td>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Hosts before and after"><table class="heat">
     <thead><tr><th scope="col">Host</th><th scope="col" class="number">VMs</th>
@@ -168,7 +182,7 @@ function effect({ aggregate, policies, hosts }) {
     )}</tbody></table></div>`;
 }
 
-const share = (value) => (value === null ? 'unknown' : `${Math.round(value * 100)} %`);
+const share = (value) => (value === null ? 'unknown' : `${Math.floor(value * 100)} %`);
 
 /** The steps of a plan under way that have not ended. */
 function stepsLeft({ plan: known, tasks }, steps) {
@@ -252,13 +266,15 @@ function summary(id, known, decision) {
 }
 
 /** The commands that answer a plan which waits. */
-const answers = (id, kept, out) =>
-  byHand(
-    ...(kept.length === 0
-      ? []
-      : [`kronos approve ${id}${out.size === 0 ? '' : ` --step ${kept.map(({ step }) => step).join(',')}`}`]),
-    `kronos reject ${id}`,
-  );
+const answers = ({ id, waits, kept, out }) =>
+  waits
+    ? byHand(
+        ...(kept.length === 0
+          ? []
+          : [`kronos approve ${id}${out.size === 0 ? '' : ` --step ${kept.map(({ step }) => step).join(',')}`}`]),
+        `kronos reject ${id}`,
+      )
+    : '';
 
 /** What the plan does, in one sentence. */
 function sentence({ id, page, picture, made, kept, before, after }) {
@@ -291,7 +307,7 @@ function stateText({ plan: known, decision }) {
 function figuresOf({ page, picture, made, waits, kept, after }) {
   const { plan: known, decision } = page;
   return html`<ul class="figures">
-    <li><strong>${share(made.shareOfPossible)}</strong> of what ${count(made.budget, 'move')} could gain at most</li>
+    <li><strong>${made.shareOfPossible === null ? 'unknown' : `at least ${share(made.shareOfPossible)}`}</strong> of the best that any ${count(made.budget, 'move')} could do</li>
     <li><strong>${Math.round(kept.reduce((sum, step) => sum + copiedMb(step), 0) / 1024)} GiB</strong> copied</li>
     <li>${timeOf(page, made, kept)}</li>${courseOf(decision.data.course)}
     ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above the threshold'}</li>`}
@@ -308,7 +324,6 @@ function lead(shown) {
       <span class="push"></span>
       ${waits ? planCommands(id, { steps: out.size === 0 ? null : kept.map(({ step }) => step), all: made?.steps.length, first: true }) : ''}
     </div>
-    ${waits ? answers(id, kept, out) : ''}
     ${made === null ? '' : figuresOf(shown)}`;
 }
 
@@ -320,7 +335,7 @@ const FORMS = [
 /** The touched hosts before and after the plan: the picture, or the numbers. */
 function beforeAndAfter({ page, hosts, picture, drawn, kept }, chosen, choose) {
   const policies = drawn && picture.policies.length > 1 ? picture.policies : [];
-  const tools = html`<div class="tools">
+  const tools = html`<div class="tools"><strong class="who-moves">${kept.length === 0 ? 'No VM leaves its host' : leaving(kept)}</strong>
     ${
       policies.length === 0
         ? ''
@@ -331,16 +346,16 @@ function beforeAndAfter({ page, hosts, picture, drawn, kept }, chosen, choose) {
             (policy) => choose({ ...chosen, policy }),
           )
     }
-    <span class="dim">${drawn ? html`as measured ${when(picture.snapshot.time)}` : ''}</span>
     <span class="push"></span>
+    <span class="dim">${drawn ? html`measured ${when(picture.snapshot.time)}` : ''}</span>
     ${switches('Form', FORMS, chosen.form, (form) => choose({ ...chosen, form }))}</div>`;
   const ribbonsOf = () =>
-    html`${ribbons(picture, {
+    ribbons(picture, {
       steps: kept,
       policy: Math.min(chosen.policy, picture.policies.length - 1),
       aggregate: page.decision.aggregate,
       statusOf: progressOf(page),
-    })}${balanceLegend()}`;
+    });
   return section(
     'Hosts before and after',
     html`${drawn ? tools : ''}
@@ -394,6 +409,7 @@ export const plan = {
       ${lead(shown)}
       ${beforeAndAfter(shown, chosen, choose)}
       ${made === null ? '' : stepsPart(shown, chosen, choose)}
+      ${answers(shown)}
       ${refused.length === 0 ? '' : refusals(refused)}
       ${folded('Summary', made === null ? 'State' : `Planner: ${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}`, summary(id, known, decision))}
       ${folded('Events', `Log: ${count(events.length, 'event')}`, eventsTable(events))}`;

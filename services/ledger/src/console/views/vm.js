@@ -10,7 +10,6 @@ import {
   count,
   eventsTable,
   facts,
-  figure,
   figures,
   link,
   memoryText,
@@ -18,6 +17,7 @@ import {
   movesNow,
   named,
   pending,
+  ratioText,
   said,
   section,
   table,
@@ -27,16 +27,43 @@ import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
+import { listed, shareText } from '../words.js';
 import { host } from './host.js';
 
 const destination = ({ refusal, worsens, gain }) =>
   refusal !== null
     ? refusal.text
     : worsens.length > 0
-      ? `would worsen ${worsens.join(', ')}`
-      : gain === null || gain > 0
-        ? 'may go there'
-        : 'allowed, but gains nothing';
+      ? `allowed, but would worsen ${worsens.join(', ')}`
+      : gain === null
+        ? 'allowed'
+        : gain > LEAST
+          ? 'may go there: less imbalance'
+          : gain < -LEAST
+            ? 'allowed, but worsens the balance'
+            : 'allowed, but changes nothing';
+/** Smaller changes of an imbalance are not seen. */
+const LEAST = 5e-4;
+
+/** The imbalance of all policies without a move; undefined: it is not known. */
+const todayOf = ({ combined, gain }) => (gain === null || combined + gain <= 0 ? undefined : combined + gain);
+
+/** The figures of a verdict: a gain as a share of the imbalance, as the table of the destinations has it. */
+function detailText({ bestGain, ...others } = {}, best) {
+  const today = best.map(todayOf).find((one) => one !== undefined);
+  if (bestGain === undefined) return figures(others);
+  return today === undefined
+    ? figures({ bestGain, ...others })
+    : [`its best move takes ${shareText(bestGain / today, 1)} off the imbalance`, figures(others)]
+        .filter((part) => part !== '')
+        .join(', ');
+}
+
+/** What is left of the imbalance of today, which is 100 %. */
+const leftOf = (one) => {
+  const today = todayOf(one);
+  return one.refusal !== null || today === undefined ? '' : shareText(one.combined / today, 1);
+};
 
 /** Whether it moves or stays, in one sentence. */
 function fate(name, { waits, moving, steps, decision, verdict, past }) {
@@ -51,19 +78,23 @@ function fate(name, { waits, moving, steps, decision, verdict, past }) {
   return html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`;
 }
 
-/** The scale of the figures of the destinations, and what the gains are against. */
-function comparedWith(assumed, { best }) {
+/** Each policy's imbalance as a multiple of its threshold, at the moment of a decision. */
+function ratiosAt({ snapshotIds, policies }, { snapshotId }) {
+  const at = snapshotIds.indexOf(snapshotId);
+  return policies.flatMap(({ policy, imbalance, threshold }) =>
+    imbalance[at] == null || !(threshold[at] > 0) ? [] : [`${policy} ${ratioText(imbalance[at] / threshold[at])}`],
+  );
+}
+
+/** What the figures of the destinations are compared with. */
+function comparedWith({ assumed, destinations: { best } }, ratios) {
   if (best.length === 0) return '';
-  const known = best.find(({ gain }) => gain !== null);
-  const scale =
-    known === undefined
-      ? ''
-      : `The combined imbalance is the weighted sum of the imbalances of all policies, not a multiple of a threshold: ${figure(known.combined + known.gain)} ${assumed === null ? 'without a move' : 'there'}. `;
-  return html`<p class="dim">${scale}${assumed === null ? 'Each row is this VM alone: the other moves of a plan change what is best.' : `Compared with ${assumed}, where it counts as being already.`}</p>`;
+  const said = ratios.length === 0 ? '' : `: ${listed(ratios)}${ratios.length > 1 ? ', each by its weight' : ''}`;
+  return html`<p class="dim">100 % is the imbalance ${assumed === null ? 'without a move' : 'there'}${said}. ${assumed === null ? 'Each row is this VM alone: the other moves of a plan change what is best.' : `Compared with ${assumed}, where it counts as being already.`}</p>`;
 }
 
 /** The reasons of the last decision about it, or of the one at a recorded moment. */
-function why(name, late, past, moving) {
+function why({ name, past, series }, late, moving) {
   const the = past === null ? 'The last decision' : 'The decision of that moment';
   if (late === null) return pending(`${the} is made again …`);
   if (late.why.refused !== undefined) return missing(late.why.refused);
@@ -72,10 +103,10 @@ function why(name, late, past, moving) {
   if (of === null) return html`<p class="dim" data-state="missing">${the} does not know this VM.</p>`;
   const { verdict, destinations, assumed, groups, weights, steps } = of;
   const { waits } = late.why;
-  const detail = figures(verdict.detail);
+  const detail = detailText(verdict.detail, destinations.best);
   const stays = waits === null && moving === undefined && steps.length === 0;
   const best = stays
-    ? destinations.best.find((d) => d.refusal === null && d.worsens.length === 0 && d.gain > 0)
+    ? destinations.best.find((d) => d.refusal === null && d.worsens.length === 0 && d.gain > LEAST)
     : undefined;
   return html`
     <p><strong>${fate(name, { waits, moving, steps, decision, verdict, past })}</strong>
@@ -85,7 +116,7 @@ function why(name, late, past, moving) {
       [
         'Weighs',
         Object.entries(weights)
-          .map(([policy, value]) => `${policy} ${figure(value)}`)
+          .map(([policy, value]) => `${policy} ${shareText(value, 1)} of its host`)
           .join(', ') || 'nothing',
       ],
       ['Server groups', groups.join(', ') || 'none'],
@@ -96,8 +127,7 @@ function why(name, late, past, moving) {
       'Destinations',
       [
         ['If it went to', (d) => html`<a href=${link.host(name, d.host)}>${d.host}</a>`],
-        ['Combined imbalance', (d) => (d.refusal === null ? figure(d.combined) : ''), 'number'],
-        ['Gain', (d) => (d.refusal === null ? figure(d.gain) : ''), 'number'],
+        ['Imbalance then', leftOf, 'number'],
         [
           'Verdict',
           (d) =>
@@ -107,12 +137,14 @@ function why(name, late, past, moving) {
                 ? html`<strong>it moves there now</strong>`
                 : d === best
                   ? html`<strong>the best: may go there</strong>`
-                  : destination(d),
+                  : best !== undefined && d.refusal === null && d.gain !== null && best.gain - d.gain < LEAST
+                    ? 'as good as the best'
+                    : destination(d),
         ],
       ],
       destinations.best,
       'There is no other host.',
-    )}${comparedWith(assumed, destinations)}`;
+    )}${comparedWith(of, ratiosAt(series, decision))}`;
 }
 
 const quarantined = ({ text, until }) => html`${text} until ${until === null ? 'it is released' : when(until)}`;
@@ -145,7 +177,7 @@ function place(name, vms, past) {
       'Flavor',
       `${seen.flavor ?? 'unknown'}: ${count(seen.vcpus, 'vCPU')}, ${memoryText(seen.ramMb)}${seen.diskGb > 0 ? `, ${seen.diskGb} GiB` : ''}`,
     ],
-    ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
+    ...vms.policies.map((policy, i) => [policy, `${shareText(seen.values[i], 1)} of its host`]),
     ['Measured', past === null ? when(vms.snapshot.time) : clockTime(vms.snapshot.time)],
   ]);
 }
@@ -236,7 +268,7 @@ export const vm = {
       <div class="headline"><h1>${called}</h1>
         <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span>${pastStory(series, index, hosts)}</div>
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
-      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past, movingNow(known, past)))}
+      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why({ name, past, series }, late, movingNow(known, past)))}
       ${time(name, series, index, { query, go: goTo })}
       ${section('Hosts where it ran', ranOn(name, log.ran ?? [], seen?.host ?? null))}
       ${past === null ? section('What holds it', held({ name, id, called, known, seen })) : ''}

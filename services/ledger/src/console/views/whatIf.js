@@ -21,8 +21,9 @@ import {
 import { changesIn, changesNothing, NUMBERS, POLICY_FIELDS, SWITCHES, verdict } from '../question.js';
 import { countedValues, ratioAfter, valuesAfter, worstText } from '../ratio.js';
 import { recorded, recordedDecision } from '../recorded.js';
-import { skyline } from '../skyline.js';
+import { skyline, topOf } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
+import { shareText } from '../words.js';
 
 const HOURS = [1, 3, 6, 12];
 const HOUR_MS = 3_600_000;
@@ -148,20 +149,25 @@ function skylines(picture, is, would, same) {
     ['With the options in force', same ? would.steps : is.steps],
     ...(same ? [] : [['With the changed options', would.steps]]),
   ].map(([title, steps]) => ({ title, steps, left: ratioAfter(picture, steps) }));
-  return picture.policies.flatMap((policy, i) =>
-    policy.participates
+  return picture.policies.flatMap((policy, i) => {
+    const shown = all.map(({ steps }) => ({
+      policy: policy.policy,
+      threshold: policy.threshold,
+      values: countedValues(picture, valuesAfter(picture, steps, i)),
+    }));
+    const scale = Math.max(...shown.map(topOf));
+    return policy.participates
       ? [
-          html`<h3>${policy.policy}</h3><div class="compare">${all.map(
-            ({
-              title,
-              steps,
-              left,
-            }) => html`<figure><figcaption>${title} <strong class="ratio-now ${left.ratios[i] > 1 ? 'over-text' : ''}">${ratioText(left.ratios[i])}</strong></figcaption>
-              ${skyline({ policy: policy.policy, threshold: policy.threshold, values: countedValues(picture, valuesAfter(picture, steps, i)) }, own)}</figure>`,
+          html`<h3>${policy.policy} <span class="dim">0 to ${shareText(scale)} of a host</span></h3><div class="compare">${all.map(
+            (
+              { title, left },
+              n,
+            ) => html`<figure><figcaption>${title} <strong class="ratio-now ${left.ratios[i] > 1 ? 'over-text' : ''}">${ratioText(left.ratios[i])}</strong></figcaption>
+              ${skyline(shown[n], { ...own, scale })}</figure>`,
           )}</div>`,
         ]
-      : [],
-  );
+      : [];
+  });
 }
 
 const stepsTable = (name, snapshot, steps) =>

@@ -1,0 +1,28 @@
+/** The plan of an aggregate that matters at a moment, and its steps. */
+import { indexOf, planOfMoment } from './moment.js';
+import { recorded } from './recorded.js';
+
+/** The plan that the picture shows: of the moment, or the one that waits, runs or is not released now. */
+export function planAt({ page, series }, snapshot) {
+  if (snapshot !== null) {
+    const plan = planOfMoment(series, indexOf(series, snapshot));
+    return plan === null ? null : { ...plan, runs: false, state: 'past' };
+  }
+  const open =
+    page.plans.find(({ state }) => state === 'proposed') ?? page.plans.find(({ state }) => state === 'released');
+  if (open !== undefined)
+    return { id: open.id, sequence: open.sequence, runs: open.state === 'released', state: open.state };
+  return page.standing === 'dryRun'
+    ? { id: page.lastDecision.snapshotId, sequence: page.lastDecision.sequence, runs: false, state: 'dryRun' }
+    : null;
+}
+
+/** The steps of a plan; of one that runs, those under way: what has ended moves nothing any more. */
+export async function stepsOf(plan, { page }) {
+  if (plan === null) return [];
+  const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
+  const steps = answer.decision?.data.plan?.steps ?? [];
+  if (!plan.runs) return steps;
+  const open = new Set(page.moves.map(({ serverId }) => serverId));
+  return steps.filter(({ serverId }) => open.has(serverId));
+}

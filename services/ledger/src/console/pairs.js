@@ -1,0 +1,38 @@
+/** Moves as people tell them: which VMs leave which hosts, and for which. Pure. */
+import { copiedMb } from './sizes.js';
+import { count, listed, memoryText } from './words.js';
+
+/** More hosts than these are counted in a sentence, and not named. */
+const NAMED_HOSTS = 2;
+
+const hostsText = (names) => (names.length > NAMED_HOSTS ? count(names.length, 'host') : listed(names));
+
+const unique = (names) => [...new Set(names)];
+
+/** Who leaves whom, in one sentence: `8 VMs leave host-001 and host-002 for 6 hosts`. */
+export function leaving(steps) {
+  const [vms, from, to] = ['serverId', 'from', 'to'].map((key) => unique(steps.map((step) => step[key])));
+  return `${count(vms.length, 'VM')} ${vms.length === 1 ? 'leaves' : 'leave'} ${hostsText(from)} for ${hostsText(to)}`;
+}
+
+const ofPair = (from, to, steps) => ({ from, to, steps, mb: steps.reduce((sum, step) => sum + copiedMb(step), 0) });
+
+/** The moves of each pair of hosts together: those off one host follow each other. */
+export const pairs = (steps) =>
+  [...Map.groupBy(steps, ({ from }) => from).values()].flatMap((off) =>
+    [...Map.groupBy(off, ({ to }) => to)].map(([to, own]) => ofPair(own[0].from, to, own)),
+  );
+
+/** More moves cannot be told apart by their names: they are summed per pair of hosts. */
+const MOST_NAMES = 12;
+export const named = (steps) => steps.length <= MOST_NAMES;
+
+/** What goes from host to host: each move by itself, or the moves of a pair where there are many. */
+export const flows = (steps) => (named(steps) ? steps.map((step) => ofPair(step.from, step.to, [step])) : pairs(steps));
+
+/** What a flow is made of: `web-12`, or `3 VMs` where the moves are summed. */
+export const flowText = ({ steps }, byName) =>
+  byName || steps.length === 1 ? listed(steps.map(({ serverName }) => serverName)) : count(steps.length, 'VM');
+
+/** The memory and the disk that a flow copies. */
+export const sizeText = ({ mb }) => memoryText(mb);

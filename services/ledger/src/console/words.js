@@ -1,0 +1,35 @@
+/** Numbers, sizes and lists as people read them. Pure. */
+
+export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+/** `a`, `a and b`, `a, b and c`. */
+export const listed = (names) =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+
+/** Memory as people say it: "512 MiB", "4.0 GiB", "32 GiB". */
+export const memoryText = (mib) =>
+  mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(mib < 10_240 ? 1 : 0)} GiB`;
+
+/** A value of a host or a VM: the share of what a host has. */
+export const shareText = (value, digits = 0) =>
+  value === null || value === undefined ? 'unknown' : `${(100 * value).toFixed(digits)} %`;
+
+/** A value that changes: `43 → 27 %`; alone where the change is not seen. */
+export function sharesText(before, after) {
+  const [from, to] = [before, after].map((value) => (100 * value).toFixed(0));
+  return from === to ? `${to} %` : `${from} → ${to} %`;
+}
+
+/** The edges of a band: `21 to 41 %`. */
+export const edgesOf = ({ low, high }) => `${(100 * Math.max(0, low)).toFixed(0)} to ${shareText(high)}`;
+
+/** What the value of a host is a share of. */
+const subjectOf = ({ policy, allocation }) =>
+  allocation == null
+    ? `${policy}: the share of the host that is in use, as the metrics of the policy say`
+    : allocation === 'instances'
+      ? `${policy}: the number of VMs, as a share of the host with the most`
+      : `${policy}: the share of the host's ${allocation} that is allocated in Placement`;
+
+/** The same as a sentence. */
+export const measureText = (policy) => `${subjectOf(policy)}.`;

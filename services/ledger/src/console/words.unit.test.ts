@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+
+const { edgesOf, listed, measureText, shareText, sharesText } = await import(
+  new URL('./words.js', import.meta.url).href
+);
+
+describe('a value of a host in words', () => {
+  it('is a share of what the host has', () => {
+    expect([shareText(0.47), shareText(0.4749, 1), shareText(null)]).toEqual(['47 %', '47.5 %', 'unknown']);
+    expect(edgesOf({ low: -0.04, high: 0.36 })).toBe('0 to 36 %');
+  });
+
+  it('that changes is both values; one where nobody sees the change', () => {
+    expect([sharesText(0.43, 0.27), sharesText(0.432, 0.429)]).toEqual(['43 → 27 %', '43 %']);
+  });
+
+  it('says what it is a share of: what is in use, what is allocated, or the most VMs', () => {
+    expect(measureText({ policy: 'cpu', allocation: null })).toBe(
+      'cpu: the share of the host that is in use, as the metrics of the policy say.',
+    );
+    expect(measureText({ policy: 'vcpus', allocation: 'VCPU' })).toContain(
+      "the host's VCPU that is allocated in Placement",
+    );
+    expect(measureText({ policy: 'vms', allocation: 'instances' })).toContain('as a share of the host with the most');
+  });
+});
+
+it('names are listed as in a sentence', () => {
+  expect([[], ['a'], ['a', 'b'], ['a', 'b', 'c']].map(listed)).toEqual(['', 'a', 'a and b', 'a, b and c']);
+});
