@@ -40,7 +40,7 @@ import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
+import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table, wholePercent } from '../terminal.ts';
 import { ASSUMED_PACE, absolute, estimated, expected, parseTime, said, when } from '../times.ts';
 import { courseLine, failoverLine, reasonLine, refusals, troublesOf } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
@@ -461,7 +461,7 @@ function planText(terminal: Terminal, explained: Explained): string {
   const possible =
     shareOfPossible === null
       ? ''
-      : `, ${Math.floor(shareOfPossible * 100)} % of what any ${count(decision.plan.budget, 'move')} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
+      : `, ${wholePercent(shareOfPossible)} of what any ${count(decision.plan.budget, 'move')} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
   const course = new Map(plan?.course.map((at) => [at.step, at.combined]));
   const times = stepTimes(explained);
   const measured = [...times.values()].every((time) => time.measured);

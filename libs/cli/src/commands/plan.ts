@@ -39,6 +39,7 @@ import {
   type Style,
   type Terminal,
   table,
+  wholePercent,
 } from '../terminal.ts';
 import { absolute, estimated, parseTime, relative, when } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
@@ -146,22 +147,33 @@ async function planClusterFile(shell: Shell, options: PlanOptions, file: string)
   const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut));
   const planMs = Math.round((performance.now() - started) * 10) / 10;
   await answer(shell, options, { ...planned, stats: { planMs, ...planned.stats } }, (terminal) =>
-    renderCluster(terminal, planned, planMs),
+    renderCluster(terminal, planned, { planMs, mode: given.mode, file: cluster as Given['file'] }),
   );
 }
 
-export function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: number): string {
+type Given = {
+  readonly planMs: number;
+  readonly mode?: 'spread' | 'pack' | undefined;
+  /** The file that it is a plan for. */
+  readonly file: {
+    readonly policies: readonly string[];
+    readonly thresholds?: readonly number[];
+    readonly actAbove?: readonly number[];
+  };
+};
+
+export function renderCluster(terminal: Terminal, planned: PlannedCluster, given: Given): string {
   const { moves, before, after } = planned;
   const lines = [
-    `${count(moves.length, 'move')}, planned in ${figure(planMs, 1)} ms; combined imbalance ${figure(before.combined)} -> ${figure(after.combined)}${possible(planned)}`,
+    `${count(moves.length, 'move')}, planned in ${figure(given.planMs, 1)} ms; combined imbalance ${figure(before.combined)} -> ${figure(after.combined)}${possible(planned)}`,
     `by policy: ${Object.entries(before.perPolicy)
       .map(([name, value]) => `${name} ${figure(value)} -> ${figure(after.perPolicy[name] ?? null)}`)
       .join(', ')}`,
   ];
   if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
-  if (moves.length === 0 && planned.shareOfPossible !== null) lines.push(whyNothing(planned));
   const troubles = troublesOf(planned);
-  if (moves.length === 0) return `${lines.join('\n')}\n${troubles}`;
+  if (moves.length === 0)
+    return `${[...lines, ...whyNothing(planned, given)].join('\n')}\n${troubles}${refusals(planned.stats.refusals)}`;
   const rows = moves.map((move): Cell[] => [
     String(move.step),
     move.vm,
@@ -183,11 +195,19 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, planM
   )}${troubles}`;
 }
 
-/** Why no VM moves although a policy is above its threshold. */
-function whyNothing({ course, stats }: PlannedCluster): string {
+/** Why no VM moves for the balance. */
+function whyNothing(planned: PlannedCluster, { mode, file: { policies, thresholds, actAbove } }: Given): string[] {
+  const { course, stats, before, evacuations, stuck, warnings } = planned;
   if (course !== null)
-    return `The smallest part of the course has ${count(course.needed, 'move')}: set --max-migrations to ${course.needed} or more.`;
-  return meaningOf(stats.endedBy === 'work' ? 'search-limit' : 'no-improvement');
+    return [
+      `The smallest part of the course has ${count(course.needed, 'move')}: set --max-migrations to ${course.needed} or more.`,
+    ];
+  if (mode === 'pack') return [meaningOf('no-drain')];
+  const above = policies.flatMap((name, p) => ((before.perPolicy[name] ?? 0) > (thresholds?.[p] ?? 0) ? [p] : []));
+  if (above.length === 0) return evacuations.length + stuck.length + warnings.length > 0 ? [] : [meaningOf('balanced')];
+  if (planned.shareOfPossible === null && above.some((p) => (actAbove?.[p] ?? 0) > 0))
+    return [meaningOf('no-contention')];
+  return [meaningOf(stats.endedBy === 'work' ? 'search-limit' : 'no-improvement')];
 }
 
 const possible = ({
@@ -199,7 +219,7 @@ const possible = ({
 }): string =>
   shareOfPossible === null
     ? ''
-    : `, ${Math.floor(shareOfPossible * 100)} % of what any plan could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
+    : `, ${wholePercent(shareOfPossible)} of what any plan could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
 
 /** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
 async function snapshotIn(file: string): Promise<unknown> {
@@ -386,7 +406,7 @@ function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records
         plan.kind !== 'cycle'
           ? kindWords[plan.kind]
           : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
-        plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,
+        plan.shareOfPossible === null ? '' : wholePercent(plan.shareOfPossible),
       ];
     }),
   );

@@ -7,6 +7,10 @@ import { renderCluster, renderPlan } from './plan.ts';
 
 const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, live: false };
 
+type File = Parameters<typeof renderCluster>[2]['file'];
+const shown = (file: File, options: Partial<Parameters<typeof planCluster>[1]>): string =>
+  renderCluster(terminal, planCluster(file, { maxMigrations: 5, ...options }), { planMs: 1, file, mode: options.mode });
+
 const course: Course = {
   reaches: true,
   moves: 31,
@@ -50,7 +54,7 @@ it('says what could not be done: an evacuation that is stuck, each VM with its o
     ],
   };
   const planned = planCluster(cluster, { maxMigrations: 5, enforceHardAffinity: true, evacuateDisabledHosts: true });
-  const text = renderCluster(terminal, planned, 1);
+  const text = renderCluster(terminal, planned, { planMs: 1, file: cluster });
   expect(text).toMatch(/^0 moves, /);
   expect(text).toContain('evacuation of old: stuck, 1 VM left\n');
   expect(text).toContain('big cannot leave old: no host takes it: h1 has too little free capacity');
@@ -70,9 +74,32 @@ it('says why nothing moves where a policy is above its threshold', () => {
     ],
     vms: [{ id: 'v', host: 'a', w: [0.0002] }],
   };
-  const text = (minGain: number) => renderCluster(terminal, planCluster(cluster, { maxMigrations: 5, minGain }), 1);
+  const text = (minGain: number) => shown(cluster, { minGain });
   expect(text(0.001)).toContain('\nNo legal moves were found that gain min_gain or more.\n');
   expect(text(0)).not.toContain('No legal moves');
+});
+
+it('says why nothing moves where no policy asks for it, and where no host can be emptied', () => {
+  const hosts = [{ id: 'a' }, { id: 'b' }];
+  const vms = ['v', 'w'].map((id) => ({ id, host: 'a', w: [0.2], immovable: true }));
+  const cluster = { policies: ['cpu'], weights: [1], hosts, vms };
+  const balanced = 'No policy detects an imbalance and nothing else needs doing.';
+  expect(shown({ ...cluster, thresholds: [0.5] } as File, {})).toContain(balanced);
+  const gated = shown({ ...cluster, thresholds: [0.1], actAbove: [0.6] } as File, {});
+  expect(gated).toContain('\nNo host is above act_above, so the policies that have it ask for no moves.\n');
+  expect(gated).not.toContain(balanced);
+  const packed = shown({ ...cluster, thresholds: [0.1] } as File, { mode: 'pack' });
+  expect(packed).toContain('\nNo host can be drained.\n\nrefused:\n');
+});
+
+it('says of a proven optimum that it is all that any plan could gain', () => {
+  const hosts = ['a', 'b', 'c', 'd'].map((id) => ({ id }));
+  const vms = Array.from({ length: 10 }, (_, v) => ({ id: `v${v}`, host: v % 2 === 0 ? 'a' : 'b', w: [0.1] }));
+  const text = shown({ policies: ['cpu'], weights: [1], thresholds: [0.05], hosts, vms } as File, {
+    maxMigrations: 9,
+    searchWorkLimit: 200_000,
+  });
+  expect(text).toContain('100 % of what any plan could gain');
 });
 
 it('says which number of moves the smallest part of a course needs', () => {
@@ -85,8 +112,7 @@ it('says which number of moves the smallest part of a course needs', () => {
     hosts: Object.keys(loads).map((id) => ({ id })),
     vms: Object.entries(loads).flatMap(([host, own]) => own.map((w, v) => ({ id: `${host}${v}`, host, w: [w] }))),
   };
-  const text = (maxMigrations: number) =>
-    renderCluster(terminal, planCluster(cluster, { maxMigrations, searchWorkLimit: 1_000_000 }), 1);
+  const text = (maxMigrations: number) => shown(cluster, { maxMigrations, searchWorkLimit: 1_000_000 });
   const one = text(1);
   expect(one.split('\n')).toContain('The smallest part of the course has 2 moves: set --max-migrations to 2 or more.');
   expect(one).not.toContain('No legal moves');
