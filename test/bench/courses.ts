@@ -218,7 +218,7 @@ function promisedBy(
   budget: number,
   made: Pick<Cycles, 'cycles' | 'moves'>,
 ): Cycles['promised'] {
-  if (course === null) return null;
+  if (course === null || course.needed > budget) return null;
   const cycles = made.cycles + Math.ceil(course.moves / budget);
   return { cycles, moves: made.moves + course.moves, left: course.combined };
 }

@@ -11,6 +11,8 @@ export type SmallKind = {
   readonly quantum: number;
   /** Anti-affinity groups of three. */
   readonly groups: number;
+  /** Affinity pairs whose members are apart. */
+  readonly pairs?: number;
   /** Free memory of a host as a share of the average memory of its VMs; null: not limited. */
   readonly slack: number | null;
   /** Two zones. With `restrictToAz` no VM leaves its zone; otherwise a fifth of the VMs is pinned to its zone. */
@@ -33,6 +35,7 @@ export const smallKinds: readonly SmallKind[] = [
   { name: '6x24-disabled', hosts: 6, vms: 24, policies: 2, quantum: 0, groups: 0, slack: null, disabled: true },
   { name: '5x20-groups', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 5, slack: null },
   { name: '5x20-capacity', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 0, slack: 0.15 },
+  { name: '3x7-pairs', hosts: 3, vms: 7, policies: 1, quantum: 0, groups: 0, slack: null, pairs: 2 },
 ];
 
 export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
@@ -78,6 +81,13 @@ export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
       if (members.length < 3 && members.every((other) => vms[other]?.host !== vms[v]?.host)) members.push(v);
     for (const v of members) ids.splice(ids.indexOf(v), 1);
     groups.push({ id: `group${g}`, policy: 'anti-affinity', vms: members.map((v) => `vm${v}`) });
+  }
+  for (let g = 0; g < (kind.pairs ?? 0); g++) {
+    const first = ids.shift() ?? 0;
+    const second = ids.find((v) => vms[v]?.host !== vms[first]?.host);
+    if (second === undefined) break;
+    ids.splice(ids.indexOf(second), 1);
+    groups.push({ id: `pair${g}`, policy: 'affinity', vms: [`vm${first}`, `vm${second}`] });
   }
   return {
     policies: Array.from({ length: kind.policies }, (_, p) => `p${p}`),

@@ -12,6 +12,7 @@ import { naiveEvaluationsPerSecond } from './naive.ts';
  * the same run; and what twice as many hosts and VMs cost. Prints JSON.
  *
  *   node test/bench/planner.ts [--sizes 20x200,113x15769] [--moves 1000] [--seed 1] [--runs 3] [--threads 1,2] [--doubling 500x10000]
+ *   node test/bench/planner.ts --sizes 50x500 --moves 5 --threshold 0.1      a course of ten plans
  *   node test/bench/planner.ts --moves 100 --file CLUSTER.json
  *
  * Times are the best of the runs, after one to warm up; `cpuMs` is what the process used, compiling and collecting included. `onThreads` has the
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '3' },
     threads: { type: 'string', default: '1,2' },
     doubling: { type: 'string', default: '500x10000' },
+    threshold: { type: 'string' },
     file: { type: 'string' },
   },
 });
@@ -85,6 +87,8 @@ async function measure(name: string, file: ClusterFile) {
       ms,
       cpuMs,
       moves: plan.moves.length,
+      /** Moves of the course, of which the plan is the first part. */
+      course: plan.course?.moves ?? null,
       combined: plan.after.combined,
       shareOfPossible: plan.shareOfPossible,
       evaluated: plan.stats.candidatesEvaluated,
@@ -104,7 +108,11 @@ const sizeOf = (size: string): [hosts: number, vms: number] => {
   const [hosts = 0, vms = 0] = size.split('x').map(Number);
   return [hosts, vms];
 };
-const seeded = (hosts: number, vms: number): ClusterFile => largeCluster(hosts, vms, Number(values.seed));
+function seeded(hosts: number, vms: number): ClusterFile {
+  const file = largeCluster(hosts, vms, Number(values.seed));
+  const { threshold } = values;
+  return threshold === undefined ? file : { ...file, thresholds: file.policies.map(() => Number(threshold)) };
+}
 
 /** What twice the hosts and VMs cost, with as many moves. */
 function doubling(size: string) {

@@ -8,18 +8,24 @@ import { seeded } from './random.ts';
  * split into zones of unlike load: the heavier half and the lighter half, and draws in which a heavy host is three times as likely to be in
  * the first zone. Prints JSON; fails where the separate plans are better.
  *
- *   node test/bench/zones.ts CLUSTER.json [--moves 60] [--draws 1]
+ *   node test/bench/zones.ts CLUSTER.json [--moves 60] [--draws 1] [--capacity]
  *
+ * With `--capacity` a host has room for shares that sum to 1 in each policy, or for what it holds where that is more.
  * The combined imbalance of the whole cluster is compared. Of the separate plans the best division of the moves between the zones counts.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { moves: { type: 'string', default: '60' }, draws: { type: 'string', default: '1' } },
+  options: {
+    moves: { type: 'string', default: '60' },
+    draws: { type: 'string', default: '1' },
+    capacity: { type: 'boolean', default: false },
+  },
 });
 const [path] = positionals;
 if (path === undefined) throw new Error('name a cluster file: node test/bench/zones.ts CLUSTER.json');
 const maxMigrations = Number(values.moves);
-const file = parseClusterFile(JSON.parse(readFileSync(path, 'utf8')));
+const given = parseClusterFile(JSON.parse(readFileSync(path, 'utf8')));
+const file = values.capacity ? limited(given) : given;
 
 /** Moves of the first zone, as parts of all. */
 const DIVISIONS = [0.25, 0.4, 0.5, 0.6, 0.75];
@@ -29,6 +35,21 @@ const ROUNDING = 1e-6;
 const load = new Map(file.hosts.map((host) => [host.id, 0]));
 for (const vm of file.vms) load.set(vm.host, (load.get(vm.host) ?? 0) + vm.w.reduce((sum, w) => sum + w, 0));
 const byLoad = file.hosts.map((host) => host.id).sort((a, b) => (load.get(b) ?? 0) - (load.get(a) ?? 0));
+
+/** Amounts are whole numbers: millionths of a host. */
+function limited(of: ClusterFile): ClusterFile {
+  const amounts = (w: readonly number[]): Record<string, number> =>
+    Object.fromEntries(of.policies.map((name, p) => [name, Math.round(1e6 * (w[p] ?? 0))]));
+  const vms = of.vms.map((vm) => ({ ...vm, resources: amounts(vm.w) }));
+  const used = new Map(of.hosts.map(({ id }) => [id, amounts([])]));
+  for (const { host, resources } of vms) {
+    const sum = used.get(host) ?? {};
+    for (const [name, amount] of Object.entries(resources)) sum[name] = (sum[name] ?? 0) + amount;
+  }
+  const free = (id: string): Record<string, number> =>
+    Object.fromEntries(Object.entries(used.get(id) ?? {}).map(([name, amount]) => [name, Math.max(0, 1e6 - amount)]));
+  return { ...of, vms, hosts: of.hosts.map((host) => ({ ...host, free: free(host.id) })) };
+}
 
 /** @param draw 0: the heavier half and the lighter half. */
 function zonesOf(draw: number): ReadonlyMap<string, string> {
