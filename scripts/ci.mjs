@@ -119,12 +119,12 @@ const cells = (name, args, minutes) => ({
 
 /** Stages one after the other, and stages side by side; each of them can hold the other. */
 const inOrder = (...steps) => ({ steps });
-const sideBySide = (...lanes) => ({ lanes });
-/** A lane whose processes run behind those of the others. */
+const sideBySide = (...branches) => ({ branches });
+/** A branch whose processes run behind those of the others. */
 const behind = (nice, plan) => ({ ...plan, nice });
 
 // `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
-// clouds, leases and builds, and share the machine well. The last lane is the shortest: it stands behind the others.
+// clouds, leases and builds, and share the machine well. The last branch is the shortest: it stands behind the others.
 const install = check('install', script('node', '--version'));
 const goTools = check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25);
 const each = inOrder(
@@ -143,7 +143,7 @@ const each = inOrder(
         check('lint', ['npm', 'run', '--silent', 'lint']),
         check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
         check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
-        cells('faults', ['--cells', 'sample', '--lanes', '4'], 30),
+        cells('faults', ['--cells', 'sample', '--workers', '4'], 30),
         tests('cluster', ['cluster'], 20),
         tests('recovery', ['recovery'], 35),
       ),
@@ -197,7 +197,7 @@ const nightly = inOrder(
     ),
     check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
   ),
-  cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
+  cells('faults', ['--cells', 'all', '--workers', '4'], 60),
   check('build of nsc', [process.execPath, 'scripts/goTools.mjs', 'nsc'], 25),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('upgrades', ['vitest', 'run', 'test/upgrade'], 60, { KRONOS_NIGHTLY: '1' }),
@@ -220,7 +220,7 @@ const nightly = inOrder(
 const isNightly = process.argv[2] === '--nightly';
 const plan = isNightly ? nightly : each;
 const wanted = process.argv.slice(isNightly ? 3 : 2);
-const stagesOf = ({ steps, lanes, ...stage }) => (steps ?? lanes)?.flatMap(stagesOf) ?? [stage];
+const stagesOf = ({ steps, branches, ...stage }) => (steps ?? branches)?.flatMap(stagesOf) ?? [stage];
 const names = stagesOf(plan).map((stage) => stage.name);
 const unknown = wanted.filter((w) => !names.includes(w));
 if (unknown.length > 0) {
@@ -253,7 +253,7 @@ async function runStage(stage, nice) {
 
 async function runPlan(plan, behindBy = 0) {
   const { nice = behindBy } = plan;
-  if (plan.lanes) await Promise.all(plan.lanes.map((lane) => runPlan(lane, nice)));
+  if (plan.branches) await Promise.all(plan.branches.map((branch) => runPlan(branch, nice)));
   else if (plan.steps) for (const step of plan.steps) await runPlan(step, nice);
   else if (wanted.length === 0 || wanted.includes(plan.name)) await runStage(plan, nice);
 }

@@ -13,7 +13,9 @@
  *
  * A cluster file (docs/cli.md) is planned too, for balance alone: it has no NUMA nodes.
  */
+
 import { readFileSync } from 'node:fs';
+import { errorText } from '@kronos/contracts';
 import { type ClusterFile, fit as makeRoom, planCluster } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
 
@@ -170,7 +172,7 @@ function read(path: string): Published | ClusterFile {
   try {
     found = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    fail(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, WHERE);
+    fail(`${path} cannot be read: ${errorText(error)}`, WHERE);
   }
   const has = (...keys: string[]): boolean =>
     typeof found === 'object' && found !== null && keys.every((key) => key in found);

@@ -1,7 +1,7 @@
 /** The fault matrix: every fault, at every point of a task's life, with one executor and with three. */
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import { streamNames, subject } from '@kronos/contracts';
+import { errorText, streamNames, subject } from '@kronos/contracts';
 import { taskConsumerName } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
@@ -252,30 +252,30 @@ export function choose(wanted: string): readonly Cell[] {
 }
 
 /**
- * Runs cells side by side, as they mostly wait. Each lane has a nats-server of its own, which its cells share and kill; the
+ * Runs cells side by side, as they mostly wait. Each worker has a nats-server of its own, which its cells share and kill; the
  * executor processes are shared by all.
  */
 export async function runCells(
   cells: readonly Cell[],
-  lanes: number,
+  workers: number,
   onDone: (cell: Cell, result: CellResult) => void,
 ): Promise<void> {
-  const fleet = new Fleet(lanes + 2);
-  const servers = await Promise.all(Array.from({ length: lanes }, () => startNatsServer()));
+  const fleet = new Fleet(workers + 2);
+  const servers = await Promise.all(Array.from({ length: workers }, () => startNatsServer()));
   const waiting = [...cells];
   const attempt = async (cell: Cell, nats: NatsServer): Promise<CellResult> => {
     const began = performance.now();
     return runCell(cell, nats, fleet).catch((error: unknown) => ({
-      breaches: [error instanceof Error ? error.message : String(error)],
+      breaches: [errorText(error)],
       ms: performance.now() - began,
     }));
   };
-  const lane = async (nats: NatsServer): Promise<void> => {
+  const worker = async (nats: NatsServer): Promise<void> => {
     for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift())
       onDone(cell, await attempt(cell, nats));
   };
   try {
-    await Promise.all(servers.map(lane));
+    await Promise.all(servers.map(worker));
   } finally {
     await fleet.close();
     await Promise.all(servers.map((server) => server.stop()));

@@ -23,8 +23,8 @@ describe('whatever breaks, at whatever point: one final result per task, one mig
   let run: Promise<void>;
 
   beforeAll(() => {
-    const lanes = Number(process.env.KRONOS_FAULT_LANES ?? 4);
-    run = runCells(cells, lanes, ({ name }, { breaches }) => results.get(name)?.resolve(breaches)).catch(
+    const workers = Number(process.env.KRONOS_FAULT_WORKERS ?? 4);
+    run = runCells(cells, workers, ({ name }, { breaches }) => results.get(name)?.resolve(breaches)).catch(
       (error: unknown) => {
         for (const { reject } of results.values()) reject(error);
       },

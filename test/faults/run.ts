@@ -1,6 +1,6 @@
 /**
  * The fault matrix from the command line, cell by cell as they finish:
- * `node test/faults/run.ts [--cells all|sample|N|TEXT] [--lanes N] [--json]`.
+ * `node test/faults/run.ts [--cells all|sample|N|TEXT] [--workers N] [--json]`.
  * `sample`: an executor killed at every second point, and each other fault at some of them.
  * `--json`: a line of JSON per cell. The last line is a summary as JSON; exit code 1 if a cell did not hold. A cell runs once: a breach is never tried again.
  */
@@ -10,14 +10,14 @@ import { type Cell, type CellResult, choose, runCells } from './cells.ts';
 const { values } = parseArgs({
   options: {
     cells: { type: 'string', default: 'all' },
-    lanes: { type: 'string', default: '4' },
+    workers: { type: 'string', default: '4' },
     json: { type: 'boolean', default: false },
   },
 });
 const cells = choose(values.cells);
-const lanes = Number(values.lanes);
-if (cells.length === 0 || !(lanes >= 1)) {
-  console.error(cells.length === 0 ? `no cell is called ${values.cells}` : '--lanes must be 1 or more');
+const workers = Number(values.workers);
+if (cells.length === 0 || !(workers >= 1)) {
+  console.error(cells.length === 0 ? `no cell is called ${values.cells}` : '--workers must be 1 or more');
   process.exit(2);
 }
 
@@ -32,11 +32,11 @@ function tell(cell: Cell, result: CellResult): void {
 const began = performance.now();
 let done = 0;
 const broken: string[] = [];
-await runCells(cells, lanes, (cell, result) => {
+await runCells(cells, workers, (cell, result) => {
   done += 1;
   if (result.breaches.length > 0) broken.push(cell.name);
   tell(cell, result);
 });
 const seconds = Math.round((performance.now() - began) / 1000);
-console.log(JSON.stringify({ cells: cells.length, failed: broken.length, broken, lanes, seconds }));
+console.log(JSON.stringify({ cells: cells.length, failed: broken.length, broken, workers, seconds }));
 process.exit(broken.length === 0 ? 0 : 1);

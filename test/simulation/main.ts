@@ -1,7 +1,9 @@
 /** `npm run simulate -- --seed N --days 7`: one run of the simulation, or several seeds one after the other. */
+
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { errorText } from '@kronos/contracts';
 import { type Asked, defaultAsked, inventoryModes, numaModes } from './asked.ts';
 import type { Report } from './simulation.ts';
 
@@ -116,7 +118,7 @@ if (values.bug !== undefined) {
   try {
     withoutBug = plant(values.bug);
   } catch (error) {
-    refuse(error instanceof Error ? error.message : String(error));
+    refuse(errorText(error));
   }
 }
 const { simulate } = await import('./simulation.ts');
@@ -271,10 +273,10 @@ async function runApart(jobs: number): Promise<number> {
         resolve();
       });
     });
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     while (next < asked.seed + seeds) await one(next++);
   };
-  await Promise.all(Array.from({ length: jobs }, lane));
+  await Promise.all(Array.from({ length: jobs }, worker));
   return failed;
 }
 

@@ -30,7 +30,7 @@ export const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 
 const READING = { expiresMs: 120_000, heartbeatMs: 30_000 };
 
 /** Messages between one process and a server, in order in each direction. */
-export class Lane {
+export class MessageLink {
   readonly #world: World;
   readonly #process: Process;
   readonly #chance: Chance;
@@ -74,7 +74,7 @@ export class NatsNetwork {
   readonly #server: SimulatedServer;
   readonly #pollMs: number;
   readonly #chance: Chance;
-  readonly #open = new Map<string, { readonly connection: SimulatedConnection; readonly lane: Lane }>();
+  readonly #open = new Map<string, { readonly connection: SimulatedConnection; readonly link: MessageLink }>();
   readonly #read = readOnce();
   #serial = 0;
 
@@ -98,11 +98,11 @@ export class NatsNetwork {
   /** What the library of the event log of a process takes from outside. */
   wire(process: Process): Wire {
     const own = this.#chance.fork(`${process.name}/${this.#serial++}`);
-    const lane = new Lane(this.#world, process, own.fork('delay'), this.weather);
+    const link = new MessageLink(this.#world, process, own.fork('delay'), this.weather);
     const fates = own.fork('fate');
     const path: Path = {
-      toServer: (act) => lane.toServer(act),
-      toClient: (act) => lane.toClient(act),
+      toServer: (act) => link.toServer(act),
+      toClient: (act) => link.toClient(act),
       fate: (subject): Fate => {
         if (subject.startsWith('$JS.ACK.')) this.onAnswer(process.name, subject);
         if (this.loses(subject)) return 'lost';
@@ -123,7 +123,7 @@ export class NatsNetwork {
           process.clock,
           path,
         );
-        this.#open.set(process.name, { connection, lane });
+        this.#open.set(process.name, { connection, link });
         process.onKilled(() => {
           connection.sever();
           this.#open.delete(process.name);
@@ -150,7 +150,7 @@ export class NatsNetwork {
   /** What a process sends and what is sent to it arrives late. */
   stall(process: string, ms: number): void {
     const open = this.#open.get(process);
-    if (open !== undefined) open.lane.stalledUntil = this.#world.now + ms;
+    if (open !== undefined) open.link.stalledUntil = this.#world.now + ms;
   }
 
   processes(): string[] {
@@ -159,8 +159,8 @@ export class NatsNetwork {
 
   calm(): void {
     Object.assign(this.weather, fineWeather());
-    for (const { connection, lane } of this.#open.values()) {
-      lane.stalledUntil = 0;
+    for (const { connection, link } of this.#open.values()) {
+      link.stalledUntil = 0;
       connection.restore();
     }
   }

@@ -2,9 +2,10 @@
  * RabbitMQ of the simulation: two brokers with one queue, which the scorers share. It stands below `@kronos/notifications`, in the
  * place of amqplib: how Kronos connects again, acknowledges and stores is the real code.
  */
+import { errorText } from '@kronos/contracts';
 import type { BrokerChannel, BrokerConnection, BrokerMessage, ConnectBroker } from '@kronos/notifications';
 import type { Chance } from './chance.ts';
-import { fineWeather, Lane } from './network.ts';
+import { fineWeather, MessageLink } from './network.ts';
 import type { Process, World } from './world.ts';
 
 /** For `[inventory] transport_url`. */
@@ -197,7 +198,7 @@ class Link {
   readonly #rabbit: SimulatedRabbit;
   readonly #world: World;
   readonly #process: Process;
-  readonly #lane: Lane;
+  readonly #link: MessageLink;
   readonly #closed: ((error?: Error) => void)[] = [];
   readonly #waiting = new Set<(error: Error) => void>();
   /** What each end takes it for. */
@@ -213,7 +214,7 @@ class Link {
     this.#rabbit = rabbit;
     this.#world = world;
     this.#process = process;
-    this.#lane = new Lane(world, process, chance, fineWeather());
+    this.#link = new MessageLink(world, process, chance, fineWeather());
     this.connection = {
       on: (event, listener) => event === 'close' && this.#closed.push(listener),
       createChannel: () => this.#call(() => this.#channel()),
@@ -253,11 +254,11 @@ class Link {
   }
 
   #send(act: () => void): void {
-    if (!this.#silent) this.#lane.toServer(() => this.#serverOpen && !this.#silent && act());
+    if (!this.#silent) this.#link.toServer(() => this.#serverOpen && !this.#silent && act());
   }
 
   #receive(act: () => void): void {
-    if (!this.#silent) this.#lane.toClient(() => this.#clientOpen && act());
+    if (!this.#silent) this.#link.toClient(() => this.#clientOpen && act());
   }
 
   /** A request and its answer. */
@@ -276,7 +277,7 @@ class Link {
           resolve(value);
         });
       } catch (error) {
-        this.broken(error instanceof Error ? error.message : String(error));
+        this.broken(errorText(error));
       }
     });
     return promise;

@@ -1,5 +1,7 @@
 /** Reads what Nova and Placement have of the past. */
+
 import type { Clock } from '@kronos/clock';
+import { errorText } from '@kronos/contracts';
 import { CapacityReader, createLimiter, type ObserveOptions, topologyOf } from '@kronos/observation';
 import type { InstanceAction, Migration, Nova, Placement, Server } from '@kronos/openstack';
 import { changedSince, needsEvents } from './lives.ts';
@@ -120,7 +122,7 @@ async function readActions(
         } catch (error) {
           signal.throwIfAborted();
           found.set(server.id, null);
-          failures.push(`actions of server ${server.id}: ${error instanceof Error ? error.message : String(error)}`);
+          failures.push(`actions of server ${server.id}: ${errorText(error)}`);
         }
         done += 1;
         onProgress(done, wanted.length);

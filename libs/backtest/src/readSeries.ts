@@ -1,7 +1,7 @@
 /** Reads the series of the policies by range queries, in pieces that the server accepts. */
 
 import type { Clock } from '@kronos/clock';
-import { byText } from '@kronos/contracts';
+import { byText, errorText } from '@kronos/contracts';
 import { BadQuery, type Prometheus, type RangeSeries, ServerError, Timeout } from '@kronos/prometheus';
 import type { Throttle } from './pace.ts';
 
@@ -78,7 +78,7 @@ export function windowReader({ prometheus, pace, signal }: ReadWindowInput) {
         const least = leastOf(error);
         if (least === null) throw error;
         if (count <= least) {
-          lost.push({ from, to, text: error instanceof Error ? error.message : String(error) });
+          lost.push({ from, to, text: errorText(error) });
           return;
         }
         most = Math.ceil(count / 2);

@@ -6,6 +6,7 @@ import {
   type LogEvent,
   MAX_TIME_DIFFERENCE_MS,
   type StoredEvent,
+  timeMs,
 } from '@kronos/contracts';
 import { configuredEvent, decidedEvent, runCycle } from '@kronos/cycle';
 import { plannerVersion } from '@kronos/placement';
@@ -47,7 +48,7 @@ export async function writeRecording(input: WriteInput): Promise<void> {
   let sequence = 0;
   const add = async (event: LogEvent): Promise<void> => {
     sequence += 1;
-    const stored: StoredEvent = { sequence, storedAt: Date.parse(event.time), event };
+    const stored: StoredEvent = { sequence, storedAt: timeMs(event.time), event };
     folder.apply(stored);
     await writer.event(stored);
   };

@@ -1,5 +1,5 @@
 import type { Clock } from '@kronos/clock';
-import { ALL } from '@kronos/contracts';
+import { ALL, errorText } from '@kronos/contracts';
 import { Closed, type EventLog, type StreamHealth } from '@kronos/eventlog';
 import { inForce, type LogIdentity, type Witness } from '@kronos/projections';
 import { Doubts } from './doubts.ts';
@@ -192,7 +192,7 @@ class Guard implements LogGuard {
       }
     } catch (error) {
       // The connection was closed. The view of the log also notices a reader that ends for another reason.
-      if (!(error instanceof Closed)) onChange?.(error instanceof Error ? error.message : String(error));
+      if (!(error instanceof Closed)) onChange?.(errorText(error));
     }
   }
 

@@ -8,6 +8,7 @@ import {
   messageId,
   type SnapshotTaken,
   streamNames,
+  timeMs,
 } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
 import {
@@ -118,7 +119,7 @@ export function witnessOf({ message, problem, storedAt }: Delivered<unknown>): W
     case 'log.seen': {
       const { installationId, sequence, where, storedAt: at } = data as LogMark & { where: string; storedAt: string };
       const source = where === 'archive' ? "the ledger's archive" : 'the ledger';
-      return { source, installationId, sequence, seenAtMs: Date.parse(at) };
+      return { source, installationId, sequence, seenAtMs: timeMs(at) };
     }
     case 'snapshot.taken':
       return snapshotWitness(message as SnapshotTaken, storedAt);

@@ -1,5 +1,5 @@
 import type { Clock } from '@kronos/clock';
-import { canonicalJson } from '@kronos/contracts';
+import { canonicalJson, errorText } from '@kronos/contracts';
 import { Closed, type EventLog, LogGap, StreamUnavailable } from '@kronos/eventlog';
 import { createFolder, type LogState, toParts } from '@kronos/projections';
 
@@ -70,7 +70,7 @@ export function verifyInBackground(
         // The reader of the view meets a replaced log too, and waits until a person states which log it is.
         if (error instanceof Closed || error instanceof LogGap || ending.signal.aborted) return null;
         if (!(error instanceof StreamUnavailable))
-          return `the checkpoint at event ${wanted.sequence} cannot be verified: ${error instanceof Error ? error.message : String(error)}`;
+          return `the checkpoint at event ${wanted.sequence} cannot be verified: ${errorText(error)}`;
         // A server that does not answer says nothing about the checkpoint.
         await clock.sleep(RETRY_MS, ending.signal);
         if (ending.signal.aborted) return null;

@@ -1,3 +1,4 @@
+import { iso } from '@kronos/contracts';
 import type { OutputOption } from './grammar/shared.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
@@ -92,7 +93,7 @@ function withTimes(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) =>
       TIME.test(key) && (typeof inner === 'number' || inner === null)
-        ? [key.slice(0, -2), inner === null ? null : new Date(inner).toISOString()]
+        ? [key.slice(0, -2), inner === null ? null : iso(inner)]
         : [key, withTimes(inner)],
     ),
   );

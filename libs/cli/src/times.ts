@@ -1,3 +1,4 @@
+import { timeMs } from '@kronos/contracts';
 import { typedSeconds, typedTime } from '@kronos/contracts/typedTime';
 import type { Estimate } from '@kronos/rules';
 import { absolute, span } from '@kronos/status/times';
@@ -7,7 +8,7 @@ export { absolute, relative, span, when } from '@kronos/status/times';
 
 /** A text from the log with its times as people read them: `12:00:03Z`. */
 export const said = (text: string, nowMs: number): string =>
-  text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => absolute(Date.parse(time), nowMs));
+  text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => absolute(timeMs(time), nowMs));
 
 /** `about 3 min (2 min to 5 min)`. */
 export const expected = ({ expectedMs, interval }: Omit<Estimate, 'measured'>): string =>

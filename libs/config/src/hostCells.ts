@@ -1,5 +1,5 @@
 /** The file of `[nova] host_topology`: the NUMA cells of hosts, which no API shows. */
-import type { HostCell } from '@kronos/contracts';
+import { errorText, type HostCell } from '@kronos/contracts';
 import { LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { Problem } from './errors.ts';
@@ -53,7 +53,7 @@ export function parseHostCells({ file, text }: { readonly file: string; readonly
   try {
     value = document.toJS();
   } catch (error) {
-    const problem = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    const problem = `cannot be read: ${errorText(error)}`;
     return { hosts: [], problems: [{ file, line: null, option: null, problem, remedy: REMEDY }] };
   }
   const parsed = entries.safeParse(value);

@@ -1,6 +1,7 @@
 import {
   allocationLabels,
   allocationQuery,
+  errorText,
   INSTANCES,
   type Policy,
   policySchema,
@@ -221,7 +222,7 @@ function readPolicy(index: number, node: YAMLMap, { document, lineAt, add, polic
   try {
     value = node.toJS(document);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     add(start, who, `cannot be read: ${why}`, 'Correct the anchors and aliases (& and *).');
     return;
   }

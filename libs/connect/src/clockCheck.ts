@@ -1,5 +1,5 @@
 import { type Clock, type ClockWatch, clockWatch } from '@kronos/clock';
-import type { Actor } from '@kronos/contracts';
+import { type Actor, timeMs } from '@kronos/contracts';
 import type { EventLog, LogView } from '@kronos/eventlog';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
@@ -83,7 +83,7 @@ export async function checkClock({
       if (stopped || next === undefined || next.done === true) return;
       const { event, storedAt } = next.value;
       if (event.type === 'unreadable' || event.by.service !== by.service || event.by.instance !== by.instance) continue;
-      watch.see({ beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: clock.now() });
+      watch.see({ beforeMs: timeMs(event.time), serverMs: storedAt, afterMs: clock.now() });
       judge();
     }
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '@kronos/clock';
 import { type Config, type Region, regionsOf } from '@kronos/config';
+import { errorText } from '@kronos/contracts';
 import { createHttp, cut, type Http, parseAs } from '@kronos/http';
 import { kronosVersion } from '@kronos/telemetry';
 import { z } from 'zod';
@@ -94,7 +95,7 @@ async function report(http: Http, region: Region): Promise<RegionReport> {
     };
     return { ...region, seen, problem: null };
   } catch (error) {
-    return { ...region, seen: null, problem: error instanceof Error ? error.message : String(error) };
+    return { ...region, seen: null, problem: errorText(error) };
   }
 }
 

@@ -1,4 +1,5 @@
 /** Reading messages: each against the schema of its type, the table of authority, and the subject that it was found on. */
+
 import type { z } from 'zod';
 import { authors, type Service, wrongAuthor } from './authority.ts';
 import { parseJson } from './json.ts';
@@ -13,6 +14,7 @@ import {
 } from './messages.ts';
 import { type Family, families, logFamilies } from './names.ts';
 import { type ReadValue, validator } from './validator.ts';
+import { errorText } from './words.ts';
 
 type Unread = {
   readonly ok: false;
@@ -65,7 +67,7 @@ export function parseMessage(body: unknown): ParseResult<Message> {
     const problem = wrongAuthor(parsed.message);
     return problem === null ? parsed : unread(parsed.message, problem);
   } catch (error) {
-    return unread(headOf(body), `it cannot be checked: ${error instanceof Error ? error.message : String(error)}`);
+    return unread(headOf(body), `it cannot be checked: ${errorText(error)}`);
   }
 }
 

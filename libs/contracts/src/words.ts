@@ -39,3 +39,6 @@ function inTwo(ms: number, [large, name]: Unit, [small, smallName]: Unit, few: n
   const rest = Math.floor((ms % large) / small);
   return rest === 0 || whole >= few ? `${whole} ${name}` : `${whole} ${name} ${rest} ${smallName}`;
 }
+
+/** The words of an error, whatever was thrown. */
+export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));

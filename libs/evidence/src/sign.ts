@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { errorText } from '@kronos/contracts';
 import { EvidenceKey } from './errors.ts';
 import type { Signature } from './format.ts';
 
@@ -11,7 +12,7 @@ function keyIn(file: string, read: (pem: string) => KeyObject): KeyObject {
   try {
     key = read(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new EvidenceKey(file, `is no key: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvidenceKey(file, `is no key: ${errorText(error)}`);
   }
   if (key.asymmetricKeyType !== 'ed25519') throw new EvidenceKey(file, 'is no Ed25519 key');
   return key;

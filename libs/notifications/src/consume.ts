@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '@kronos/clock';
 import type { Broker, BrokerTransport } from '@kronos/config';
-import { DAY_MS } from '@kronos/contracts';
+import { DAY_MS, errorText } from '@kronos/contracts';
 
 /** A message of RabbitMQ. */
 export interface BrokerMessage {
@@ -100,7 +100,7 @@ export function consume(options: ConsumeOptions, open: ConnectBroker = overNetwo
           onState({ connected: true, detail: address });
         });
       } catch (error) {
-        reason = textOf(error);
+        reason = errorText(error);
       }
       onState({ connected: false, detail: signal.aborted ? `${address}: stopped` : `${address}: ${reason}` });
       await pause(pauseMs);
@@ -126,14 +126,14 @@ async function session(
 ): Promise<string> {
   const ended = Promise.withResolvers<string>();
   const end = (reason: string): void => ended.resolve(reason);
-  connection.on('error', (error) => end(textOf(error)));
-  connection.on('close', (error) => end(error === undefined ? 'RabbitMQ closed the connection' : textOf(error)));
+  connection.on('error', (error) => end(errorText(error)));
+  connection.on('close', (error) => end(error === undefined ? 'RabbitMQ closed the connection' : errorText(error)));
   const onAbort = (): void => end('stopped');
   const storing = new Set<Promise<void>>();
   let channel: BrokerChannel | null = null;
   try {
     channel = await connection.createChannel();
-    channel.on('error', (error) => end(textOf(error)));
+    channel.on('error', (error) => end(errorText(error)));
     channel.on('close', () => end('RabbitMQ closed the channel'));
     const taking = channel;
     await taking.prefetch(PREFETCH);
@@ -152,7 +152,7 @@ async function session(
           if (outcome === 'stored') taking.ack(message);
           else taking.reject(message, false);
         })
-        .catch((error: unknown) => end(textOf(error)))
+        .catch((error: unknown) => end(errorText(error)))
         .finally(() => storing.delete(one));
       storing.add(one);
     });
@@ -200,5 +200,3 @@ const queueArguments = (type: ConsumeOptions['queueType']): Record<string, unkno
   'x-queue-type': type,
   ...QUEUE_LIMITS,
 });
-
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,4 +1,4 @@
-import { type Actor, ALL, type AlarmRaised, type AlarmResolved, iso, messageId } from '@kronos/contracts';
+import { type Actor, ALL, type AlarmRaised, type AlarmResolved, iso, messageId, timeMs } from '@kronos/contracts';
 import type { Alarm } from '@kronos/status';
 import { alarmKey, unreadableCauses } from '@kronos/status';
 
@@ -90,5 +90,5 @@ const TOLD_OVER_MS = 15 * 60_000;
 /** The alerts to send to an Alertmanager now. They are sent repeatedly, because it drops alerts that are not sent again. */
 export const current = (recorded: Iterable<RecordedAlarm>, nowMs: number): RecordedAlarm[] =>
   [...recorded].filter(
-    ({ message }) => message.type === 'alarm.raised' || nowMs - Date.parse(message.time) <= TOLD_OVER_MS,
+    ({ message }) => message.type === 'alarm.raised' || nowMs - timeMs(message.time) <= TOLD_OVER_MS,
   );

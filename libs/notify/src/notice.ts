@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ALL, type AlarmRaised, type AlarmResolved, iso, type Message, sentence } from '@kronos/contracts';
+import { ALL, type AlarmRaised, type AlarmResolved, iso, type Message, sentence, timeMs } from '@kronos/contracts';
 import { cloudEvent } from '@kronos/eventlog';
 
 /** One thing that people are told. */
@@ -38,7 +38,7 @@ export function noticeOf(
     id: `${place.stream === 'KRONOS_LOG' ? 'event' : 'alarm'}-${place.sequence}-${digest(message.id)}`,
     topic: alarm === null ? message.type : `alarm.${alarm.data.code}`,
     aggregate: message.aggregate,
-    timeMs: Date.parse(message.time),
+    timeMs: timeMs(message.time),
     by: `${message.by.service} ${message.by.instance}`,
     text: sentence(message, nameOf),
     alarm,

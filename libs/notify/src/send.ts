@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '@kronos/clock';
 import { type SinkOptions, sinkOrigin } from '@kronos/config';
+import { errorText } from '@kronos/contracts';
 import { createHttp, type Http, parseRetryAfter } from '@kronos/http';
 import type { Notice } from './notice.ts';
 import { alerts, type Post, postOf, signature } from './request.ts';
@@ -63,7 +64,7 @@ export function openSender(
     } catch (error) {
       if (signal?.aborted === true) throw signal.reason;
       // The error names the URL, whose path and query may be the secret of a webhook.
-      const words = error instanceof Error ? error.message : String(error);
+      const words = errorText(error);
       const { pathname, search } = new URL(url);
       const origin = sinkOrigin(sink) ?? '';
       const reason = [url, `${origin}${pathname}`, ...(search === '' ? [] : [search])].reduce(

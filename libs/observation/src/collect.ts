@@ -1,5 +1,7 @@
 /** Reads Nova and Placement. A part that cannot be read is recorded as such; nothing is guessed. */
+
 import type { Clock } from '@kronos/clock';
+import { errorText } from '@kronos/contracts';
 import {
   BadRequest,
   Forbidden,
@@ -25,11 +27,10 @@ export async function fetched<T>(read: () => Promise<T>, signal: AbortSignal): P
     return { ok: true, value: await read() };
   } catch (error) {
     signal.throwIfAborted();
-    return { ok: false, code: codeOf(error), text: textOf(error) };
+    return { ok: false, code: codeOf(error), text: errorText(error) };
   }
 }
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 /** The code of an error of Kronos. */
 export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'KRONOS_UNEXPECTED';
@@ -90,7 +91,7 @@ export async function collectFates(
           return [id, fateOf(await nova.getServer(id, { signal }))];
         } catch (error) {
           signal.throwIfAborted();
-          return [id, error instanceof NotFound ? { fate: 'deleted' } : { fate: 'unknown', text: textOf(error) }];
+          return [id, error instanceof NotFound ? { fate: 'deleted' } : { fate: 'unknown', text: errorText(error) }];
         }
       }),
     ),
@@ -149,8 +150,8 @@ export class CapacityReader {
       signal.throwIfAborted();
       // Refused: the providers may still be asked one by one. Anything else would only fail once more for each of them.
       if (!(error instanceof MicroversionUnsupported || error instanceof BadRequest || error instanceof Forbidden)) {
-        for (const id of ids) failures.set(id, textOf(error));
-        return { providers, failures, failure: { code: codeOf(error), text: textOf(error) } };
+        for (const id of ids) failures.set(id, errorText(error));
+        return { providers, failures, failure: { code: codeOf(error), text: errorText(error) } };
       }
     }
     await Promise.all(
@@ -163,8 +164,8 @@ export class CapacityReader {
           );
         } catch (error) {
           signal.throwIfAborted();
-          failures.set(id, error instanceof NotFound ? 'Placement has no provider for it' : textOf(error));
-          if (!(error instanceof NotFound)) failure ??= { code: codeOf(error), text: textOf(error) };
+          failures.set(id, error instanceof NotFound ? 'Placement has no provider for it' : errorText(error));
+          if (!(error instanceof NotFound)) failure ??= { code: codeOf(error), text: errorText(error) };
         }
       }),
     );

@@ -1,5 +1,7 @@
 /** Asks Prometheus: each query once per cycle, whichever policies and aggregates it serves. */
+
 import { type Clock, limit as timeLimit } from '@kronos/clock';
+import { errorText } from '@kronos/contracts';
 import { BadQuery, isPlainSelector, type Prometheus, stalenessRange, Unauthorized } from '@kronos/prometheus';
 import { codeOf } from './collect.ts';
 import { createLimiter } from './limit.ts';
@@ -72,7 +74,7 @@ export async function askAll(input: QueryInput): Promise<QueryAnswer[]> {
       const text = `Prometheus did not answer within ${input.deadlineMs / 1000} s`;
       return { kind: 'unreachable', code: 'KRONOS_HTTP_TIMEOUT', text };
     }
-    const text = error instanceof Error ? error.message : String(error);
+    const text = errorText(error);
     // Its answer is the reason: whether it answers other requests says no more.
     if (error instanceof Unauthorized) return { kind: 'unreachable', code: error.code, text };
     return { kind: 'unreachable', code: codeOf(error), text: `${text}; ${await reachability()}` };

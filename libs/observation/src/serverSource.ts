@@ -1,6 +1,6 @@
 /** The source of an observation's servers: read in every cycle, or kept and brought up to date. */
 import type { Clock } from '@kronos/clock';
-import type { ServerListing } from '@kronos/contracts';
+import { iso, type ServerListing } from '@kronos/contracts';
 import { Inventory, isNothing, type KeptMode, type ResyncReason, type WantedReads } from '@kronos/inventory';
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { createLimiter } from './limit.ts';
@@ -22,7 +22,7 @@ export function everyServer(nova: Pick<Nova, 'listServers'>, clock: Pick<Clock, 
   let readAt: string | null = null;
   return {
     async read(signal) {
-      const began = new Date(clock.now()).toISOString();
+      const began = iso(clock.now());
       const servers = await nova.listServers({}, { signal });
       readAt = began;
       return servers;
@@ -90,7 +90,7 @@ export function keepServers(deps: KeepServers): KeptServers {
   /** Nova's time, with the overlap. Nova compares by the second. */
   const novaTime = (monotonicMs: number): string => {
     const at = clock.now() - (clock.monotonic() - monotonicMs) - OVERLAP_MS - deps.maxClockSkewMs;
-    return `${new Date(at).toISOString().slice(0, 19)}Z`;
+    return `${iso(at).slice(0, 19)}Z`;
   };
 
   const timed = <T>(read: () => Promise<T>) => timedBy(clock, read);
@@ -153,7 +153,7 @@ export function keepServers(deps: KeepServers): KeptServers {
     listingOf(host) {
       if (cycleMs === null) return null;
       const { from, checkedMs } = inventory.sourceOf(host, { mode, cycleMs });
-      const checkedAt = new Date(clock.now() - (clock.monotonic() - checkedMs)).toISOString();
+      const checkedAt = iso(clock.now() - (clock.monotonic() - checkedMs));
       return { from: from === 'api' ? 'api' : mode, checkedAt };
     },
   };

@@ -1,5 +1,5 @@
 import { leastSkew, skewProblem } from '@kronos/clock';
-import { type Control, eventTimeMs, familyOf, type StoredEvent, subject } from '@kronos/contracts';
+import { type Control, eventTimeMs, familyOf, type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogView } from '@kronos/eventlog';
 import { type Folder, fold, type LogState } from '@kronos/projections';
 import { judgeClock } from './clock.ts';
@@ -94,7 +94,7 @@ export async function giveCommand(
   const skewMs = leastSkew({ beforeMs, serverMs, afterMs: now() });
   const { event, verdict, around } = await appendAsked();
   const { sequence, storedAt, before, after } = around;
-  const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: now() };
+  const stamped = { beforeMs: timeMs(event.time), serverMs: storedAt, afterMs: now() };
   const problem = verdict.kind === 'warn' ? verdict.problem : skewProblem(leastSkew(stamped), maxSkewMs);
   if (problem !== null) onSkew(problem);
   return {
@@ -134,7 +134,7 @@ export async function giveCommand(
 
 /** The effect that a command would have now. */
 export function foresee(event: Control, state: LogState): Outcome {
-  const storedAt = Date.parse(event.time);
+  const storedAt = timeMs(event.time);
   const after = fold([{ sequence: state.sequence + 1, storedAt, event }], state);
   return outcomeOf(event, eventTimeMs(event.time, storedAt), { before: state, after });
 }

@@ -1,4 +1,4 @@
-import { ALL, addressAll, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
+import { ALL, addressAll, errorText, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { breakerEffects } from './breaker.ts';
 import { cellEffects } from './cells.ts';
 import { configurationEffects } from './configuration.ts';
@@ -75,7 +75,7 @@ function foldSafely(draft: StateDraft, event: LogEvent, storedAt: number): void 
   try {
     one(draft, upcast(event), storedAt);
   } catch (error) {
-    cannotFold(draft, event, `it cannot be folded: ${error instanceof Error ? error.message : String(error)}`);
+    cannotFold(draft, event, `it cannot be folded: ${errorText(error)}`);
   }
 }
 

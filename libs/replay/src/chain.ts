@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { open, opendir, readFile, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { LogMark } from '@kronos/contracts';
+import { errorText, type LogMark } from '@kronos/contracts';
 import { z } from 'zod';
 import { isMissing } from './errors.ts';
 
@@ -186,7 +186,7 @@ async function checkFile(
       onMissing();
       return `${file.file}: is missing`;
     }
-    return `${file.file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return `${file.file}: cannot be read: ${errorText(error)}`;
   }
   if (digest === file.digest) return null;
   if (file.file !== LOG) return `${file.file}: was changed after it was recorded`;

@@ -1,4 +1,4 @@
-import { byText, DAY_MS } from '@kronos/contracts';
+import { byText, DAY_MS, iso } from '@kronos/contracts';
 import { escaped } from './markup.ts';
 import type { WhatIfCycle, WorldCycle } from './whatIfRun.ts';
 
@@ -224,9 +224,9 @@ function timeTicks(since: number, until: number): { ms: number; label: string }[
   const ticks: { ms: number; label: string }[] = [];
   let day = '';
   for (let ms = Math.ceil(since / step) * step; ms <= until; ms += step) {
-    const iso = new Date(ms).toISOString();
-    const label = iso.slice(0, 10) === day ? iso.slice(11, 16) : `${iso.slice(5, 10)} ${iso.slice(11, 16)}`;
-    day = iso.slice(0, 10);
+    const text = iso(ms);
+    const label = text.slice(0, 10) === day ? text.slice(11, 16) : `${text.slice(5, 10)} ${text.slice(11, 16)}`;
+    day = text.slice(0, 10);
     ticks.push({ ms, label });
   }
   return ticks;

@@ -1,4 +1,4 @@
-import { defaultEngineOptions, type HostReading, type Snapshot } from '@kronos/contracts';
+import { defaultEngineOptions, type HostReading, type Snapshot, timeMs } from '@kronos/contracts';
 import { type Cluster, emptyMemory, observe, score } from '@kronos/placement';
 
 /** The differences between the world of a what-if and a recorded snapshot. */
@@ -29,12 +29,7 @@ export function lay(overlay: Overlay, recorded: Snapshot): Snapshot {
   });
   if (changes.length === 0 && overlay.still.size === 0) return snapshot;
   const claims = claimChanges(snapshot, changes, overlay.still);
-  const { cluster } = observe(
-    snapshot,
-    emptyMemory,
-    { ...defaultEngineOptions, balance: true },
-    Date.parse(snapshot.time),
-  );
+  const { cluster } = observe(snapshot, emptyMemory, { ...defaultEngineOptions, balance: true }, timeMs(snapshot.time));
   const moved = new Map(changes.map((change) => [change.server, change]));
   const laid: Snapshot = {
     ...snapshot,

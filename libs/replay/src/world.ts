@@ -1,4 +1,4 @@
-import type { LogEvent, Snapshot } from '@kronos/contracts';
+import { type LogEvent, type Snapshot, timeMs } from '@kronos/contracts';
 import type { Overlay } from './overlay.ts';
 import { OwnMigrations } from './ownMigrations.ts';
 
@@ -41,16 +41,16 @@ export class World {
       const { serverId, from, destination } = event.data;
       const attempts = this.#attempts.get(serverId) ?? [];
       this.#attempts.set(serverId, attempts);
-      attempts.push({ serverId, from, destination, startedMs: Date.parse(event.time), endedMs: null });
+      attempts.push({ serverId, from, destination, startedMs: timeMs(event.time), endedMs: null });
     } else if (event.type === 'migration.completed' || event.type === 'migration.failed') {
       const open = this.#attempts.get(event.data.serverId)?.findLast((a) => a.endedMs === null);
-      if (open !== undefined) open.endedMs = Date.parse(event.time);
+      if (open !== undefined) open.endedMs = timeMs(event.time);
     }
   }
 
   /** Takes in the next recorded snapshot, and gives what is laid over it. */
   next(snapshot: Snapshot): Overlay {
-    const nowMs = Date.parse(snapshot.time);
+    const nowMs = timeMs(snapshot.time);
     const hosts = new Map<string, string>();
     const still = new Set<string>();
     const seen = new Set<string>();

@@ -6,6 +6,7 @@ import {
   type SnapshotTaken,
   serviceNames,
   streamNames,
+  timeMs,
 } from '@kronos/contracts';
 import {
   bucketStream,
@@ -137,7 +138,7 @@ async function policiesBeforeMoves(
   const until = new Date(sinceMs + CLOCKS_MS);
   let found: NewestSnapshot['policies'] = [];
   for await (const { message, problem } of log.replaySnapshots({ aggregates: [state.aggregate], since, until }))
-    if (problem === undefined && Date.parse(message.time) < sinceMs) found = message.data.policies;
+    if (problem === undefined && timeMs(message.time) < sinceMs) found = message.data.policies;
   return found;
 }
 
@@ -148,11 +149,11 @@ async function undecidedSince(
   newest: Newest,
 ): Promise<number | null> {
   const decidedMs = decided?.snapshotMs ?? Number.NEGATIVE_INFINITY;
-  if (Date.parse(newest.message.time) <= decidedMs) return null;
+  if (timeMs(newest.message.time) <= decidedMs) return null;
   const since = decided === null ? {} : { since: new Date(decidedMs - CLOCKS_MS) };
   for await (const { message, problem, storedAt } of log.replaySnapshots({ aggregates: [aggregate], ...since })) {
     if (problem !== undefined || message.data.purpose === 'record') continue;
-    if (Date.parse(message.time) > decidedMs) return storedAt;
+    if (timeMs(message.time) > decidedMs) return storedAt;
   }
   return null;
 }
@@ -267,14 +268,14 @@ function heartbeatOf({ message, problem, storedAt }: Delivered<Message>): Heartb
               code,
               part,
               text,
-              sinceMs: since === undefined ? null : Date.parse(since),
+              sinceMs: since === undefined ? null : timeMs(since),
             })),
           }),
     })),
     aggregates,
     options,
     checkpoint,
-    sinks: sinks.map(({ sink, since, reason }) => ({ sink, sinceMs: Date.parse(since), reason })),
+    sinks: sinks.map(({ sink, since, reason }) => ({ sink, sinceMs: timeMs(since), reason })),
     intervalSeconds,
     timeMs: eventTimeMs(message.time, storedAt),
     storedAtMs: storedAt,

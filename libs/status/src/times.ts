@@ -1,3 +1,4 @@
+import { iso } from '@kronos/contracts';
 import { span } from '@kronos/contracts/words';
 
 export { span };
@@ -13,9 +14,9 @@ export function relative(ms: number, nowMs: number): string {
 
 /** UTC to the second, as short as it is clear today: `12:00:03Z`, or `2026-03-01 12:00:03Z` on another day. */
 export function absolute(ms: number, nowMs: number): string {
-  const iso = new Date(ms).toISOString();
-  const time = `${iso.slice(11, 19)}Z`;
-  return iso.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10) ? time : `${iso.slice(0, 10)} ${time}`;
+  const text = iso(ms);
+  const time = `${text.slice(11, 19)}Z`;
+  return text.slice(0, 10) === iso(nowMs).slice(0, 10) ? time : `${text.slice(0, 10)} ${time}`;
 }
 
 /** `12:00:03Z (3 min ago)`. */

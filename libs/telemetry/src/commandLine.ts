@@ -1,4 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
+import { errorText } from '@kronos/contracts/words';
 import { kronosVersion } from './version.ts';
 
 export interface CommandLine {
@@ -45,7 +46,7 @@ export function commandLine(
     }
     return { file: typeof values.config === 'string' ? values.config : undefined, values };
   } catch (error) {
-    process.stderr.write(`kronos ${service}: ${error instanceof Error ? error.message : String(error)}\n${usage}`);
+    process.stderr.write(`kronos ${service}: ${errorText(error)}\n${usage}`);
     process.exit(2);
   }
 }

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { promisify } from 'node:util';
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
 import { type FailingPart, parseJson } from '@kronos/contracts';
+import { errorText } from '@kronos/contracts/words';
 import { HttpListenError } from './errors.ts';
 import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
@@ -356,7 +357,7 @@ async function settle(check: () => Check | Promise<Check>): Promise<Check> {
     });
     return await Promise.race([result, late]);
   } catch (error) {
-    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+    return { ok: false, reason: errorText(error) };
   } finally {
     clearTimeout(timer);
   }

@@ -1,3 +1,4 @@
+import { errorText } from '@kronos/contracts/words';
 import {
   type Attributes,
   type Context,
@@ -125,7 +126,7 @@ export async function withSpan<T>(
 
 /** Marks a span as failed. */
 export function failSpan(span: Span, error: unknown): void {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : null;
   span.setAttribute('error.type', code ?? (error instanceof Error ? error.name : typeof error));
   span.setStatus({ code: SpanStatusCode.ERROR, message });

@@ -11,7 +11,7 @@ export interface TaskMeters {
   ended(task: Task, ended: Ended, end: MoveEnd): void;
   abortRefused(task: Task): void;
   /** A message that is no task, recorded as a result: nobody knows its phase. */
-  buried(aggregate: string): void;
+  deadLettered(aggregate: string): void;
 }
 
 export function taskMeters(metrics: Instruments): TaskMeters {
@@ -50,7 +50,7 @@ export function taskMeters(metrics: Instruments): TaskMeters {
       if (memoryBytes !== null) metrics.migrationBytes.add(memoryBytes, { aggregate });
     },
     abortRefused: ({ aggregate }) => metrics.abortsRefused.add(1, { aggregate }),
-    buried: (aggregate) =>
+    deadLettered: (aggregate) =>
       metrics.migrationsEnded.add(1, { aggregate, phase: 'unknown', outcome: 'failed', error_type: 'DeadLetter' }),
   };
 }

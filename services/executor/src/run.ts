@@ -1,7 +1,15 @@
 /** Performs what the state machine decides, for one delivery of one task. */
 
 import type { Clock } from '@kronos/clock';
-import { type Actor, type LogEvent, type MigrationRequested, moveEnd, sentence, subject } from '@kronos/contracts';
+import {
+  type Actor,
+  errorText,
+  type LogEvent,
+  type MigrationRequested,
+  moveEnd,
+  sentence,
+  subject,
+} from '@kronos/contracts';
 import {
   AppendConflict,
   AppendUnknown,
@@ -405,7 +413,7 @@ class Shell {
         };
       }
       logger.warn({ ...this.about, err: error }, 'pre-flight got no answer');
-      return { kind: 'unreachable', text: textOf(error) };
+      return { kind: 'unreachable', text: errorText(error) };
     }
   }
 
@@ -454,7 +462,7 @@ class Shell {
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not answer; the move continues');
-      return { kind: 'blind', text: textOf(error), word: this.#word() };
+      return { kind: 'blind', text: errorText(error), word: this.#word() };
     }
   }
 
@@ -487,7 +495,7 @@ class Shell {
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration continues');
-      return { kind: 'blind', text: textOf(error), word: this.#word() };
+      return { kind: 'blind', text: errorText(error), word: this.#word() };
     }
   }
 
@@ -532,12 +540,10 @@ class Shell {
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not say why the migration failed');
-      return { kind: 'blind', text: textOf(error), word: this.#word() };
+      return { kind: 'blind', text: errorText(error), word: this.#word() };
     }
   }
 }
-
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Until when an act on the cloud may be sent. */
 export interface ActWindow {
@@ -583,17 +589,17 @@ async function answered(options: ActOptions, send: () => Promise<ActionOutcome>)
   try {
     const outcome = await send();
     if (outcome.outcome === 'accepted') return { kind: 'accepted', requestId: outcome.requestId ?? null };
-    return { kind: 'unknown', text: textOf(outcome.error) };
+    return { kind: 'unknown', text: errorText(outcome.error) };
   } catch (error) {
     if (error instanceof HttpError) return { kind: 'refused', status: error.status, text: error.reason };
     if (error instanceof Unauthorized) return { kind: 'refused', status: 401, text: error.message };
     if (error instanceof NotSent) return { kind: 'notSent', text: error.reason };
     const unsent = (error instanceof Unreachable || error instanceof Timeout) && !error.maybeSent;
-    if (unsent || error instanceof MicroversionUnsupported) return { kind: 'notSent', text: textOf(error) };
+    if (unsent || error instanceof MicroversionUnsupported) return { kind: 'notSent', text: errorText(error) };
     // The signal's own reason: the client throws it only for a request of which no byte was written.
     if (options.signal?.aborted === true && error === options.signal.reason)
-      return { kind: 'notSent', text: textOf(error) };
-    return { kind: 'unknown', text: textOf(error) };
+      return { kind: 'notSent', text: errorText(error) };
+    return { kind: 'unknown', text: errorText(error) };
   }
 }
 

@@ -14,12 +14,12 @@ import { type AggregateState, type AllCaps, type LogState, optionsOf } from '@kr
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
-import { bury } from './bury.ts';
 import { tendDrains } from './drains/drains.ts';
 import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
+import { recordDeadLetter } from './recordDeadLetter.ts';
 import { type LogReader, type RunDeps, runTask } from './run.ts';
 import type { Task } from './taskStages.ts';
 import { Trials } from './trials.ts';
@@ -188,7 +188,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     meters.delivered(aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(aggregate), { once: true });
     if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
-    if ('unreadable' in task) return bury({ ...deps, reader }, delivery, task.unreadable, task.body);
+    if ('unreadable' in task) return recordDeadLetter({ ...deps, reader }, delivery, task.unreadable, task.body);
     const board = boards.of(aggregate);
     if (board === undefined) return { kind: 'handOver' };
     const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };

@@ -2,13 +2,13 @@
 import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { Check, Instruments, Logger } from '@kronos/telemetry';
-import { Bell } from './bell.ts';
 import { OpenRequests } from './openRequests.ts';
 import { cycleRequest, type SnapshotRequest } from './requests.ts';
 import { type Due, due } from './schedule.ts';
 import type { Scorer, Taken } from './scorer.ts';
 import type { Seen } from './seen.ts';
 import { SnapshotStream } from './snapshotStream.ts';
+import { WakeUp } from './wakeUp.ts';
 
 export interface ScoreLoopDeps {
   readonly log: Pick<EventLog, 'snapshots' | 'replaySnapshots' | 'tail' | 'lastSequenceOf'>;
@@ -40,17 +40,17 @@ const LEVEL_WITHIN_MS = 10_000;
 
 export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
   const { clock, signal } = deps;
-  const bell = new Bell(clock);
-  const ring = (): void => bell.ring();
+  const wakeUp = new WakeUp(clock);
+  const wake = (): void => wakeUp.call();
   const stream = new SnapshotStream(deps);
   const requests = new OpenRequests(deps);
   return {
     async run() {
       const { promise: level, resolve } = Promise.withResolvers<void>();
-      const following = stream.follow(resolve, ring);
+      const following = stream.follow(resolve, wake);
       try {
         await Promise.race([level, following, clock.sleep(LEVEL_WITHIN_MS, signal)]);
-        await Promise.race([new Rounds(deps, requests, bell).run(), following, requests.listen(ring)]);
+        await Promise.race([new Rounds(deps, requests, wakeUp).run(), following, requests.listen(wake)]);
       } catch (error) {
         if (!signal.aborted) throw error;
       }
@@ -64,7 +64,7 @@ export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
 class Rounds {
   readonly #deps: ScoreLoopDeps;
   readonly #requests: OpenRequests;
-  readonly #bell: Bell;
+  readonly #wakeUp: WakeUp;
   /** The cycle attended to last; null at the start. */
   #last: number | null = null;
   /** Whether somebody else's snapshots came first the last time. */
@@ -72,10 +72,10 @@ class Rounds {
   /** Duration of the last cycle. */
   #tookMs = 0;
 
-  constructor(deps: ScoreLoopDeps, requests: OpenRequests, bell: Bell) {
+  constructor(deps: ScoreLoopDeps, requests: OpenRequests, wakeUp: WakeUp) {
     this.#deps = deps;
     this.#requests = requests;
-    this.#bell = bell;
+    this.#wakeUp = wakeUp;
   }
 
   /** @throws the signal's reason when it aborts */
@@ -92,7 +92,7 @@ class Rounds {
       const [last, standby] = [this.#last, this.#standby];
       const next = due({ nowMs, intervalMs, last, standby, scope, seen: (aggregate) => seen.cycle(aggregate) });
       if (next.do === 'wait') {
-        await this.#bell.wait(Math.min(next.milliseconds, this.#requests.waitMs(nowMs)), signal);
+        await this.#wakeUp.wait(Math.min(next.milliseconds, this.#requests.waitMs(nowMs)), signal);
         continue;
       }
       this.#last = next.cycle;

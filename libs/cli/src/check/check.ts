@@ -14,7 +14,16 @@ import {
   storageLimits,
 } from '@kronos/config';
 import { type Cloud, connectLog, openCloud, openPrometheus, readDurability } from '@kronos/connect';
-import { bucketNames, count, cycleSnapshotId, iso, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
+import {
+  bucketNames,
+  count,
+  cycleSnapshotId,
+  errorText,
+  iso,
+  type Policy,
+  type Snapshot,
+  streamNames,
+} from '@kronos/contracts';
 import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
@@ -134,7 +143,7 @@ function overrides(config: Config): CheckFinding[] {
 function failed(code: string, what: string, error: unknown): CheckFinding {
   const own = error instanceof Error && 'remedy' in error ? error.remedy : undefined;
   const remedy = isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined;
-  return finding('failed', code, what, { text: error instanceof Error ? error.message : String(error), remedy });
+  return finding('failed', code, what, { text: errorText(error), remedy });
 }
 
 /** Bytes of a snapshot as it is stored. */

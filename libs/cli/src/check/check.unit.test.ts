@@ -62,7 +62,7 @@ describe('an allocation policy', () => {
   });
   it('is skipped where Nova could not be read', () => {
     const policies = [allocated('VCPU')];
-    const answers = { stalenessMs: 0, cloud: [], hosts: [], vms: { vm_profile: [], move_cost: [] } };
+    const answers = matchAnswers({ policies: [], answers: [], stalenessMs: 0, hosts: [], vms: [] });
     const found = judgeQueries({
       policies,
       answers,

@@ -7,6 +7,7 @@ import {
   type Snapshot,
   sizesText,
   some,
+  timeMs,
   UNASSIGNED,
 } from '@kronos/contracts';
 import { emptyMemory, generationsOf, generationText, meaningOf, observe, type ReasonCode } from '@kronos/placement';
@@ -27,7 +28,7 @@ export function judgeAggregate(
     }),
   );
   if (snapshot.problems.some(({ code }) => code === 'aggregate-not-found')) return problems;
-  const observed = observe(snapshot, emptyMemory, completeEngineOptions(options), Date.parse(snapshot.time));
+  const observed = observe(snapshot, emptyMemory, completeEngineOptions(options), timeMs(snapshot.time));
   const { cluster, vmGrounds, hostGrounds, judged } = observed;
   const hosts = cluster.H;
   const destinations = hosts - hostGrounds.size;

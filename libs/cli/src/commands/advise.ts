@@ -1,5 +1,5 @@
 import { loadConf } from '@kronos/config/conf';
-import { eventTimeMs, type LogEvent, type Snapshot, some } from '@kronos/contracts';
+import { errorText, eventTimeMs, type LogEvent, type Snapshot, some } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { createLimiter } from '@kronos/observation';
 import { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from '@kronos/placement';
@@ -108,10 +108,7 @@ async function novaSettings(
       await close();
     }
   } catch (error) {
-    return (error instanceof Error ? error.message : String(error)).replaceAll(
-      /([:.]?)\s*\n\s*/g,
-      (_, end: string) => `${end === '' ? '.' : end} `,
-    );
+    return errorText(error).replaceAll(/([:.]?)\s*\n\s*/g, (_, end: string) => `${end === '' ? '.' : end} `);
   }
 }
 

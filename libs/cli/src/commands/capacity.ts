@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { type Shape, some } from '@kronos/contracts';
+import { type Shape, some, timeMs } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { control } from '@kronos/operator';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, shapesOf } from '@kronos/placement';
@@ -135,7 +135,7 @@ function shapeOf({ flavor, vcpus = 0, ram = 0, disk = 0 }: FitOptions, known: re
 }
 
 const head = (terminal: Terminal, { aggregate, snapshotTime }: Placed, nowMs: number): string =>
-  `${paint(terminal, 'bold', aggregate)}, as seen at ${when(Date.parse(snapshotTime), nowMs)}`;
+  `${paint(terminal, 'bold', aggregate)}, as seen at ${when(timeMs(snapshotTime), nowMs)}`;
 
 function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string {
   const { shape, wanted, now, hosts, moves, costGib, after, proven } = one;

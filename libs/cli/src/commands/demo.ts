@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { clause, type LogEvent } from '@kronos/contracts';
+import { clause, type LogEvent, timeMs } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { balanceText, demoTitle, draw, moveText } from '../demo/draw.ts';
@@ -214,7 +214,7 @@ function plainScreen(terminal: Terminal): Screen {
         // While nothing happens, each cycle decides the same.
         if (after.moves.length === before.moves.length && after.lastDecision?.text === before.lastDecision?.text)
           return;
-        terminal.out(`decided: ${said(clause(event.data.reason.text), Date.parse(event.data.snapshotTime))}\n`);
+        terminal.out(`decided: ${said(clause(event.data.reason.text), timeMs(event.data.snapshotTime))}\n`);
         if (after.moves.length > before.moves.length)
           for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${moveText(move)}\n`);
         if (event.data.outcome !== 'gated') terminal.out(`  ${balanceText(after)}\n`);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
-import { clause, some } from '@kronos/contracts';
+import { clause, some, timeMs } from '@kronos/contracts';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
 import { remedyOfReason } from '@kronos/facts';
 import {
@@ -379,7 +379,7 @@ function summary(terminal: Terminal, previews: readonly Preview[]): readonly str
 function render(terminal: Terminal, one: Preview, nowMs: number): string {
   const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy, holds, requested } = one;
   const lines = [
-    `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
+    `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(timeMs(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
     ...(requested === undefined
       ? []
       : [

@@ -140,7 +140,7 @@ async function showProposal(shell: Shell, options: ExplainOptions, proposal: Fou
     );
     const state = data.release === 'dryRun' ? 'in a dry run' : data.release;
     const shown = proposalText(terminal, { aggregate, data: { ...data, ...decision, steps } }, state);
-    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId})\n${againNotes(terminal, missing, same, 'kronos replay shows the difference.')}\n${shown}${why.join('')}`;
+    return `${aggregate}, ${when(timeMs(snapshotTime), shell.now())} (${snapshotId})\n${againNotes(terminal, missing, same, 'kronos replay shows the difference.')}\n${shown}${why.join('')}`;
   });
 }
 
@@ -328,7 +328,7 @@ async function show(
       same,
       'This explains the new decision; kronos replay shows the difference.',
     );
-    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${said(clause(decision.reason.text), shell.now())}\n${lateNote(explained, shell.now())}${notes}\n${text(terminal)}`;
+    return `${aggregate}, ${when(timeMs(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${said(clause(decision.reason.text), shell.now())}\n${lateNote(explained, shell.now())}${notes}\n${text(terminal)}`;
   });
 }
 

@@ -7,6 +7,7 @@ import {
   type ServerListing,
   type ServerObservation,
   type Snapshot,
+  timeMs,
 } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { CommandRefused } from '@kronos/operator/errors';
@@ -155,7 +156,7 @@ function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRo
       freeVcpus: free(host, 'VCPU'),
       freeRamMb: free(host, 'MEMORY_MB'),
       listing: host.listing ?? null,
-      snapshotTimeMs: Date.parse(time),
+      snapshotTimeMs: timeMs(time),
     }))
     .sort((a, b) => byText(a.host, b.host));
 }
@@ -188,7 +189,7 @@ function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number)
       figure(row.freeRamMb, 0),
       row.availabilityZone ?? '',
       row.listing?.from ?? '',
-      row.listing === null ? '' : when(Date.parse(row.listing.checkedAt), nowMs),
+      row.listing === null ? '' : when(timeMs(row.listing.checkedAt), nowMs),
       when(row.snapshotTimeMs, nowMs),
     ]),
   );

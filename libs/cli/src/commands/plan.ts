@@ -15,6 +15,7 @@ import {
   type Step,
   type Stuck,
   snapshotSchema,
+  timeMs,
 } from '@kronos/contracts';
 import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
 import { meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
@@ -248,7 +249,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
     ),
   };
   const engine: EngineOptions = { ...defaultEngineOptions, ...settings(options) };
-  const nowMs = Date.parse(snapshot.time);
+  const nowMs = timeMs(snapshot.time);
   const cooldowns = options.cooldowns === undefined ? null : readCooldownsFile(options.cooldowns);
   const start = initialLogState();
   const state =

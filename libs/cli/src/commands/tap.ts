@@ -4,6 +4,7 @@ import {
   eventTimeMs,
   type Family,
   families,
+  iso,
   type Message,
   moveEnd,
   parseSubject,
@@ -166,7 +167,7 @@ function endStyle(message: Message): Style | null {
 
 /** A message for a program. */
 function whole({ message, problem, subject, sequence, storedAt }: Delivered<Message>): object {
-  const at = { subject, sequence, storedAt: new Date(storedAt).toISOString() };
+  const at = { subject, sequence, storedAt: iso(storedAt) };
   return problem === undefined ? { ...at, ...message } : { ...at, problem, body: message };
 }
 
@@ -195,7 +196,7 @@ function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, de
 
 /** The time of day in UTC, to the second, and the day where it is another one. */
 function stampOf(ms: number, nowMs: number): string {
-  const iso = new Date(ms).toISOString();
-  const today = iso.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10);
-  return today ? `${iso.slice(11, 19)}Z` : `${iso.slice(0, 10)} ${iso.slice(11, 19)}Z`;
+  const text = iso(ms);
+  const today = text.slice(0, 10) === iso(nowMs).slice(0, 10);
+  return today ? `${text.slice(11, 19)}Z` : `${text.slice(0, 10)} ${text.slice(11, 19)}Z`;
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Snapshot } from '@kronos/contracts';
+import { type Snapshot, timeMs } from '@kronos/contracts';
 import { isCounted, score } from '@kronos/placement';
 import { newestSnapshots } from '@kronos/replay';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
@@ -61,7 +61,7 @@ async function screen(shell: Shell, session: OpenLog, wanted: readonly string[])
 }
 
 function head({ terminal, now }: Shell, { aggregate, ratio, doing }: AggregateStatus, snapshot?: Snapshot): string {
-  const seen = snapshot === undefined ? '' : `   seen ${when(Date.parse(snapshot.time), now())}`;
+  const seen = snapshot === undefined ? '' : `   seen ${when(timeMs(snapshot.time), now())}`;
   const name = paint(terminal, 'bold', aggregate);
   const times = paint(terminal, (ratio ?? 0) > 1 ? 'yellow' : 'green', ratioText(ratio));
   return `${name}  ${times}  ${cut(`${said(doing, now())}${seen}`, Math.max(20, terminal.columns - aggregate.length - 10))}`;

@@ -1,4 +1,4 @@
-import { clause, type LogEvent } from '@kronos/contracts';
+import { clause, type LogEvent, timeMs } from '@kronos/contracts';
 import { said } from '../times.ts';
 
 /** The picture of the demo: the cloud's load by Prometheus, and Kronos's log. */
@@ -73,7 +73,7 @@ export function onEvent(scene: Scene, event: LogEvent): Scene {
         quietCycles: quiet ? scene.quietCycles + 1 : 0,
         lastDecision: {
           outcome,
-          text: said(clause(reason.text), Date.parse(event.data.snapshotTime)),
+          text: said(clause(reason.text), timeMs(event.data.snapshotTime)),
           shareOfPossible: plan?.shareOfPossible ?? null,
         },
       };

@@ -165,8 +165,8 @@ const sumLine = (sum: ProfileSum): Line => ({
 
 function predictionLines({ soon, later, off }: AggregateFigures['predictions']): Line[] {
   const compared = [
-    ...(later === null ? [] : [`${errorText(later)} ten minutes after moves`]),
-    ...(soon === null ? [] : [`${errorText(soon)} one minute after`]),
+    ...(later === null ? [] : [`${deviationText(later)} ten minutes after moves`]),
+    ...(soon === null ? [] : [`${deviationText(soon)} one minute after`]),
   ];
   const texts = [
     ...(compared.length === 0 ? [] : [`values of hosts differ from the predicted ones by ${compared.join('; ')}`]),
@@ -175,7 +175,7 @@ function predictionLines({ soon, later, off }: AggregateFigures['predictions']):
   return texts.map((text) => ({ label: 'Predictions', text }));
 }
 
-const errorText = ({ comparisons, median, ninth, highest }: ErrorFigures): string =>
+const deviationText = ({ comparisons, median, ninth, highest }: ErrorFigures): string =>
   `${figure(median)} (median of ${comparisons}; nine of ten at most ${figure(ninth)}, highest ${figure(highest)})`;
 
 /** Notes on the meaning of the figures, and on their limits. */

@@ -1,9 +1,10 @@
 /** The report as one HTML page: no script, nothing that is loaded. Pure. */
+import { iso } from '@kronos/contracts';
 import { type ChartLabels, CycleChart, escaped } from '@kronos/replay';
 import type { AggregateFigures, ReportCycle } from './figures.ts';
 import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
 
-export const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+export const minute = (ms: number): string => `${iso(ms).slice(0, 16).replace('T', ' ')} UTC`;
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;border-top:1px solid #ccc;padding-top:1rem}

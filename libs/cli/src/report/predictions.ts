@@ -1,5 +1,5 @@
 /** How well the loads of hosts were predicted in a range, from the event log alone. Pure. */
-import type { LogEvent } from '@kronos/contracts';
+import { type LogEvent, timeMs } from '@kronos/contracts';
 import { aggregateState, comparisons, createFolder, type PredictionsOff, predictionsOff } from '@kronos/projections';
 
 /** Differences between the measured and the predicted value of a host. */
@@ -30,7 +30,7 @@ export class PredictionCount {
       const errors = this.#errors.get(aggregate) ?? { soon: [], later: [] };
       this.#errors.set(aggregate, errors);
       const state = aggregateState(this.#folder.snapshot(), aggregate);
-      for (const { after, measured, predicted } of comparisons(state, data, Date.parse(data.snapshotTime)))
+      for (const { after, measured, predicted } of comparisons(state, data, timeMs(data.snapshotTime)))
         errors[after].push(Math.abs(measured - predicted));
     }
     this.#folder.apply({ sequence: this.#folder.sequence + 1, storedAt: storedAtMs, event });

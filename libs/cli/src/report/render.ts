@@ -1,9 +1,10 @@
 /** The report on a terminal. Pure. */
+import { iso } from '@kronos/contracts';
 import { type Column, paint, type Terminal, table } from '../terminal.ts';
 import type { AggregateFigures } from './figures.ts';
 import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
 
-const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')}Z`;
+const minute = (ms: number): string => `${iso(ms).slice(0, 16).replace('T', ' ')}Z`;
 
 const indented = ([first = '', ...others]: readonly string[]): string[] => [`  ${first}`, ...others];
 

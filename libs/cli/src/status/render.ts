@@ -1,4 +1,4 @@
-import { clause, decisionWords } from '@kronos/contracts';
+import { clause, decisionWords, iso } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, courseText, ratioText, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
@@ -29,7 +29,7 @@ export function renderStatus(terminal: Terminal, status: Status, place: StatusOr
     : paint(terminal, 'red', `${count(toDo.length, 'problem')}`);
   const log = status.streams[0];
   const lines = [
-    `${paint(terminal, 'bold', 'Kronos')}${place.only === null ? '' : `, only ${place.only.join(', ')}`}: ${verdict}   ${new Date(timeMs).toISOString().slice(0, 19)}Z`,
+    `${paint(terminal, 'bold', 'Kronos')}${place.only === null ? '' : `, only ${place.only.join(', ')}`}: ${verdict}   ${iso(timeMs).slice(0, 19)}Z`,
     ...(log === undefined
       ? []
       : [

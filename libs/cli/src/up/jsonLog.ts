@@ -1,4 +1,5 @@
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
+import { iso } from '@kronos/contracts';
 
 /** A file that reaches this size becomes FILE.1, in place of the last one. */
 const MAX_BYTES = 64 * 1024 ** 2;
@@ -25,7 +26,7 @@ export function openJsonLog(path: string, now: () => number, maxBytes = MAX_BYTE
       if (text === '') return;
       if (bytes >= maxBytes) turn();
       const own = text.startsWith('{') && text.endsWith('}');
-      const entry = own ? text : JSON.stringify({ time: new Date(now()).toISOString(), service: of, message: text });
+      const entry = own ? text : JSON.stringify({ time: iso(now()), service: of, message: text });
       bytes += writeSync(file, `${entry}\n`);
     },
     close: () => closeSync(file),

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { errorText } from '@kronos/contracts';
 import { atLeast, parseVersion } from '../wire/capabilities.ts';
 import { ServerNotFound } from '../wire/errors.ts';
 import { cacheDir, intoCache } from './cache.ts';
@@ -172,6 +173,6 @@ export async function availableServers(): Promise<{ servers: FoundBinary[]; miss
     const newest = await findNatsServer('newest');
     return { servers: newest.version === any.version ? [any] : [any, newest], missing: null };
   } catch (error) {
-    return { servers: [any], missing: error instanceof Error ? error.message : String(error) };
+    return { servers: [any], missing: errorText(error) };
   }
 }

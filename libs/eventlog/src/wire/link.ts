@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Clock, within } from '@kronos/clock';
+import { errorText } from '@kronos/contracts';
 import {
   type ClusterInfo,
   JetStreamApiError,
@@ -129,7 +130,7 @@ export const NO_ANSWER = 'no answer in time';
 /** The text of an error without what a URL may carry before its `@`. */
 export function plainText(error: unknown): string {
   if (error instanceof TimeoutError) return NO_ANSWER;
-  return (error instanceof Error ? error.message : String(error)).replace(/\/\/[^/@\s]*@/g, '//');
+  return errorText(error).replace(/\/\/[^/@\s]*@/g, '//');
 }
 
 /** `host:port` of a server URL; user information is dropped. */

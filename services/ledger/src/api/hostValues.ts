@@ -1,3 +1,4 @@
+import { timeMs } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
@@ -32,7 +33,7 @@ export async function hostValues(
   const unknown = points.filter(({ snapshotId }) => found.get(snapshotId) === 'unknown');
   if (unknown.length > 0)
     await reading(async () => {
-      const decided = unknown.map(({ snapshotId: id, time }) => ({ id, atMs: Date.parse(time) }));
+      const decided = unknown.map(({ snapshotId: id, time }) => ({ id, atMs: timeMs(time) }));
       for (const [id, { data }] of await decidedSnapshots(log, aggregate, decided)) {
         const { body } = data;
         const bytes = await log.objects.get(body).catch(nullIfGone);

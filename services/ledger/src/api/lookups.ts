@@ -1,4 +1,4 @@
-import { iso, type LogEventOf, makesRoom, timeOf } from '@kronos/contracts';
+import { iso, type LogEventOf, makesRoom, timeMs, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { BadRequest, wholeNumber } from './answer.ts';
@@ -100,7 +100,7 @@ export class Lookups {
   decisionsSince(aggregate: string, since: number | Date | null) {
     return this.#input.history
       .decisions(aggregate)
-      .filter(({ sequence, time }) => since === null || reaches(sequence, Date.parse(time), since));
+      .filter(({ sequence, time }) => since === null || reaches(sequence, timeMs(time), since));
   }
 
   /** @throws BadRequest when it is not in memory */
@@ -127,7 +127,7 @@ export class Lookups {
 
   /** @throws BadRequest when it is no longer kept */
   async recordedSnapshot(aggregate: string, id: string, time: string) {
-    return (await this.#snapshots.recorded(aggregate, id, Date.parse(time))) ?? gone(id);
+    return (await this.#snapshots.recorded(aggregate, id, timeMs(time))) ?? gone(id);
   }
 }
 

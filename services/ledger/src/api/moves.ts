@@ -1,4 +1,4 @@
-import { moveEnd, type StoredEvent } from '@kronos/contracts';
+import { moveEnd, type StoredEvent, timeMs } from '@kronos/contracts';
 import { namedBy } from './names.ts';
 import type { ApiAnswer } from './schemas.ts';
 
@@ -40,7 +40,7 @@ export function movesOf(
         const { data } = event;
         if (!wanted(event.aggregate, data.serverId)) break;
         const end = ends.get(attempt(data)) ?? { endedAt: null, outcome: 'underWay', text: null };
-        const durationMs = end.endedAt === null ? null : Math.max(0, Date.parse(end.endedAt) - Date.parse(event.time));
+        const durationMs = end.endedAt === null ? null : Math.max(0, timeMs(end.endedAt) - timeMs(event.time));
         found.push({ ...lineOf(event.aggregate, data), startedAt: event.time, ...end, durationMs });
         break;
       }

@@ -1,4 +1,4 @@
-import { byText, iso } from '@kronos/contracts';
+import { byText, iso, timeMs } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { ServerNameOf } from './names.ts';
@@ -79,7 +79,7 @@ const SHOWN = 10;
 
 /** The next snapshot, as far from the last one as that was from the one before. */
 function cycleOf(decisions: readonly Pick<DecisionPoint, 'time'>[], nowMs: number): Coming {
-  const [before, last] = decisions.slice(-2).map(({ time }) => Date.parse(time));
+  const [before, last] = decisions.slice(-2).map(({ time }) => timeMs(time));
   const text = 'The planner takes the next decision.';
   if (before === undefined || last === undefined) return { at: null, what: 'cycle', text };
   const atMs = last + (last - before);

@@ -2,7 +2,7 @@ import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Archive, openArchive, type RawEvent } from '@kronos/archive';
 import type { Cancel, Clock } from '@kronos/clock';
-import { streamNames } from '@kronos/contracts';
+import { errorText, streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { type LogIdentity, SETTLE_MS, type Witness } from '@kronos/projections';
 import { ArchiveForeign } from './errors.ts';
@@ -89,7 +89,7 @@ export async function startArchiver(
         const write = () => archive.write(batch);
         await (hooks.around === undefined ? write() : hooks.around(archive.next, write));
       } catch (error) {
-        trouble = error instanceof Error ? error.message : String(error);
+        trouble = errorText(error);
         hooks.onTrouble(error);
         if (!stopping) timer ??= clock.after(RETRY_MS, () => void write());
         return;

@@ -1,4 +1,4 @@
-import type { Actor, StoredEvent } from '@kronos/contracts';
+import { type Actor, type StoredEvent, timeMs } from '@kronos/contracts';
 
 /** A writer with a wrong clock is remembered for this time after its last event, unless a later event is right. */
 const REMEMBERED_MS = 15 * 60_000;
@@ -35,11 +35,11 @@ export function skewWatch(maxSeconds: number): SkewWatch {
     see({ event, storedAt }, nowMs) {
       if (event.type === 'unreadable' || nowMs - storedAt > REMEMBERED_MS) return null;
       const writer = nameOf(event.by);
-      const timeMs = Date.parse(event.time);
-      const measured = (timeMs - storedAt) / 1000;
+      const statedMs = timeMs(event.time);
+      const measured = (statedMs - storedAt) / 1000;
       const known = latest.get(writer) ?? { seconds: 0, late: null };
       const before = known.seconds;
-      const late = measured < -maxSeconds ? { timeMs, seconds: measured } : null;
+      const late = measured < -maxSeconds ? { timeMs: statedMs, seconds: measured } : null;
       const compared = late === null ? null : compareLate(late, known.late, maxSeconds);
       const seconds = late === null || compared === 'slow' || before < -maxSeconds ? measured : before;
       // The first of several that are late at once stays the one to compare with.

@@ -6,18 +6,18 @@ import { deadLetterEvent } from './deadLetter.ts';
 import type { TaskMeters } from './meters.ts';
 import type { LogReader } from './run.ts';
 
-export interface BuryDeps {
+export interface DeadLetterDeps {
   readonly log: Pick<EventLog, 'append'>;
   readonly reader: LogReader;
   readonly by: Actor;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly meters: Pick<TaskMeters, 'buried'>;
+  readonly meters: Pick<TaskMeters, 'deadLettered'>;
 }
 
 /** Records that a message is no task; then it leaves the queue. */
-export async function bury(
-  { log, reader, by, clock, logger, meters }: BuryDeps,
+export async function recordDeadLetter(
+  { log, reader, by, clock, logger, meters }: DeadLetterDeps,
   delivery: TaskDelivery,
   problem: string,
   body: string,
@@ -32,7 +32,7 @@ export async function bury(
     if (event === null) return { kind: 'dead' };
     try {
       await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
-      meters.buried(aggregate);
+      meters.deadLettered(aggregate);
       return { kind: 'dead' };
     } catch (error) {
       if (!(error instanceof AppendConflict)) throw error;

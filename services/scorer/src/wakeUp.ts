@@ -1,22 +1,22 @@
 import type { Clock } from '@kronos/clock';
 
-/** Wakes one waiter; a ring while nobody waits wakes the next one at once. */
-export class Bell {
+/** Wakes one waiter; called while nobody waits, it wakes the next one at once. */
+export class WakeUp {
   #wake: (() => void) | null = null;
-  #rung = false;
+  #called = false;
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  ring(): void {
-    this.#rung = true;
+  call(): void {
+    this.#called = true;
     this.#wake?.();
   }
 
   async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-    if (!this.#rung && !signal.aborted) {
+    if (!this.#called && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = (): void => resolve();
       const cancel = this.#clock.after(milliseconds, wake);
@@ -27,6 +27,6 @@ export class Bell {
       signal.removeEventListener('abort', wake);
       this.#wake = null;
     }
-    this.#rung = false;
+    this.#called = false;
   }
 }
