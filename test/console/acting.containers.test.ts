@@ -314,6 +314,21 @@ describe('a person', () => {
     expect(await confirm('Abort the move of name-of-uuid-1')).toContain('asks Nova to abort it');
     await move.getByRole('button', { name: 'Cancel the move of name-of-uuid-2' }).click();
     expect(await confirm('Cancel the move of name-of-uuid-2')).toContain('is cancelled before it started');
+    // The words are explained beside the buttons. The page of the plan has them, too, and the pause.
+    expect(await seen(region('Moves in flight'))).toContain(
+      'Abort: Nova stops the move, and the VM stays where it is.',
+    );
+    await region('Moves in flight').getByRole('link', { name: 'plan', exact: true }).first().click();
+    await page.locator('.chip', { hasText: 'released' }).waitFor();
+    await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+    await region('Steps').getByRole('button', { name: 'Abort the move of name-of-uuid-1' }).waitFor();
+    await open();
+    const [pause, table] = await Promise.all([
+      page.getByRole('button', { name: 'Pause all' }).boundingBox(),
+      region('Aggregates').boundingBox(),
+    ]);
+    // What stops everything stands above all rows.
+    expect(pause?.y).toBeLessThan(table?.y ?? 0);
   });
 
   it('whose session has ended sees a message and is logged out on the page', async () => {

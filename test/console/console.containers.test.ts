@@ -155,7 +155,9 @@ describe('the console shows', () => {
     expect(await text('Hosts')).toContain('3 of 12 hosts');
     await page.locator('.uplot canvas').waitFor();
     expect(await text('Hosts')).toMatch(/measured \d+ (s|min) ago/);
-    expect(await text('What happened')).toMatch(/Plan of 2 moves released: \d\.\d\d× → /);
+    expect(await text('What happened')).toMatch(
+      /Plan of 2 moves released: \d\.\d\d× → .*, as cpu was above its threshold for 1 cycle/,
+    );
   });
 
   it('a recorded moment: the slider, single steps and playback change the hosts and the URL', async () => {
@@ -749,6 +751,14 @@ describe('the console is for everyone', () => {
     expect((await long.boundingBox())?.width).toBeGreaterThan(150);
     const row = await long.locator('xpath=..').boundingBox();
     expect(row?.height).toBeLessThan(120);
+    // A move is two lines, and each small picture has its name.
+    const move = await region('Moves in flight').locator('tbody tr').first().boundingBox();
+    expect(move?.height).toBeLessThan(90);
+    await open();
+    const title = region('Aggregates').locator('td.picture').first();
+    expect(
+      await title.evaluate((cell) => cell.ownerDocument.defaultView?.getComputedStyle(cell, '::before').content),
+    ).toBe('"cpu"');
   });
 
   it('by keyboard alone, with the focus kept when the view is read again', async () => {

@@ -26,17 +26,14 @@ export type HostProgress =
   | { readonly at: DrainStatus['state']; readonly status: DrainStatus }
   | { readonly at: 'over'; readonly finished: FinishedDrain | null };
 
-export function progressOf(
-  { host, drainId }: Pick<RunHost, 'host' | 'drainId'>,
-  state: Pick<AggregateState, 'drains' | 'recentDrains'>,
-): HostProgress {
+export function progressOf({ host, drainId }: Pick<RunHost, 'host' | 'drainId'>, state: AggregateState): HostProgress {
   if (drainId === null) return { at: 'todo' };
   const drain = state.drains.get(host);
   if (drain === undefined || drain.asked.commandId !== drainId) {
     const finished = state.recentDrains.findLast((one) => one.asked.commandId === drainId) ?? null;
     return { at: 'over', finished };
   }
-  const status = drainStatus(drain);
+  const status = drainStatus(state, drain);
   return { at: status.state, status };
 }
 
@@ -70,7 +67,7 @@ const end = (problem: string | null, stuck: readonly string[] = []): RunAct => (
 /** The next act of a run, from the log's facts about each of its hosts. */
 export function nextRunAct(
   hosts: readonly RunHost[],
-  stateOf: (aggregate: string) => Pick<AggregateState, 'drains' | 'recentDrains'>,
+  stateOf: (aggregate: string) => AggregateState,
   { maxParallel, rolling }: RunOptions,
 ): RunAct {
   let busy = 0;

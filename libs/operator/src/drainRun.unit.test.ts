@@ -178,4 +178,26 @@ describe('the progress of a host', () => {
     log.drainAsked('h1');
     expect(text(id)).toBe('the host is enabled');
   });
+
+  it('says how many VMs are left, how many of them are in moves, and about when the host is empty', () => {
+    const log = testLog();
+    log.configured();
+    const id = log.drainAsked('h1').data.commandId;
+    log.hostDisabled(id, 'h1');
+    const moves = [1, 2].map((n) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ramMb: 60_000 }));
+    const text = (): string => progressText(progressOf({ host: 'h1', drainId: id }, log.state()));
+    const evacuations = [{ host: 'h1', state: 'running' as const, left: 5 }];
+    const plan = log.pass(60).decided('released', moves, { evacuations });
+    log.dispatched(plan, 2);
+    log.pass(1).started({ task: `${plan}-s1` });
+    expect(text()).toBe(
+      'disabled; 5 VMs on it, 2 of them in moves (1 under way), 3 in later plans; empty after about 1 h 7 min of moves (assumed pace)',
+    );
+    log.pass(300).completed({ task: `${plan}-s1` }, 300);
+    expect(text()).toMatch(
+      /^disabled; 4 VMs on it, 1 of them in moves \(0 under way\), 3 in later plans; empty after about/,
+    );
+    log.pass(300).completed({ task: `${plan}-s2` }, 300);
+    expect(text()).toBe('disabled; 3 VMs on it');
+  });
 });

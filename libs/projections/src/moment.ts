@@ -137,10 +137,11 @@ function ended(run: Known, event: LogEventOf<'migration.completed' | 'migration.
 
 const upTo = (times: readonly number[], atMs: number): number => times.filter((ms) => ms <= atMs).length;
 
-/** When the last move of a released plan ended; null: it has not. */
-export function runEndMs({ steps, completed, failed, skipped }: PlanRun): number | null {
+/** When the last move of a released plan ended; null: it has not. Where its moves were not counted, those that were seen are all. */
+export function runEndMs({ steps, started, completed, failed, skipped }: PlanRun): number | null {
   const ends = [...completed, ...failed, ...skipped];
-  return steps === null || ends.length < steps ? null : Math.max(...ends);
+  const total = steps ?? started.length + skipped.length;
+  return ends.length === 0 || ends.length < total ? null : Math.max(...ends);
 }
 
 /** A moment of the past of an aggregate. */

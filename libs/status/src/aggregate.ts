@@ -109,7 +109,7 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
       sinceMs,
       ...waitWords(aggregate, about, { code, of, sinceMs, ...wait }),
     })),
-    drains: [...state.drains.values()].map(drainStatus),
+    drains: [...state.drains.values()].map((drain) => drainStatus(state, drain)),
     quarantined: quarantineTable(state, nowMs, options).length,
     brokenHosts: brokenHosts(state, nowMs, options),
   };

@@ -1,5 +1,5 @@
-import { clause, count } from '@kronos/contracts';
-import { type DrainFacts, drainLeft } from '@kronos/projections';
+import { clause, count, span } from '@kronos/contracts';
+import { type AggregateState, type DrainFacts, drainLeft, inFlight, planTime } from '@kronos/projections';
 import { drainStuck } from '@kronos/rules';
 
 /** The progress of a host's drain. */
@@ -17,12 +17,15 @@ export type DrainStatus = {
   readonly comment: string | null;
 };
 
-export function drainStatus(drain: DrainFacts): DrainStatus {
+/** What of the state a drain's progress is made of. */
+type Moving = Pick<AggregateState, 'plans' | 'tasks' | 'paces' | 'pairPaces'>;
+
+export function drainStatus(state: Moving, drain: DrainFacts): DrainStatus {
   const { host, asked } = drain;
-  return { host, ...stateOf(drain), by: asked.by, sinceMs: asked.atMs, comment: asked.comment };
+  return { host, ...stateOf(state, drain), by: asked.by, sinceMs: asked.atMs, comment: asked.comment };
 }
 
-function stateOf(drain: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
+function stateOf(aggregate: Moving, drain: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
   const { undrainAsked, drained, disabled, failure, progress } = drain;
   if (undrainAsked !== null)
     return {
@@ -37,17 +40,36 @@ function stateOf(drain: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
     };
   if (progress === null) return { state: 'leaving', text: 'disabled; the next decision moves its VMs away' };
   const left = count(drainLeft(drain) ?? 0, 'VM');
+  const ahead = aheadText(aggregate, drain);
   if (progress.state !== 'stuck') {
     const waits = progress.waits.map(
       ({ text, count: waiting, serverName }) =>
         `${serverName}${waiting > 1 ? ` and ${waiting - 1} more` : ''} (${clause(text)})`,
     );
     const what = waits.length === 0 ? '' : `, which wait: ${waits.join('; ')}`;
-    return { state: 'leaving', text: `disabled; ${left} on it${what}` };
+    return { state: 'leaving', text: `disabled; ${left} on it${ahead}${what}` };
   }
   const stuck = drainStuck(progress);
   const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${clause(reason.text)})`);
   const who = named.length === 0 ? '' : `: ${named.join('; ')}`;
-  if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it, which cannot move now${who}` };
+  if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it${ahead}, which cannot move now${who}` };
   return { state: 'stuck', text: `stuck with ${left} that cannot leave${who}` };
+}
+
+/** How many of its VMs are in moves, and about when it is empty; nothing while none is. */
+function aheadText(state: Moving, drain: DrainFacts): string {
+  const moves = inFlight(state).filter(({ step }) => step.from === drain.host);
+  const left = drainLeft(drain) ?? 0;
+  const time = planTime(
+    state,
+    moves.map(({ step }) => step),
+    [],
+  );
+  if (time === null || left === 0) return '';
+  const underWay = moves.filter(({ slot }) => slot !== null).length;
+  const later = Math.max(0, left - moves.length);
+  // Moves off one host follow each other: those to come take as long as these.
+  const wholeMs = (time.expectedMs / moves.length) * Math.max(left, moves.length);
+  const when = `empty after about ${span(wholeMs)} of moves${time.measured ? '' : ' (assumed pace)'}`;
+  return `, ${moves.length} of them in moves (${underWay} under way)${later === 0 ? '' : `, ${later} in later plans`}; ${when}`;
 }

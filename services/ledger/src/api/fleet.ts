@@ -1,5 +1,5 @@
 import { iso } from '@kronos/contracts';
-import { type AggregateState, planTime, type StepFacts } from '@kronos/projections';
+import { type AggregateState, type PlanRun, planTime, runEndMs, type StepFacts } from '@kronos/projections';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
@@ -17,6 +17,7 @@ export type FleetInput = {
   readonly state: AggregateState;
   /** The decisions about the aggregate, oldest first. */
   readonly decisions: readonly DecisionPoint[];
+  readonly runs: readonly PlanRun[];
   readonly seen: Orders['skylines']['answer'][number] | undefined;
   readonly inScope: boolean;
   /** Paces of moves in any aggregate. */
@@ -24,18 +25,23 @@ export type FleetInput = {
 };
 
 /** One row of the fleet: the state of the aggregate, its hosts by value, its past and the plan that it waits with. Pure. */
-export function fleetLine({ state, decisions, seen, inScope, paces }: FleetInput, nowMs: number): Line {
+export function fleetLine({ state, decisions, runs, seen, inScope, paces }: FleetInput, nowMs: number): Line {
   const summary = aggregateSummary(state, nowMs);
   // The newest are at the end: two days of them are not parsed for each request.
   const since = iso(nowMs - TREND_MS);
   const recent = decisions.slice(decisions.findLastIndex(({ time }) => time < since) + 1);
+  const shown = evenly(recent, TREND_POINTS);
+  // From the release of a plan that is not over on, decisions count its moves as done.
+  const open = runs.flatMap((run) => (run.releasedMs !== null && runEndMs(run) === null ? [run.releasedMs] : []));
+  const sinceMs = open.length === 0 ? null : Math.min(...open);
   return {
     ...summary,
     inScope,
     hosts: seen?.hosts ?? null,
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],
-    trend: evenly(recent, TREND_POINTS).map(({ ratio }) => inFourDecimals(ratio)),
+    trend: shown.map(({ ratio }) => inFourDecimals(ratio)),
+    promised: shown.length - 1 - shown.findLastIndex(({ time }) => sinceMs === null || Date.parse(time) <= sinceMs),
     plan: planOf({ state, decisions, paces }, summary),
   };
 }

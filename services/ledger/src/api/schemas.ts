@@ -396,6 +396,7 @@ export const answers = {
         trend: z
           .array(z.number().nullable())
           .describe('The ratio over the last 6 hours, at most 60 points, oldest first'),
+        promised: z.int().describe('How many of the last points count moves under way as done'),
         plan: z
           .strictObject({
             planId: z.string(),

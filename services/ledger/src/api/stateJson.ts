@@ -60,8 +60,8 @@ const asked = (fact: Asked | null) =>
     ? null
     : { at: iso(fact.atMs), by: fact.by, comment: fact.comment, commandId: fact.commandId, sequence: fact.sequence };
 
-const drainPage = (drain: DrainFacts) => {
-  const { host, state, text, by, sinceMs, comment } = drainStatus(drain);
+const drainPage = (aggregate: AggregateState, drain: DrainFacts) => {
+  const { host, state, text, by, sinceMs, comment } = drainStatus(aggregate, drain);
   return { host, state, text, by, since: iso(sinceMs), comment };
 };
 
@@ -95,7 +95,7 @@ export function aggregateSummary(state: AggregateState, nowMs: number) {
     slots: slots(state).total,
     quarantined: quarantineTable(state, nowMs, options).length,
     brokenHosts: brokenHosts(state, nowMs, options).map(({ host, untilMs }) => ({ host, until: iso(untilMs) })),
-    drains: [...state.drains.values()].map(drainPage),
+    drains: [...state.drains.values()].map((drain) => drainPage(state, drain)),
     lastDecision:
       decided === null
         ? null
@@ -334,7 +334,7 @@ export function hostPage(state: AggregateState, host: string, nowMs: number) {
   const used = slots(state);
   return {
     aggregate: state.aggregate,
-    drain: drain === undefined ? null : drainPage(drain),
+    drain: drain === undefined ? null : drainPage(state, drain),
     brokenUntil: isoOrNull(hostBroken(state, host, nowMs, optionsOf(state))),
     failures: failures.map(iso),
     slots: { leaving: used.bySource.get(host) ?? 0, arriving: used.byDestination.get(host) ?? 0 },

@@ -155,6 +155,19 @@ export const byHand = (...commands) =>
     ? ''
     : html`<p class="by-hand">${commands.map((command) => html`<code>${command}</code> `)}<span class="dim">${canLogIn() ? 'Or log in, above.' : 'In a shell: this console has no log-in ([console] acting).'}</span></p>`;
 
+/** What the words on buttons mean, in one line; nothing where nobody sees them. */
+const MEANINGS = {
+  cancel: 'Cancel: a move that has not started is given up',
+  abort: 'Abort: Nova stops the move, and the VM stays where it is',
+  close: 'Close: Kronos asks Nova to abort the move, and ends a task that nothing else ends',
+  evaluate: 'Evaluate now: a snapshot is taken and decided at once',
+  record: 'Record a snapshot: one is kept that nothing is planned from',
+  cells: 'Another cell: hosts that Nova reaches only by cold migration, so the VM restarts',
+  pause: 'Pause: nothing is planned and no further move starts; moves under way go on',
+};
+export const meanings = (...words) =>
+  person() === null ? '' : html`<p class="dim meanings">${words.map((word) => MEANINGS[word]).join('. ')}.</p>`;
+
 export const fleetCommands = () =>
   group(
     button('Pause all', { command: 'pause', aggregate: ALL }),
@@ -205,6 +218,10 @@ export const pauseFromPalette = (text, aggregate) =>
           { command, aggregate },
         ),
     }));
+
+/** Of a plan that runs. */
+export const pauseCommand = (name) =>
+  group(button('Pause', { command: 'pause', aggregate: name }, { of: name, key: 'Pause' }));
 
 export const resumeCommand = (name) => group(button('Resume', { command: 'resume', aggregate: name }, { of: name }));
 

@@ -74,19 +74,30 @@ export function skyline(shown, { width = cellWidth(), height = 34, scale = topOf
 /** Fewer points are no trend. */
 const LEAST_TREND = 3;
 
-/** A line of the ratio over time, with the line at 1. */
-export function sparkline(points, { width = cellWidth(), height = 30 } = {}) {
+/**
+ * A line of the ratio over time, with the line at 1.
+ *
+ * @param promised how many of the last points count moves under way as done: they are dashed
+ */
+export function sparkline(points, promised = 0, { width = cellWidth(), height = 30 } = {}) {
   const known = points.filter((point) => point !== null);
   if (known.length < LEAST_TREND) return html`<span class="dim">${count(known.length, 'cycle')}</span>`;
   const top = Math.max(1.2, ...known) * 1.05;
   const y = (value) => height - 3 - (value / top) * (height - 6);
   const x = (i) => 2 + (i / (points.length - 1)) * (width - 6);
-  const path = points.flatMap((point, i) => (point === null ? [] : [`${x(i).toFixed(1)} ${y(point).toFixed(1)}`]));
+  const path = (from, to) =>
+    `M${points
+      .flatMap((point, i) =>
+        point === null || i < from || i >= to ? [] : [`${x(i).toFixed(1)} ${y(point).toFixed(1)}`],
+      )
+      .join('L')}`;
+  const measured = points.length - promised;
   const last = known.at(-1);
   return html`<svg class="sparkline" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="img"
-    aria-label=${`Imbalance over at most 6 hours: from ${known[0].toFixed(2)} to ${last.toFixed(2)} times the threshold`}>
+    aria-label=${`Imbalance over at most 6 hours: from ${known[0].toFixed(2)} to ${last.toFixed(2)} times the threshold${promised > 0 ? ', with the moves under way counted as done' : ''}`}>
     ${svg`<path class="edge-of-band" d=${`M0 ${y(1)}H${width}`}></path>
-    <path class=${last > 1 ? 'high' : 'low'} d=${`M${path.join('L')}`}></path>
+    ${measured > 0 ? svg`<path class=${last > 1 ? 'high' : 'low'} d=${path(0, measured)}></path>` : ''}
+    ${promised > 0 ? svg`<path class=${`promised ${last > 1 ? 'high' : 'low'}`} d=${path(Math.max(0, measured - 1), points.length)}></path>` : ''}
     <circle class=${last > 1 ? 'high' : 'low'} cx=${x(points.length - 1)} cy=${y(last)} r="2.2"></circle>`}
   </svg>`;
 }

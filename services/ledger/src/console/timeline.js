@@ -1,6 +1,6 @@
 /** Moves as a timeline: one row each, with a bar from its start to its end. The columns say the same in words. */
 import { html, svg } from './lib/lit-html.js';
-import { clockTime, duration, link, named, said, section, table, when } from './parts.js';
+import { clockTime, count, duration, link, named, said, section, table, when } from './parts.js';
 
 const outcomes = {
   underWay: ['move', 'under way'],
@@ -27,15 +27,17 @@ function bar({ startedAt, endedAt, outcome }, fromMs, toMs) {
   </svg>`;
 }
 
+/** Older moves are shown when a person asks for them. */
+const FIRST = 10;
+
 /** Nothing where there are no moves. */
 export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over time') {
   if (moves.length === 0) return '';
   const begun = moves.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   const fromMs = Math.min(nowMs, ...begun);
-  return section(
-    title,
-    html`${table(
-      title,
+  const rows = (caption, some) =>
+    table(
+      caption,
       [
         ['VM', (m) => named(m.serverName ?? m.serverId, m.serverId, link.vm(aggregate, m.serverId))],
         [
@@ -52,8 +54,15 @@ export function timeline({ aggregate, moves, since }, nowMs, title = 'Moves over
             html`<span class=${outcomes[m.outcome][0]}>${outcomes[m.outcome][1]}</span>${m.text === null ? '' : `: ${said(m.text)}`}`,
         ],
       ],
-      moves,
+      some,
       '',
-    )}${since === null ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(Math.min(Date.parse(since), fromMs))}.</p>`}`,
+    );
+  const older = moves.slice(FIRST);
+  return section(
+    title,
+    html`${rows(title, moves.slice(0, FIRST))}
+      ${older.length === 0 ? '' : html`<details><summary>${count(older.length, 'older move')}</summary>${rows('Older moves', older)}</details>`}
+      ${since === null ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(Math.min(Date.parse(since), fromMs))}.</p>`}`,
+    'moves-over-time',
   );
 }

@@ -13,6 +13,11 @@ import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../st
 /** Maximum number of characters of a search. */
 const QUERY_CHARACTERS = 200;
 
+const inMemory = (history: ApiContext['input']['history'], aggregate: string) => ({
+  decisions: history.decisions(aggregate),
+  runs: history.runs(aggregate),
+});
+
 /** The aggregates, their imbalance over time, drains in turn, and the search over all of it. */
 export const aggregatesHandlers = ({
   input,
@@ -37,8 +42,8 @@ export const aggregatesHandlers = ({
       aggregates: statesOf(input.scope, input.state()).map((state) =>
         fleetLine(
           {
+            ...inMemory(input.history, state.aggregate),
             state,
-            decisions: input.history.decisions(state.aggregate),
             seen: seen.get(state.aggregate),
             inScope: input.scope.includes(state.aggregate),
             paces,

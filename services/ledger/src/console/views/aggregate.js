@@ -1,7 +1,7 @@
 import { alarmLine, alarmsOf } from '../alarms.js';
 import { nowMs, read, tryRead } from '../api.js';
 import { columns, layout, rows, switches } from '../blocks.js';
-import { aggregateCommands } from '../commands.js';
+import { aggregateCommands, meanings } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
@@ -29,6 +29,7 @@ import {
 import { ratioOf, worstPolicy, worstText } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { pairList } from '../ribbons.js';
+import { cellTargets } from '../session.js';
 import { balanceLegend } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
@@ -112,15 +113,8 @@ function doing(page) {
   return lastDecision === null ? '' : said(lastDecision.reason.text);
 }
 
-/** How far a drain is, and which of its VMs are about to leave. */
-function drainFact({ host, text }, under) {
-  const leaving = under.filter(({ from }) => from === host);
-  const started = leaving.filter((move) => move.started !== null).length;
-  return `${host}: ${text}${leaving.length === 0 ? '' : `; ${count(leaving.length, 'move')} off it in flight, ${started} of them under way`}`;
-}
-
 /** The size of the aggregate, and facts that are shown only when they are unusual. */
-function facts({ quarantined, brokenHosts, drains, moves: under, planner, course }, { hosts = null }) {
+function facts({ quarantined, brokenHosts, drains, planner, course }, { hosts = null }) {
   return [
     ...(hosts === null
       ? []
@@ -134,7 +128,7 @@ function facts({ quarantined, brokenHosts, drains, moves: under, planner, course
     ...(planner === null ? [] : [planner.dryRun ? 'dry run' : `approval ${planner.approval}`]),
     ...(quarantined > 0 ? [`${count(quarantined, 'VM')} in quarantine`] : []),
     ...(brokenHosts.length > 0 ? [`no destination: ${brokenHosts.map(({ host }) => host).join(', ')}`] : []),
-    ...drains.map((drain) => drainFact(drain, under)),
+    ...drains.map(({ host, text }) => `${host}: ${text}`),
   ].join(' · ');
 }
 
@@ -160,6 +154,14 @@ const ofKind = {
 const FIRST = 12;
 const MOST = 60;
 
+/** Why a plan was made: which policies had been above their thresholds for long enough. */
+function causeOf({ policies }) {
+  const above = policies.filter(({ detected }) => detected);
+  return above.length === 0
+    ? ''
+    : html`, as ${above.map(({ policy, sustainedCycles }) => `${policy} was above its threshold for ${count(sustainedCycles, 'cycle')}`).join(' and ')}`;
+}
+
 /** Decisions and events as one list, newest first; equal neighbours are one row. */
 function happened(name, { series, recent, history }, chosen, choose) {
   const rowsOf = [
@@ -170,7 +172,7 @@ function happened(name, { series, recent, history }, chosen, choose) {
       key: d.steps > 0 ? `plan ${d.sequence}` : d.reason.text,
       text:
         d.steps > 0
-          ? html`<a href=${link.plan(d.snapshotId, d.sequence)}>Plan of ${count(d.steps, 'move')}</a> ${{ released: 'released', proposed: 'proposed', dryRun: 'recorded: dry run', none: 'not released' }[d.release]}: ${ratioText(d.ratio)} → ${ratioText(d.ratioAfter)}`
+          ? html`<a href=${link.plan(d.snapshotId, d.sequence)}>Plan of ${count(d.steps, 'move')}</a> ${{ released: 'released', proposed: 'proposed', dryRun: 'recorded: dry run', none: 'not released' }[d.release]}: ${ratioText(d.ratio)} → ${ratioText(d.ratioAfter)}${causeOf(d)}`
           : html`<span class="dim">${said(d.reason.text)}</span>`,
     })),
     ...history.events
@@ -341,7 +343,7 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
         <span class="push"></span>
         ${plan === null ? '' : html`<a class=${page.standing === 'waitingForApproval' && !past ? 'button primary' : 'button'} data-key="Review" href=${link.plan(plan.id, plan.sequence)}>${past ? `The plan of ${clockTime(plan.atMs).slice(11)}` : page.standing === 'waitingForApproval' ? 'Review the plan' : 'See the plan'}</a>`}
         ${past ? pastStory(series, index, picture) : aggregateCommands(page)}
-        ${past ? '' : html`<div class="second"><span class="dim push">${facts(page, picture)}</span> <a href=${link.drains(name)}>Rolling maintenance</a></div>`}
+        ${past ? '' : html`<div class="second"><span class="dim push">${facts(page, picture)}</span> <a href=${link.drains(name)}>Rolling maintenance</a>${meanings('pause', 'evaluate', 'record', ...(cellTargets(name).length === 0 ? [] : ['cells']))}</div>`}
       </section>`;
 }
 
@@ -409,7 +411,7 @@ export const aggregate = {
                 ? ''
                 : section(
                     'Moves in flight',
-                    moves(page.moves, () => name),
+                    html`${moves(page.moves, () => name)}${meanings('cancel', 'abort', 'close')}`,
                   )
             }
         <div class="two">${section('What happened', happened(name, data, chosen, choose))}${section('Next', next(page.next))}</div>

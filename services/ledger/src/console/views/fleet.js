@@ -1,6 +1,6 @@
 import { alarmLine, alarmsOf, urgent } from '../alarms.js';
 import { nowMs, read, readOrRefused } from '../api.js';
-import { fleetCommands, planCommands, resumeCommand } from '../commands.js';
+import { fleetCommands, meanings, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import {
@@ -148,7 +148,7 @@ const row = (a, { policies, scales }, alarms) => html`<tr>
     return html`<td class="picture" data-label=${policy}>${own === undefined ? html`<span class="dim">not used</span>` : html`${skyline(own, { scale: scales.get(policy) })}${hottest(a, own)}`}</td>`;
   })}
   <td class="number ratio ${a.ratio !== null && a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}${a.ratio === null ? '' : html`<small>${policyOf(a)}</small>`}</td>
-  <td class="picture wide-only">${sparkline(a.trend)}</td>
+  <td class="picture wide-only">${sparkline(a.trend, a.promised)}${a.promised > 0 ? html`<small>dashed: moves done</small>` : ''}</td>
   <td class="number">${a.movesInFlight > 0 ? `${a.movesInFlight} moving` : ''}${a.quarantined > 0 ? html` <a href="#/held">${a.quarantined} in quarantine</a>` : ''}</td>
 </tr>`;
 
@@ -273,7 +273,7 @@ export const fleet = {
     for (const one of all) scales.set(one.policy, Math.max(scales.get(one.policy) ?? 0, topOf(one)));
     const policies = [...scales.keys()];
     return html`
-      <div class="headline"><h1>${headline(aggregates, urgent(alarms))}</h1>${chips(aggregates)}</div>
+      <div class="headline"><h1>${headline(aggregates, urgent(alarms))}</h1>${chips(aggregates)}<span class="push"></span>${fleetCommands()}${meanings('pause', 'evaluate', 'record')}</div>
       ${needs(aggregates, urgent(alarms))}
       <section aria-label="Aggregates" class="flush">${
         aggregates.length === 0
@@ -301,6 +301,6 @@ export const fleet = {
                 ${tasks.total > tasks.tasks.length ? html`<p class="dim">${count(tasks.total - tasks.tasks.length, 'more task')}.</p>` : ''}`,
             )
       }
-      ${fleetCommands()}`;
+`;
   },
 };

@@ -1,6 +1,6 @@
 import { read, tryRead } from '../api.js';
 import { switches } from '../blocks.js';
-import { byHand, planCommands } from '../commands.js';
+import { byHand, meanings, moveCommands, pauseCommand, planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html, svg } from '../lib/lit-html.js';
 import { leaving } from '../pairs.js';
@@ -30,6 +30,7 @@ import {
 } from '../parts.js';
 import { counts, ratioAfter, valuesAfter, worstPolicy, worstText } from '../ratio.js';
 import { ribbons } from '../ribbons.js';
+import { person } from '../session.js';
 import { copiedMb } from '../sizes.js';
 import { timeTogether } from '../times.js';
 import { shareText } from '../words.js';
@@ -100,6 +101,8 @@ const why = (step, picture, before) => {
   return own ?? html`${step.why.text} <span class="dim">${figures(step.why.detail)}</span>`;
 };
 
+const commandsOf = (task) => (task === undefined ? '' : moveCommands(task));
+
 /** `picture` null: the hosts of that moment are not known. `kept`: the steps that are chosen. */
 const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }) => {
   const upTo = (s) => kept.filter(({ step }) => step <= s.step);
@@ -148,6 +151,9 @@ const steps = ({ aggregate, data }, page, { picture, before, kept, out, toggle }
         : [
             ['Status', (s) => (out.has(s.step) ? 'left out' : statusText(statusOf(s.taskId, page.tasks, page.events)))],
           ]),
+      ...(person() !== null && page.tasks.some(({ ended }) => ended === null)
+        ? [['Commands', (s) => commandsOf(page.tasks.find(({ id }) => id === s.taskId))]]
+        : []),
     ],
     all,
     'No step.',
@@ -300,7 +306,7 @@ function stateText({ plan: known, decision }) {
   if (known.state !== 'released') return known.state;
   return known.dispatchedAt === null
     ? 'released · not handed to the executors yet'
-    : `released · ${known.completed} of ${count(known.steps, 'move')} completed`;
+    : `running · ${known.completed} of ${count(known.steps, 'move')} completed`;
 }
 
 /** What a person who approves it asks first: how much better, how much is copied, how long it takes. */
@@ -322,6 +328,7 @@ function lead(shown) {
   return html`<div class="headline"><h1>${sentence(shown)}</h1>
       <p class="chip ${waits ? 'amber' : ''}">${waits ? html`waits for approval · expires ${when(known.expiresAt)}, and nothing moves` : stateText(page)}</p>
       <span class="push"></span>
+      ${known?.state === 'released' ? html`${pauseCommand(known.aggregate)}${meanings('pause', 'cancel', 'abort', 'close')}` : ''}
       ${waits ? planCommands(id, { steps: out.size === 0 ? null : kept.map(({ step }) => step), all: made?.steps.length, first: true }) : ''}
     </div>
     ${made === null ? '' : figuresOf(shown)}`;

@@ -64,7 +64,7 @@ function form(name, query, go) {
         html`<option value=${hours} ?selected=${query.get('hours') === String(hours)}>last ${count(hours, 'hour')}</option>`,
     )}</select></label>
     <label class="wide">Changed options <input name="sets" type="text" spellcheck="false" .value=${query.getAll('set').join(' ')}
-      placeholder="NAME=VALUE …, such as engine.cooldown=0"></label>
+      placeholder="engine.cooldown=0 engine.min_gain=0.01"></label>
     <button type="submit">Decide again</button>
   </form>`;
 }
@@ -109,7 +109,7 @@ function numberField([, label, step, least, most], present, { query, key, change
       const { value } = event.target;
       if (event.target.reportValidity()) change(key, value === '' || Number(value) === present ? null : value);
     }}>`;
-  return html`<label class=${shown === '' ? '' : 'changed'}>${policy === undefined ? label : ''} ${input}</label>`;
+  return html`<label class=${shown === '' ? '' : 'changed'}>${policy === undefined ? label : ''} ${input}${shown === '' ? '' : html` <small>in force: ${present}</small>`}</label>`;
 }
 
 function controls({ decision, input }, query, changes, change) {
@@ -234,7 +234,8 @@ function moment(data, query, { go, redraw }) {
     ${section(
       'Options',
       html`${controls(made, query, changes, change)}
-        <p class="commands"><button type="button" ?disabled=${changesNothing(changes)} @click=${() => go(link.whatIf(name, at(made.decision.snapshotId)))}>Options in force</button></p>`,
+        <p class="commands"><button type="button" ?disabled=${changesNothing(changes)} @click=${() => go(link.whatIf(name, at(made.decision.snapshotId)))}>Options in force</button>
+          ${changesNothing(changes) ? '' : html`<span class="dim">Nothing is changed by this page. To have them in force: thresholds, weights and moves of a policy in policies.yaml, the rest under [engine] of kronos.conf.</span>`}</p>`,
     )}
     ${time}
     ${movesOf(data, answer)}`;
@@ -276,7 +277,10 @@ export const whatIf = {
     return html`
     <h1>What if: <a href=${link.aggregate(name)}>${name}</a></h1>
     ${made === null ? html`<p class="dim">Nothing was decided yet.</p>` : moment(data, query, { go, redraw })}
-    ${section('Recorded range', form(name, query, go))}
+    ${section(
+      'Recorded range',
+      html`${form(name, query, go)}<p class="dim">Decides every snapshot of the last hours again, with other options beside what happened. Options are written as in kronos.conf, with their section: engine.cooldown=0.</p>`,
+    )}
     ${query.has('since') ? section('Answer', outcome(late)) : ''}`;
   },
 };
