@@ -33,7 +33,7 @@ export function fleetLine({ state, decisions, runs, seen, inScope, paces }: Flee
   const shown = evenly(recent, TREND_POINTS);
   // From the release of a plan that is not over on, decisions count its moves as done.
   const open = runs.flatMap((run) => (run.releasedMs !== null && runEndMs(run) === null ? [run.releasedMs] : []));
-  const sinceMs = open.length === 0 ? null : Math.min(...open);
+  const openSince = open.length === 0 ? null : iso(Math.min(...open));
   return {
     ...summary,
     inScope,
@@ -41,7 +41,7 @@ export function fleetLine({ state, decisions, runs, seen, inScope, paces }: Flee
     vms: seen?.vms ?? null,
     skylines: [...(seen?.skylines ?? [])],
     trend: shown.map(({ ratio }) => inFourDecimals(ratio)),
-    promised: shown.length - 1 - shown.findLastIndex(({ time }) => sinceMs === null || Date.parse(time) <= sinceMs),
+    promised: shown.length - 1 - shown.findLastIndex(({ time }) => openSince === null || time <= openSince),
     plan: planOf({ state, decisions, paces }, summary),
   };
 }
