@@ -404,3 +404,37 @@ it.each([
     expect(broken()).toContain('window');
   },
 );
+
+it('a doubled message of an attempt may leave the queue while a later attempt is on it, which may not until the one after it is there', () => {
+  const attemptIsQueued = (attempt: number): string => {
+    store(
+      'migrations',
+      'migration.requested',
+      'planner',
+      { taskId: 'agg-1-s1', serverId: SERVER, attempt },
+      'KRONOS_MIGRATIONS',
+    );
+    return `$JS.ACK.KRONOS_MIGRATIONS.executor.1.${last}`;
+  };
+  const leaves = (reply: string): void => {
+    checker.queue.delivered(reply);
+    checker.queue.answered(reply, '+ACK');
+  };
+  look();
+  request();
+  const [first, again] = [attemptIsQueued(1), attemptIsQueued(1)];
+  refused('No valid host was found.');
+  leaves(first);
+  expect(broken()).toEqual(['acked-early']);
+  const second = attemptIsQueued(2);
+  const ended = { taskId: 'agg-1-s1', serverId: SERVER, attempt: 2, destination: 'h2', errorType: 'PreFlightError' };
+  store('results', 'migration.failed', 'executor', {
+    ...ended,
+    retryPending: true,
+    next: { attempt: 3, destination: 'h3' },
+  });
+  leaves(again);
+  expect(broken()).toEqual(['acked-early']);
+  leaves(second);
+  expect(broken()).toEqual(['acked-early', 'acked-early']);
+});

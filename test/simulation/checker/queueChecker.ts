@@ -58,10 +58,8 @@ export class QueueChecker {
     if (task === undefined || task.finalSequence !== null) return;
     if (task.attempts.get(attempt)?.ended !== true && !(task.announced !== null && attempt < task.announced))
       this.#book.breach('acked-early', `${taskId} attempt ${attempt} left the queue before the log had its end`);
-    else if (task.announced !== null && task.announced > attempt && !task.queued.has(task.announced))
-      this.#book.breach(
-        'acked-early',
-        `${taskId} attempt ${attempt} left the queue before attempt ${task.announced} was there`,
-      );
+    // The message of a later attempt keeps the task on the queue, until that attempt is over in its turn.
+    else if (task.announced !== null && task.announced > attempt && Math.max(...task.queued) <= attempt)
+      this.#book.breach('acked-early', `${taskId} attempt ${attempt} left the queue before a later one was there`);
   }
 }
