@@ -48,9 +48,13 @@ export const actSchema = z.discriminatedUnion('act', [
     disabledReason: z.string().nullable().optional(),
     up: z.boolean().optional(),
     forcedDown: z.boolean().optional(),
+    /** The version that nova-compute reports after an upgrade, as in the scenario. */
+    hypervisorVersion: z.int().positive().optional(),
     /** A filler takes all that is left of the host, or gives it back. */
     full: z.boolean().optional(),
   }),
+  /** Nova's API reaches the database of a cell, or not. What runs in the cell goes on. */
+  z.strictObject({ act: z.literal('setCell'), cell: name, reachable: z.boolean() }),
   z.strictObject({ act: z.literal('createGroup'), group: groupSchema }),
   z.strictObject({ act: z.literal('deleteGroup'), group: name }),
   /** `group` null takes the server out of its group. */

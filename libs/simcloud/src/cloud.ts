@@ -1,4 +1,5 @@
 import { abandoned, killHost, loseMigrations, startHost } from './crash.ts';
+import { ActError } from './errors.ts';
 import {
   addAggregate,
   addFlavor,
@@ -216,6 +217,14 @@ export class Cloud extends CloudState {
   setHost(nowMs: number, name: string, change: Parameters<typeof setHost>[2]): void {
     this.advance(nowMs);
     setHost(this, name, change);
+  }
+
+  /** See {@link CloudState.unreachable}. */
+  setCell(nowMs: number, cell: string, { reachable }: { readonly reachable: boolean }): void {
+    this.advance(nowMs);
+    if (![...this.hosts.values()].some((host) => host.cell === cell)) throw new ActError(`there is no cell ${cell}`);
+    if (reachable) this.unreachable.delete(cell);
+    else this.unreachable.add(cell);
   }
 
   /** Nothing goes wrong with the server any more; copying that hangs comes to its end. */

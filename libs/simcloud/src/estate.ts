@@ -96,6 +96,7 @@ export function setHost(
     disabledReason?: string | null | undefined;
     up?: boolean | undefined;
     forcedDown?: boolean | undefined;
+    hypervisorVersion?: number | undefined;
     full?: boolean | undefined;
   },
 ): void {
@@ -108,6 +109,7 @@ export function setHost(
   if (change.up === true) comeUp(s, host);
   if (change.up === false) goDown(s, host);
   if (change.forcedDown !== undefined) host.forcedDown = change.forcedDown;
+  if (change.hypervisorVersion !== undefined) host.hypervisorVersion = change.hypervisorVersion;
   if (change.full !== undefined) {
     const filler = `00000000-0000-4000-8000-${String(host.nodeId).padStart(12, '0')}`;
     release(s, filler);

@@ -48,7 +48,7 @@ export interface Host {
   readonly serviceId: number;
   readonly cell: string;
   readonly hypervisorType: string;
-  readonly hypervisorVersion: number;
+  hypervisorVersion: number;
   readonly ip: string;
   readonly total: Resources;
   readonly reserved: Resources;

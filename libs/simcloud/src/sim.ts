@@ -295,8 +295,10 @@ class SimServer implements InProcessSim {
       },
       revokeTokens: (sim) => sim.#identity.revokeAll(),
       setRoles: (sim, { user, roles }) => sim.#identity.setRoles(user, roles),
+      setCell: ({ cloud }, { cell, ...change }, now) => cloud.setCell(now, cell, change),
       mendAll: (sim, _act, now) => {
         sim.#faults = [];
+        sim.cloud.unreachable.clear();
         sim.cloud.serverFaults.clear();
         sim.cloud.hostFaults.clear();
         sim.cloud.clearSeries(now);

@@ -137,6 +137,8 @@ export class CloudState {
   nowMs: number;
   /** Whether Nova's policy lets an administrator's resize or cold migration leave its cell. */
   crossCell: boolean;
+  /** Cells whose database Nova's API does not reach: https://docs.openstack.org/api-guide/compute/down_cells.html. */
+  readonly unreachable = new Set<string>();
   /** nova-scheduler stands still: no host is chosen for a move. */
   schedulerHeld = false;
   /** The pace; 1 is Nova's own. */
@@ -200,6 +202,10 @@ export class CloudState {
   cellOf({ host, placements }: Server): string {
     const last = host === '' ? placements.findLast((each) => each.host !== null)?.host : host;
     return this.host(last ?? host).cell;
+  }
+
+  isUnreachable(server: Server): boolean {
+    return this.unreachable.size > 0 && this.unreachable.has(this.cellOf(server));
   }
 
   later(kind: 'build' | 'trip' | StateStep, server: string, afterMs: number): void {

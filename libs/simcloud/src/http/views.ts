@@ -78,6 +78,7 @@ type Form = {
 type ServerForm = Form & { readonly show: boolean };
 
 export function serverView(cloud: Cloud, server: Server, form: ServerForm): string {
+  if (cloud.isUnreachable(server)) return JSON.stringify(partialServer(cloud, server, form));
   const key = `${form.minor}${form.show ? 's' : ''}`;
   const cached = server.views.get(key);
   if (cached !== undefined) return cached;
@@ -85,6 +86,33 @@ export function serverView(cloud: Cloud, server: Server, form: ServerForm): stri
   server.views.set(key, view);
   return view;
 }
+
+/** What Nova's API knows itself of a server whose cell is not reached, from 2.69 on. */
+function partialServer(cloud: Cloud, server: Server, form: ServerForm): unknown {
+  const list = {
+    id: server.uuid,
+    status: 'UNKNOWN',
+    tenant_id: server.projectId,
+    created: seconds(server.createdMs),
+    links: linksOf(server, form),
+  };
+  if (!form.show) return list;
+  const group = cloud.groupOf.get(server.uuid);
+  return {
+    ...list,
+    user_id: server.userId,
+    image: imageOf(server, form),
+    flavor: flavorOf(server, form),
+    'OS-EXT-AZ:availability_zone': server.pinnedZone ?? 'UNKNOWN',
+    'OS-EXT-STS:power_state': 0,
+    ...(form.minor >= 71 ? { server_groups: group === undefined ? [] : [group.uuid] } : {}),
+  };
+}
+
+export const linksOf = ({ uuid }: Server, { base }: Pick<Form, 'base'>): object[] => [
+  { rel: 'self', href: `${base}/v2.1/servers/${uuid}` },
+  { rel: 'bookmark', href: `${base}/servers/${uuid}` },
+];
 
 /** All ports are of one network. */
 function addressesOf({ ports }: Server): Record<string, object[]> {
@@ -121,7 +149,6 @@ function flavorOf({ flavor }: Server, { minor, base }: Form): unknown {
 const WITH_PROGRESS: readonly string[] = ['ACTIVE', 'BUILD', 'REBUILD', 'RESIZE', 'VERIFY_RESIZE', 'MIGRATING'];
 
 function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
-  const { base } = form;
   const status = statusOf(server);
   const view: Record<string, unknown> = {
     id: server.uuid,
@@ -138,10 +165,7 @@ function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
     addresses: addressesOf(server),
     accessIPv4: '',
     accessIPv6: '',
-    links: [
-      { rel: 'self', href: `${base}/v2.1/servers/${server.uuid}` },
-      { rel: 'bookmark', href: `${base}/servers/${server.uuid}` },
-    ],
+    links: linksOf(server, form),
     'OS-DCF:diskConfig': 'MANUAL',
   };
   if (server.fault !== null && status === 'ERROR')
@@ -320,6 +344,8 @@ export function eventViews(action: Action, projectId: string, minor: number, cel
 const REPORT_MS = 10_000;
 
 export function serviceView(cloud: Cloud, host: Host, minor: number, nowMs: number): unknown {
+  // As Nova's API shows it from 2.69 on.
+  if (cloud.unreachable.has(host.cell)) return { binary: 'nova-compute', host: host.name, status: 'UNKNOWN' };
   const seenMs = host.up ? Math.floor(nowMs / REPORT_MS) * REPORT_MS : host.lastSeenMs;
   return {
     binary: 'nova-compute',

@@ -30,7 +30,7 @@ export function hypervisorRoutes(cloud: Cloud): readonly Route[] {
 function listHypervisors(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const { call, minor } = scope;
   const { query } = call;
-  const hosts = [...cloud.hosts.values()];
+  const hosts = [...cloud.hosts.values()].filter(({ cell }) => !cloud.unreachable.has(cell));
   const withServers = minor >= 53 && truthy(query.get('with_servers'));
   const shown = withServers || (detail && minor < 88) ? cloud.servers.values() : [];
   const byHost = Map.groupBy(shown, ({ host }) => host);

@@ -128,6 +128,7 @@ function migrationFilter(cloud: Cloud, { call: { query }, minor }: Scope): (migr
     test('user_id', (migration, value) => migration.userId === value);
     test('project_id', (migration, value) => migration.projectId === value);
   }
+  tests.push(({ rows }) => rows.some(({ cell }) => !cloud.unreachable.has(cell)));
   // The rows of a deleted server are gone with it.
   tests.push((migration) => cloud.servers.has(migration.serverUuid));
   return (migration) => tests.every((check) => check(migration));

@@ -13,16 +13,22 @@ import { serverGroupRoutes } from './serverGroups.ts';
 import { serverRoutes } from './servers.ts';
 import { serviceRoutes } from './services.ts';
 
+/** nova/api/openstack/wsgi.py, for an exception that it does not expect. */
+const UNEXPECTED =
+  'Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n' +
+  "<class 'nova.exception.NovaException'>";
 const NOT_FOUND = 'The resource could not be found.';
 
 /** Nova's API: version discovery, microversions, and the calls that live migration needs. */
 export class Compute {
+  readonly #cloud: Cloud;
   readonly #identity: Identity;
   readonly #keystone: () => string;
   readonly #max: number;
   readonly #routes: readonly Route[];
 
   constructor(cloud: Cloud, identity: Identity, keystone: () => string) {
+    this.#cloud = cloud;
     this.#identity = identity;
     this.#keystone = keystone;
     this.#max = Number(cloud.scenario.compute.split('.')[1]);
@@ -83,6 +89,7 @@ export class Compute {
       if (!allowed)
         return refusal(call, minor, 403, `Policy doesn't allow os_compute_api:${route.policy} to be performed.`);
       try {
+        this.#checkCell(route, withoutProject);
         return route.handler(scope, found.slice(1));
       } catch (error) {
         if (error instanceof NovaRefusal) return refusal(call, minor, error.status, error.message);
@@ -91,6 +98,14 @@ export class Compute {
       }
     }
     return known ? refusal(call, minor, 404, NOT_FOUND) : unknownPath(call);
+  }
+
+  /** Of a server whose cell is not reached, Nova shows what its API knows, and does nothing. */
+  #checkCell({ method }: Route, path: string): void {
+    const [, id = '', part = ''] = /^\/servers\/([^/]+)(.*)$/.exec(path) ?? [];
+    const server = this.#cloud.servers.get(id);
+    if (server === undefined || !this.#cloud.isUnreachable(server) || (method === 'GET' && part === '')) return;
+    throw new NovaRefusal(500, UNEXPECTED);
   }
 
   #versions(call: Call): Reply {

@@ -4,7 +4,7 @@ import type { Server } from '../../model.ts';
 import { pinnedCpus } from '../../numa.ts';
 import { findServer } from '../../state.ts';
 import { json, object, parseJson, type Reply, text } from '../exchange.ts';
-import { serverView, statusOf } from '../views.ts';
+import { linksOf, serverView, statusOf } from '../views.ts';
 import {
   caller,
   empty,
@@ -93,6 +93,9 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
   ];
 }
 
+/** The filters whose answer Nova's API knows itself. */
+const KNOWN_OF_ALL: ReadonlySet<string> = new Set(['all_tenants', 'project_id', 'tenant_id', 'deleted']);
+
 function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const { call, minor } = scope;
   const { query } = call;
@@ -104,7 +107,10 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const all = deleted.length === 0 ? cloud.listing() : [...cloud.listing(), ...deleted];
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
   const from = afterMarker(cloud, query.get('marker'), all);
-  const keep = serverFilter(cloud, scope);
+  const passes = serverFilter(cloud, scope);
+  // Whether a filter or a page has a server is not known of one whose cell is not reached.
+  const whole = minor >= 69 && [...query.keys()].every((key) => KNOWN_OF_ALL.has(key));
+  const keep: ServerTest = (server) => passes(server) && (whole || !cloud.isUnreachable(server));
   const page: Server[] = [];
   for (let i = from; i < all.length && page.length < limit; i++) {
     const server = all[i];
@@ -115,11 +121,8 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
     : page.map((server) =>
         JSON.stringify({
           id: server.uuid,
-          name: server.name,
-          links: [
-            { rel: 'self', href: `${call.base}/v2.1/servers/${server.uuid}` },
-            { rel: 'bookmark', href: `${call.base}/servers/${server.uuid}` },
-          ],
+          ...(cloud.isUnreachable(server) ? { status: 'UNKNOWN' } : { name: server.name }),
+          links: linksOf(server, call),
         }),
       );
   const links = nextPage(cloud, call, detail ? 'servers/detail' : 'servers', {

@@ -20,6 +20,7 @@ function listServices(cloud: Cloud, scope: Scope): Reply {
   const host = call.query.get('host');
   const services: unknown[] = [...cloud.hosts.values()]
     .filter((each) => host === null || each.name === host)
+    .filter((each) => minor >= 69 || !cloud.unreachable.has(each.cell))
     .map((each) => serviceView(cloud, each, minor, call.nowMs));
   const others = (['nova-scheduler', 'nova-conductor'] as const).map((name, index) => ({
     binary: name,
@@ -51,7 +52,8 @@ function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
   if (!/^[0-9a-f-]{36}$/i.test(uuid)) throw new NovaRefusal(400, `Invalid uuid ${uuid}`);
   if (body.status === undefined && body.forced_down === undefined)
     throw new NovaRefusal(400, "No updates were requested. Fields 'status' or 'forced_down' should be specified.");
-  if (host === undefined) throw new NovaRefusal(404, `Service ${uuid} could not be found.`);
+  if (host === undefined || cloud.unreachable.has(host.cell))
+    throw new NovaRefusal(404, `Service ${uuid} could not be found.`);
   const status = text(body.status);
   const reason = text(body.disabled_reason) ?? null;
   if (status === 'enabled' && reason !== null)
