@@ -10,6 +10,8 @@ export interface Bug extends Edit {
   readonly inventory?: InventoryMode;
   /** NUMA cells of the hosts in these runs; default: `none`. */
   readonly numa?: NumaMode;
+  /** Aggregates of these runs; default: one. */
+  readonly aggregates?: number;
   /** A second guard that is broken as well. */
   readonly also?: Edit;
   /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
@@ -439,6 +441,36 @@ export const bugs: readonly Bug[] = [
       find: "  if (stale.length > 0) return ['STALE', 'stale'];\n  if (input.kind === 'vm' || !incomplete) return ['HEALTHY', null];\n",
       replace: "  if (stale.length >= 0 || incomplete) return ['HEALTHY', null];\n",
     },
+  },
+  {
+    name: 'VM without a sample taken for one without load',
+    file: 'libs/placement/src/snapshot/profiles.ts',
+    find: "if (policy.vmProfileFallback === 'skip' || host === undefined) return null;",
+    replace: "if (policy.vmProfileFallback === 'skip' || host === undefined) return 0;",
+  },
+  {
+    name: 'aggregates that share a host planned',
+    aggregates: 2,
+    file: GATE,
+    find: '  if (shared.length > 0)\n',
+    replace: '  if (shared.length < 0)\n',
+    also: {
+      file: 'libs/observation/src/topology.ts',
+      find: '      if (otherAggregates.length > 0)\n',
+      replace: '      if (otherAggregates.length < 0)\n',
+    },
+  },
+  {
+    name: 'older hypervisor taken for a destination',
+    file: 'libs/placement/src/cluster/cluster.ts',
+    find: "  if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';\n",
+    replace: '',
+  },
+  {
+    name: 'VM of an unreachable cell taken for a deleted one',
+    file: 'services/executor/src/follow.ts',
+    find: "return server !== 'gone' && server.cellDown ? null : server;",
+    replace: "return server !== 'gone' && server.cellDown ? 'gone' : server;",
   },
   {
     name: 'approval not awaited',

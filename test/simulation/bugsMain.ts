@@ -56,7 +56,7 @@ const README = join(import.meta.dirname, 'README.md');
 const QUICK_SEEDS = 20;
 const QUICKLY_FOUND = 2;
 
-function hunt({ name: bug, inventory = 'api', numa = 'none' }: Bug, seeds: string): Promise<Found> {
+function hunt({ name: bug, inventory = 'api', numa = 'none', aggregates = 1 }: Bug, seeds: string): Promise<Found> {
   const first = Number(values.seed);
   return new Promise((resolve, reject) => {
     const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', values.seed, '--seeds', seeds];
@@ -73,6 +73,8 @@ function hunt({ name: bug, inventory = 'api', numa = 'none' }: Bug, seeds: strin
       inventory,
       '--numa',
       numa,
+      '--aggregates',
+      String(aggregates),
     ];
     const child = spawn(process.execPath, [...args, ...size, '--until-breach', '--go-on'], {
       stdio: ['ignore', 'pipe', 'pipe'],

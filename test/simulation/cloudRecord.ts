@@ -6,6 +6,9 @@ import { isOver } from './people/operator.ts';
 /** Faults after which a series cannot be used, from the moment at which they are set. */
 const UNUSABLE = new Set(['missing', 'nan']);
 
+/** The metrics of VMs by which the policies of a run balance: options.ts. */
+const VM_METRICS = ['vm_cpu_cores', 'vm_mem_mb'];
+
 /** Decisions see a change of an aggregate within this time. */
 const CHANGED_MS = 1_800_000;
 
@@ -55,6 +58,23 @@ export class SimulatedRecord implements CloudRecord {
     return host?.up === true && !host.disabled && !host.forcedDown;
   }
 
+  aggregatesWith(host: string): readonly string[] {
+    const own = this.#cloud.scenario.aggregates.map(({ name }) => name);
+    return own.filter((name) => this.#cloud.aggregate(name).hosts.includes(host));
+  }
+
+  reachable(host: string): boolean {
+    return !this.#cloud.unreachable.has(this.#cloud.host(host).cell);
+  }
+
+  hypervisorVersion(host: string): number {
+    return this.#cloud.host(host).hypervisorVersion;
+  }
+
+  disabled(host: string): boolean {
+    return this.#cloud.host(host).disabled;
+  }
+
   shape(server: string): string | null {
     const found = this.#cloud.servers.get(server);
     return found === undefined ? null : `${found.flavor.name} ${found.imageId === null ? 'volume' : 'image'}`;
@@ -70,7 +90,21 @@ export class SimulatedRecord implements CloudRecord {
   }
 
   unmeasuredSince(host: string): number | null {
-    const inForce = this.#cloud.seriesFaults.filter(({ labels, untilMs }) => labels.host === host && untilMs === null);
+    return this.#unusableSince(host, null);
+  }
+
+  unprofiledSince(server: string): number | null {
+    const host = this.host(server) ?? '';
+    const since = VM_METRICS.flatMap((metric) => this.#unusableSince(host, metric) ?? []);
+    return since.length === 0 ? null : Math.min(...since);
+  }
+
+  /** @param name null: of no metric alone */
+  #unusableSince(host: string, name: string | null): number | null {
+    const inForce = this.#cloud.seriesFaults.filter(
+      ({ metric, labels, untilMs }) =>
+        (metric === undefined || metric === name) && (labels.host ?? host) === host && untilMs === null,
+    );
     // The last one decides what Prometheus shows; a stale sample of before is usable for minutes.
     const usable = inForce.findLastIndex(({ kind }) => !UNUSABLE.has(kind));
     return inForce[usable + 1]?.fromMs ?? null;

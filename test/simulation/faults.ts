@@ -4,7 +4,7 @@
  * survive is on the list.
  */
 import { byText, DAY_MS } from '@kronos/contracts';
-import type { ActInput } from '@kronos/simcloud';
+import type { ActInput, SeriesFaultSetting } from '@kronos/simcloud';
 import type { InventoryMode } from './asked.ts';
 import type { Chance } from './chance.ts';
 import type { Drawn } from './options.ts';
@@ -72,6 +72,12 @@ function apiTrouble(stage: Stage, chance: Chance, effect: object, more: object =
     const { id } = made;
     stage.after(seconds(chance, 2, 300), () => stage.act({ act: 'mendApi', id }));
   }
+}
+
+/** Series are wrong for a while. */
+function seriesTrouble(stage: Stage, fault: SeriesFaultSetting, lastsMs: () => number): void {
+  const id = stage.act({ act: 'faultSeries', fault })?.id;
+  if (typeof id === 'number') stage.after(lastsMs(), () => stage.act({ act: 'mendSeries', id }));
 }
 
 /** The one request that matters most, with an outcome that is hard to know. */
@@ -386,6 +392,43 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 30, 3600), () => stage.setMember(host, true));
     },
   },
+  // It moves to another aggregate, and is in both until somebody takes it out of one.
+  'host-in-two-aggregates': {
+    perDay: 4,
+    act(stage, chance) {
+      const host = chance.pick(stage.hosts());
+      stage.setSecondAggregate(host, true);
+      stage.after(seconds(chance, 60, 3600), () => stage.setSecondAggregate(host, false));
+    },
+  },
+  // One nova-compute after the other, with hours between them: no VM goes back to one that is still to come. Some upgrades stop halfway.
+  'computes-upgraded': {
+    perDay: 2,
+    act(stage, chance) {
+      const hypervisorVersion = stage.nextHypervisor();
+      const hosts = chance.shuffle(stage.hosts());
+      const next = ([host, ...others]: readonly string[]): void => {
+        if (host === undefined || chance.flip(0.1)) return;
+        stage.act({ act: 'setHost', host, up: false });
+        stage.after(seconds(chance, 2, 120), () => stage.act({ act: 'setHost', host, up: true, hypervisorVersion }));
+        stage.after(seconds(chance, 120, 7200), () => next(others));
+      };
+      next(hosts);
+    },
+  },
+  // Nova's API does not reach the database of the cell, mostly while moves run, which go on.
+  'cell-unreachable': {
+    perDay: 4,
+    act(stage, chance) {
+      const lastsMs = seconds(chance, 10, 1800);
+      const begin = (): void => {
+        stage.reachCells(false);
+        stage.after(lastsMs, () => stage.reachCells(true));
+      };
+      if (chance.flip(0.3)) begin();
+      else stage.onNext('migration.started', () => stage.after(seconds(chance, 0.1, 120), begin));
+    },
+  },
   'host-full': {
     perDay: 8,
     act(stage, chance) {
@@ -444,9 +487,25 @@ export const kinds: Readonly<Record<string, Kind>> = {
     perDay: 12,
     act(stage, chance) {
       const kind = chance.pick(['missing', 'missing', 'stale', 'frozen', 'duplicate', 'nan'] as const);
-      const made = stage.act({ act: 'faultSeries', fault: { kind, labels: { host: chance.pick(stage.hosts()) } } });
-      const id = made?.id;
-      if (typeof id === 'number') stage.after(seconds(chance, 60, 1800), () => stage.act({ act: 'mendSeries', id }));
+      const fault = { kind, labels: { host: chance.pick(stage.hosts()) } };
+      seriesTrouble(stage, fault, () => seconds(chance, 60, 1800));
+    },
+  },
+  // The exporters of all hosts, or those of VMs on one: by their values everything is idle, or nothing is there.
+  'exporters-die': {
+    perDay: 3,
+    act(stage, chance) {
+      const kind = chance.pick(['missing', 'stale'] as const);
+      const labels = { host: chance.pick(stage.hosts()) };
+      const dead = chance.pick([
+        {},
+        {},
+        { metric: 'host_cpu_utilisation' },
+        { metric: 'vm_cpu_cores' },
+        { metric: 'vm_cpu_cores', labels },
+        { metric: 'vm_mem_mb', labels },
+      ]);
+      seriesTrouble(stage, { kind, ...dead }, () => seconds(chance, 60, 7200));
     },
   },
   'operator-pauses': {

@@ -91,3 +91,44 @@ it('people: a cold migration waits for its confirmation, a migration is stopped,
   people.setMember('a', true);
   expect([...sim.cloud.aggregate('all').hosts].sort()).toEqual(['a', 'b']);
 });
+
+it('a cloud around its aggregates: a host is in a second one, computes are upgraded one by one, the cell is not reached, exporters die', () => {
+  const scenario = parseScenario({
+    hosts: [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+    aggregates: [
+      { name: 'one', hosts: ['a', 'b'] },
+      { name: 'two', hosts: ['c'] },
+    ],
+  });
+  let now = 0;
+  const sim = openSim({ scenario, seed: 1, clock: { now: () => now }, after: () => () => undefined });
+  const record = new SimulatedRecord(sim.cloud);
+  const later: { readonly atMs: number; readonly act: () => void }[] = [];
+  const stage: Partial<Stage> = {
+    ...cloudActs(sim, record, scenario),
+    after: (ms, act) => void later.push({ atMs: now + ms, act }),
+    onNext: (_, act) => act('executor-1'),
+  };
+  const seen = { shared: 0, unreachable: 0, mixed: 0, unmeasured: 0 };
+  const look = (): void => {
+    const hosts = [...sim.cloud.hosts.keys()];
+    if (hosts.some((host) => record.aggregatesWith(host).length > 1)) seen.shared++;
+    if (!hosts.every((host) => record.reachable(host))) seen.unreachable++;
+    if (new Set(hosts.map((host) => record.hypervisorVersion(host))).size > 1) seen.mixed++;
+    if (hosts.every((host) => record.unmeasuredSince(host) !== null)) seen.unmeasured++;
+  };
+  for (const kind of ['host-in-two-aggregates', 'computes-upgraded', 'cell-unreachable', 'exporters-die'])
+    for (let draw = 0; draw < 20; draw++) {
+      kinds[kind]?.act(stage as Stage, new Chance(`${kind}/${draw}`));
+      look();
+      for (let next = later.shift(); next !== undefined; next = later.sort((a, b) => a.atMs - b.atMs).shift()) {
+        now = Math.max(now, next.atMs);
+        next.act();
+        look();
+      }
+    }
+  for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(0);
+  expect([...sim.cloud.hosts.keys()].filter((host) => record.aggregatesWith(host).length !== 1)).toEqual([]);
+  expect(sim.cloud.unreachable.size).toBe(0);
+  expect(record.unmeasuredSince('a')).toBeNull();
+});

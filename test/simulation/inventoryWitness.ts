@@ -49,6 +49,8 @@ interface Judged {
 
 /** A snapshot is not judged where the clock of its scorer was changed this long before, and so perhaps between two of its times. */
 const UNSURE_MS = 1_200_000;
+/** Problems by which a snapshot says itself that its servers are not all, and where: nothing is planned by it. */
+const NOT_WHOLE: ReadonlySet<string> = new Set(['servers-unknown', 'servers-of-down-cell', 'server-vanished']);
 /** Of a time in whole milliseconds, and of timers that are late. */
 const TOLERANCE_MS = 50;
 /** Times in a snapshot are whole ms, and two of them may come from two clocks of one process. */
@@ -144,7 +146,7 @@ export class InventoryWitness {
   /** @param process that took it; @param storedMs when it was stored, by the true clock */
   judge(snapshot: Snapshot, process: string, storedMs: number): Finding[] {
     const scorer = this.#scorers.get(process);
-    if (scorer === undefined || snapshot.problems.some(({ code }) => code === 'servers-unknown')) return [];
+    if (scorer === undefined || snapshot.problems.some(({ code }) => NOT_WHOLE.has(code))) return [];
     const { fromMs: setMs, skewMs } = scorer.skews.findLast(({ fromMs }) => fromMs <= storedMs) ?? RIGHT;
     if (storedMs < setMs + UNSURE_MS) return [];
     const trueMs = (text: string): number => Date.parse(text) - skewMs - TOLERANCE_MS;

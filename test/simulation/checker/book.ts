@@ -41,6 +41,13 @@ export interface CloudRecord {
   companions(server: string, host: string): { readonly policy: string; readonly members: readonly string[] } | null;
   /** Whether new servers may come: up, enabled, not forced down. */
   open(host: string): boolean;
+  /** Aggregates of Kronos that have the host. */
+  aggregatesWith(host: string): readonly string[];
+  /** Whether Nova's API reaches the database of the host's cell. */
+  reachable(host: string): boolean;
+  hypervisorVersion(host: string): number;
+  /** Its service is disabled, which is a trait of its resource provider. */
+  disabled(host: string): boolean;
   /** Servers with the same text are alike to Nova's scheduler; null: there is no such server. */
   shape(server: string): string | null;
   /** Whether the NUMA cells of a host take a server now. */
@@ -49,6 +56,8 @@ export interface CloudRecord {
   taskState(server: string): string | null;
   /** Since when a host has no usable series, ms since the epoch; null: it has them. */
   unmeasuredSince(host: string): number | null;
+  /** Since when a server has no usable series of some metric, where it is now, ms since the epoch; null: it has them. */
+  unprofiledSince(server: string): number | null;
   hostsOf(aggregate: string): readonly string[];
   migrations(): readonly CloudMigration[];
   /** Those that are not over. */

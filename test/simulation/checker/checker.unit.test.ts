@@ -29,6 +29,9 @@ const SERVER = '00000000-0000-4000-8000-000000000001';
 let now = 0;
 let closed = new Set<string>();
 let cellsFit = true;
+let around = { shared: '', reachable: true };
+let unprofiledSince: number | null = null;
+let versions: Readonly<Record<string, number>> = {};
 let sequences = new Map<string, number>();
 let checker: Checker;
 let last = 0;
@@ -39,16 +42,24 @@ function begin(more: Partial<Rules> = {}): void {
   now = Date.UTC(2026, 0, 1);
   closed = new Set();
   cellsFit = true;
+  around = { shared: '', reachable: true };
+  unprofiledSince = null;
+  versions = {};
   sequences = new Map();
   last = 0;
   const cloud: CloudRecord = {
     host: () => 'h1',
     companions: () => null,
     open: (host) => !closed.has(host),
+    aggregatesWith: (host) => (host === around.shared ? ['one', 'two'] : ['one']),
+    reachable: () => around.reachable,
+    hypervisorVersion: (host) => versions[host] ?? 1,
+    disabled: (host) => closed.has(host),
     shape: () => 'g.medium',
     cellsFit: () => cellsFit,
     taskState: () => null,
     unmeasuredSince: () => null,
+    unprofiledSince: () => unprofiledSince,
     hostsOf: () => ['h1', 'h2'],
     migrations: () => [],
     running: () => [],
@@ -333,13 +344,17 @@ it.each([
 );
 
 it.each([
-  ['the same host', [], ['refused-again']],
-  ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], []],
-])('%s is asked for again after Nova refused it', (_, newcomers, breaches) => {
+  ['the same host', [], false, ['refused-again']],
+  ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], false, []],
+  ['a host that was disabled then', [], true, []],
+])('%s is asked for again after Nova refused it', (_, newcomers, disabled, breaches) => {
   look();
   now += HOUR_MS;
   request();
+  if (disabled) closed.add('h2');
+  look();
   refused('No valid host was found. There are not enough hosts available.');
+  closed.delete('h2');
   now += 100_000;
   checker.cloud.look([{ uuid: SERVER, host: 'h1' }, ...newcomers], ['h1', 'h2']);
   request(0, 0, 2);
@@ -437,4 +452,54 @@ it('a doubled message of an attempt may leave the queue while a later attempt is
   expect(broken()).toEqual(['acked-early']);
   leaves(second);
   expect(broken()).toEqual(['acked-early', 'acked-early']);
+});
+
+it.each([
+  ['spread', ['blind']],
+  ['evacuate', []],
+])('a VM whose load is not known for long is moved by the phase %s', (phase, breaches) => {
+  look();
+  unprofiledSince = now;
+  now += HOUR_MS;
+  taken('first');
+  decided(phase, { release: 'released', digests: { snapshot: 'first' } });
+  expect(broken().filter((rule) => rule === 'blind')).toEqual(breaches);
+});
+
+it.each([
+  ['two-aggregates', { shared: 'h2', reachable: true }],
+  ['unreachable', { shared: '', reachable: false }],
+] as const)('what is %s for longer than it takes to see it gets no plan and no request', (rule, change) => {
+  const planned = (): void => {
+    taken('first');
+    decided('spread', { release: 'released', digests: { snapshot: 'first' } });
+    request();
+  };
+  look();
+  now += HOUR_MS;
+  around = { ...change };
+  look();
+  now += 60_000;
+  planned();
+  expect(broken()).not.toContain(rule);
+  now += HOUR_MS;
+  planned();
+  expect(broken().filter((one) => one === rule)).toHaveLength(2);
+});
+
+it.each([
+  ['is older since before the snapshot of the plan', 0, ['older-host']],
+  ['is older since an upgrade of the source that followed', HOUR_MS, []],
+])('a move to a host whose hypervisor %s', (_, snapshotMs, breaches) => {
+  const atMs = now;
+  look();
+  versions = { h1: 2 };
+  now += 1_200_000;
+  look();
+  now += HOUR_MS;
+  const snapshotTime = new Date(atMs + (snapshotMs === 0 ? 1_200_000 + HOUR_MS : 0)).toISOString();
+  taken('first');
+  decided('spread', { release: 'released', digests: { snapshot: 'first' }, snapshotTime });
+  request();
+  expect(broken().filter((one) => one === 'older-host')).toEqual(breaches);
 });

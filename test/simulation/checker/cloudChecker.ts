@@ -28,7 +28,13 @@ export class CloudChecker {
   #looks = 0;
   readonly #closedSince = new Map<string, number>();
   readonly #openSince = new Map<string, number>();
-  /** By host: when a server was last seen to come to it or to leave it; else when the host was first seen. */
+  /** By host: since when several aggregates of Kronos have it. */
+  readonly #sharedSince = new Map<string, number>();
+  /** By host: since when Nova's API does not reach its cell. */
+  readonly #unreachableSince = new Map<string, number>();
+  readonly #versions = new Map<string, { readonly version: number; readonly since: number }>();
+  readonly #disabled = new Set<string>();
+  /** By host: when a server was last seen to come to it or to leave it, or its traits or its version to change; else when it was first seen. */
   readonly #changedMs = new Map<string, number>();
   /** When the server's own page was last read, by server. */
   readonly #readMs = new Map<string, number>();
@@ -40,6 +46,24 @@ export class CloudChecker {
   /** Since when a host takes servers, ms since the epoch; undefined: it takes none, or was not seen. */
   openSince(host: string): number | undefined {
     return this.#openSince.get(host);
+  }
+
+  /** Since when a server is where it is, ms since the epoch; undefined: it was not seen. */
+  placedSince(server: string): number | undefined {
+    return this.#places.get(server)?.since;
+  }
+
+  /** What forbids each plan of an aggregate with this host since a time, ms since the epoch; null: nothing. */
+  forbids(
+    host: string,
+    sinceMs: number,
+  ): { readonly rule: 'two-aggregates' | 'unreachable'; readonly text: string } | null {
+    const [shared, unreachable] = [this.#sharedSince.get(host), this.#unreachableSince.get(host)];
+    if (shared !== undefined && shared < sinceMs)
+      return { rule: 'two-aggregates', text: `${host} is in ${this.#book.cloud.aggregatesWith(host).join(' and ')}` };
+    if (unreachable !== undefined && unreachable < sinceMs)
+      return { rule: 'unreachable', text: `Nova does not reach the cell of ${host}` };
+    return null;
   }
 
   /** A call that the cloud received, after it was answered or cut. `former`: the move of a log that is lost. */
@@ -106,6 +130,9 @@ export class CloudChecker {
 
   #destination(task: Task, host: string): void {
     const now = this.#book.now();
+    const forbids = this.forbids(host, now - READ_MS - LOOK_MS);
+    if (forbids !== null) this.#book.breach(forbids.rule, `${task.id} goes to ${host}: ${forbids.text}`);
+    this.#hypervisor(task, host);
     const closed = this.#closedSince.get(host);
     // It may have been opened since the last look.
     if (closed !== undefined && !this.#book.cloud.open(host) && now - closed > READ_MS + LOOK_MS)
@@ -124,6 +151,16 @@ export class CloudChecker {
           `${task.id} goes to ${host}, where ${member} of its group is since ${(now - since) / 1000} s`,
         );
     }
+  }
+
+  /** Live migration goes to no older hypervisor. The versions are those of the plan's snapshot: an upgrade may follow it. */
+  #hypervisor({ id, planId, serverId }: Task, host: string): void {
+    const { cloud, plans, rules } = this.#book;
+    const [from, to] = [cloud.host(serverId) ?? host, host].map((name) => this.#versions.get(name));
+    const snapshotMs = plans.get(planId)?.snapshotMs;
+    if (from === undefined || to === undefined || snapshotMs === undefined || to.version >= from.version) return;
+    if (Math.max(from.since, to.since) > snapshotMs - rules.intervalMs - LOOK_MS) return;
+    this.#book.breach('older-host', `${id} goes from hypervisor ${from.version} to ${to.version} on ${host}`);
   }
 
   /** Nova is not asked again for what it refused while nothing about the host has changed. */
@@ -181,8 +218,26 @@ export class CloudChecker {
   }
 
   #seeHosts(hosts: Iterable<string>, now: number): void {
+    const { cloud } = this.#book;
+    const note = (since: Map<string, number>, host: string, holds: boolean): void => {
+      if (!holds) since.delete(host);
+      else if (!since.has(host)) since.set(host, now);
+    };
     for (const host of hosts) {
-      const [since, other] = this.#book.cloud.open(host)
+      note(this.#sharedSince, host, cloud.aggregatesWith(host).length > 1);
+      note(this.#unreachableSince, host, !cloud.reachable(host));
+      if (cloud.disabled(host) !== this.#disabled.has(host)) {
+        if (!this.#disabled.delete(host)) this.#disabled.add(host);
+        this.#changedMs.set(host, now);
+      }
+      const version = cloud.hypervisorVersion(host);
+      const known = this.#versions.get(host);
+      if (known?.version !== version) {
+        this.#versions.set(host, { version, since: now });
+        // Nova may take there now what it refused before.
+        this.#changedMs.set(host, now);
+      }
+      const [since, other] = cloud.open(host)
         ? [this.#openSince, this.#closedSince]
         : [this.#closedSince, this.#openSince];
       other.delete(host);

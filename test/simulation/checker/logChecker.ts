@@ -353,7 +353,10 @@ export class LogChecker {
     const steps = data.plan.steps as Plan['steps'];
     this.#inWindows(name, steps, data.snapshotTime);
     for (const { dependsOn } of steps) if (dependsOn.length > 0) this.#book.count('dependent');
-    if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
+    if (snapshot !== undefined) {
+      this.#measured(name, snapshotId, snapshot.timeMs, steps);
+      this.#isClear(name, snapshotId, snapshot.timeMs);
+    }
     const plan: Plan = {
       id: snapshotId,
       aggregate: name,
@@ -460,6 +463,25 @@ export class LogChecker {
       if (since !== null && since < beforeMs && open !== undefined && open < beforeMs)
         this.#book.breach('blind', `${id} balances, and ${host} has no metrics since ${(timeMs - since) / 1000} s`);
     }
+    for (const { phase, serverId } of steps) {
+      if (phase !== 'spread' && phase !== 'pack') continue;
+      const since = Math.max(
+        this.#book.cloud.unprofiledSince(serverId) ?? Number.POSITIVE_INFINITY,
+        this.#seen.placedSince(serverId) ?? Number.POSITIVE_INFINITY,
+      );
+      if (since < beforeMs)
+        this.#book.breach(
+          'blind',
+          `${id} moves ${serverId}, whose load is not known since ${(timeMs - since) / 1000} s`,
+        );
+    }
+  }
+
+  /** Nothing is planned with a host that Kronos could not plan by the snapshot, nor with one that is not known whole. */
+  #isClear(name: string, id: string, timeMs: number): void {
+    const beforeMs = timeMs - this.#book.rules.intervalMs - 30_000;
+    const [found] = this.#book.cloud.hostsOf(name).flatMap((host) => this.#seen.forbids(host, beforeMs) ?? []);
+    if (found !== undefined) this.#book.breach(found.rule, `${id} is a plan of ${name}, and ${found.text}`);
   }
 
   /** What forbids a plan, by the log up to its basis. */

@@ -18,6 +18,12 @@ export interface CloudActs {
   bootMember(server: string, name: string, host: string): void;
   /** A host is in its aggregate, or not. */
   setMember(host: string, yes: boolean): void;
+  /** A host is in a second aggregate, or not: in one of Kronos where there is another, else in one that Kronos does not know. */
+  setSecondAggregate(host: string, yes: boolean): void;
+  /** Nova's API reaches the cells, or none. */
+  reachCells(yes: boolean): void;
+  /** A newer hypervisor than that of any host. */
+  nextHypervisor(): number;
   hosts(): readonly string[];
   /** Hosts that a live migration leaves, or goes to, now. */
   movingHosts(): readonly string[];
@@ -71,6 +77,17 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
       const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
       actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
     },
+    setSecondAggregate(host, yes) {
+      const name = aggregates.find((each) => !each.hosts.includes(host))?.name ?? 'unknown-to-kronos';
+      actIfPossible(sim, { act: 'createAggregate', aggregate: { name } });
+      const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
+      actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
+    },
+    reachCells(yes) {
+      for (const cell of new Set([...cloud.hosts.values()].map((host) => host.cell)))
+        actIfPossible(sim, { act: 'setCell', cell, reachable: yes });
+    },
+    nextHypervisor: () => Math.max(...[...cloud.hosts.values()].map((host) => host.hypervisorVersion)) + 1,
     hosts: () => [...cloud.hosts.keys()],
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
     resizedServers: () =>
