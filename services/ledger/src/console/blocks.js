@@ -8,7 +8,7 @@ import { flows, flowText, named } from './pairs.js';
 import { closedBy, count, link, serviceText } from './parts.js';
 import { countedValues, counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
-import { sharesText, shareText } from './words.js';
+import { sharesText, shareText, withoutDomain } from './words.js';
 
 const PLOT = { columns: 290, top: 26, foot: 38 };
 /** Room for the numbers at the edges of the band. */
@@ -120,18 +120,30 @@ export function layout(picture, policy, steps, withPlan) {
     ...drawn.map(({ value, ghosts = [] }) => (value ?? 0) + ghosts.reduce((sum, { size }) => sum + size, 0)),
   );
   const all = flows(steps);
-  const how = { byName: named(steps), prefix: prefixOf(hosts.map(({ name: host }) => host)) };
+  const names = hosts.map(({ name: host }) => host);
+  const short = withoutDomain(names);
+  const how = { byName: named(steps), short, prefix: prefixOf(names.map(short)) };
   const changes = new Map(hosts.map(({ name: host }) => [host, changesOf(all, host, how)]));
-  return { hosts: drawn, band, bandAfter, threshold, policy: name, top: top * 1.02, crowded: vms === null, changes };
+  return {
+    hosts: drawn,
+    band,
+    bandAfter,
+    threshold,
+    policy: name,
+    top: top * 1.02,
+    crowded: vms === null,
+    changes,
+    short,
+  };
 }
 
 /** What leaves a host and what comes: whole, without what the names of all hosts begin with, and without the other host. */
-const changesOf = (all, host, { byName, prefix }) =>
+const changesOf = (all, host, { byName, short, prefix }) =>
   all.flatMap((flow) => {
     const what = flowText(flow, byName);
     const by = flow.steps.length;
     const line = (sign, word, other) =>
-      [` ${word} ${other}`, ` ${word} ${other.slice(prefix)}`, ''].map((end) => `${sign} ${what}${end}`);
+      [` ${word} ${short(other)}`, ` ${word} ${short(other).slice(prefix)}`, ''].map((end) => `${sign} ${what}${end}`);
     if (flow.from === host) return [{ texts: line('−', '→', flow.to), by: -by }];
     return flow.to === host ? [{ texts: line('+', 'from', flow.from), by }] : [];
   });
@@ -158,14 +170,14 @@ function addGhosts(hosts, steps, share) {
 }
 
 /** Where everything stands in the picture of the columns. */
-function frameOf({ hosts, top, changes }, width) {
+function frameOf({ hosts, top, changes, short }, width) {
   const step = (width - EDGES) / Math.max(1, hosts.length);
   const bar = Math.max(1, step * 0.82);
   const lanes = step > NAMED ? lanesOf(hosts) : [];
   const above = PLOT.top + lanes.length * LANE;
   const base = above + PLOT.columns;
   const lines = step > NAMED ? Math.max(0, ...[...changes.values()].map((own) => own.length)) : 0;
-  const longest = Math.max(0, ...hosts.map(({ name }) => name.length + 4)) * LETTER + LINE;
+  const longest = Math.max(0, ...hosts.map(({ name }) => short(name).length + 4)) * LETTER + LINE;
   const foot = step > NAMED ? PLOT.foot + lines * LINE : step > UPRIGHT ? Math.min(UPRIGHT_FOOT, longest) : LINE;
   return {
     width,
@@ -231,11 +243,11 @@ function ghostsOf(host, i, { x, y, bar, high }) {
 }
 
 /** Below a column: its name, its VMs, and which of them leave or come. */
-function footOf(host, i, { frame: { step, bar, x, base }, aggregate, snapshot, draining, changes }) {
+function footOf(host, i, { frame: { step, bar, x, base }, aggregate, snapshot, draining, changes, short }) {
   const middle = x(i) + bar / 2;
   const own = changes.get(host.name) ?? [];
   const line = (n) => base + PLOT.foot - 7 + n * LINE;
-  return svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(host.name, step)}<title>${host.name}</title></text></a>
+  return svg`<a href=${link.host(aggregate, host.name, snapshot)}><text class="name" x=${middle} y=${base + 16} text-anchor="middle">${shortened(short(host.name), step)}<title>${host.name}</title></text></a>
     <text class="count" x=${middle} y=${line(0)} text-anchor="middle">${underName(host, draining, step)}</text>
     ${fitting(own, step).map(
       (words, n) =>
@@ -250,23 +262,23 @@ function fitting(own, width) {
 }
 
 /** The same of a narrow column: its name stands upright, with how many VMs leave or come. */
-function uprightOf(host, i, { frame: { step, bar, x, base, above }, changes }) {
+function uprightOf(host, i, { frame: { step, bar, x, base, above }, changes, short }) {
   const own = changes.get(host.name) ?? [];
   const by = own.reduce((sum, change) => sum + change.by, 0);
   const moved = own.length > 0;
   const middle = x(i) + bar / 2 + 4;
-  const words = `${shortened(host.name, UPRIGHT_FOOT - 30)}${moved ? ` ${by < 0 ? '−' : '+'}${Math.abs(by)}` : ''}`;
+  const words = `${shortened(short(host.name), UPRIGHT_FOOT - 30)}${moved ? ` ${by < 0 ? '−' : '+'}${Math.abs(by)}` : ''}`;
   return svg`${step > UPRIGHT ? svg`<text class=${moved ? 'change' : 'count'} transform=${`translate(${middle} ${base + 6}) rotate(-90)`} text-anchor="end">${words}</text>` : ''}
     <rect class="hit" x=${i * step} width=${step} y=${above} height=${PLOT.columns}><title>${`${host.name}: ${shareText(host.value)}, ${count(host.vms, 'VM')}`}</title></rect>`;
 }
 
 /** @param running VMs that move now: their uuids */
 export function columns(shown, { aggregate, width, snapshot, running, draining }) {
-  const { hosts, band, crowded, changes } = shown;
+  const { hosts, band, crowded, changes, short } = shown;
   const frame = frameOf(shown, width);
   const { step, bar, base, height, x, y, high } = frame;
   const blocks = hosts.flatMap((host, i) => host.blocks.map((block) => ({ ...block, i, side: host.side })));
-  const how = { frame, aggregate, snapshot, draining, changes };
+  const how = { frame, aggregate, snapshot, draining, changes, short };
   return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${sentence(shown)}>
     ${bandOfColumns(band, frame)}
     ${crowded ? hosts.map((host, i) => svg`<rect class=${host.side} x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}></rect>`) : ''}

@@ -51,7 +51,7 @@ export function dependencies(steps) {
   const others = steps.length - shown.length;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Dependencies">
       <svg class="graph" width=${width} height=${height} viewBox=${`-1 -1 ${width + 2} ${height + 2}`} role="img"
-        aria-label=${`${count(waits, 'step')} of ${steps.length} wait for others; the column After of the table lists them`}>${edges}${nodes}</svg>
+        aria-label=${`${count(waits, 'step')} of ${steps.length} wait for others; the column Waits for of the table lists them`}>${edges}${nodes}</svg>
     </div>${others === 0 ? '' : html`<p class="dim">${count(others, 'step')} more: none waits for another, and none is waited for.</p>`}`;
 }
 

@@ -5,14 +5,15 @@ import { count, listed, memoryText } from './words.js';
 /** More hosts than these are counted in a sentence, and not named. */
 const NAMED_HOSTS = 2;
 
-const hostsText = (names) => (names.length > NAMED_HOSTS ? count(names.length, 'host') : listed(names));
+const hostsText = (names, short) =>
+  names.length > NAMED_HOSTS ? count(names.length, 'host') : listed(names.map((name) => short(name)));
 
 const unique = (names) => [...new Set(names)];
 
-/** Who leaves whom, in one sentence: `8 VMs leave host-001 and host-002 for 6 hosts`. */
-export function leaving(steps) {
+/** Who leaves whom, in one sentence: `8 VMs leave host-001 and host-002 for 6 hosts`. @param short of a host's name */
+export function leaving(steps, short = (name) => name) {
   const [vms, from, to] = ['serverId', 'from', 'to'].map((key) => unique(steps.map((step) => step[key])));
-  return `${count(vms.length, 'VM')} ${vms.length === 1 ? 'leaves' : 'leave'} ${hostsText(from)} for ${hostsText(to)}`;
+  return `${count(vms.length, 'VM')} ${vms.length === 1 ? 'leaves' : 'leave'} ${hostsText(from, short)} for ${hostsText(to, short)}`;
 }
 
 const ofPair = (from, to, steps) => ({ from, to, steps, mb: steps.reduce((sum, step) => sum + copiedMb(step), 0) });

@@ -9,7 +9,7 @@ import { flows, flowText, named, pairs, sizeText } from './pairs.js';
 import { count, link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
-import { edgesOf, listed, measureText, sharesText } from './words.js';
+import { edgesOf, listed, measureText, sharesText, withoutDomain } from './words.js';
 
 /** The line of a ribbon's end, and the room around the lines of a host. */
 const LINE = 14;
@@ -113,7 +113,8 @@ function scene(picture, { steps, policy }) {
     bands.after?.high ?? 0,
     ...[...left, ...right].flatMap(({ before, after }) => [before ?? 0, after ?? 0]),
   );
-  return { left, right, bands, top, byName: named(steps) };
+  const short = withoutDomain(picture.hosts.map(({ name }) => name));
+  return { left, right, bands, top, byName: named(steps), short };
 }
 
 /** What stands at an end of a ribbon, cut to its room: the size is whole. */
@@ -125,28 +126,32 @@ function endText(what, room, size = '') {
 const label = (kind, [x, y], words, anchor = 'start') =>
   svg`<text class=${kind} x=${x} y=${y + 4} text-anchor=${anchor}>${words}</text>`;
 
-const hostName = (aggregate, name, [x, y], room) =>
-  svg`<a href=${link.host(aggregate, name)}><text class="name" x=${x} y=${y + 4}>${shortened(name, room)}<title>${name}</title></text></a>`;
+const hostName = ({ aggregate, short }, name, [x, y], room) =>
+  svg`<a href=${link.host(aggregate, name)}><text class="name" x=${x} y=${y + 4}>${shortened(short(name), room)}<title>${name}</title></text></a>`;
 
 /** A host that VMs leave: its name, its bar, its values, and the names of its VMs at the edge. */
-function leftRow(row, { aggregate, column, end, scale, bands, byName }) {
+function leftRow(row, how) {
+  const { column, end, scale, bands, byName } = how;
   const y = row.y + row.height / 2;
   return svg`<rect class="row" x="0" y=${row.y} width=${end} height=${row.height} rx="4"></rect>
-    ${hostName(aggregate, row.name, [6, y], column.name - 8)}
+    ${hostName(how, row.name, [6, y], column.name - 8)}
     ${bar(row, { x: column.name, y, width: column.bar, scale, bands, arrives: false })}
     ${label('dim', [column.name + column.bar + 6, y], changeText(row))}
     ${row.flows.map((flow) => label('leaves', [end - 6, lineOf(row, flow)], endText(flowText(flow, byName), column.label, sizeText(flow)), 'end'))}`;
 }
 
 /** A host where VMs arrive: the same the other way round. */
-function rightRow(row, { aggregate, column, start, end, scale, bands, byName }) {
+function rightRow(row, how) {
+  const { column, start, end, scale, bands, byName, short } = how;
   const y = row.y + row.height / 2;
   const x = start + column.label;
   const what = (flow) =>
-    byName || flow.steps.length === 1 ? flowText(flow, true) : `${count(flow.steps.length, 'VM')} of ${flow.from}`;
+    byName || flow.steps.length === 1
+      ? flowText(flow, true)
+      : `${count(flow.steps.length, 'VM')} of ${short(flow.from)}`;
   return svg`<rect class="row" x=${start} y=${row.y} width=${end} height=${row.height} rx="4"></rect>
     ${row.flows.map((flow) => label('arrives', [start + 6, lineOf(row, flow)], endText(what(flow), column.label - 8)))}
-    ${hostName(aggregate, row.name, [x, y], column.name - 6)}
+    ${hostName(how, row.name, [x, y], column.name - 6)}
     ${bar(row, { x: x + column.name, y, width: column.bar, scale, bands, arrives: true })}
     ${label('dim', [x + column.name + column.bar + 6, y], changeText(row))}`;
 }
@@ -161,12 +166,12 @@ function ribbon(flow, { from, to, most, byName, statusOf }) {
 }
 
 /** Both sides and the ribbons between them. */
-function wide({ left, right, bands, top, byName }, { aggregate, statusOf, width }) {
+function wide({ left, right, bands, top, byName, short }, { aggregate, statusOf, width }) {
   const column = columnsOf(width);
   const height = Math.max(...[...left, ...right].map((row) => row.y + row.height)) + 2;
   const end = column.name + column.bar + VALUES + column.label;
   const start = width - end;
-  const how = { aggregate, column, start, end, scale: column.bar / top, bands, byName };
+  const how = { aggregate, column, start, end, scale: column.bar / top, bands, byName, short };
   const of = new Map(right.map((row) => [row.name, row]));
   const most = Math.max(1, ...left.flatMap((row) => row.flows.map(({ mb }) => mb)));
   const moves = left.reduce((sum, row) => sum + row.flows.reduce((all, { steps }) => all + steps.length, 0), 0);
@@ -201,18 +206,18 @@ function stacked({ left, right, bands, top, byName }, { aggregate, statusOf, wid
 }
 
 /** Which VMs go from which host to which one, one line for each pair of hosts. */
-export const pairList = (steps, aggregate) =>
+export const pairList = (steps, { aggregate, short }) =>
   html`<div class="pairs scroll" tabindex="0" role="region" aria-label="What moves where"><ul class="plain">${pairs(
     steps,
   ).map(
     (pair) =>
-      html`<li><span class="whole"><a href=${link.host(aggregate, pair.from)}>${pair.from}</a> → <a href=${link.host(aggregate, pair.to)}>${pair.to}</a>:</span> ${flowText(pair, named(steps))}, ${sizeText(pair)}</li>`,
+      html`<li><span class="whole"><a href=${link.host(aggregate, pair.from)}>${short(pair.from)}</a> → <a href=${link.host(aggregate, pair.to)}>${short(pair.to)}</a>:</span> ${flowText(pair, named(steps))}, ${sizeText(pair)}</li>`,
   )}</ul></div>`;
 
 /** The hosts that no move touches: they are in the aggregate, and not in the picture. */
-function others({ hosts }, { left, right }) {
+function others({ hosts }, { left, right, short }) {
   const touched = new Set([...left, ...right].map(({ name }) => name));
-  const rest = hosts.flatMap(({ name }) => (touched.has(name) ? [] : [name]));
+  const rest = hosts.flatMap(({ name }) => (touched.has(name) ? [] : [short(name)]));
   if (rest.length === 0) return '';
   return html`<span>${rest.length > MOST_OTHERS ? `${rest.length} more hosts take` : `${listed(rest)} ${rest.length === 1 ? 'takes' : 'take'}`} no part.</span> `;
 }
@@ -225,7 +230,7 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
   const width = Math.max(280, Math.min(innerWidth, 2600) - 64 - (beside ? LIST : 0));
   const how = { aggregate, statusOf, width };
   const { bands } = shown;
-  return html`<div class="moved">${innerWidth < NARROW ? stacked(shown, how) : html`${wide(shown, how)}${pairList(steps, aggregate)}`}</div>
+  return html`<div class="moved">${innerWidth < NARROW ? stacked(shown, how) : html`${wide(shown, how)}${pairList(steps, { aggregate, short: shown.short })}`}</div>
     <p class="dim">${others(picture, shown)}${measureText(picture.policies[policy])} Before → after the plan:
       <span class="whole"><span class="swatch move"></span> what leaves and arrives</span>, <span class="whole"><span class="swatch warm"></span> a host above the band now</span>,
       <span class="whole"><span class="swatch cold"></span> below it</span>, <span class="whole"><span class="swatch inside"></span> inside</span>.

@@ -33,3 +33,12 @@ const subjectOf = ({ policy, allocation }) =>
 
 /** The same as a sentence. */
 export const measureText = (policy) => `${subjectOf(policy)}.`;
+
+/** Names of hosts as a picture has room for them: without the domain that all of them share. */
+export function withoutDomain(names) {
+  const domainOf = (name) => (name.includes('.') ? name.slice(name.indexOf('.')) : '');
+  const domain = domainOf(names[0] ?? '');
+  return domain !== '' && names.every((name) => domainOf(name) === domain)
+    ? (name) => (name?.endsWith(domain) ? name.slice(0, -domain.length) : name)
+    : (name) => name;
+}

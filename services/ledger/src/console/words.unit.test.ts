@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-const { edgesOf, listed, measureText, shareText, sharesText } = await import(
+const { edgesOf, listed, measureText, shareText, sharesText, withoutDomain } = await import(
   new URL('./words.js', import.meta.url).href
 );
 
@@ -27,4 +27,11 @@ describe('a value of a host in words', () => {
 
 it('names are listed as in a sentence', () => {
   expect([[], ['a'], ['a', 'b'], ['a', 'b', 'c']].map(listed)).toEqual(['', 'a', 'a and b', 'a, b and c']);
+});
+
+it('hosts have short names in pictures where all are of one domain', () => {
+  const short = (names: readonly string[]) => names.map(withoutDomain(names));
+  expect(short(['c-1.east.example.org', 'c-2.east.example.org'])).toEqual(['c-1', 'c-2']);
+  for (const names of [['c-1.east', 'c-1.west'], ['c-1', 'c-2'], ['c-1.east', 'c-2'], []])
+    expect(short(names)).toEqual(names);
 });

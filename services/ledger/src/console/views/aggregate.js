@@ -33,6 +33,7 @@ import { cellTargets } from '../session.js';
 import { balanceLegend } from '../skyline.js';
 import { timeBar, withQuery } from '../timeBar.js';
 import { timeline } from '../timeline.js';
+import { withoutDomain } from '../words.js';
 
 /** Events that others tell better. */
 const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
@@ -261,17 +262,17 @@ const policySwitch = (policies, policy, choose) =>
 function drawnHosts({ page, picture, steps }, shown, { shape, policy, how }) {
   const named = shape === 'rows' || picture.hosts.length * ROOM <= how.width || steps.length === 0;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>
-    ${named ? '' : pairList(steps, page.name)}
+    ${named ? '' : pairList(steps, { aggregate: page.name, short: shown.short })}
     ${balanceLegend({ band: shown.band, planned: shown.bandAfter, policy: picture.policies[policy] })}`;
 }
 /** Room of a column with the names of the VMs that leave and come below it. */
 const ROOM = 70;
 
 /** What moves, and how the picture shows it. */
-const movesText = ({ steps, past, plan }, withPlan) =>
+const movesText = ({ steps, past, plan, picture }, withPlan) =>
   steps.length === 0
     ? ''
-    : html`<p><strong class="who-moves">${leaving(steps)}</strong> <span class="dim">${past ? `by the plan of ${clockTime(plan.atMs).slice(11)} · ` : plan.runs ? '' : 'if the plan is carried out · '}<span class="swatch move"></span> ${withPlan ? 'they are where they go' : 'they are where they are now, dashed where they go'}</span></p>`;
+    : html`<p><strong class="who-moves">${leaving(steps, withoutDomain(picture.hosts.map((host) => host.name)))}</strong> <span class="dim">${past ? `by the plan of ${clockTime(plan.atMs).slice(11)} · ` : plan.runs ? '' : 'if the plan is carried out · '}<span class="swatch move"></span> ${withPlan ? 'they are where they go' : 'they are where they are now, dashed where they go'}</span></p>`;
 
 /** How old the picture is. */
 const hint = ({ page, picture, past }) =>

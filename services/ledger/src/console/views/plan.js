@@ -33,7 +33,7 @@ import { ribbons } from '../ribbons.js';
 import { person } from '../session.js';
 import { copiedMb } from '../sizes.js';
 import { timeTogether } from '../times.js';
-import { shareText } from '../words.js';
+import { shareText, withoutDomain } from '../words.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -51,6 +51,8 @@ function withDependants(steps, left) {
     if (dependsOn.some((id) => out.has(Number(id.replace(/^.*-s/, ''))))) out.add(step);
   return out;
 }
+
+const shortOf = ({ hosts }) => withoutDomain(hosts?.map(({ name }) => name) ?? []);
 
 /** The host with the highest value of a policy: an imbalance stays until it is lowered, whatever other hosts do. */
 function highestAfter(picture, steps, policy) {
@@ -72,7 +74,7 @@ function leftAfter(picture, steps, before) {
   const x = (value) => (60 * value) / most;
   return html`<span class="whole"><svg class="left" width="60" height="10" viewBox="0 0 60 10" aria-hidden="true">
       ${svg`<rect class="band" width=${x(1)} height="10"></rect><rect class="even" width=${x(ratio ?? 0)} height="10"></rect>`}</svg>
-    ${worstText(picture.policies, ratios)}</span> <span class="dim whole">highest: ${highestAfter(picture, steps, worstPolicy(picture.policies, ratios))}</span>`;
+    ${worstText(picture.policies, ratios)}</span> <span class="dim whole">highest: ${shortOf(picture)(highestAfter(picture, steps, worstPolicy(picture.policies, ratios)) ?? 'unknown')}</span>`;
 }
 
 /** Two values in the fewest decimals that tell them apart. */
@@ -342,7 +344,7 @@ const FORMS = [
 /** The touched hosts before and after the plan: the picture, or the numbers. */
 function beforeAndAfter({ page, hosts, picture, drawn, kept }, chosen, choose) {
   const policies = drawn && picture.policies.length > 1 ? picture.policies : [];
-  const tools = html`<div class="tools"><strong class="who-moves">${kept.length === 0 ? 'No VM leaves its host' : leaving(kept)}</strong>
+  const tools = html`<div class="tools"><strong class="who-moves">${kept.length === 0 ? 'No VM leaves its host' : leaving(kept, shortOf(picture))}</strong>
     ${
       policies.length === 0
         ? ''
