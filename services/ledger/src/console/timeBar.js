@@ -120,7 +120,7 @@ function zoom({ part, known, middleMs }, show) {
     <button type="button" data-key="ZoomIn" ?disabled=${width <= leastMs(known.times, middleMs)} @click=${to(0.5)}>Zoom in</button>
     <button type="button" data-key="ZoomOut" ?disabled=${whole} @click=${to(2)}>Zoom out</button>
     <button type="button" data-key="Whole" ?disabled=${whole} @click=${() => show(null)}>Whole range</button></span>
-    <span class="dim">${whole ? 'the whole' : duration(width)}${whole ? ` ${duration(width)}` : ` of ${duration(known.nowMs - known.times[0])}`}</span>`;
+    <span class="dim">${duration(width)}${whole ? ', all that is kept' : ` of ${duration(known.nowMs - known.times[0])}`}</span>`;
 }
 
 /** Keys of the slider: one cycle, not one second. */
