@@ -115,12 +115,20 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
   };
 }
 
+/** What people asked of a task. */
+function askedOf({ abortAsked, cancelAsked, closeAsked }: TaskFacts): string[] {
+  const stop = abortAsked ?? cancelAsked;
+  return [
+    ...(stop === null ? [] : [`${stop.by} asked to stop it`]),
+    ...(closeAsked === null ? [] : [`${closeAsked.by} closed it: it waits until Nova no longer works on the VM`]),
+  ];
+}
+
 function moveStatus(task: TaskFacts, nowMs: number): MoveStatus {
   const { step, slot } = task;
-  const asked = task.abortAsked ?? task.cancelAsked;
   const notes = [
     ...(slot?.cell === undefined ? [] : [cellStage(task).text]),
-    ...(asked === null ? [] : [`${asked.by} asked to stop it`]),
+    ...askedOf(task),
     ...(task.lastFailure === null ? [] : [`attempt ${task.lastFailure.attempt}: ${task.lastFailure.reason.text}`]),
     ...(slot === null && task.notBeforeMs > nowMs ? [`not before ${when(task.notBeforeMs, nowMs)}`] : []),
     ...(slot?.migrationId === null || slot === null ? [] : [`Nova's migration ${slot.migrationId}`]),

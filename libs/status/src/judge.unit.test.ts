@@ -603,6 +603,8 @@ describe('moves that went wrong', () => {
     const [alarm, ...others] = judge(after(closeAsked, 5 * 3600));
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'close-waits' });
+    const [{ moves = [] } = {}] = statusOf(after(closeAsked)).aggregates;
+    expect(moves.map(({ note }) => note).join()).toContain('ada closed it: it waits until Nova');
     expect(alarm?.text).toContain('and refused to abort it: Cannot abort while it is in task_state None');
     expect(alarm?.explains.map(({ code }) => code)).toContain('abort-refused');
   });

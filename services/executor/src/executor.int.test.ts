@@ -36,6 +36,7 @@ const scaled: TaskOptions = {
   abortAgainMs: 500,
   settleMs: 3000,
   blindMaxMs: 500,
+  forcedLookMs: 500,
 };
 
 /** No delivery is lost: no test here is about that. */
@@ -238,6 +239,20 @@ describe('a move on a simulated cloud', () => {
         ],
       },
     });
+  });
+
+  it('that an operator closes with force ends while Nova hangs', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'pauseApi', api: 'compute' });
+    await bed.command('migration.closed', tasks[0] ?? '', { force: true });
+    await bed.finals(tasks);
+    bed.sim.act({ act: 'resumeApi', api: 'compute' });
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled closed']);
+    expect(bed.sim.migrations()).toMatchObject([{ status: 'running' }]);
   });
 
   for (const [nova, expected, status] of [

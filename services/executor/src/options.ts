@@ -37,6 +37,8 @@ export interface TaskOptions {
   readonly abortAgainMs: number;
   /** Longest wait between two tries while an API does not answer. */
   readonly blindMaxMs: number;
+  /** Time for which the answers to a look are awaited once an operator closes the task with force. */
+  readonly forcedLookMs: number;
   /** Number of requests for the reason of a failure when the API does not answer. */
   readonly explainTries: number;
   /** A task delivered more often than this may be a poison message: the executor works on it alone. */
@@ -77,6 +79,7 @@ export const defaultTaskOptions: TaskOptions = {
   rowGoneMs: 600_000,
   abortAgainMs: 30_000,
   blindMaxMs: 60_000,
+  forcedLookMs: 10_000,
   explainTries: 5,
   suspectDeliveries: 5,
   suspectTries: 6,

@@ -1,6 +1,6 @@
 /** Performs what the state machine decides, for one delivery of one task. */
 
-import type { Clock } from '@kronos/clock';
+import type { Cancel, Clock } from '@kronos/clock';
 import {
   type Actor,
   errorText,
@@ -79,6 +79,8 @@ export interface RunDeps {
   /** As the configuration and the log stand now. */
   readonly checkOptions: (task: Task) => CheckOptions;
   readonly options: TaskOptions;
+  /** Aborted when an operator closes the task with force. */
+  readonly forced: AbortSignal;
   readonly by: Actor;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -451,13 +453,14 @@ class Shell {
   }
 
   async #lookCell(afterMs: number, probe: boolean): Promise<FactBody> {
-    const { clock, cloud, options, logger } = this.#deps;
+    const { cloud, options, logger } = this.#deps;
     const { stopping, lost } = this.#delivery;
-    await clock.sleep(afterMs, stopping, lost);
+    await this.#untilLook(afterMs);
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      const seen = await lookCell(cloud.nova, this.#task, probe ? options.verify : null, lost);
+      const verify = probe ? options.verify : null;
+      const seen = await this.#read((signal) => lookCell(cloud.nova, this.#task, verify, signal));
       return { kind: 'lookedCell', look: seen, word: this.#word() };
     } catch (error) {
       if (lost.aborted) throw new Lost();
@@ -484,18 +487,45 @@ class Shell {
   }
 
   async #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
-    const { clock, cloud, logger } = this.#deps;
+    const { cloud, logger } = this.#deps;
     const { stopping, lost } = this.#delivery;
-    await clock.sleep(afterMs, stopping, lost);
+    await this.#untilLook(afterMs);
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      const seen = await look(cloud.nova, this.#task.serverId, migrationId, lost);
+      const seen = await this.#read((signal) => look(cloud.nova, this.#task.serverId, migrationId, signal));
       return { kind: 'looked', look: seen, word: this.#word() };
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration continues');
       return { kind: 'blind', text: errorText(error), word: this.#word() };
+    }
+  }
+
+  /** The wait before a look; an operator who closes the task with force ends it. */
+  async #untilLook(afterMs: number): Promise<void> {
+    const { clock, forced, options } = this.#deps;
+    const { stopping, lost } = this.#delivery;
+    if (forced.aborted) await clock.sleep(Math.min(afterMs, options.pollIntervalMs), stopping, lost);
+    else await clock.sleep(afterMs, stopping, lost, forced);
+  }
+
+  /** A look at Nova. Once the task is closed with force, its answers are awaited for `forcedLookMs`. */
+  async #read<T>(read: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock, forced, options } = this.#deps;
+    const { forcedLookMs } = options;
+    const late = new AbortController();
+    let cancel: Cancel = () => {};
+    const limit = (): void => {
+      cancel = clock.after(forcedLookMs, () => late.abort(new Error(`no answer within ${forcedLookMs / 1000} s`)));
+    };
+    if (forced.aborted) limit();
+    else forced.addEventListener('abort', limit, { once: true });
+    try {
+      return await read(AbortSignal.any([this.#delivery.lost, late.signal]));
+    } finally {
+      cancel();
+      forced.removeEventListener('abort', limit);
     }
   }
 

@@ -143,6 +143,27 @@ class StartBoards {
   }
 }
 
+/** Tells the runs of tasks when an operator closes them with force. */
+class ForcedCloses {
+  readonly #runs = new Map<string, AbortController>();
+
+  /** @param closed whether the log has such a close already */
+  async during<T>(taskId: string, closed: boolean, run: (forced: AbortSignal) => Promise<T>): Promise<T> {
+    const forced = new AbortController();
+    this.#runs.set(taskId, forced);
+    if (closed) forced.abort();
+    try {
+      return await run(forced.signal);
+    } finally {
+      if (this.#runs.get(taskId) === forced) this.#runs.delete(taskId);
+    }
+  }
+
+  changed({ event }: StoredEvent): void {
+    if (event.type === 'migration.closed' && event.data.force === true) this.#runs.get(event.data.taskId)?.abort();
+  }
+}
+
 /** Runs a task in a span of its own. */
 function runTraced(task: MigrationRequested, delivery: TaskDelivery, deps: RunDeps): Promise<TaskOutcome> {
   const { data } = task;
@@ -173,6 +194,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { log, view, aggregates, cloud, options, by, clock, logger, tracer, meters } = deps;
   const reader = logReader(view);
   const boards = new StartBoards(deps, reader);
+  const closes = new ForcedCloses();
   /** Another message for the same attempt, or one again after its delivery was lost, waits. */
   const attempts = new Turns();
   const trials = new Trials();
@@ -192,7 +214,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const board = boards.of(aggregate);
     if (board === undefined) return { kind: 'handOver' };
     const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };
-    return attempts.take(`${task.data.taskId}/${task.data.attempt}`, () => runTraced(task, delivery, run));
+    const { taskId, attempt } = task.data;
+    return attempts.take(`${taskId}/${attempt}`, () => {
+      const closed = reader.at(aggregate).state.tasks.get(taskId)?.closeAsked?.force === true;
+      return closes.during(taskId, closed, (forced) => runTraced(task, delivery, { ...run, forced }));
+    });
   }
 
   const { concurrency, ackWaitMs } = deps;
@@ -214,6 +240,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     try {
       for await (const stored of view.changes()) {
         boards.changed(stored);
+        closes.changed(stored);
         drains.changed(stored);
       }
     } finally {

@@ -1,10 +1,12 @@
-import { type SnapshotTaken, subject } from '@kronos/contracts';
+import type { Cancel } from '@kronos/clock';
+import { type SnapshotTaken, type StoredEvent, subject } from '@kronos/contracts';
 import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
-import { folded, type PlannerDeps } from './deps.ts';
+import { type Folded, folded, type PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
 import { ownOptions, yieldTexts } from './ownOptions.ts';
+import { CLOSE_GRACE_MS } from './tasks.ts';
 
 export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
@@ -35,6 +37,28 @@ function reportUndecided(error: unknown, aggregate: string, { logger, meters }: 
   }
 }
 
+/** Has tasks that were closed with force looked at again when their executors must have ended them: no snapshot may come until then. */
+function closeWatch({ clock, aggregates }: Pick<PlannerDeps, 'clock' | 'aggregates'>, { now }: Pick<Folded, 'now'>) {
+  const open = new Set<Cancel>();
+  return {
+    changed({ event }: StoredEvent, look: (aggregate: string) => void): void {
+      if (event.type !== 'migration.closed') return;
+      for (const aggregate of aggregates) {
+        const closed = now(aggregate).state.tasks.get(event.data.taskId)?.closeAsked;
+        if (closed?.force !== true) continue;
+        const cancel = clock.after(Math.max(0, closed.atMs + CLOSE_GRACE_MS - clock.now()) + 100, () => {
+          open.delete(cancel);
+          look(aggregate);
+        });
+        open.add(cancel);
+      }
+    },
+    stop(): void {
+      for (const cancel of open) cancel();
+    },
+  };
+}
+
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
@@ -50,6 +74,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   let fail: (error: unknown) => void = () => {};
   const state = folded(view);
   const { now } = state;
+  const closes = closeWatch(deps, state);
   const finishReleased = dispatcher(deps, state, () => stopped);
   const { consider, skewed, slow } = snapshotDecider(deps, own, state, finishReleased);
 
@@ -64,10 +89,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     const request = requests.get(aggregate)?.shift();
     const delivered = request ?? newest.get(aggregate);
     if (request === undefined) newest.delete(aggregate);
-    if ((deps.guard?.problem ?? null) !== null) {
-      meters.notDecided(aggregate, 'other-log');
-      return;
-    }
+    if ((deps.guard?.problem ?? null) !== null) return meters.notDecided(aggregate, 'other-log');
     try {
       if (delivered === undefined) await finishReleased(aggregate);
       else await consider(aggregate, delivered);
@@ -88,9 +110,10 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   /** An approval releases a plan between two snapshots: its tasks need not wait for the next one. */
-  async function readApprovals(): Promise<void> {
-    for await (const { event } of view.changes()) {
-      if (event.type !== 'plan.approved') continue;
+  async function readCommands(): Promise<void> {
+    for await (const stored of view.changes()) {
+      closes.changed(stored, wake);
+      if (stored.event.type !== 'plan.approved') continue;
       for (const aggregate of deps.aggregates) if (undispatched(now(aggregate).state).length > 0) wake(aggregate);
     }
   }
@@ -102,7 +125,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       });
       for (const aggregate of deps.aggregates) wake(aggregate);
       try {
-        await Promise.race([Promise.all([readSnapshots(), readApprovals()]), failed]);
+        await Promise.race([Promise.all([readSnapshots(), readCommands()]), failed]);
       } catch (error) {
         // The connection is closed after a stop: that ends the reading, and is no failure.
         if (!stopped) throw error;
@@ -110,6 +133,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     },
     async stop() {
       stopped = true;
+      closes.stop();
       await Promise.all(busy.values());
     },
     skewed: () => [...skewed],

@@ -477,6 +477,12 @@ describe('planners on a real nats-server', () => {
     await log.append(commandEvent('plan.approved', AGGREGATE, 'c1', { planId: 'gpu-1', steps: null }));
     await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     expect(state().plans.get('gpu-1')?.tasks).toHaveLength(2);
+    // A close with force ends its task a minute later, without another snapshot.
+    const closed = commandEvent('migration.closed', AGGREGATE, 'c2', { taskId: 'gpu-1-s1', force: true });
+    await log.append({ ...closed, time: new Date(Date.now() - 59_500).toISOString() });
+    await untilFolded(() => state().tasks.get('gpu-1-s1')?.status === 'failed');
+    const failed = (await events()).flatMap((e) => (e.type === 'migration.failed' ? [e.data.reason.code] : []));
+    expect(failed).toEqual(['closed']);
   });
 
   it('ends a task that no executor ended, one plan_ttl after it could last be started', async () => {

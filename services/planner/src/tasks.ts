@@ -17,7 +17,7 @@ export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, n
 });
 
 /** An executor that holds a task ends it within this time of an operator's `migration.closed` with force; then a planner does. */
-const CLOSE_GRACE_MS = 60_000;
+export const CLOSE_GRACE_MS = 60_000;
 
 /**
  * Final results for tasks that no executor ended: those that nobody started, one `plan_ttl` after they could last be started,
