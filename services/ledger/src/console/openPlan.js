@@ -8,13 +8,18 @@ export function planAt({ page, series }, snapshot) {
     const plan = planOfMoment(series, indexOf(series, snapshot));
     return plan === null ? null : { ...plan, runs: false, state: 'past' };
   }
-  const open =
-    page.plans.find(({ state }) => state === 'proposed') ?? page.plans.find(({ state }) => state === 'released');
+  const open = page.plans.find(({ state }) => state === 'proposed') ?? running(page);
   if (open !== undefined)
     return { id: open.id, sequence: open.sequence, runs: open.state === 'released', state: open.state };
   return page.standing === 'dryRun'
     ? { id: page.lastDecision.snapshotId, sequence: page.lastDecision.sequence, runs: false, state: 'dryRun' }
     : null;
+}
+
+/** The released plan with moves on these hosts: one between cells has none that the picture can show. */
+function running({ plans, moves }) {
+  const released = plans.filter(({ state }) => state === 'released');
+  return released.find(({ id }) => moves.some(({ planId, phase }) => planId === id && phase !== 'cell')) ?? released[0];
 }
 
 /** The steps of a plan; of one that runs, those under way: what has ended moves nothing any more. */
