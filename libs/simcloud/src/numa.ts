@@ -44,13 +44,16 @@ function pageSizeOf(asked: string, { cells }: Host): number {
 }
 
 /**
- * Whether a host counts the cells of a consumer. Its nova-compute counts those of a migration only while the server is being moved or
+ * Whether a host counts the cells of a consumer. Its nova-compute counts those of a migration only while the server is being moved so, or
  * waits in VERIFY_RESIZE; in Placement, a migration that nobody ends holds its share for ever (`_update_usage_from_migrations` in Nova).
  */
 function countsCells(s: CloudState, consumer: string): boolean {
   if (s.servers.has(consumer)) return true;
-  const server = s.servers.get(s.migrations.find(({ uuid }) => uuid === consumer)?.serverUuid ?? '');
-  return server !== undefined && (server.taskState !== null || server.vmState === 'resized');
+  const migration = s.migrations.find(({ uuid }) => uuid === consumer);
+  const server = s.servers.get(migration?.serverUuid ?? '');
+  if (migration === undefined || server === undefined) return false;
+  if (migration.type === 'live-migration') return server.taskState === 'migrating';
+  return server.vmState === 'resized' || server.taskState?.startsWith('resize_') === true;
 }
 
 /** Cells of the host for a server of this flavor, as Nova chooses them; null: it does not fit. */

@@ -126,6 +126,11 @@ describe('NUMA cells', () => {
     expect(() => reset.setServer(reset.nowMs, 'v', { vmState: 'active' })).toThrow('server v waits in VERIFY_RESIZE');
     reset.setServer(reset.nowMs, 'v', { vmState: 'error' });
     expect([reset.hosts.get('h1')?.consumers.size, free(reset)]).toEqual([2, true]);
+    // Nor while the server goes back there live: that is another move.
+    reset.setServer(reset.nowMs, 'v', { vmState: 'active' });
+    const back = { host: 'h1', force: false, async: true };
+    reset.liveMigrate(reset.nowMs, callerOf(reset), reset.server('v').uuid, back);
+    expect([reset.server('v').taskState, free(reset)]).toEqual(['migrating', true]);
     reset.deleteServer(reset.nowMs, 'v');
     expect(free(reset)).toBe(true);
   });
