@@ -24,6 +24,14 @@ export function isStuck(cloud: Cloud, uuid: string, nowMs: number): boolean {
   return openMoves(cloud, uuid).every((one) => cloud.abandoned(one));
 }
 
+/** Whether nobody in Nova works on the moves of a server, and none that it has accepted is still to begin. */
+export function isGivenUp(cloud: Cloud, uuid: string): boolean {
+  const open = openMoves(cloud, uuid);
+  if (open.length === 0 || !open.every((one) => cloud.abandoned(one))) return false;
+  const asked = cloud.actions.get(uuid)?.findLast(({ action }) => action === 'live-migration')?.requestId;
+  return cloud.migrationsByServer.get(uuid)?.some(({ requestId }) => requestId === asked) === true;
+}
+
 /** How often an operator looks for servers that are stuck. */
 const LOOK_MS = 1_800_000;
 
@@ -74,13 +82,12 @@ export class Operator {
     this.begin();
   }
 
-  /** Closes the tasks of servers that have abandoned migrations and no other that is under way. */
+  /** Closes the tasks of servers that have abandoned migrations and no other that is under way or still to begin. */
   closeAbandoned(): void {
     this.#sim.settle();
     const { cloud } = this.#sim;
     for (const { taskId, server } of this.#openTasks.all()) {
-      const open = openMoves(cloud, server);
-      if (open.length === 0 || !open.every((one) => cloud.abandoned(one))) continue;
+      if (!isGivenUp(cloud, server)) continue;
       const aggregate = this.#aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
       this.#commands.append('migration.closed', aggregate, { taskId, force: true });
     }

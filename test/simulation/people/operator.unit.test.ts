@@ -1,6 +1,6 @@
 import { Cloud, parseScenario, type ServerFaultSetting } from '@kronos/simcloud';
 import { expect, it } from 'vitest';
-import { isStuck, STUCK_MS } from './operator.ts';
+import { isGivenUp, isStuck, STUCK_MS } from './operator.ts';
 
 const START = Date.UTC(2026, 0, 1);
 
@@ -47,4 +47,22 @@ it('a server that has arrived is not stuck', () => {
   const { cloud, uuid } = moving(null);
   cloud.advance(START + 2 * STUCK_MS);
   expect(isStuck(cloud, uuid, START + 2 * STUCK_MS)).toBe(false);
+});
+
+it('a server with an abandoned migration is given up, until Nova has accepted another one', () => {
+  const { cloud, uuid } = moving(null);
+  let now = START;
+  for (; now < START + 60_000 && cloud.migrations.at(-1)?.status !== 'preparing'; now += 10) cloud.advance(now);
+  expect(isGivenUp(cloud, uuid)).toBe(false);
+  cloud.killHost(now, 'h1');
+  cloud.startHost(now + 60_000, 'h1');
+  now += 120_000;
+  cloud.advance(now);
+  expect([cloud.migrations.at(-1)?.status, isGivenUp(cloud, uuid)]).toEqual(['preparing', true]);
+  cloud.serverFaults.set(uuid, { kind: 'conductor-delay', seconds: 240, times: 1 });
+  const { admin } = cloud;
+  const caller = { userId: admin.id, projectId: admin.projectId, requestId: 'req-2' };
+  cloud.liveMigrate(now, caller, uuid, { host: 'h2', force: false, async: true });
+  cloud.advance(now + 60_000);
+  expect([cloud.migrations.length, isGivenUp(cloud, uuid)]).toEqual([1, false]);
 });
