@@ -3,7 +3,7 @@ import { foldLog } from '@kronos/checkpoints';
 import { type Config, defaultConfig, parsePolicies } from '@kronos/config';
 import { SimulatedServer } from '@kronos/eventlog/simulated';
 import { type ActInput, type InProcessSim, parseScenario, type ScenarioInput } from '@kronos/simcloud';
-import { type Alarm, collectFacts, statusOf, unreadable } from '@kronos/status';
+import { type Alarm, collectFacts, statusOf, unreadableFacts } from '@kronos/status';
 import { Chance } from '../simulation/chance.ts';
 import { CloudNetwork, NatsNetwork } from '../simulation/network.ts';
 import { Provisioner } from '../simulation/people/provisioner.ts';
@@ -136,7 +136,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
         await log.close();
         return statusOf(facts).alarms;
       } catch (error) {
-        const facts = unreadable(error, clock());
+        const facts = unreadableFacts(error, clock());
         if (facts === null) throw error;
         return statusOf(facts).alarms;
       }

@@ -8,11 +8,11 @@ import { type ClusterNode, type NatsServer, startNatsCluster } from '@kronos/eve
 import { clusterServer } from '@kronos/eventlog/testing/newest';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
-import { statusOf, unreadable } from '@kronos/status';
+import { statusOf, unreadableFacts } from '@kronos/status';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { onTestFinished } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
 /** What the tests of a system have in common. */
@@ -142,12 +142,12 @@ export async function systemFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<
   return { ...system(sim, cluster.servers, kronos, exits), alarm: () => alarmOf(kronos) };
 }
 
-async function alarmOf({ log }: Installation): Promise<string> {
+async function alarmOf({ log }: DemoInstallation): Promise<string> {
   const error = await log.usage(streamNames.log).then(
     () => null,
     (reason: unknown) => reason,
   );
-  const facts = error === null ? null : unreadable(error, Date.now());
+  const facts = error === null ? null : unreadableFacts(error, Date.now());
   return facts === null
     ? ''
     : statusOf(facts)
@@ -195,7 +195,7 @@ function copiesOf(servers: readonly NatsServer[], comes: Comes) {
 type Comes = (what: string, condition: () => Promise<boolean>) => Promise<void>;
 
 /** What the services log and answer. */
-function servicesOf(kronos: Installation) {
+function servicesOf(kronos: DemoInstallation) {
   const lines = async (service: string): Promise<Record<string, unknown>[]> =>
     (await readFile(join(kronos.directory, 'logs', `${service}.log`), 'utf8'))
       .split('\n')
@@ -219,7 +219,7 @@ function servicesOf(kronos: Installation) {
 }
 
 /** The ids of the stored events, and the breaches of these tasks, in words. */
-async function check(sim: Sim, { log }: Installation, tasks: readonly string[]) {
+async function check(sim: Sim, { log }: DemoInstallation, tasks: readonly string[]) {
   const stored: string[] = [];
   const results: Parameters<typeof breaches>[1][number][] = [];
   for await (const { sequence, storedAt, event } of log.replay()) {
@@ -256,7 +256,7 @@ function differences({ events }: Watch, seen: readonly string[], stored: readonl
 /** A system whose alarm cannot be asked for. */
 type Silent = Omit<System, 'alarm'>;
 
-function system(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Silent {
+function system(sim: Sim, servers: readonly NatsServer[], kronos: DemoInstallation, exits: readonly string[]): Silent {
   const log = watch(kronos);
   const { lines, ready, comes } = servicesOf(kronos);
   const { info, leader, level, promote } = copiesOf(servers, comes);

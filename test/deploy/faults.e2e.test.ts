@@ -17,7 +17,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
-import { endProcess, type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, endProcess, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runHere } from '../e2e/command.ts';
 import { ended, ofType, SHORT_SEARCH, type Watch, watch } from '../e2e/world.ts';
 import { nightly } from '../nightly.ts';
@@ -75,7 +75,7 @@ describe.skipIf(none !== null)('each alert, by a real fault', () => {
   let sim: Sim;
   let natsUrl = '';
   let nc: NatsConnection;
-  let stage: Installation;
+  let stage: DemoInstallation;
   let log: Watch;
   let manager: Awaited<ReturnType<typeof startAlertmanager>>;
   let server: Awaited<ReturnType<typeof startPrometheus>>;

@@ -8,7 +8,7 @@ import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { type AuthOptions, createNova, createPlacement, createSession } from '@kronos/openstack';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { watch } from '../e2e/world.ts';
 import { bedRoot, bedUrls } from '../openstack/urls.ts';
 
@@ -276,7 +276,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
   });
 
   it('the scorer observes with the reader, and the planner decides with no credentials at all', async () => {
-    const kronos: Installation = await openInstallation({
+    const kronos: DemoInstallation = await openInstallation({
       config: ({ natsUrl, policiesFile }) => `[engine]
 aggregates = ${AGGREGATE}
 policies_file = ${policiesFile}

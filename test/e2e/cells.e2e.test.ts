@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runHere } from './command.ts';
 import { configOfOwnCloud, ended, watch } from './world.ts';
 
@@ -52,7 +52,7 @@ max_inbound_per_host = 4
 
 describe('moves between cells', () => {
   let sim: Sim | null = null;
-  let kronos: Installation | null = null;
+  let kronos: DemoInstallation | null = null;
   afterEach(async () => {
     await kronos?.close();
     await sim?.close();

@@ -1,6 +1,6 @@
 import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runHere } from './command.ts';
 import { configOfOwnCloud, ended, watch } from './world.ts';
 
@@ -20,7 +20,7 @@ const SCENARIO: ScenarioInput = {
 
 describe('room for new VMs', () => {
   let sim: Sim | null = null;
-  let kronos: Installation | null = null;
+  let kronos: DemoInstallation | null = null;
   afterEach(async () => {
     await kronos?.close();
     await sim?.close();

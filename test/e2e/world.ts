@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogEvent, LogEventOf, LogEventType, ServiceName } from '@kronos/contracts';
 import type { MigrationRecord, Sim } from '@kronos/simcloud';
-import type { Installation } from '../../libs/cli/src/demo/installation.ts';
+import type { DemoInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { type DemoStage, openStage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
 
 export type { ServiceName };
@@ -22,7 +22,7 @@ export type Watch = {
 };
 
 /** Follows the log of an installation from its first event. */
-export function watch(installation: Pick<Installation, 'log' | 'directory'>): Watch {
+export function watch(installation: Pick<DemoInstallation, 'log' | 'directory'>): Watch {
   const events: LogEvent[] = [];
   const problems: string[] = [];
   const waiting = new Set<() => void>();
@@ -112,7 +112,7 @@ const lastEvents = (events: readonly LogEvent[]): string =>
     .map((e) => JSON.stringify(e).slice(0, 300))
     .join('\n');
 
-async function lastWords(installation: Pick<Installation, 'directory'>): Promise<string> {
+async function lastWords(installation: Pick<DemoInstallation, 'directory'>): Promise<string> {
   const words = ['scorer', 'planner', 'executor', 'ledger'].map(async (service) => {
     const text = await readFile(join(installation.directory, 'logs', `${service}.log`), 'utf8').catch(() => '');
     return `${service}: ${text.trimEnd().split('\n').slice(-3).join('\n  ')}`;

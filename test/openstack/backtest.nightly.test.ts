@@ -14,7 +14,7 @@ import { decideCycle } from '@kronos/cycle';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { openSnapshot, readRecording } from '@kronos/replay';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig, bedCpu, bedMemory, bedPolicy, bedUrls } from './urls.ts';
@@ -137,7 +137,7 @@ function reasonOf(difference: Difference, near: readonly (readonly Difference[])
 
 describe('a backtest of a real OpenStack', () => {
   let root: string;
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let steps: Steps;
   const scenes: Scene[] = [];

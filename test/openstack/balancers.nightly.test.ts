@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { ofType, settled, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig, bedCpu, bedPolicy, bedUrls } from './urls.ts';
@@ -117,7 +117,7 @@ describe('a second mover, and metrics behind Keystone', () => {
   let keystone: Keystone;
   let proxy: Awaited<ReturnType<typeof startMetricsProxy>>;
   let service = '';
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let first = '';
 

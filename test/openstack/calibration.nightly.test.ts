@@ -3,7 +3,7 @@
  * status` names the first one after two plans, and does not name the second one. A comparison takes ten minutes, so this takes half an hour.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { ofType, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig, bedCpu, bedMemory, bedPolicy, bedUrls } from './urls.ts';
@@ -38,7 +38,7 @@ const POLICIES = `policies:\n${[
   .map((policy) => bedPolicy({ ...policy, weight: 0.5, moves: 12 }))
   .join('')}`;
 
-let kronos: Installation;
+let kronos: DemoInstallation;
 let log: Watch;
 
 beforeAll(async () => {

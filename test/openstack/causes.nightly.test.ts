@@ -5,7 +5,7 @@
 import type { LogEvent, ServiceName } from '@kronos/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
@@ -54,7 +54,7 @@ const failuresOf = (events: readonly LogEvent[], id: string) =>
 
 let cloud: CloudUnderTest;
 let wire: Wire;
-let kronos: Installation;
+let kronos: DemoInstallation;
 let log: Watch;
 const aggregates = new Map<string, number>();
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { byText, type LogEventOf } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
@@ -57,7 +57,7 @@ describe('moves between cells on a real OpenStack', () => {
   let cloud: CloudUnderTest;
   let wire: Wire;
   let proxy: NovaProxy;
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let directory: string;
   /** The current hooks of the proxy before Nova. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { ofType, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig } from './urls.ts';
@@ -40,7 +40,7 @@ const service = async (host: string): Promise<NovaService | undefined> =>
   (JSON.parse(await bed('api', 'GET', `/os-services?binary=nova-compute&host=${host}`)) as { services: NovaService[] })
     .services[0];
 describe('drains on a real OpenStack', () => {
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let directory: string;
   let locked = '';

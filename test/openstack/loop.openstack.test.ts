@@ -1,6 +1,6 @@
 import { createPrometheus } from '@kronos/prometheus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, settled, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig, bedCpu, bedMemory, bedPolicy, bedUrls } from './urls.ts';
 
@@ -48,7 +48,7 @@ async function novaMigrations(): Promise<NovaMigration[]> {
 }
 
 describe('the four services on a real OpenStack', () => {
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let ids: string[];
 

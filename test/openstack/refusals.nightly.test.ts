@@ -4,7 +4,7 @@
  */
 import type { LogEvent } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { ofType, type Watch, watch } from '../e2e/world.ts';
 import { bed, bedConfig, bedCpu, bedPolicy, bedUrls } from './urls.ts';
@@ -36,7 +36,7 @@ ${bedConfig({ natsUrl })}`;
 const POLICIES = `policies:\n${bedPolicy({ ...bedCpu, weight: 1, threshold: 0.12, moves: 6 })}`;
 
 describe('rules of Nova that no API shows', () => {
-  let kronos: Installation;
+  let kronos: DemoInstallation;
   let log: Watch;
   let powerless = '';
 

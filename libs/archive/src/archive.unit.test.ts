@@ -6,7 +6,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventLine } from './format.ts';
-import { openArchive, type RawEvent, readArchive, verifyArchive } from './index.ts';
+import { type ArchivedEvent, openArchive, readArchive, verifyArchive } from './index.ts';
 
 let dir: string;
 beforeEach(async () => {
@@ -16,14 +16,14 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-const event = (sequence: number, body = `{"n":${sequence},"text":"Größe"}`): RawEvent => ({
+const event = (sequence: number, body = `{"n":${sequence},"text":"Größe"}`): ArchivedEvent => ({
   sequence,
   storedAt: 1_767_571_200_000 + sequence,
   subject: 'kronos.results.gpu',
   headers: { 'Nats-Msg-Id': `id-${sequence}`, traceparent: '00-1-2-01' },
   data: new TextEncoder().encode(body),
 });
-const events = (from: number, to: number): RawEvent[] =>
+const events = (from: number, to: number): ArchivedEvent[] =>
   Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
 
 async function write(from: number, to: number, maxFileBytes = 1000): Promise<void> {
@@ -31,8 +31,8 @@ async function write(from: number, to: number, maxFileBytes = 1000): Promise<voi
   for (const one of events(from, to)) await archive.write([one]);
   await archive.close();
 }
-async function readAll(): Promise<RawEvent[]> {
-  const all: RawEvent[] = [];
+async function readAll(): Promise<ArchivedEvent[]> {
+  const all: ArchivedEvent[] = [];
   for await (const one of readArchive(dir)) all.push(one);
   return all;
 }
@@ -112,7 +112,7 @@ describe('an archive', () => {
   });
 
   it('names the installation that the log names, in every file from there on', async () => {
-    const created = (sequence: number, installationId: string): RawEvent => ({
+    const created = (sequence: number, installationId: string): ArchivedEvent => ({
       ...event(sequence, JSON.stringify({ type: 'installation.created', data: { installationId } })),
       subject: 'kronos.controls._all_',
     });
@@ -138,7 +138,7 @@ describe('an archive', () => {
   });
 
   it('of the earlier form is read, and goes on in files of this one', async () => {
-    const line = (one: RawEvent) => eventLine(one);
+    const line = (one: ArchivedEvent) => eventLine(one);
     const head = (first: number, previous: string | null) =>
       `${JSON.stringify({ kronosArchive: 1, stream: 'KRONOS_LOG', first, previous })}\n`;
     const first = head(1, null) + events(1, 3).map(line).join('');
@@ -373,7 +373,7 @@ describe('safety', () => {
         fc.nat(),
         async (pieces, maxFileBytes, place) => {
           for (const name of await names()) await rm(join(dir, name));
-          const written: RawEvent[] = [];
+          const written: ArchivedEvent[] = [];
           for (const piece of pieces) {
             const archive = await openArchive(dir, { maxFileBytes });
             const batch = piece.map((text, i) => event(written.length + i + 1, text));

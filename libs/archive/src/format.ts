@@ -5,7 +5,7 @@
  */
 
 /** An event as the stream holds it. */
-export type RawEvent = {
+export type ArchivedEvent = {
   /** Stream sequence in KRONOS_LOG. */
   readonly sequence: number;
   /** The server's stamp, ms since the epoch. */
@@ -57,7 +57,7 @@ const ALL_CONTROLS = 'kronos.controls._all_';
 const CREATED = 'installation.created';
 
 /** The installation id that an event puts in force; null for any other event. */
-export function installationOf({ subject, data }: Pick<RawEvent, 'subject' | 'data'>): string | null {
+export function installationOf({ subject, data }: Pick<ArchivedEvent, 'subject' | 'data'>): string | null {
   if (subject !== ALL_CONTROLS) return null;
   const text = asText(data);
   const body = text?.includes(CREATED) === true ? parse(text) : null;
@@ -67,7 +67,7 @@ export function installationOf({ subject, data }: Pick<RawEvent, 'subject' | 'da
 }
 
 /** A body of UTF-8 text is kept as it is, for people; any other in base64. */
-export function eventLine({ sequence, storedAt, subject, headers, data }: RawEvent): string {
+export function eventLine({ sequence, storedAt, subject, headers, data }: ArchivedEvent): string {
   const text = asText(data);
   const body = text === null ? { base64: Buffer.from(data).toString('base64') } : { body: text };
   return `${JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), subject, headers, ...body })}\n`;
@@ -93,7 +93,7 @@ export function parseHead(line: string): Head | string {
 }
 
 /** The event or the seal that a line is, or what is wrong with it. */
-export function parseLine(line: string): RawEvent | Seal | string {
+export function parseLine(line: string): ArchivedEvent | Seal | string {
   const event = parse(line);
   if (event === null) return 'is no JSON object';
   if ('sealed' in event) {

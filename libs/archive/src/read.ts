@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { ArchiveBroken } from './errors.ts';
-import { type Head, installationOf, parseFileName, parseHead, parseLine, type RawEvent } from './format.ts';
+import { type ArchivedEvent, type Head, installationOf, parseFileName, parseHead, parseLine } from './format.ts';
 
 export type ArchiveFile = { readonly name: string; readonly first: number; readonly closed: boolean };
 
@@ -67,7 +67,7 @@ class Scan {
   #hashed = 0;
   /** Everything up to the last seal. */
   #whole: Pick<FileEnd, 'last' | 'digest' | 'bytes'>;
-  #waiting: RawEvent[] = [];
+  #waiting: ArchivedEvent[] = [];
   #firstWaiting = 0;
 
   constructor(file: ArchiveFile, check: (head: Head) => string | null) {
@@ -82,7 +82,7 @@ class Scan {
   }
 
   /** Takes a whole line; the events that are checked with it. @throws ArchiveBroken */
-  take(line: Buffer): readonly RawEvent[] {
+  take(line: Buffer): readonly ArchivedEvent[] {
     this.#read += line.length;
     this.#hashed = this.#read;
     this.#number++;
@@ -126,7 +126,10 @@ class Scan {
     this.#whole = this.#upToHere(this.#read);
   }
 
-  #seal({ sealed, digest }: { readonly sealed: number; readonly digest: string }, line: Buffer): readonly RawEvent[] {
+  #seal(
+    { sealed, digest }: { readonly sealed: number; readonly digest: string },
+    line: Buffer,
+  ): readonly ArchivedEvent[] {
     const number = this.#number;
     if (sealed !== this.#last)
       throw this.broken(`line ${number} seals event ${sealed}, and event ${this.#last} is above it: a line is missing`);
@@ -147,7 +150,7 @@ class Scan {
     return checked;
   }
 
-  #event(event: RawEvent, line: Buffer): readonly RawEvent[] {
+  #event(event: ArchivedEvent, line: Buffer): readonly ArchivedEvent[] {
     if (event.sequence !== this.#last + 1)
       throw this.broken(`line ${this.#number} is event ${event.sequence}, and event ${this.#last + 1} was expected`);
     this.#last = event.sequence;
@@ -171,7 +174,7 @@ export async function* readFile(
   dir: string,
   file: ArchiveFile,
   check: (head: Head) => string | null = () => null,
-): AsyncGenerator<RawEvent, FileEnd> {
+): AsyncGenerator<ArchivedEvent, FileEnd> {
   const scan = new Scan(file, check);
   const source = lines(join(dir, file.name), file.closed);
   for (;;) {
@@ -210,7 +213,7 @@ export type ArchiveReport = {
  * @returns what was read
  * @throws ArchiveBroken at the first thing that is wrong
  */
-export async function* readArchive(dir: string): AsyncGenerator<RawEvent, ArchiveReport> {
+export async function* readArchive(dir: string): AsyncGenerator<ArchivedEvent, ArchiveReport> {
   const files = await archiveFiles(dir);
   let previous: string | null = null;
   let next = 1;

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ArchiveGap, ArchiveTaken } from './errors.ts';
-import { eventLine, fileName, type Head, headLine, installationOf, type RawEvent, sealLine } from './format.ts';
+import { type ArchivedEvent, eventLine, fileName, type Head, headLine, installationOf, sealLine } from './format.ts';
 import { type ArchiveFile, archiveFiles, type FileEnd, readFile } from './read.ts';
 
 export interface Archive {
   /** Sequence of the event to be written next. */
   readonly next: number;
   /** The last event; null before the first. */
-  readonly last: RawEvent | null;
+  readonly last: ArchivedEvent | null;
   /** Installation id in force at the last event; null: the log names none. */
   readonly installation: string | null;
   /**
@@ -20,7 +20,7 @@ export interface Archive {
    *
    * @throws ArchiveGap, ArchiveTaken, and what the file system says
    */
-  write(events: readonly RawEvent[]): Promise<void>;
+  write(events: readonly ArchivedEvent[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
 /** Where an archive ends. */
 type End = {
   next: number;
-  last: RawEvent | null;
+  last: ArchivedEvent | null;
   /** Digest of the file before the one to be begun. */
   previous: string | null;
   installation: string | null;
@@ -113,7 +113,7 @@ class Writer implements Archive {
     return this.#end.next;
   }
 
-  get last(): RawEvent | null {
+  get last(): ArchivedEvent | null {
     return this.#end.last;
   }
 
@@ -121,7 +121,7 @@ class Writer implements Archive {
     return this.#end.installation;
   }
 
-  async write(events: readonly RawEvent[]): Promise<void> {
+  async write(events: readonly ArchivedEvent[]): Promise<void> {
     const end = this.#end;
     for (const [index, event] of events.entries())
       if (event.sequence !== end.next + index) throw new ArchiveGap(end.next + index, event.sequence);

@@ -4,7 +4,7 @@ import type { Clock } from '@kronos/clock';
 export type Throttle = (signal: AbortSignal) => Promise<void>;
 
 /** At most this many requests per second, evenly. */
-export function paceOf(clock: Clock, perSecond: number): Throttle {
+export function throttleOf(clock: Clock, perSecond: number): Throttle {
   const gapMs = 1000 / perSecond;
   let nextMs = Number.NEGATIVE_INFINITY;
   return async (signal) => {

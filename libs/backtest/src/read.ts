@@ -7,11 +7,11 @@ import type { Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { checkEmpty } from '@kronos/replay';
 import { BacktestDirectory, NothingToTest } from './errors.ts';
-import { paceOf } from './pace.ts';
+import { throttleOf } from './pace.ts';
 import { type ReadNovaInput, readNova } from './readNova.ts';
 import { windowReader } from './readSeries.ts';
 import { type Parameters, readParameters, sourcesIn, windowsOf, writeParameters } from './sources.ts';
-import { queriesOf } from './steps.ts';
+import { allQueries } from './steps.ts';
 
 export type ReadInput = {
   readonly directory: string;
@@ -60,7 +60,7 @@ export async function readPast(input: ReadInput): Promise<Parameters> {
   const parameters = await begin(directory, input.parameters);
   if (isFinished(directory)) return parameters;
   const sources = sourcesIn(directory);
-  const pace = paceOf(clock, input.perSecond);
+  const pace = throttleOf(clock, input.perSecond);
   if ((await sources.readNova()) === null) {
     const history = await readNova({
       nova: input.nova,
@@ -75,7 +75,7 @@ export async function readPast(input: ReadInput): Promise<Parameters> {
     });
     await sources.writeNova(history);
   }
-  const queries = queriesOf(parameters);
+  const queries = allQueries(parameters);
   const windows = windowsOf(parameters);
   if (windows.length === 0)
     throw new NothingToTest(

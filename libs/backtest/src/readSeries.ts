@@ -11,7 +11,7 @@ export const WINDOW_POINTS = 72;
 const LEAST_AFTER_TIMEOUT = 9;
 
 /** The values of one query in a window. */
-export type Window = {
+export type SeriesWindow = {
   readonly query: string;
   /** Of its first step, ms since the epoch. */
   readonly startMs: number;
@@ -44,7 +44,7 @@ const kept = (value: number): Value => (Number.isFinite(value) ? value : String(
 export function windowReader({ prometheus, pace, signal }: ReadWindowInput) {
   let most = WINDOW_POINTS;
 
-  return async (query: string, startMs: number, stepMs: number, points: number): Promise<Window> => {
+  return async (query: string, startMs: number, stepMs: number, points: number): Promise<SeriesWindow> => {
     const series = new Map<string, { labels: Readonly<Record<string, string>>; values: Value[] }>();
     const lost: { from: number; to: number; text: string }[] = [];
     const warned: { from: number; to: number; text: string }[] = [];
@@ -131,9 +131,9 @@ export type StepAnswer = {
  * @param withBefore whether the step before is within the staleness threshold
  */
 export function answerAt(
-  window: Window,
+  window: SeriesWindow,
   at: number,
-  { before, withBefore }: { readonly before: Window | null; readonly withBefore: boolean },
+  { before, withBefore }: { readonly before: SeriesWindow | null; readonly withBefore: boolean },
 ): StepAnswer {
   const timeMs = window.startMs + at * window.stepMs;
   const samples: StepAnswer['samples'][number][] = [];
@@ -147,14 +147,14 @@ export function answerAt(
   }
   if (at === 0 && withBefore && before !== null)
     for (const former of lastOf(before, timeMs - window.stepMs)) recent.push(former);
-  const of = (list: Window['lost']): string[] =>
+  const of = (list: SeriesWindow['lost']): string[] =>
     list.filter(({ from, to }) => from <= at && at <= to).map(({ text }) => text);
   const [lost = null] = of(window.lost);
   return { samples, recent, lost, warnings: of(window.warned) };
 }
 
 /** The values of the last step of a window. */
-const lastOf = ({ series, points }: Window, timeMs: number): RangeSeries[] =>
+const lastOf = ({ series, points }: SeriesWindow, timeMs: number): RangeSeries[] =>
   [...series].flatMap(([labels, values]) => {
     const value = values[points - 1] ?? null;
     return value === null ? [] : [{ labels, samples: [{ timeMs, value: numberOf(value) }] }];

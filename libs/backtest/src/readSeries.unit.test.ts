@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { answerAt, type Window } from './readSeries.ts';
+import { answerAt, type SeriesWindow } from './readSeries.ts';
 
 it('the first step of a window knows the last one of the window before, of however many series', () => {
   const many = 150_000;
-  const window = (startMs: number, values: Window['series'][number][1]): Window => ({
+  const window = (startMs: number, values: SeriesWindow['series'][number][1]): SeriesWindow => ({
     query: 'load',
     startMs,
     stepMs: 60_000,

@@ -5,7 +5,7 @@ import { BacktestCount, type BacktestFigures } from './figures.ts';
 import { openPlanned } from './planned.ts';
 import type { Steps } from './steps.ts';
 
-export type RunInput = {
+export type BacktestInput = {
   readonly directory: string;
   /** Of the recording that was made of the steps. */
   readonly history: History;
@@ -23,7 +23,7 @@ export type RunInput = {
  * Each step with the planner's moves of the steps before it applied, counted. Decisions are kept as they are made until
  * all are, and not made again by a later run.
  */
-export async function runBacktest(input: RunInput): Promise<BacktestFigures[]> {
+export async function runBacktest(input: BacktestInput): Promise<BacktestFigures[]> {
   const { directory, history, steps, defaults, threads, signal, onProgress, onCycle } = input;
   const members = new Map(steps.past.aggregates.map(({ name, hosts }) => [name, new Set(hosts)]));
   const assigned = new Set(steps.past.aggregates.flatMap(({ hosts }) => hosts));

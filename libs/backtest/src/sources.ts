@@ -9,7 +9,7 @@ import type { ObserveOptions } from '@kronos/observation';
 import { isMissing, RecordingInvalid } from '@kronos/replay';
 import { z } from 'zod';
 import type { NovaHistory } from './past.ts';
-import { WINDOW_POINTS, type Window } from './readSeries.ts';
+import { type SeriesWindow, WINDOW_POINTS } from './readSeries.ts';
 
 export const SOURCES = 'sources';
 const PARAMETERS = join(SOURCES, 'backtest.json');
@@ -56,27 +56,27 @@ export type Parameters = {
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
-export const stepsOf = ({ sinceMs, untilMs, stepMs }: Pick<Parameters, 'sinceMs' | 'untilMs' | 'stepMs'>): number =>
+export const stepCount = ({ sinceMs, untilMs, stepMs }: Pick<Parameters, 'sinceMs' | 'untilMs' | 'stepMs'>): number =>
   Math.floor((untilMs - sinceMs) / stepMs) + 1;
 
 /** The windows of a range: first step and number of steps. */
 export function windowsOf(parameters: Parameters): { readonly startMs: number; readonly points: number }[] {
-  const steps = stepsOf(parameters);
+  const steps = stepCount(parameters);
   return Array.from({ length: Math.ceil(steps / WINDOW_POINTS) }, (_, i) => ({
     startMs: parameters.sinceMs + i * WINDOW_POINTS * parameters.stepMs,
     points: Math.min(WINDOW_POINTS, steps - i * WINDOW_POINTS),
   }));
 }
 
-export type Sources = {
+export type BacktestSources = {
   readonly directory: string;
   readonly writeNova: (history: NovaHistory) => Promise<void>;
   /** Null: it was not read yet. @throws RecordingInvalid */
   readonly readNova: () => Promise<NovaHistory | null>;
   readonly hasWindow: (query: number, window: number) => boolean;
-  readonly writeWindow: (query: number, window: number, value: Window) => Promise<void>;
+  readonly writeWindow: (query: number, window: number, value: SeriesWindow) => Promise<void>;
   /** @throws RecordingInvalid */
-  readonly readWindow: (query: number, window: number) => Promise<Window>;
+  readonly readWindow: (query: number, window: number) => Promise<SeriesWindow>;
   /** Names of all files, relative to the directory. */
   readonly files: () => Promise<string[]>;
 };
@@ -102,7 +102,7 @@ async function get<T>(path: string): Promise<T | null> {
   }
 }
 
-export function sourcesIn(directory: string): Sources {
+export function sourcesIn(directory: string): BacktestSources {
   const fileOf = (query: number, window: number): string =>
     join(directory, SERIES, `${query}-${String(window).padStart(5, '0')}.json.gz`);
   return {
@@ -113,7 +113,7 @@ export function sourcesIn(directory: string): Sources {
     writeWindow: async (query, window, value) => put(fileOf(query, window), await zip(JSON.stringify(value))),
     async readWindow(query, window) {
       const file = fileOf(query, window);
-      const found = await get<Window>(file);
+      const found = await get<SeriesWindow>(file);
       if (found === null) throw new RecordingInvalid(file, 'is not there');
       return found;
     },

@@ -14,8 +14,8 @@ import {
 } from '@kronos/observation';
 import { RecordingInvalid, type SnapshotEntry } from '@kronos/replay';
 import { type CloudPast, type CloudThen, pastOfCloud, withDown } from './past.ts';
-import { answerAt, type StepAnswer, WINDOW_POINTS, type Window } from './readSeries.ts';
-import { type Parameters, readParameters, type Sources, sourcesIn, stepsOf } from './sources.ts';
+import { answerAt, type SeriesWindow, type StepAnswer, WINDOW_POINTS } from './readSeries.ts';
+import { type BacktestSources, type Parameters, readParameters, sourcesIn, stepCount } from './sources.ts';
 
 /** Windows of one query that are held in memory: the one that is read, and the one before. */
 const HELD = 3;
@@ -32,7 +32,7 @@ export type Steps = {
 };
 
 /** The queries of all aggregates, in a fixed order: a window's file has the number of its query. */
-export const queriesOf = ({ aggregates }: Pick<Parameters, 'aggregates'>): string[] =>
+export const allQueries = ({ aggregates }: Pick<Parameters, 'aggregates'>): string[] =>
   questionsOf(policiesOf(aggregates))
     .map(({ query }) => query)
     .sort();
@@ -50,7 +50,7 @@ export async function openSteps(directory: string): Promise<Steps> {
   const past = pastOfCloud(history);
   const readAt = iso(history.readMs);
   const windows = windowCache(sources);
-  const queries = queriesOf(parameters);
+  const queries = allQueries(parameters);
   const timeOf = (step: number): number => parameters.sinceMs + step * parameters.stepMs;
   const scope = Object.keys(parameters.aggregates);
 
@@ -72,11 +72,11 @@ export async function openSteps(directory: string): Promise<Steps> {
   return {
     parameters,
     past,
-    count: stepsOf(parameters),
+    count: stepCount(parameters),
     timeOf,
     snapshot,
     entries: () =>
-      Array.from({ length: stepsOf(parameters) }, (_, step) => step).flatMap((step) =>
+      Array.from({ length: stepCount(parameters) }, (_, step) => step).flatMap((step) =>
         scope.map((aggregate) => entryOf(aggregate, step, { parameters, timeMs: timeOf(step), snapshot })),
       ),
   };
@@ -100,10 +100,10 @@ function entryOf(
   };
 }
 
-type WindowCache = (query: number, window: number) => Promise<Window>;
+type WindowCache = (query: number, window: number) => Promise<SeriesWindow>;
 
-function windowCache(sources: Sources): WindowCache {
-  const held = new Map<string, Promise<Window>>();
+function windowCache(sources: BacktestSources): WindowCache {
+  const held = new Map<string, Promise<SeriesWindow>>();
   const order = new Map<number, string[]>();
   return (query, window) => {
     const key = `${query} ${window}`;

@@ -3,9 +3,10 @@ import type { OutputOption } from './grammar/shared.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
 
-export type Format = 'table' | 'wide' | 'json' | 'yaml';
+export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml';
 
-export const formatOf = ({ output, json }: OutputOption): Format => (json === true ? 'json' : (output ?? 'table'));
+export const formatOf = ({ output, json }: OutputOption): OutputFormat =>
+  json === true ? 'json' : (output ?? 'table');
 
 /** Whether the answer is for a program: then nothing else may be printed. */
 export const isStructured = (options: OutputOption): boolean => ['json', 'yaml'].includes(formatOf(options));

@@ -14,7 +14,7 @@ export const provisionStreams = (log: EventLog, config: Config): ReturnType<Even
     sinks: [...config.sinks.keys()],
   });
 
-export type Naming = {
+export type ProvisionNaming = {
   /** Who provisions: `user@host`, or the name of a command. */
   readonly by: string;
   readonly nowMs: number;
@@ -24,7 +24,7 @@ export type Naming = {
 };
 
 /** Gives the log its installation id, if it has none. @throws what is wrong with the log: checkpoints or snapshots of another one */
-export const nameInstallation = (log: EventLog, config: Config, naming: Naming): Promise<NamedLog> =>
+export const nameInstallation = (log: EventLog, config: Config, naming: ProvisionNaming): Promise<NamedLog> =>
   nameLog(log, {
     aggregates: scopeOf(config),
     by: { service: 'provisioner', instance: naming.by, version: kronosVersion },

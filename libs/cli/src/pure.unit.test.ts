@@ -11,7 +11,7 @@ import { progressBar } from './progress.ts';
 import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts';
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
-import { coloured, count, cut, figure, type Terminal, table } from './terminal.ts';
+import { coloured, count, cutToWidth, figure, type Terminal, table } from './terminal.ts';
 import { absolute, expected, parseDuration, parseRange, parseTime, relative, span, when } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
@@ -180,7 +180,7 @@ describe('tables', () => {
   it('figures, counts and cuts', () => {
     expect([figure(0.12345), figure(null), figure(2)]).toEqual(['0.123', '-', '2']);
     expect([count(1, 'move'), count(2, 'move')]).toEqual(['1 move', '2 moves']);
-    expect(cut('abcdef', 4)).toBe('abc…');
+    expect(cutToWidth('abcdef', 4)).toBe('abc…');
   });
 });
 

@@ -229,7 +229,7 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
       .map(({ right, host }, i) => {
         const cell = cells[i] ?? '';
         const width = widths[i] ?? 0;
-        const text = host === true ? cutMiddle(textOf(cell), width) : cut(textOf(cell), width);
+        const text = host === true ? cutMiddle(textOf(cell), width) : cutToWidth(textOf(cell), width);
         const blank = ' '.repeat(width - text.length);
         const shown = typeof cell === 'string' || text === '' ? text : paint(terminal, cell.style, text);
         return right === true ? blank + shown : shown + blank;
@@ -241,7 +241,7 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
 }
 
 /** A text of limited length; `…` marks the cut. */
-export const cut = (text: string, width: number): string =>
+export const cutToWidth = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 
 /** A name of limited length, cut in the middle: hosts differ at their ends. */

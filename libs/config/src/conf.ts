@@ -45,7 +45,7 @@ export function readConf(input: LoadInput): ReadConf {
   try {
     text = readFile(file);
   } catch (error) {
-    if (input.file !== undefined || !isMissing(error)) throw new ConfigError([unreadable(file, null, error)]);
+    if (input.file !== undefined || !isMissing(error)) throw new ConfigError([unreadableFile(file, null, error)]);
     // The environment may say everything; when it does not, this is the reason.
     missing.push({
       file,
@@ -75,7 +75,7 @@ export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
 
 const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
-export function unreadable(file: string, source: Source | null, error: unknown): Problem {
+export function unreadableFile(file: string, source: Source | null, error: unknown): Problem {
   const why =
     error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown reason';
   const named =

@@ -1,11 +1,11 @@
 export { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
-export { headersOf, type Region, regionsOf, type Verify, verifyOf } from './kinds.ts';
+export { headersOption, type Region, regionsOf, type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';
 export type { Reader } from './option.ts';
 export type { Config, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
-export { fits } from './pattern.ts';
+export { matchesPattern } from './pattern.ts';
 export { parsePolicies } from './policies.ts';
 export type { Renamed } from './renamed.ts';
 export { defaultConfig } from './resolve.ts';

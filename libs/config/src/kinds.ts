@@ -274,7 +274,7 @@ export function parseHeaders(raw: string): Parsed<Secret> {
 }
 
 /** The headers of a value that {@link parseHeaders} takes, by name. */
-export function headersOf(raw: string): Record<string, string> {
+export function headersOption(raw: string): Record<string, string> {
   const items = headerItems(raw);
   return Object.fromEntries(
     (items.ok ? items.value : []).flatMap((item) => {

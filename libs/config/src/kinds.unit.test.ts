@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  headersOf,
+  headersOption,
   parseBool,
   parseBytes,
   parseCellMap,
@@ -126,7 +126,7 @@ describe('one value', () => {
 describe('headers', () => {
   const words = (raw: string) => {
     const parsed = parseHeaders(raw);
-    return parsed.ok ? headersOf(parsed.value.reveal()) : `${parsed.problem}. ${parsed.remedy}`;
+    return parsed.ok ? headersOption(parsed.value.reveal()) : `${parsed.problem}. ${parsed.remedy}`;
   };
 
   it('are a comma list of names and values, or one a line', () => {

@@ -1,6 +1,6 @@
 import type { Policy } from '@kronos/contracts';
 import { UNASSIGNED } from '@kronos/contracts/names';
-import { configError, type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
+import { configError, type LoadInput, readConf, readerOf, unreadableFile } from './conf.ts';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import type { Problem } from './errors.ts';
 import { type HostCells, parseHostCells } from './hostCells.ts';
@@ -65,7 +65,7 @@ function loadHostCells(
   try {
     text = readerOf(input)(file);
   } catch (error) {
-    problems.push(unreadable(file, sources.get('nova.host_topology') ?? null, error));
+    problems.push(unreadableFile(file, sources.get('nova.host_topology') ?? null, error));
     return null;
   }
   const parsed = parseHostCells({ file, text });
@@ -98,7 +98,7 @@ function loadPolicies(
       text = readerOf(input)(file);
     } catch (error) {
       const source = sources.get(aggregateKey(aggregate, 'policies_file')) ?? sources.get('engine.policies_file');
-      problems.push(unreadable(file, source ?? null, error));
+      problems.push(unreadableFile(file, source ?? null, error));
       return [];
     }
     const parsed = parsePolicies({ file, text });

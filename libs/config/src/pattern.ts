@@ -1,5 +1,5 @@
 /** Whether a text fits a pattern, in which `*` stands for any run of characters. Takes time in proportion to both. */
-export function fits(pattern: string, text: string): boolean {
+export function matchesPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();
   if (last === undefined) return pattern === text;

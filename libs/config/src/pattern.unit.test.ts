@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fits } from './pattern.ts';
+import { matchesPattern } from './pattern.ts';
 
 describe('a pattern', () => {
   it.each([
@@ -16,6 +16,6 @@ describe('a pattern', () => {
     ['alarm.+', 'alarm.x', false],
     ['', 'x', false],
   ])('%s takes %s: %s', (pattern, text, fit) => {
-    expect(fits(pattern, text)).toBe(fit);
+    expect(matchesPattern(pattern, text)).toBe(fit);
   });
 });

@@ -1,6 +1,6 @@
 import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
-import { headersOf, parseHeaders } from './kinds.ts';
+import { headersOption, parseHeaders } from './kinds.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
 import { aggregateKey } from './overrides.ts';
 import { aggregateConfig, scopeOf } from './scope.ts';
@@ -213,7 +213,7 @@ function prometheus(rules: Rules): void {
   // What a file holds was not read as an option is.
   const parsed = headers === null ? null : parseHeaders(headers.reveal());
   if (parsed !== null && !parsed.ok) rules.problem('prometheus.headers_file', parsed.problem, parsed.remedy);
-  const names = Object.keys(headersOf(headers?.reveal() ?? ''));
+  const names = Object.keys(headersOption(headers?.reveal() ?? ''));
   if (names.includes('authorization') && own !== undefined)
     rules.problem('prometheus.headers', `sets Authorization beside [prometheus] ${own}`, 'Keep one of them.');
   if (!rules.has('prometheus.password_file')) rules.pair('prometheus.username', 'prometheus.password');

@@ -9,7 +9,7 @@ import type { Option } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
 import { camel, type SinkOptions } from './options.ts';
 import type { Given } from './overrides.ts';
-import { fits } from './pattern.ts';
+import { matchesPattern } from './pattern.ts';
 import { readSecretFile } from './secretFile.ts';
 import type { Role, Source } from './source.ts';
 
@@ -181,7 +181,7 @@ function missing({ url, urlFile }: SinkOptions, role: Role): Wrong | null {
 
 /** Options that say something this format cannot do. */
 function unfit({ format, types, secret, secretFile }: SinkOptions): Wrong | null {
-  const nothing = types.find((pattern) => !topics.some((topic) => fits(pattern, topic)));
+  const nothing = types.find((pattern) => !topics.some((topic) => matchesPattern(pattern, topic)));
   if (nothing !== undefined) return matchesNothing(nothing);
   const event = types.find((type) => !type.startsWith('alarm.') && type !== '*');
   if (format === 'alertmanager' && event !== undefined)

@@ -19,7 +19,7 @@ import type { Instruments } from '@kronos/telemetry';
 import { callHooks } from './calls.ts';
 
 /** Nova, Placement and Neutron, under one session with Keystone. */
-export type Cloud = {
+export type OpenStackCloud = {
   readonly session: Session;
   readonly nova: Nova;
   readonly placement: Placement;
@@ -91,7 +91,7 @@ export function openCloud(
   env: Readonly<Record<string, string | undefined>>,
   metrics?: Instruments,
   means: HttpMeans = {},
-): Cloud {
+): OpenStackCloud {
   const { nova: options } = config;
   const calls = new CallsInProgress();
   const session = createSession({

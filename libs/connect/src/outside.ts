@@ -6,7 +6,7 @@ import type { ReportPace } from './heartbeat.ts';
 import type { Instrumentation, ServiceLog } from './instrumented.ts';
 import { connectLog } from './nats.ts';
 import { openNotifications } from './notifications.ts';
-import { type Cloud, openCloud } from './openstack.ts';
+import { type OpenStackCloud, openCloud } from './openstack.ts';
 import { openPrometheus } from './prometheus.ts';
 
 /** The outside of a service: its clock and its connections. */
@@ -18,7 +18,7 @@ export type Outside = {
     logger: Logger,
     instrumentation: Instrumentation,
   ) => Promise<ServiceLog>;
-  readonly openCloud: (config: Config, metrics: Instruments) => Cloud;
+  readonly openCloud: (config: Config, metrics: Instruments) => OpenStackCloud;
   readonly openPrometheus: (config: Config) => Prometheus | null;
   readonly openNotifications: typeof openNotifications;
   /** Interval of heartbeats. Default: the usual interval. */

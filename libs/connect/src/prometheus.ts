@@ -1,4 +1,4 @@
-import { type Config, headersOf } from '@kronos/config';
+import { type Config, headersOption } from '@kronos/config';
 import { createSession } from '@kronos/openstack';
 import { createPrometheus, type KeystoneAccess, type Prometheus } from '@kronos/prometheus';
 import { callHooks } from './calls.ts';
@@ -21,7 +21,7 @@ export function openPrometheus(config: Config, means: HttpMeans = {}, env: Env =
   return createPrometheus({
     url: prometheus.url ?? undefined,
     ...(keystone ? { keystone: keystoneAccess(config, means, env) } : {}),
-    headers: headersOf(prometheus.headers?.reveal() ?? ''),
+    headers: headersOption(prometheus.headers?.reveal() ?? ''),
     timeoutMs: prometheus.timeout * 1000,
     maxRetries: prometheus.maxRetries,
     retryBackoffMs: prometheus.retryBackoff * 1000,

@@ -38,14 +38,14 @@ export type MakeInput = {
   readonly mostBytes?: number;
 };
 
-export type Made = {
+export type MadeEvidence = {
   readonly html: string;
   readonly decisions: number;
   readonly snapshots: number;
 };
 
 /** @throws NothingRecorded, EvidenceTooLarge, EvidenceKey */
-export async function makeEvidence(input: MakeInput): Promise<Made> {
+export async function makeEvidence(input: MakeInput): Promise<MadeEvidence> {
   const scratch = await mkdtemp(join(tmpdir(), 'kronos-evidence-'));
   try {
     const directory = join(scratch, 'recording');
@@ -72,7 +72,7 @@ async function filesBesideSnapshots(directory: string): Promise<Record<string, s
 async function packed(
   directory: string,
   { anonymize, keyFile, madeBy, nowMs, mostBytes }: Required<Omit<MakeInput, 'only'>>,
-): Promise<Made> {
+): Promise<MadeEvidence> {
   const recording = await readRecording(directory);
   const files = await filesBesideSnapshots(directory);
   const entries: SnapshotEntry[] = [];

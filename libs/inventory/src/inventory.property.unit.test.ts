@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Inventory, type InventoryServer, isNothing, type KeptMode, type ReadLimits } from './inventory.ts';
+import { type InventoryServer, isNothing, type KeptMode, type ReadLimits, ServerInventory } from './inventory.ts';
 
 /**
  * A small Nova: what can happen to a server, the notifications that tell of it, and the reads. Time is milliseconds; every act
@@ -128,7 +128,7 @@ class Nova {
 /** The reads of one cycle; `between` happens between two of them. Returns the hosts whose whole list was read. */
 function cycle(
   nova: Nova,
-  inventory: Inventory<Vm>,
+  inventory: ServerInventory<Vm>,
   mode: KeptMode,
   cycleMs: number,
   between: () => void,
@@ -212,11 +212,11 @@ function live(
   silent: ReadonlySet<string>,
   limits: ReadLimits,
   steps: readonly Step[],
-  used: (nova: Nova, inventory: Inventory<Vm>, read: ReadonlySet<string>, quiet: boolean) => void,
-): { readonly nova: Nova; readonly inventory: Inventory<Vm> } {
+  used: (nova: Nova, inventory: ServerInventory<Vm>, read: ReadonlySet<string>, quiet: boolean) => void,
+): { readonly nova: Nova; readonly inventory: ServerInventory<Vm> } {
   const nova = new Nova(silent);
   for (let i = 0; i < 12; i++) nova.act('create', i, 0);
-  const inventory = new Inventory<Vm>([OUT], limits);
+  const inventory = new ServerInventory<Vm>([OUT], limits);
   const deliver = ({ id, deleted, compute }: Notice): void => {
     nova.nowMs += 1;
     inventory.notified({ id, deleted, receivedMs: nova.nowMs });

@@ -102,7 +102,7 @@ const GONE: ReadonlySet<string> = new Set(['DELETED', 'SOFT_DELETED']);
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** The servers of one cloud. `S` is the server as its reader has it. */
-export class Inventory<S extends InventoryServer> {
+export class ServerInventory<S extends InventoryServer> {
   readonly #optOut: ReadonlySet<string>;
   readonly #limits: ReadLimits;
   readonly #records = new Map<string, Known<S>>();

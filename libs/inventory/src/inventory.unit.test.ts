@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AskedRead, Inventory, type InventoryServer, isNothing, type KeptMode } from './inventory.ts';
+import { type AskedRead, type InventoryServer, isNothing, type KeptMode, ServerInventory } from './inventory.ts';
 
 const OUT = 'kronos:exclude';
 const at = (beganMs: number, endedMs = beganMs): { beganMs: number; endedMs: number } => ({ beganMs, endedMs });
@@ -20,17 +20,17 @@ const asked = (mode: KeptMode, cycleMs: number): AskedRead => ({
 });
 const ids = (hosts: Record<string, string[]>): Map<string, Set<string>> =>
   new Map(Object.entries(hosts).map(([host, list]) => [host, new Set(list)]));
-const hostOf = (inventory: Inventory<InventoryServer>, id: string): string | null | undefined =>
+const hostOf = (inventory: ServerInventory<InventoryServer>, id: string): string | null | undefined =>
   inventory.list().find((one) => one.id === id)?.host;
 
 /** One with a bulk read at 10, in which a has one and two, and b has three. */
-function given(limits?: { servers: number; hosts: number }): Inventory<InventoryServer> {
-  const inventory = new Inventory<InventoryServer>([OUT], limits);
+function given(limits?: { servers: number; hosts: number }): ServerInventory<InventoryServer> {
+  const inventory = new ServerInventory<InventoryServer>([OUT], limits);
   inventory.bulkRead([vm('one', 'a'), vm('two', 'a'), vm('three', 'b')], at(10, 20));
   return inventory;
 }
 /** The same with both hosts heard, and read since. */
-function trusting(limits?: { servers: number; hosts: number }): Inventory<InventoryServer> {
+function trusting(limits?: { servers: number; hosts: number }): ServerInventory<InventoryServer> {
   const inventory = given(limits);
   inventory.heard('a', 5);
   inventory.heard('b', 5);
@@ -39,7 +39,7 @@ function trusting(limits?: { servers: number; hosts: number }): Inventory<Invent
 
 describe('what is read', () => {
   it('begins with one bulk read', () => {
-    const inventory = new Inventory<InventoryServer>([OUT]);
+    const inventory = new ServerInventory<InventoryServer>([OUT]);
     expect(inventory.wanted(asked('notifications', 0)).bulk).toBe('start');
     expect(inventory.wanted(asked('changes', 0)).bulk).toBe('start');
     expect(given().wanted(asked('changes', 100)).bulk).toBeNull();
@@ -75,7 +75,7 @@ describe('what is read', () => {
   });
 
   it('asks for no tags where none opts out', () => {
-    const inventory = new Inventory<InventoryServer>([]);
+    const inventory = new ServerInventory<InventoryServer>([]);
     inventory.bulkRead([], at(10));
     expect(inventory.wanted(asked('changes', 100)).tagged).toBe(false);
   });

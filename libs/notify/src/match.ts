@@ -1,4 +1,4 @@
-import { fits } from '@kronos/config';
+import { matchesPattern } from '@kronos/config';
 import { ALL } from '@kronos/contracts';
 import type { Notice } from './notice.ts';
 
@@ -9,5 +9,5 @@ export const wants = (
   { types, aggregates }: Wants,
   { topic, aggregate }: Pick<Notice, 'topic' | 'aggregate'>,
 ): boolean =>
-  types.some((type) => fits(type, topic)) &&
-  (aggregate === ALL || aggregates.some((pattern) => fits(pattern, aggregate)));
+  types.some((type) => matchesPattern(type, topic)) &&
+  (aggregate === ALL || aggregates.some((pattern) => matchesPattern(pattern, aggregate)));

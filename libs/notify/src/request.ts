@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { ALL, iso } from '@kronos/contracts';
 import type { Notice } from './notice.ts';
 
-export type Format = 'cloudevents' | 'slack' | 'alertmanager';
+export type SinkFormat = 'cloudevents' | 'slack' | 'alertmanager';
 
 /** The headers and the body of a request. */
 export type Post = { readonly headers: Readonly<Record<string, string>>; readonly json: unknown };
@@ -69,7 +69,7 @@ export const alerts = (notices: readonly Notice[], nowMs: number): Post => ({
 });
 
 /** One notice in a sink's format. */
-export function postOf(format: Format, notice: Notice, nowMs: number): Post {
+export function postOf(format: SinkFormat, notice: Notice, nowMs: number): Post {
   if (format === 'alertmanager') return alerts([notice], nowMs);
   return format === 'slack' ? slack(notice) : cloudEvents(notice);
 }

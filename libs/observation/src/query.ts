@@ -2,7 +2,7 @@
 
 import { type Clock, limit as timeLimit } from '@kronos/clock';
 import { errorText } from '@kronos/contracts';
-import { BadQuery, isPlainSelector, type Prometheus, stalenessRange, Unauthorized } from '@kronos/prometheus';
+import { BadQuery, isPlainSelector, type Prometheus, PrometheusUnauthorized, stalenessRange } from '@kronos/prometheus';
 import { codeOf } from './collect.ts';
 import { createLimiter } from './limit.ts';
 import type { QueryAnswer, Question } from './readings.ts';
@@ -76,7 +76,7 @@ export async function askAll(input: QueryInput): Promise<QueryAnswer[]> {
     }
     const text = errorText(error);
     // Its answer is the reason: whether it answers other requests says no more.
-    if (error instanceof Unauthorized) return { kind: 'unreachable', code: error.code, text };
+    if (error instanceof PrometheusUnauthorized) return { kind: 'unreachable', code: error.code, text };
     return { kind: 'unreachable', code: codeOf(error), text: `${text}; ${await reachability()}` };
   };
 

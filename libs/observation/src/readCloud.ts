@@ -1,7 +1,7 @@
 /** One observation of the cloud, shared by the snapshots that are taken from it. */
 import type { Clock } from '@kronos/clock';
 import type { Policy, QueryUse, ServerListing } from '@kronos/contracts';
-import { atLeast, type Nova } from '@kronos/openstack';
+import { atLeastMicroversion, type Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Attributes } from '@opentelemetry/api';
@@ -88,7 +88,7 @@ const unknownCloud = (): CloudRead => ({
 
 async function movesVtpm(nova: Nova, signal: AbortSignal): Promise<boolean | undefined> {
   const versions = await fetched(() => nova.versions({ signal }), signal);
-  return versions.ok ? atLeast(versions.value.max, VTPM_MOVES) : undefined;
+  return versions.ok ? atLeastMicroversion(versions.value.max, VTPM_MOVES) : undefined;
 }
 
 /**

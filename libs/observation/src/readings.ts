@@ -24,7 +24,7 @@ import {
 import {
   type AnswerHealth,
   type HostNames,
-  judge,
+  judgeAnswer,
   matchHosts,
   matchVms,
   type RangeSeries,
@@ -363,7 +363,7 @@ function judgeFor(
   const { kind, label, matched, subjects, expected } = asked;
   const { answer } = matched;
   const of = <T>(by: ReadonlyMap<string, readonly T[]>): T[] => subjects.flatMap((subject) => by.get(subject) ?? []);
-  return judge({
+  return judgeAnswer({
     kind,
     label,
     instant: answer.instant === null ? null : of(matched.instant),

@@ -1,7 +1,7 @@
 /** The source of an observation's servers: read in every cycle, or kept and brought up to date. */
 import type { Clock } from '@kronos/clock';
 import { iso, type ServerListing } from '@kronos/contracts';
-import { Inventory, isNothing, type KeptMode, type ResyncReason, type WantedReads } from '@kronos/inventory';
+import { isNothing, type KeptMode, type ResyncReason, ServerInventory, type WantedReads } from '@kronos/inventory';
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
 import { createLimiter } from './limit.ts';
 
@@ -57,7 +57,7 @@ export interface KeepServers {
 export interface KeptServers extends ServerSource {
   /** Told of notifications, in the mode `notifications`; times are of the clock's `monotonic`. */
   readonly inventory: Pick<
-    Inventory<Server>,
+    ServerInventory<Server>,
     'notified' | 'heard' | 'distrust' | 'distrustHost' | 'doubt' | 'placement'
   >;
 }
@@ -84,7 +84,7 @@ async function serverOrNull(nova: Pick<Nova, 'getServer'>, id: string, signal: A
 /** Keeps the servers from one read to the next, and reads what changed. */
 export function keepServers(deps: KeepServers): KeptServers {
   const { nova, clock, mode, onResync } = deps;
-  const inventory = new Inventory<Server>(deps.optOut);
+  const inventory = new ServerInventory<Server>(deps.optOut);
   let cycleMs: number | null = null;
 
   /** Nova's time, with the overlap. Nova compares by the second. */

@@ -4,7 +4,7 @@ export { cloudNames, cloudsFile, loadCloud } from './clouds.ts';
 export * from './errors.ts';
 export { claimsOf, flavorResources } from './flavor.ts';
 export { createIdentity, type Identity, type Person } from './identity.ts';
-export { atLeast } from './microversion.ts';
+export { atLeastMicroversion } from './microversion.ts';
 export * from './neutron.ts';
 export * from './nova.ts';
 export type { ActOptions } from './novaTransport.ts';

@@ -39,6 +39,6 @@ export function negotiate(service: string, call: string, offered: VersionRange, 
 }
 
 /** Whether `version` has a feature that came with `since`. */
-export function atLeast(version: string, since: string): boolean {
+export function atLeastMicroversion(version: string, since: string): boolean {
   return compareVersions(version, since) >= 0;
 }

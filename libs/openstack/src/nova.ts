@@ -3,7 +3,7 @@ import { type NovaActs, novaActs } from './novaActs.ts';
 import { type NovaCloud, novaCloud } from './novaCloud.ts';
 import { type NovaMigrations, novaMigrations } from './novaMigrations.ts';
 import { type NovaServers, novaServers } from './novaServers.ts';
-import { type CallOptions, createTransport, type NOVA_CALLS, type NovaOptions } from './novaTransport.ts';
+import { type CallOptions, createNovaTransport, type NOVA_CALLS, type NovaOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
 
 export interface Nova extends NovaCloud, NovaServers, NovaMigrations, NovaActs {
@@ -14,7 +14,7 @@ export interface Nova extends NovaCloud, NovaServers, NovaMigrations, NovaActs {
 }
 
 export function createNova(session: Session, options: NovaOptions = {}): Nova {
-  const transport = createTransport(session, options);
+  const transport = createNovaTransport(session, options);
   return {
     versions: ({ signal } = {}) => transport.versions(signal),
     versionFor: (call, { signal } = {}) => transport.versionFor(call, signal),

@@ -1,5 +1,5 @@
 import { HttpError } from './errors.ts';
-import { atLeast } from './microversion.ts';
+import { atLeastMicroversion } from './microversion.ts';
 import type { CallOptions, NovaTransport } from './novaTransport.ts';
 import type { Server, ServerTopology } from './novaTypes.ts';
 import {
@@ -45,7 +45,7 @@ export function novaServers({ versionFor, get, byMarker }: NovaTransport): NovaS
         // From 2.96 on the whole list is answered 500 while one server has no request spec (nova/api/openstack/compute/views/
         // servers.py looks each one up in a table of them): a server that is being made, or an old one.
         if (!(error instanceof HttpError && error.status === 500)) throw error;
-        if (!atLeast(await versionFor('listServers', signal), '2.96')) throw error;
+        if (!atLeastMicroversion(await versionFor('listServers', signal), '2.96')) throw error;
         return listServers('listServersUnpinned', filter, signal);
       }
     },

@@ -78,7 +78,7 @@ export interface NovaOptions {
 /** Maximum restarts of a list that changed during paging. */
 export const MAX_RESTARTS = 3;
 
-export function createTransport(session: Session, options: NovaOptions) {
+export function createNovaTransport(session: Session, options: NovaOptions) {
   const pageSize = options.pageSize ?? 1000;
   const api: Api = createApi(
     session,
@@ -198,4 +198,4 @@ function checkProgress(list: string, marker: string, seen: ReadonlySet<string>, 
 }
 
 /** Makes the calls of Nova. */
-export type NovaTransport = ReturnType<typeof createTransport>;
+export type NovaTransport = ReturnType<typeof createNovaTransport>;

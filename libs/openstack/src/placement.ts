@@ -1,7 +1,7 @@
 import { systemClock } from '@kronos/clock';
 import { z } from 'zod';
 import { type Api, createApi, type GetRequest } from './api.ts';
-import { atLeast, type VersionNeed, type VersionRange } from './microversion.ts';
+import { atLeastMicroversion, type VersionNeed, type VersionRange } from './microversion.ts';
 import type { CallOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
 
@@ -168,7 +168,7 @@ export function createPlacement(session: Session, options: { readonly monotonic?
 
     async allocationCandidates(request, { signal } = {}) {
       const call = candidatesCall(request);
-      const inTreeKnown = atLeast(await versionFor(call, signal), '1.31');
+      const inTreeKnown = atLeastMicroversion(await versionFor(call, signal), '1.31');
       const traits = [...(request.required ?? []), ...(request.forbidden ?? []).map((trait) => `!${trait}`)];
       const query = {
         resources: resourcesParameter(request.resources),

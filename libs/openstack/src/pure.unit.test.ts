@@ -5,7 +5,7 @@ import { actionReason } from './actionReason.ts';
 import { MicroversionUnsupported } from './errors.ts';
 import { faultText } from './fault.ts';
 import { flavorResources } from './flavor.ts';
-import { atLeast, compareVersions, negotiate } from './microversion.ts';
+import { atLeastMicroversion, compareVersions, negotiate } from './microversion.ts';
 import type { Flavor, InstanceActionEvent } from './novaTypes.ts';
 
 const flavor = (extraSpecs: Record<string, string> = {}, more: Partial<Flavor> = {}): Flavor => ({
@@ -124,7 +124,7 @@ describe('microversions', () => {
     expect(compareVersions('2.100', '2.99')).toBeGreaterThan(0);
     expect(compareVersions('2.60', '2.60')).toBe(0);
     expect(compareVersions('1.99', '2.0')).toBeLessThan(0);
-    expect(atLeast('2.100', '2.99')).toBe(true);
+    expect(atLeastMicroversion('2.100', '2.99')).toBe(true);
   });
 
   const version = fc.integer({ min: 1, max: 120 }).map((minor) => `2.${minor}`);

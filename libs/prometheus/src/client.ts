@@ -1,7 +1,7 @@
 import { type CallInProgress, type CallPlace, CallsInProgress, cut, type HttpAnswer, parseAs } from '@kronos/http';
 import { z } from 'zod';
-import { BadAnswer, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
-import { createTransport, DEFAULT_TIMEOUT_MS, type PrometheusOptions } from './transport.ts';
+import { BadAnswer, BadQuery, PrometheusUnauthorized, ServerError, Timeout } from './errors.ts';
+import { createPrometheusTransport, DEFAULT_TIMEOUT_MS, type PrometheusOptions } from './transport.ts';
 
 /** One series' value at one time. `value` may be NaN or infinite. */
 export interface Sample {
@@ -150,7 +150,7 @@ function opened(
 ): z.infer<typeof envelopeSchema> {
   const { query, timeoutMs, credentials } = asked;
   if (answer.status === 401 || answer.status === 403)
-    throw new Unauthorized(place.url, answer.status, credentials, wordsOf(answer.text));
+    throw new PrometheusUnauthorized(place.url, answer.status, credentials, wordsOf(answer.text));
   if (answer.status >= 200 && answer.status < 300) {
     const envelope = parseAs(place, envelopeSchema, answer.text);
     if (envelope.status === 'success') return envelope;
@@ -170,7 +170,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const { inProgress = new CallsInProgress() } = options;
   const proxied = options.keystone !== undefined;
-  const { get, ask, credentials, close } = createTransport({ ...options, inProgress });
+  const { get, ask, credentials, close } = createPrometheusTransport({ ...options, inProgress });
 
   const open = (place: CallPlace, answer: HttpAnswer, query?: string): z.infer<typeof envelopeSchema> =>
     opened(place, answer, { query, timeoutMs, credentials });

@@ -8,9 +8,9 @@ import {
   BadAnswer,
   BadPrometheusOptions,
   BadQuery,
+  PrometheusUnauthorized,
   ServerError,
   Timeout,
-  Unauthorized,
   Unreachable,
 } from './errors.ts';
 import type { PrometheusOptions } from './transport.ts';
@@ -166,7 +166,7 @@ describe('instant', () => {
   it.each([401, 403])('answered with %i is Unauthorized, says what was sent and never the secret', async (status) => {
     const { prometheus } = await play(() => ({ status, body: 'denied' }), { username: 'kronos', password: 'hunter2' });
     const caught = await failure(prometheus.instant('up'));
-    expect(caught).toBeInstanceOf(Unauthorized);
+    expect(caught).toBeInstanceOf(PrometheusUnauthorized);
     expect(String(caught)).toContain('basic authentication as kronos');
     expect(String(caught)).not.toContain('hunter2');
     expect(String(caught)).toContain('denied');
@@ -302,7 +302,7 @@ describe('runtimeInfo', () => {
 
   it('fails as the queries do', async () => {
     const { prometheus } = await play(() => ({ status: 401 }));
-    expect(await failure(prometheus.runtimeInfo())).toBeInstanceOf(Unauthorized);
+    expect(await failure(prometheus.runtimeInfo())).toBeInstanceOf(PrometheusUnauthorized);
   });
 });
 

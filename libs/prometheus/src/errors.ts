@@ -20,7 +20,7 @@ export class BadQuery extends Error {
 }
 
 /** 401 or 403: the credentials are missing, wrong, or not enough. */
-export class Unauthorized extends Error {
+export class PrometheusUnauthorized extends Error {
   readonly code = 'KRONOS_PROMETHEUS_UNAUTHORIZED';
   readonly url: string;
   readonly status: number;
@@ -31,7 +31,7 @@ export class Unauthorized extends Error {
 
   constructor(url: string, status: number, used: string, reason: string) {
     super(`Prometheus answered ${status} at ${url}: ${reason} (sent: ${used})`);
-    this.name = 'Unauthorized';
+    this.name = 'PrometheusUnauthorized';
     this.url = url;
     this.status = status;
     this.reason = reason;

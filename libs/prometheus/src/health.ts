@@ -55,7 +55,7 @@ export interface AnswerHealth {
 }
 
 /** Judges an answer. Pure. */
-export function judge(input: AnswerInput): AnswerHealth {
+export function judgeAnswer(input: AnswerInput): AnswerHealth {
   const subjectOf = (labels: Readonly<Record<string, string>>): string | undefined => {
     const value = labels[input.label] ?? '';
     if (value === '') return undefined;

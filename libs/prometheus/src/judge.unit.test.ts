@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RangeSeries, Sample } from './client.ts';
-import { type AnswerInput, judge, seriesName, stalenessRange } from './health.ts';
+import { type AnswerInput, judgeAnswer, seriesName, stalenessRange } from './health.ts';
 
 const NOW = 1_767_225_600_000;
 const sample = (host: string, value: number, more: Record<string, string> = {}): Sample => ({
@@ -25,7 +25,7 @@ const input = (more: Partial<AnswerInput>): AnswerInput => ({
 describe('an answer about hosts', () => {
   it('is HEALTHY when every expected host has a value; 0 is one', () => {
     const instant = [sample('a', 0), sample('b', 0.5)];
-    expect(judge(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }))).toEqual({
+    expect(judgeAnswer(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }))).toEqual({
       health: 'HEALTHY',
       cause: null,
       text: '',
@@ -40,24 +40,24 @@ describe('an answer about hosts', () => {
   });
 
   it('is UNREACHABLE without an answer, and when its age could not be checked', () => {
-    expect(judge(input({ instant: null, expected: ['a'] }))).toMatchObject({
+    expect(judgeAnswer(input({ instant: null, expected: ['a'] }))).toMatchObject({
       health: 'UNREACHABLE',
       missing: ['a'],
       text: 'no answer',
     });
     const instant = [sample('a', 1)];
     const age = 'the age of the answer could not be checked';
-    expect(judge(input({ instant, range: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
-    expect(judge(input({ instant, timestamps: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
+    expect(judgeAnswer(input({ instant, range: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
+    expect(judgeAnswer(input({ instant, timestamps: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
   });
 
   it('is PARTIAL when an expected host was not there lately either', () => {
-    const result = judge(input({ instant: [sample('a', 1)], range: [series('a')], expected: ['b', 'a'] }));
+    const result = judgeAnswer(input({ instant: [sample('a', 1)], range: [series('a')], expected: ['b', 'a'] }));
     expect(result).toMatchObject({ health: 'PARTIAL', missing: ['b'], stale: [], text: 'missing hosts: b' });
   });
 
   it('is STALE when an expected host was there within the threshold and is gone', () => {
-    const result = judge(
+    const result = judgeAnswer(
       input({ instant: [sample('a', 1)], range: [series('a'), series('b')], expected: ['a', 'b', 'c'] }),
     );
     expect(result).toMatchObject({
@@ -70,25 +70,27 @@ describe('an answer about hosts', () => {
 
   it('is not STALE for a host that nobody expects: it is down', () => {
     expect(
-      judge(input({ instant: [sample('a', 1)], range: [series('a'), series('gone')], expected: ['a'] })).health,
+      judgeAnswer(input({ instant: [sample('a', 1)], range: [series('a'), series('gone')], expected: ['a'] })).health,
     ).toBe('HEALTHY');
   });
 
   it('is STALE when the sample itself is older than the threshold, whose value is not used', () => {
     const timestamps = [sample('a', NOW / 1000 - 299), sample('b', NOW / 1000 - 301)];
     const instant = [sample('a', 1), sample('b', 2)];
-    const result = judge(input({ instant, timestamps, expected: ['a', 'b'] }));
+    const result = judgeAnswer(input({ instant, timestamps, expected: ['a', 'b'] }));
     expect(result).toMatchObject({ health: 'STALE', stale: ['b'], values: { a: 1 }, missing: ['b'] });
   });
 
   it('takes a timestamp that is not finite for too old', () => {
-    const result = judge(input({ instant: [sample('a', 1)], timestamps: [sample('a', Number.NaN)], expected: ['a'] }));
+    const result = judgeAnswer(
+      input({ instant: [sample('a', 1)], timestamps: [sample('a', Number.NaN)], expected: ['a'] }),
+    );
     expect(result.health).toBe('STALE');
   });
 
   it('counts NaN and Inf as missing', () => {
     const instant = [sample('a', Number.NaN), sample('b', Number.NEGATIVE_INFINITY)];
-    const result = judge(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }));
+    const result = judgeAnswer(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }));
     expect(result).toMatchObject({
       health: 'PARTIAL',
       values: {},
@@ -100,7 +102,7 @@ describe('an answer about hosts', () => {
 
   it('is ERROR when two series claim one host, and names both', () => {
     const instant = [sample('a', 1, { job: 'x' }), sample('a', 2, { job: 'y' })];
-    const result = judge(input({ instant, expected: ['a'] }));
+    const result = judgeAnswer(input({ instant, expected: ['a'] }));
     expect(result).toMatchObject({
       health: 'ERROR',
       values: {},
@@ -114,7 +116,7 @@ describe('an answer about hosts', () => {
       ['a', 'cmp1'],
       ['a:9100', 'cmp1'],
     ]);
-    const result = judge(input({ instant: [sample('a', 1), sample('a:9100', 1)], subjects, expected: ['cmp1'] }));
+    const result = judgeAnswer(input({ instant: [sample('a', 1), sample('a:9100', 1)], subjects, expected: ['cmp1'] }));
     expect(result.health).toBe('ERROR');
     expect(result.duplicates).toEqual([{ subject: 'cmp1', series: ['load{host="a"}', 'load{host="a:9100"}'] }]);
   });
@@ -122,7 +124,7 @@ describe('an answer about hosts', () => {
   it('speaks of hosts by their service host, and lists the labels that stand for none', () => {
     const subjects = new Map([['a:9100', 'cmp1']]);
     const instant = [sample('a:9100', 1), sample('strange', 1), { labels: { job: 'x' }, timeMs: NOW, value: 1 }];
-    expect(judge(input({ instant, subjects, range: [series('a:9100')], expected: ['cmp1'] }))).toMatchObject({
+    expect(judgeAnswer(input({ instant, subjects, range: [series('a:9100')], expected: ['cmp1'] }))).toMatchObject({
       health: 'HEALTHY',
       values: { cmp1: 1 },
       unknown: ['strange'],
@@ -132,14 +134,14 @@ describe('an answer about hosts', () => {
 
   it('shortens a long list', () => {
     const expected = Array.from({ length: 12 }, (_, i) => `h${String(i).padStart(2, '0')}`);
-    expect(judge(input({ expected })).text).toMatch(/^missing hosts: h00, .*, h09 and 2 more$/);
+    expect(judgeAnswer(input({ expected })).text).toMatch(/^missing hosts: h00, .*, h09 and 2 more$/);
   });
 });
 
 describe('an answer about VMs', () => {
   it('is never PARTIAL nor ERROR: VMs without a sample, or with two, have no value', () => {
     const instant = [sample('v1', 0.1), sample('v2', 1, { node: 'a' }), sample('v2', 2, { node: 'b' })];
-    expect(judge(input({ kind: 'vm', instant, expected: ['v1', 'v2', 'v3'] }))).toMatchObject({
+    expect(judgeAnswer(input({ kind: 'vm', instant, expected: ['v1', 'v2', 'v3'] }))).toMatchObject({
       health: 'HEALTHY',
       values: { v1: 0.1 },
       missing: ['v2', 'v3'],
@@ -150,16 +152,18 @@ describe('an answer about VMs', () => {
 
   it('is STALE when a running VM was there within the threshold and is gone, not when a deleted one was', () => {
     const range = [series('v1'), series('deleted')];
-    expect(judge(input({ kind: 'vm', range, expected: ['v1'] }))).toMatchObject({
+    expect(judgeAnswer(input({ kind: 'vm', range, expected: ['v1'] }))).toMatchObject({
       health: 'STALE',
       stale: ['v1'],
       text: 'stale VMs: v1',
     });
-    expect(judge(input({ kind: 'vm', instant: [sample('v1', 1)], range, expected: ['v1'] })).health).toBe('HEALTHY');
+    expect(judgeAnswer(input({ kind: 'vm', instant: [sample('v1', 1)], range, expected: ['v1'] })).health).toBe(
+      'HEALTHY',
+    );
   });
 
   it('is UNREACHABLE without an answer', () => {
-    expect(judge(input({ kind: 'vm', instant: null })).health).toBe('UNREACHABLE');
+    expect(judgeAnswer(input({ kind: 'vm', instant: null })).health).toBe('UNREACHABLE');
   });
 });
 
@@ -187,7 +191,7 @@ describe('always', () => {
   });
   const judged = anything.map(({ timestamps, ...rest }) => {
     const whole = input({ ...rest, ...(timestamps === undefined ? {} : { timestamps }) });
-    return { input: whole, result: judge(whole) };
+    return { input: whole, result: judgeAnswer(whole) };
   });
 
   it('a HEALTHY answer about hosts has a finite value for every expected host', () => {

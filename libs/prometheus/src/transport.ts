@@ -75,7 +75,7 @@ export interface QueryTransport {
 }
 
 /** @throws BadPrometheusOptions */
-export function createTransport(options: PrometheusOptions): QueryTransport {
+export function createPrometheusTransport(options: PrometheusOptions): QueryTransport {
   const { keystone, headers: own = {}, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (options.url === undefined && keystone === undefined)
     throw new BadPrometheusOptions('url', 'is missing; give the URL of Prometheus, or let Keystone find it');

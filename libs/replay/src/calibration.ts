@@ -3,7 +3,7 @@ import { type Snapshot, timeMs, timeOf } from '@kronos/contracts';
 import { hostValues } from '@kronos/cycle';
 import { CALIBRATION_CAUSES, type CalibrationCause } from '@kronos/rules';
 import type { FoundDecision } from './find.ts';
-import { type History, isOfCycle, loadSnapshot } from './history.ts';
+import { type History, isOfCycle, loadRecordedSnapshot } from './history.ts';
 import { lay } from './overlay.ts';
 
 /** When hosts are looked at, after the last move has ended. */
@@ -148,7 +148,7 @@ async function snapshotsAt(
   for await (const entry of history.snapshots(range)) {
     for (const [i, atMs] of times.entries()) {
       if (found[i] !== null || entry.timeMs < atMs || entry.timeMs > atMs + LATE_MS) continue;
-      const loaded = await loadSnapshot(entry);
+      const loaded = await loadRecordedSnapshot(entry);
       if (isOfCycle(loaded.snapshot.purpose)) found[i] = loaded.snapshot;
     }
   }

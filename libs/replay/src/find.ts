@@ -14,7 +14,7 @@ import {
   detailsOf,
   type History,
   type LoadedSnapshot,
-  loadSnapshot,
+  loadRecordedSnapshot,
   type StoredDecision,
   type StoredProposal,
 } from './history.ts';
@@ -134,7 +134,7 @@ async function snapshotOf(
   for await (const entry of history.snapshots({ aggregates: [event.aggregate], sinceMs: timeMs, untilMs: timeMs }))
     if (entry.id === event.data.snapshotId)
       try {
-        return { snapshot: (await loadSnapshot(entry)).snapshot, missing: null };
+        return { snapshot: (await loadRecordedSnapshot(entry)).snapshot, missing: null };
       } catch (error) {
         if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
           return { snapshot: null, missing: error.message };

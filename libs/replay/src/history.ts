@@ -77,7 +77,8 @@ export function openSnapshot(stored: StoredBody): LoadedSnapshot {
 }
 
 /** @throws MissingObject, BadObject, RecordingInvalid */
-export const loadSnapshot = async (entry: SnapshotEntry): Promise<LoadedSnapshot> => openSnapshot(await entry.read());
+export const loadRecordedSnapshot = async (entry: SnapshotEntry): Promise<LoadedSnapshot> =>
+  openSnapshot(await entry.read());
 
 /** Part of a history, by the time of snapshots (ms since the epoch, both ends included) and by aggregate. */
 export type Range = {

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { orderThread } from '@kronos/cycle';
 import { type SentError, unpacked } from './failure.ts';
-import { createWorker, type Order } from './worker.ts';
+import { createWorker, type ReplayOrder } from './worker.ts';
 
 /** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */
 export const FEW = 256;
@@ -15,7 +15,7 @@ export const AHEAD = 512;
 export type Pool = {
   readonly size: number;
   /** Orders of a worker come to it in the order of the calls, however long their making takes. */
-  readonly run: (worker: number, order: () => Promise<Order>) => Promise<unknown>;
+  readonly run: (worker: number, order: () => Promise<ReplayOrder>) => Promise<unknown>;
   readonly close: () => Promise<void>;
 };
 
@@ -50,7 +50,7 @@ export function createPool(threads: number): Pool {
 
 type PoolWorker = {
   /** @param sent called when the order is on its way: the next one may follow */
-  readonly send: (order: Order, sent: () => void) => Promise<unknown>;
+  readonly send: (order: ReplayOrder, sent: () => void) => Promise<unknown>;
   readonly close: () => Promise<unknown>;
 };
 
@@ -61,7 +61,7 @@ function local(): PoolWorker {
 
 function remote(): PoolWorker {
   let gone: Error | null = null;
-  const thread = orderThread<Order, unknown>({
+  const thread = orderThread<ReplayOrder, unknown>({
     start: () => new Worker(new URL('./thread.ts', import.meta.url)),
     name: 'a thread of the replay',
     unpack: (failed) => unpacked(failed as SentError),

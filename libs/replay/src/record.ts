@@ -7,7 +7,7 @@ import {
   firstStoredMs,
   type History,
   type LoadedSnapshot,
-  loadSnapshot,
+  loadRecordedSnapshot,
   type Range,
   type SnapshotEntry,
 } from './history.ts';
@@ -144,7 +144,7 @@ async function learnt(
 
 async function loadOrNull(entry: SnapshotEntry): Promise<LoadedSnapshot | null> {
   try {
-    return await loadSnapshot(entry);
+    return await loadRecordedSnapshot(entry);
   } catch {
     return null;
   }

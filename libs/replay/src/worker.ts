@@ -3,7 +3,7 @@ import { type VerifyOrder, verifyOne } from './compare.ts';
 import { type RunStart, type RunStep, WhatIfRun } from './whatIfRun.ts';
 
 /** An order to a worker of the pool. */
-export type Order =
+export type ReplayOrder =
   | VerifyOrder
   /** Begins a what-if of one aggregate. */
   | ({ readonly kind: 'begin' } & RunStart)
@@ -11,7 +11,7 @@ export type Order =
   | ({ readonly kind: 'next'; readonly aggregate: string } & RunStep);
 
 /** Carries orders out, one after the other, and remembers the results on which later orders build. */
-export function createWorker(): (order: Order) => unknown {
+export function createWorker(): (order: ReplayOrder) => unknown {
   const states = new Map<string, AggregateState>();
   const runs = new Map<string, WhatIfRun>();
   return (order) => {

@@ -1,12 +1,12 @@
 /** Milliseconds since 1970, UTC. The simulated cloud reads time here and nowhere else. */
-export interface Clock {
+export interface SimClock {
   now(): number;
 }
 
-export const systemClock: Clock = { now: () => Date.now() };
+export const realClock: SimClock = { now: () => Date.now() };
 
 /** A clock that moves only when a test moves it. */
-export interface ManualClock extends Clock {
+export interface ManualClock extends SimClock {
   advance(ms: number): void;
   set(ms: number): void;
 }

@@ -36,20 +36,20 @@ import {
   type Server,
 } from './model.ts';
 import { placeCells } from './numa.ts';
-import { dropAllocation, fits } from './placement.ts';
+import { dropAllocation, hostHasRoom } from './placement.ts';
 import { coldMigrate, conductResize, endResize, resize, resizeStep, survivor } from './resize.ts';
-import type { AggregateInput, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
+import type { AggregateScenario, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
 import { bootServer, createServer, deleteServer, hardReboot, placeServer, setServer } from './servers.ts';
 import { clearSeries, faultSeries } from './settings.ts';
 import { beginStateAction, isStateStep, stateStep } from './shelve.ts';
 import {
+  type ActionStep,
   type Caller,
   type CloudOptions,
   CloudState,
   type LiveMigrationRequest,
   type StateAction,
   type StateStep,
-  type Step,
   type StepKind,
 } from './state.ts';
 
@@ -133,7 +133,7 @@ export class Cloud extends CloudState {
     this.touch(server);
   }
 
-  #perform(step: Step): void {
+  #perform(step: ActionStep): void {
     if (step.request !== undefined) {
       const begin = step.kind === 'cold-conduct' ? conductResize : conduct;
       begin(this, step.server, step.request);
@@ -166,7 +166,7 @@ export class Cloud extends CloudState {
     return addHost(this, input);
   }
 
-  addAggregate(input: AggregateInput): Aggregate {
+  addAggregate(input: AggregateScenario): Aggregate {
     return addAggregate(this, input);
   }
 
@@ -274,7 +274,7 @@ export class Cloud extends CloudState {
 
   /** Whether the host's resource provider could take this much more. */
   fits(host: Host, wanted: Resources): boolean {
-    return fits(host, wanted);
+    return hostHasRoom(host, wanted);
   }
 
   /** The NUMA cells of the host that Nova would give a server of this flavor; null: it does not fit. */

@@ -3,7 +3,7 @@ import { comeUp, goDown } from './crash.ts';
 import { ActError } from './errors.ts';
 import type { Aggregate, Flavor, Group, Host, User } from './model.ts';
 import { type Amount, allocate, capacity, release } from './placement.ts';
-import type { AggregateInput, FlavorInput, GroupInput, HostInput } from './scenario.ts';
+import type { AggregateScenario, FlavorInput, GroupInput, HostInput } from './scenario.ts';
 import { aggregateSchema, flavorSchema, groupSchema, hostSchema } from './scenario.ts';
 import type { CloudState } from './state.ts';
 
@@ -121,7 +121,7 @@ export function setHost(
   s.forgetViews(name);
 }
 
-export function addAggregate(s: CloudState, input: AggregateInput): Aggregate {
+export function addAggregate(s: CloudState, input: AggregateScenario): Aggregate {
   const parsed = aggregateSchema.parse(input);
   for (const each of s.aggregates.values())
     if (each.name === parsed.name) throw new ActError(`there is already an aggregate ${parsed.name}`);

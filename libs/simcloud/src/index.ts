@@ -1,5 +1,5 @@
 export type { Act, ActInput } from './acts.ts';
-export { type Clock, type ManualClock, manualClock, systemClock } from './clock.ts';
+export { type ManualClock, manualClock, realClock, type SimClock } from './clock.ts';
 export { Cloud, type CloudOptions } from './cloud.ts';
 export { ActError, NovaRefusal, ScenarioError } from './errors.ts';
 export type { ApiFaultSetting, ApiName, HostFaultSetting, SeriesFaultSetting, ServerFaultSetting } from './faults.ts';

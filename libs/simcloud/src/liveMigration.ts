@@ -5,7 +5,7 @@ import { NovaRefusal } from './errors.ts';
 import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
 import type { Host, Migration, MigrationStatus, Server } from './model.ts';
 import { NO_FIT, placeCells } from './numa.ts';
-import { allocate, release, resourcesOf } from './placement.ts';
+import { allocate, release, serverClaim } from './placement.ts';
 import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
 import { hostFault, serverFault } from './settings.ts';
 import {
@@ -165,7 +165,7 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
     return;
   }
   // From here on the source's share is held by the migration, and the server's own name is free for the destination.
-  const held = s.allocations.get(uuid)?.resources ?? resourcesOf(server);
+  const held = s.allocations.get(uuid)?.resources ?? serverClaim(server);
   release(s, uuid);
   allocate(s, migration.uuid, source, held);
   s.schedule('schedule', migration.id, s.wait(s.timing.schedulerMs));
@@ -189,7 +189,7 @@ const STEPS: Partial<Record<StepKind, (step: LiveStep) => void>> = {
       giveUp(s, migration, server, verdict);
       return;
     }
-    allocate(s, server.uuid, verdict, resourcesOf(server));
+    allocate(s, server.uuid, verdict, serverClaim(server));
     migration.chosen = verdict.name;
     const sign = beginEvent(s, migration, 'compute_check_can_live_migrate_destination', { host: verdict.name });
     if (sign !== undefined)
@@ -325,7 +325,7 @@ function refusalOf(
     // The conductor looks for another host, unless one was asked for.
     return { event, text: migration.requestedHost === null ? NO_HOST : event };
   }
-  if (cells.length > 0) allocate(s, server.uuid, dest, { ...resourcesOf(server), cells });
+  if (cells.length > 0) allocate(s, server.uuid, dest, { ...serverClaim(server), cells });
   return null;
 }
 

@@ -30,7 +30,7 @@ export function dropAllocation(s: CloudState, consumer: string): boolean {
 }
 
 /** Whether the host's resource provider could take this much more. */
-export function fits(host: Host, wanted: Resources): boolean {
+export function hostHasRoom(host: Host, wanted: Resources): boolean {
   // PCPU is never overcommitted.
   const { pcpus = 0 } = wanted;
   if (pcpus > 0 && (host.used.pcpus ?? 0) + pcpus > (host.total.pcpus ?? 0)) return false;
@@ -40,10 +40,10 @@ export function fits(host: Host, wanted: Resources): boolean {
   );
 }
 
-export const resourcesOf = (server: Server, wanted: Flavor = server.flavor): Resources => claimOf(wanted, server);
+export const serverClaim = (server: Server, wanted: Flavor = server.flavor): Resources => flavorClaim(wanted, server);
 
 /** What a server of this flavor claims; one without an image boots from a volume. */
-export function claimOf(flavor: Flavor, { imageId }: Pick<Server, 'imageId'>): Resources {
+export function flavorClaim(flavor: Flavor, { imageId }: Pick<Server, 'imageId'>): Resources {
   const pcpus = pinnedCpus(flavor);
   return {
     vcpus: pcpus > 0 ? 0 : flavor.vcpus,

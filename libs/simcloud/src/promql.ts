@@ -1,9 +1,9 @@
 import type { Cloud } from './cloud.ts';
 import { AGGREGATE, OPERATE, OVER_TIME } from './promqlFunctions.ts';
-import { BadQuery, type Expression, type Selector } from './promqlParser.ts';
-import { instant, type Sample } from './series.ts';
+import { type Expression, PromqlError, type Selector } from './promqlParser.ts';
+import { instant, type SimSample } from './series.ts';
 
-function select(cloud: Cloud, selector: Selector, atMs: number): Sample[] {
+function select(cloud: Cloud, selector: Selector, atMs: number): SimSample[] {
   let metrics = [selector.metric];
   if (selector.metric === '') {
     const named = selector.matchers.filter((matcher) => matcher.label === '__name__');
@@ -42,16 +42,18 @@ function nameless(labels: Readonly<Record<string, string>>): Readonly<Record<str
   return rest;
 }
 
-export type Value = { readonly scalar: number } | { readonly vector: readonly Sample[] };
+export type Value = { readonly scalar: number } | { readonly vector: readonly SimSample[] };
 
-/** The value of an expression at `atMs`. A range selector alone has none: BadQuery. */
-export function evaluate(cloud: Cloud, expression: Expression, atMs: number): Value {
+/** The value of an expression at `atMs`. A range selector alone has none: PromqlError. */
+export function evaluatePromql(cloud: Cloud, expression: Expression, atMs: number): Value {
   switch (expression.kind) {
     case 'number':
       return { scalar: expression.value };
     case 'selector':
       if (expression.rangeMs !== null)
-        throw new BadQuery('invalid expression type "range vector" for range query, must be Scalar or instant Vector');
+        throw new PromqlError(
+          'invalid expression type "range vector" for range query, must be Scalar or instant Vector',
+        );
       return { vector: select(cloud, expression, atMs) };
     case 'call':
       return { vector: called(cloud, expression, atMs) };
@@ -64,16 +66,17 @@ export function evaluate(cloud: Cloud, expression: Expression, atMs: number): Va
 
 type Of<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
 
-function called(cloud: Cloud, { name, argument }: Of<'call'>, atMs: number): Sample[] {
+function called(cloud: Cloud, { name, argument }: Of<'call'>, atMs: number): SimSample[] {
   if (name === 'timestamp') {
-    const inner = evaluate(cloud, argument, atMs);
-    if ('scalar' in inner) throw new BadQuery(`expected type instant vector in call to function "${name}", got scalar`);
+    const inner = evaluatePromql(cloud, argument, atMs);
+    if ('scalar' in inner)
+      throw new PromqlError(`expected type instant vector in call to function "${name}", got scalar`);
     return inner.vector.map(({ labels, atMs: at }) => ({ labels: nameless(labels), value: at / 1000, atMs: at }));
   }
   const over = OVER_TIME[name];
   if (over === undefined || argument.kind !== 'selector' || argument.rangeMs === null)
-    throw new BadQuery(`unknown function with name "${name}"`);
-  const named = name === 'last_over_time' ? (labels: Sample['labels']) => labels : nameless;
+    throw new PromqlError(`unknown function with name "${name}"`);
+  const named = name === 'last_over_time' ? (labels: SimSample['labels']) => labels : nameless;
   const series = seriesIn(cloud, argument, { fromMs: atMs - argument.rangeMs, untilMs: atMs }, named);
   return series.map(({ labels, values }) => ({ labels, value: over(values), atMs }));
 }
@@ -83,10 +86,10 @@ function seriesIn(
   cloud: Cloud,
   selector: Selector,
   { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
-  named: (labels: Sample['labels']) => Sample['labels'],
-): { readonly labels: Sample['labels']; readonly values: readonly number[] }[] {
+  named: (labels: SimSample['labels']) => SimSample['labels'],
+): { readonly labels: SimSample['labels']; readonly values: readonly number[] }[] {
   const stepMs = cloud.scenario.scrapeSeconds * 1000;
-  const series = new Map<string, { labels: Sample['labels']; values: number[]; seen: Set<number> }>();
+  const series = new Map<string, { labels: SimSample['labels']; values: number[]; seen: Set<number> }>();
   // A long range is thinned: the simulated series are smooth, 60 samples say enough.
   const stride = Math.max(1, Math.floor((untilMs - fromMs) / stepMs / 60)) * stepMs;
   for (let t = untilMs; t > fromMs && t >= cloud.startMs - stepMs; t -= stride) {
@@ -107,9 +110,9 @@ function seriesIn(
   return [...series.values()];
 }
 
-function aggregated(cloud: Cloud, { name, by, argument }: Of<'sum'>, atMs: number): Sample[] {
-  const inner = evaluate(cloud, argument, atMs);
-  if ('scalar' in inner) throw new BadQuery(`expected type instant vector in aggregation expression, got scalar`);
+function aggregated(cloud: Cloud, { name, by, argument }: Of<'sum'>, atMs: number): SimSample[] {
+  const inner = evaluatePromql(cloud, argument, atMs);
+  if ('scalar' in inner) throw new PromqlError(`expected type instant vector in aggregation expression, got scalar`);
   const groups = new Map<string, { labels: Record<string, string>; values: number[] }>();
   for (const sample of inner.vector) {
     const labels: Record<string, string> = {};
@@ -128,9 +131,9 @@ function aggregated(cloud: Cloud, { name, by, argument }: Of<'sum'>, atMs: numbe
 
 function combined(cloud: Cloud, { operator, left: one, right: other }: Of<'binary'>, atMs: number): Value {
   const operate = OPERATE[operator] ?? ((): number => Number.NaN);
-  const left = evaluate(cloud, one, atMs);
-  const right = evaluate(cloud, other, atMs);
-  const each = (samples: readonly Sample[], value: (of: number) => number): Value => ({
+  const left = evaluatePromql(cloud, one, atMs);
+  const right = evaluatePromql(cloud, other, atMs);
+  const each = (samples: readonly SimSample[], value: (of: number) => number): Value => ({
     vector: samples.map((s) => ({ labels: nameless(s.labels), value: value(s.value), atMs: s.atMs })),
   });
   if ('scalar' in left)
@@ -139,7 +142,7 @@ function combined(cloud: Cloud, { operator, left: one, right: other }: Of<'binar
       : each(right.vector, (value) => operate(left.scalar, value));
   if ('scalar' in right) return each(left.vector, (value) => operate(value, right.scalar));
   const partners = new Map(right.vector.map((s) => [JSON.stringify(nameless(s.labels)), s.value]));
-  const out: Sample[] = [];
+  const out: SimSample[] = [];
   for (const sample of left.vector) {
     const labels = nameless(sample.labels);
     const partner = partners.get(JSON.stringify(labels));

@@ -1,8 +1,8 @@
 import { AGGREGATE, OVER_TIME } from './promqlFunctions.ts';
 
 /** The text of Prometheus' `bad_data` error for a query it cannot read. */
-export class BadQuery extends Error {
-  override readonly name = 'BadQuery';
+export class PromqlError extends Error {
+  override readonly name = 'PromqlError';
 }
 
 interface Matcher {
@@ -50,7 +50,7 @@ function tokens(query: string): Token[] {
   while (TOKEN.lastIndex < query.length) {
     const at = TOKEN.lastIndex;
     const found = TOKEN.exec(query);
-    if (found === null) throw new BadQuery(`1:${at + 1}: parse error: unexpected character: '${query.charAt(at)}'`);
+    if (found === null) throw new PromqlError(`1:${at + 1}: parse error: unexpected character: '${query.charAt(at)}'`);
     if (found[0].trim() !== '') out.push({ text: found[0], at });
   }
   return out;
@@ -67,11 +67,11 @@ class Parser {
   }
 
   whole(): Expression {
-    if (this.#tokens.length === 0) throw new BadQuery('unknown position: parse error: no expression found in input');
+    if (this.#tokens.length === 0) throw new PromqlError('unknown position: parse error: no expression found in input');
     const whole = this.#additive();
     if (this.#place < this.#tokens.length) this.#fail();
     if (whole.kind === 'selector' && whole.metric === '' && whole.matchers.length === 0)
-      throw new BadQuery('1:1: parse error: vector selector must contain at least one non-empty matcher');
+      throw new PromqlError('1:1: parse error: vector selector must contain at least one non-empty matcher');
     return whole;
   }
 
@@ -81,8 +81,8 @@ class Parser {
 
   #fail(): never {
     const token = this.#tokens[this.#place];
-    if (token === undefined) throw new BadQuery(`1:${this.#query.length + 1}: parse error: unexpected end of input`);
-    throw new BadQuery(`1:${token.at + 1}: parse error: unexpected "${token.text}"`);
+    if (token === undefined) throw new PromqlError(`1:${this.#query.length + 1}: parse error: unexpected end of input`);
+    throw new PromqlError(`1:${token.at + 1}: parse error: unexpected "${token.text}"`);
   }
 
   /** Fails at the token that was taken last. */
@@ -124,7 +124,7 @@ class Parser {
         try {
           pattern = new RegExp(`^(?:${value})$`, 'u');
         } catch {
-          throw new BadQuery(
+          throw new PromqlError(
             `1:${this.#tokens[this.#place - 1]?.at ?? 0}: parse error: error parsing regexp: ${value}`,
           );
         }
@@ -215,7 +215,7 @@ class Parser {
   #call(name: string): Expression {
     if (OVER_TIME[name] === undefined && name !== 'timestamp') {
       this.#place--;
-      throw new BadQuery(
+      throw new PromqlError(
         `1:${(this.#tokens[this.#place]?.at ?? 0) + 1}: parse error: unknown function with name "${name}"`,
       );
     }
@@ -225,7 +225,7 @@ class Parser {
     const wantsRange = name !== 'timestamp';
     const isRange = argument.kind === 'selector' && argument.rangeMs !== null;
     if (wantsRange !== isRange)
-      throw new BadQuery(
+      throw new PromqlError(
         `1:${this.#query.indexOf(name) + name.length + 2}: parse error: expected type ${wantsRange ? 'range' : 'instant'} vector ` +
           `in call to function "${name}", got ${isRange ? 'range' : 'instant'} vector`,
       );
@@ -254,6 +254,6 @@ class Parser {
 /**
  * Reads the few forms that the simulated Prometheus knows: selectors with matchers, numbers, `+ - * /` with a number
  * or between vectors of equal labels, `<x>_over_time(sel[5m])`, `timestamp(sel)`, `sum|avg|max|min|count by (l) (expr)`
- * and brackets. Throws BadQuery for anything else, with Prometheus' wording.
+ * and brackets. Throws PromqlError for anything else, with Prometheus' wording.
  */
 export const parse = (query: string): Expression => new Parser(query).whole();

@@ -16,7 +16,7 @@ import {
 } from './migrations.ts';
 import type { Host, Migration, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, release, resourcesOf } from './placement.ts';
+import { allocate, release, serverClaim } from './placement.ts';
 import { chooseHost } from './scheduler.ts';
 import { serverFault } from './settings.ts';
 import { type Caller, type CloudState, findServer, type Pending, type StepKind } from './state.ts';
@@ -142,7 +142,7 @@ export function conductResize(s: CloudState, uuid: string, request: Pending): vo
   const migration = newMigration(s, server, request, { type, status: 'pre-migrating' });
   beginEvent(s, migration, 'conductor_migrate_server', { host: CONDUCTOR });
   beginEvent(s, migration, 'cold_migrate', { host: CONDUCTOR });
-  const held = s.allocations.get(uuid)?.resources ?? resourcesOf(server);
+  const held = s.allocations.get(uuid)?.resources ?? serverClaim(server);
   release(s, uuid);
   allocate(s, migration.uuid, s.host(server.host), held);
   s.schedule('cold-schedule', migration.id, s.wait(s.timing.schedulerMs));
@@ -218,7 +218,7 @@ function schedule(s: CloudState, migration: Migration, server: Server): void {
     giveUp(s, migration, server, why);
     return;
   }
-  allocate(s, server.uuid, verdict, { ...resourcesOf(server, migration.newFlavor), cells });
+  allocate(s, server.uuid, verdict, { ...serverClaim(server, migration.newFlavor), cells });
   migration.chosen = verdict.name;
   if (crosses(s, migration)) {
     copyRows(s, server, verdict.cell);

@@ -162,7 +162,7 @@ export type ScenarioInput = z.input<typeof scenarioSchema>;
 export type HostInput = z.input<typeof hostSchema>;
 export type ServerInput = z.input<typeof serverSchema>;
 export type GroupInput = z.input<typeof groupSchema>;
-export type AggregateInput = z.input<typeof aggregateSchema>;
+export type AggregateScenario = z.input<typeof aggregateSchema>;
 export type FlavorInput = z.input<typeof flavorSchema>;
 
 /** Says where in the input each problem is: `hosts[3].vcpus: ...`. */

@@ -3,7 +3,7 @@
 import { currentMove } from './migrations.ts';
 import type { Flavor, Host, Resources, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { byFreeMemory, fits, resourcesOf } from './placement.ts';
+import { byFreeMemory, hostHasRoom, serverClaim } from './placement.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { CloudState } from './state.ts';
 
@@ -23,7 +23,7 @@ export function chooseHost(
 ): Host | string {
   const source = s.host(server.host);
   if (!s.isUp(source)) return `Compute service of ${source.name} is unavailable at this time.`;
-  if (forced && requested !== null) return forcedHost(s, server, s.host(requested), resourcesOf(server, flavor));
+  if (forced && requested !== null) return forcedHost(s, server, s.host(requested), serverClaim(server, flavor));
   const asked = requested === null ? [...s.hosts.values()] : [s.host(requested)];
   const takes = placementTakes(s, server, flavor);
   const room = asked.filter((host) => (crossCell || host.cell === source.cell) && takes(host));
@@ -48,7 +48,7 @@ export function chooseHost(
 function forcedHost(s: CloudState, server: Server, dest: Host, wanted: Resources): Host | string {
   if (dest.name === server.host) return `Unable to migrate instance (${server.uuid}) to current host (${dest.name}).`;
   if (!s.isUp(dest)) return `Compute service of ${dest.name} is unavailable at this time.`;
-  if (fits(dest, wanted)) return dest;
+  if (hostHasRoom(dest, wanted)) return dest;
   return (
     `No valid host was found. Unable to move instance ${server.uuid} to host ${dest.name}. ` +
     'There is not enough capacity on the host for the instance.'
@@ -57,13 +57,13 @@ function forcedHost(s: CloudState, server: Server, dest: Host, wanted: Resources
 
 /** Placement's part: capacity, traits, disabled services and availability zones. */
 function placementTakes(s: CloudState, server: Server, flavor: Flavor): (host: Host) => boolean {
-  const wanted = resourcesOf(server, flavor);
+  const wanted = serverClaim(server, flavor);
   const required = Object.entries(flavor.extraSpecs).flatMap(([key, value]) =>
     key.startsWith('trait:') && value === 'required' ? key.slice('trait:'.length) : [],
   );
   return (host) =>
     !host.disabled &&
-    fits(host, wanted) &&
+    hostHasRoom(host, wanted) &&
     required.every((trait) => host.traits.includes(trait)) &&
     (server.pinnedZone === null || s.zoneOf(host.name) === server.pinnedZone);
 }

@@ -4,7 +4,7 @@ import type { Host, Server } from './model.ts';
 import { isRunning } from './servers.ts';
 
 /** One sample of one series. `atMs`: when it was scraped. */
-export interface Sample {
+export interface SimSample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
   readonly atMs: number;
@@ -86,9 +86,9 @@ function labelsOf(metric: string): (of: Server | Host, host: string) => Labels {
 }
 
 /** Every exported sample of `metric` as scraped at exactly `atMs`, before faults. */
-function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
+function scrape(cloud: Cloud, metric: string, atMs: number): SimSample[] {
   const labels = labelsOf(metric);
-  const sized = (size: 'vcpus' | 'memoryMb'): Sample[] =>
+  const sized = (size: 'vcpus' | 'memoryMb'): SimSample[] =>
     [...cloud.hosts.values()].map((host) => ({ labels: labels(host, host.name), value: host.total[size], atMs }));
   switch (metric) {
     case 'up':
@@ -118,7 +118,7 @@ function serversAt(cloud: Cloud, atMs: number): Iterable<Server> {
 const useAt = (cloud: Cloud, server: Server, size: 'vcpus' | 'memoryMb', atMs: number): number =>
   size === 'vcpus' ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
 
-function utilisation(cloud: Cloud, metric: 'host_cpu_utilisation' | 'host_mem_utilisation', atMs: number): Sample[] {
+function utilisation(cloud: Cloud, metric: 'host_cpu_utilisation' | 'host_mem_utilisation', atMs: number): SimSample[] {
   const labels = labelsOf(metric);
   const size = metric === 'host_cpu_utilisation' ? 'vcpus' : 'memoryMb';
   const sums = new Map<string, number>();
@@ -136,10 +136,10 @@ function utilisation(cloud: Cloud, metric: 'host_cpu_utilisation' | 'host_mem_ut
   });
 }
 
-function usedByServers(cloud: Cloud, metric: 'vm_cpu_cores' | 'vm_mem_mb', atMs: number): Sample[] {
+function usedByServers(cloud: Cloud, metric: 'vm_cpu_cores' | 'vm_mem_mb', atMs: number): SimSample[] {
   const labels = labelsOf(metric);
   const size = metric === 'vm_cpu_cores' ? 'vcpus' : 'memoryMb';
-  const out: Sample[] = [];
+  const out: SimSample[] = [];
   for (const server of serversAt(cloud, atMs)) {
     const host = hostAt(server, atMs);
     if (host === null || !upAt(cloud.hosts.get(host), atMs)) continue;
@@ -149,9 +149,9 @@ function usedByServers(cloud: Cloud, metric: 'vm_cpu_cores' | 'vm_mem_mb', atMs:
 }
 
 /** node_exporter's metrics of NUMA cells (--collector.meminfo_numa). */
-function ofCells(cloud: Cloud, metric: string, atMs: number): Sample[] {
+function ofCells(cloud: Cloud, metric: string, atMs: number): SimSample[] {
   return [...cloud.hosts.values()].flatMap(({ name, cells }) => {
-    const sample = (value: number, node?: number): Sample => ({
+    const sample = (value: number, node?: number): SimSample => ({
       labels: { __name__: metric, host: name, ...(node === undefined ? {} : { node: String(node) }), ...TARGET },
       value,
       atMs,
@@ -166,7 +166,7 @@ function ofCells(cloud: Cloud, metric: string, atMs: number): Sample[] {
 }
 
 /** The newest sample of every series of `metric` at `atMs`, faults included: an instant selector's answer. */
-export function instant(cloud: Cloud, metric: string, atMs: number): Sample[] {
+export function instant(cloud: Cloud, metric: string, atMs: number): SimSample[] {
   const stepMs = cloud.scenario.scrapeSeconds * 1000;
   const scraped = Math.floor(atMs / stepMs) * stepMs;
   if (scraped < cloud.startMs - LOOKBACK_MS * 12) return [];
@@ -178,7 +178,7 @@ export function instant(cloud: Cloud, metric: string, atMs: number): Sample[] {
   );
   const fresh = scrape(cloud, metric, scraped);
   if (faults.length === 0) return fresh;
-  const before = new Map<number, Map<string, Sample>>();
+  const before = new Map<number, Map<string, SimSample>>();
   const former: Former = ({ labels }, fromMs) => {
     let then = before.get(fromMs);
     if (then === undefined) {
@@ -197,10 +197,10 @@ export function instant(cloud: Cloud, metric: string, atMs: number): Sample[] {
 }
 
 /** The sample of the same series at an earlier time. */
-type Former = (sample: Sample, atMs: number) => Sample | undefined;
+type Former = (sample: SimSample, atMs: number) => SimSample | undefined;
 
 /** What Prometheus has of a sample whose series has a fault. */
-function underFault(sample: Sample, fault: ActiveSeriesFault, former: Former, atMs: number): Sample[] {
+function underFault(sample: SimSample, fault: ActiveSeriesFault, former: Former, atMs: number): SimSample[] {
   switch (fault.kind) {
     case 'missing':
       return [];

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { Cloud } from './cloud.ts';
 import type { SeriesFaultSetting } from './faults.ts';
 import { seriesFaultSchema } from './faults.ts';
-import { evaluate } from './promql.ts';
-import { BadQuery, parse } from './promqlParser.ts';
+import { evaluatePromql } from './promql.ts';
+import { PromqlError, parse } from './promqlParser.ts';
 import { parseScenario } from './scenario.ts';
-import type { Sample } from './series.ts';
+import type { SimSample } from './series.ts';
 
 const START = Date.UTC(2026, 0, 1);
 
@@ -33,12 +33,12 @@ function cloud(): Cloud {
   );
 }
 
-function ask(of: Cloud, query: string, atMs: number): readonly Sample[] {
-  const value = evaluate(of, parse(query), atMs);
+function ask(of: Cloud, query: string, atMs: number): readonly SimSample[] {
+  const value = evaluatePromql(of, parse(query), atMs);
   return 'vector' in value ? value.vector : [];
 }
 
-function byHost(samples: readonly Sample[]): Record<string, number> {
+function byHost(samples: readonly SimSample[]): Record<string, number> {
   return Object.fromEntries(samples.map((sample) => [sample.labels.host ?? '', sample.value]));
 }
 
@@ -151,7 +151,7 @@ describe('PromQL', () => {
     '{}',
     'a ^ b',
   ])('refuses %j', (query) => {
-    expect(() => parse(query)).toThrow(BadQuery);
+    expect(() => parse(query)).toThrow(PromqlError);
     expect(() => parse(query)).toThrow(/parse error/);
   });
 });

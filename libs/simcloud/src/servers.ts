@@ -6,7 +6,7 @@ import { fixedFactsSchema } from './fixedFacts.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Port, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, byFreeMemory, claimOf, fits, release, resourcesOf } from './placement.ts';
+import { allocate, byFreeMemory, flavorClaim, hostHasRoom, release, serverClaim } from './placement.ts';
 import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
@@ -67,7 +67,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
   };
   s.servers.set(uuid, server);
   s.order = null;
-  allocate(s, uuid, host, { ...resourcesOf(server), cells });
+  allocate(s, uuid, host, { ...serverClaim(server), cells });
   recordAction(s, server, 'create', { caller: null, atMs: createdMs });
   if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
   server.updatedMs = createdMs + 8000;
@@ -111,7 +111,7 @@ export function bootServer(
       (wanted.pinnedZone === null || s.zoneOf(host.name) === wanted.pinnedZone) &&
       s.isUp(host) &&
       !host.disabled &&
-      fits(host, claimOf(flavor, { imageId: s.imageId })) &&
+      hostHasRoom(host, flavorClaim(flavor, { imageId: s.imageId })) &&
       placeCells(s, host, flavor) !== null,
   );
   const [host] = fitting.sort(byFreeMemory);

@@ -3,7 +3,7 @@ import { recordAction } from './actions.ts';
 import { conflict } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, release, resourcesOf } from './placement.ts';
+import { allocate, release, serverClaim } from './placement.ts';
 import { hostForShelved } from './scheduler.ts';
 import { isRunning } from './servers.ts';
 import { type Caller, type CloudState, findServer, type StateAction, type StateStep } from './state.ts';
@@ -81,7 +81,7 @@ function claim(s: CloudState, server: Server): void {
   server.taskState = null;
   const host = hostForShelved(s, server);
   if (host === undefined) return;
-  allocate(s, server.uuid, host, { ...resourcesOf(server), cells: placeCells(s, host, server.flavor) ?? [] });
+  allocate(s, server.uuid, host, { ...serverClaim(server), cells: placeCells(s, host, server.flavor) ?? [] });
   server.placements.push({ fromMs: s.nowMs, host: host.name });
   Object.assign(server, { taskState: 'spawning', host: host.name, guestHost: host.name });
   s.later('spawned', server.uuid, s.timing.postMs / s.speed);

@@ -1,14 +1,14 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Act, type ActInput, actSchema } from './acts.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { realClock, type SimClock } from './clock.ts';
 import { Cloud } from './cloud.ts';
 import { ActError } from './errors.ts';
 import { type ActiveApiFault, type ApiName, apis } from './faults.ts';
 import { Compute } from './http/compute/routes.ts';
 import type { Call, Reply } from './http/exchange.ts';
-import { json, object, parseJson } from './http/exchange.ts';
-import { type CatalogEntry, Identity } from './http/identity.ts';
+import { bodyJson, json, object } from './http/exchange.ts';
+import { type CatalogEntry, Keystone } from './http/identity.ts';
 import { NeutronApi } from './http/neutron.ts';
 import { PlacementApi } from './http/placement.ts';
 import { prometheus } from './http/prometheus.ts';
@@ -29,7 +29,7 @@ export interface SimOptions {
    * listens on 127.0.0.1 alone.
    */
   readonly host?: string;
-  readonly clock?: Clock;
+  readonly clock?: SimClock;
   /** Delays an answer; default: a timer of Node. Returns what takes it back. */
   readonly after?: (ms: number, act: () => void) => () => void;
 }
@@ -81,7 +81,7 @@ export interface MigrationRecord {
 export interface Sim {
   readonly urls: SimUrls;
   readonly cloud: Cloud;
-  readonly clock: Clock;
+  readonly clock: SimClock;
   /** Brings the cloud to the clock's time; every call does it by itself. */
   settle(): void;
   /** Does one act to the cloud; returns the id of the thing that it made, if any. @throws ActError */
@@ -144,8 +144,8 @@ type Addressed = Pick<Call, 'method' | 'path' | 'rawQuery' | 'body' | 'requestId
 
 class SimServer implements InProcessSim {
   readonly cloud: Cloud;
-  readonly clock: Clock;
-  readonly #identity: Identity;
+  readonly clock: SimClock;
+  readonly #identity: Keystone;
   readonly #compute: Compute;
   readonly #placement: PlacementApi;
   readonly #neutron: NeutronApi;
@@ -167,7 +167,7 @@ class SimServer implements InProcessSim {
     this.#origin = origin;
     this.#after = options.after ?? afterWithTimer;
     const scenario = parseScenario(options.scenario);
-    this.clock = options.clock ?? systemClock;
+    this.clock = options.clock ?? realClock;
     const seed = options.seed ?? scenario.seed;
     this.cloud = new Cloud(scenario, {
       startMs: this.clock.now(),
@@ -176,7 +176,7 @@ class SimServer implements InProcessSim {
     });
     this.#random = random(seed ^ 0x5eed);
     this.#requestIds = random(seed ^ 0x1d);
-    this.#identity = new Identity(this.cloud, () => this.#catalog(), seed ^ 0x70ce);
+    this.#identity = new Keystone(this.cloud, () => this.#catalog(), seed ^ 0x70ce);
     const keystone = (): string => this.urls.identity;
     this.#compute = new Compute(this.cloud, this.#identity, keystone);
     this.#placement = new PlacementApi(this.cloud, this.#identity, keystone);
@@ -403,7 +403,7 @@ class SimServer implements InProcessSim {
       microversion: headerText(request.headers['openstack-api-version']),
       requestId,
       // Secrets stay out of the record.
-      body: api === 'identity' || body === '' ? null : (parseJson(body) ?? body),
+      body: api === 'identity' || body === '' ? null : (bodyJson(body) ?? body),
       status: null,
       fault: null,
     };
@@ -492,7 +492,7 @@ class SimServer implements InProcessSim {
 
   /** Performs acts until one is refused. */
   #performAll(body: string): Reply {
-    const given = parseJson(body);
+    const given = bodyJson(body);
     if (given === undefined)
       return json(400, { code: 'KRONOS_SIM_ACT', message: 'the body must be JSON: one act or a list' });
     const acts = Array.isArray(given) ? given : [given];

@@ -74,7 +74,7 @@ export type StepKind =
   | 'revert-allocation'
   | 'revert-end';
 
-export interface Step {
+export interface ActionStep {
   atMs: number;
   readonly seq: number;
   readonly kind: StepKind;
@@ -130,7 +130,7 @@ export class CloudState {
   readonly startMs: number;
   readonly timing: Timing;
 
-  readonly agenda = new Agenda<Step>();
+  readonly agenda = new Agenda<ActionStep>();
   readonly random: Random;
   /** Migration -> the step that comes next; any other that the agenda has for it is void. */
   readonly next = new Map<number, number>();

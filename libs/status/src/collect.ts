@@ -60,7 +60,7 @@ export async function collectFacts(look: StatusReads): Promise<Facts> {
 }
 
 /** The facts when the event log cannot be read for this reason; null for an error that is a defect. */
-export function unreadable(error: unknown, nowMs: number): Facts | null {
+export function unreadableFacts(error: unknown, nowMs: number): Facts | null {
   const nats = natsFacts(error);
   return nats === null
     ? null

@@ -1,7 +1,7 @@
 export type { AggregateStatus } from './aggregate.ts';
 export { COOLING_DOWN } from './aggregate.ts';
 export { cellStage } from './cells.ts';
-export { collectFacts, LivingInstances, unreadable } from './collect.ts';
+export { collectFacts, LivingInstances, unreadableFacts } from './collect.ts';
 export { courseEnd, courseText, courseTime } from './course.ts';
 export { type DrainStatus, drainStatus } from './drains.ts';
 export type * from './facts.ts';

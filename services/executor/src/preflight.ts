@@ -16,7 +16,7 @@ import {
 } from '@kronos/facts';
 import {
   type Aggregate,
-  atLeast,
+  atLeastMicroversion,
   type ComputeService,
   claimsOf,
   MicroversionUnsupported,
@@ -156,11 +156,12 @@ export function judgeServer(
     return no(cancelled('vm-window-unreadable', "the server's own window (kronos:window) cannot be read"));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
-    return refuse('PreFlightError', 'vm-locked', `the server is locked${why}`);
+    return refuseTask('PreFlightError', 'vm-locked', `the server is locked${why}`);
   }
   if (server.vmState === null || !how.states.includes(server.vmState))
-    return refuse('PreFlightError', how.stateCode, `the server is ${server.vmState ?? server.status}`);
-  if (server.taskState !== null) return refuse('PreFlightError', 'vm-busy', `the server is busy: ${server.taskState}`);
+    return refuseTask('PreFlightError', how.stateCode, `the server is ${server.vmState ?? server.status}`);
+  if (server.taskState !== null)
+    return refuseTask('PreFlightError', 'vm-busy', `the server is busy: ${server.taskState}`);
   return null;
 }
 
@@ -168,7 +169,7 @@ export function judgeServer(
 function judgePower({ powerState }: Server): PreflightVerdict | null {
   if (powerState === null || livePowerState(powerState)) return null;
   const text = `the power state is ${powerStateName(powerState)}: Nova live-migrates only guests that run or are paused`;
-  return refuse('PreFlightError', 'vm-power-state', text);
+  return refuseTask('PreFlightError', 'vm-power-state', text);
 }
 
 type Services = Pick<MoveFacts, 'services'>;
@@ -177,7 +178,7 @@ type Services = Pick<MoveFacts, 'services'>;
 export function judgeSource(task: Task, { services }: Services): PreflightVerdict | null {
   const source = serviceOf(services, task.from);
   if (source === null || !isUp(source))
-    return refuse('NovaClientError', 'vm-source-down', `nova-compute on ${task.from} is not up`);
+    return refuseTask('NovaClientError', 'vm-source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('vm-source-disabled', `nova-compute on ${task.from} was disabled since`));
   return null;
@@ -311,13 +312,13 @@ function groupRefused(
     case 'together':
       return destinationRefused(task, 'affinity', `not all members of ${name} are on ${task.destination}`);
     case 'immovable':
-      return refuse(
+      return refuseTask(
         'PreFlightError',
         'affinity-gathered',
         `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
       );
     case 'unknown':
-      return refuse('PreFlightError', 'server-group-policy-unknown', `${name} has the unknown policy ${policy}`);
+      return refuseTask('PreFlightError', 'server-group-policy-unknown', `${name} has the unknown policy ${policy}`);
   }
 }
 
@@ -352,7 +353,7 @@ export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =
 
 export const no = (failure: JudgedFailure): PreflightVerdict => ({ kind: 'no', failure });
 
-export const refuse = (errorType: ErrorType, code: TaskReasonCode, text: string): PreflightVerdict =>
+export const refuseTask = (errorType: ErrorType, code: TaskReasonCode, text: string): PreflightVerdict =>
   no(failureFor(code, { errorType, text }));
 
 export const destinationRefused = (
@@ -400,7 +401,7 @@ export async function preflight(
     cloud.portKindsOf(server.id, signal),
   ]);
   const stays = portRefusal(ports, options);
-  if (stays !== null) return refuse('PreFlightError', stays.code, stays.text);
+  if (stays !== null) return refuseTask('PreFlightError', stays.code, stays.text);
   const idle = judgeRepair(task, server, hosts, claims);
   if (idle !== null) return idle;
   const refused = planned === undefined || cells === null ? null : cellsRefusal(planned, cells, options);
@@ -450,7 +451,7 @@ const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number
 
 /** Whether the cloud is older than the scheduler check that cannot be bypassed (2.68): only there force is obeyed. */
 const knowsForce = async (nova: Nova, signal: AbortSignal): Promise<boolean> =>
-  !atLeast((await nova.versions({ signal })).max, '2.68');
+  !atLeastMicroversion((await nova.versions({ signal })).max, '2.68');
 
 /** Whether Placement has room for a claim on a host, with the traits of its flavor. */
 export async function hasRoom(

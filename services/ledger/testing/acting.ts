@@ -2,7 +2,7 @@ import type { EventLog } from '@kronos/eventlog';
 import { createIdentity } from '@kronos/openstack';
 import { startSim } from '@kronos/simcloud';
 import type { Acting } from '../src/acting/deps.ts';
-import type { Command } from '../src/api/commandSchemas.ts';
+import type { CommandRequest } from '../src/api/commandSchemas.ts';
 
 /** People of the simulated cloud: Ada may act, Carol may also skip events, Grace has no role for either. */
 export const people = {
@@ -92,8 +92,8 @@ export function actingPage(url: string) {
     call,
     logIn: ({ userName, password }: { readonly userName: string; readonly password: string }) =>
       call('POST', '/session', { method: 'password', userName, password }),
-    foresee: (command: Command) => call('POST', '/commands/preview', { command }),
-    give: (command: Command, digest: unknown, comment: string | null = null) =>
+    foresee: (command: CommandRequest) => call('POST', '/commands/preview', { command }),
+    give: (command: CommandRequest, digest: unknown, comment: string | null = null) =>
       call('POST', '/commands', { command, digest, comment }),
   };
 }

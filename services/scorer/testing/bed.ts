@@ -16,7 +16,7 @@ import {
 } from '@kronos/openstack';
 import { cellsSettings } from '@kronos/placement/testing';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
-import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
+import { demoPolicies, type ScenarioInput, type Sim, type SimClock, startSim } from '@kronos/simcloud';
 import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
 import { type Tracer, trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -35,14 +35,14 @@ export interface StandOptions {
   readonly urls: { readonly identity: string; readonly prometheus: string };
   readonly policies?: readonly Policy[];
   /** Time of the scorers; default: the real one. */
-  readonly clock?: Clock;
+  readonly clock?: SimClock;
 }
 
 export interface BedOptions {
   readonly scenario: ScenarioInput;
   readonly scope: readonly string[];
   /** Time of the cloud and of the scorers; default: the real one. */
-  readonly clock?: Clock;
+  readonly clock?: SimClock;
 }
 
 /** One scorer with clients of its own, as a process would have. */

@@ -13,7 +13,7 @@ import {
   shownOverrides,
   storageLimits,
 } from '@kronos/config';
-import { type Cloud, connectLog, openCloud, openPrometheus, readDurability } from '@kronos/connect';
+import { connectLog, type OpenStackCloud, openCloud, openPrometheus, readDurability } from '@kronos/connect';
 import {
   bucketNames,
   count,
@@ -248,7 +248,7 @@ async function reachCloud(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
   opened: AsyncDisposableStack,
-): Promise<{ readonly cloud: Cloud | null; readonly finding: CheckFinding }> {
+): Promise<{ readonly cloud: OpenStackCloud | null; readonly finding: CheckFinding }> {
   try {
     const cloud = openCloud(config, env);
     const { session } = cloud;
@@ -302,7 +302,7 @@ async function declaredTypes(prometheus: Prometheus | null, { answers }: Observa
   return types;
 }
 
-async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<CheckFinding[]> {
+async function novaFindings(cloud: OpenStackCloud, { lists }: Observation): Promise<CheckFinding[]> {
   const unread = Object.entries(lists).flatMap(([part, list]) =>
     list.ok ? [] : [finding('failed', 'nova-list', `Nova ${part}`, { text: list.text })],
   );
@@ -325,7 +325,7 @@ async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Check
 /** The snapshots that the scorer would publish now. */
 async function snapshotsOf(
   { config, policiesOf, hostCells }: Loaded,
-  cloud: Cloud,
+  cloud: OpenStackCloud,
   observation: Observation,
   prometheus: Prometheus | null,
 ): Promise<Snapshot[]> {

@@ -31,7 +31,7 @@ const rangeOf = (values: readonly number[], growing: boolean): ValueRange => ({
   grows: growing,
 });
 
-export type QueryInput = {
+export type QueryCheckInput = {
   readonly policies: readonly Policy[];
   /** Added to the name of each finding; names the aggregates where not all have the same policies. */
   readonly suffix?: string;
@@ -59,7 +59,7 @@ export const metricsToType = (answers: MatchedAnswers): string[] => [
 ];
 
 /** One finding per query of an enabled policy. */
-export function judgeQueries(input: QueryInput): CheckFinding[] {
+export function judgeQueries(input: QueryCheckInput): CheckFinding[] {
   const { suffix = '' } = input;
   return input.policies
     .filter((policy) => policy.enabled)
@@ -75,7 +75,7 @@ export function judgeQueries(input: QueryInput): CheckFinding[] {
 }
 
 /** One finding for an allocation policy: what Placement and the servers say, as the scorer reads it. */
-function allocation(input: QueryInput, policy: Policy): CheckFinding {
+function allocation(input: QueryCheckInput, policy: Policy): CheckFinding {
   const what = `policy ${policy.name} allocation`;
   if (input.snapshots.length === 0)
     return finding('skipped', 'allocation', what, { text: 'needs Nova, which could not be read' });
@@ -117,7 +117,7 @@ function allocation(input: QueryInput, policy: Policy): CheckFinding {
 
 const share = (value: number): string => String(Number(value.toFixed(3)));
 
-function hostQuery(input: QueryInput, policy: Policy, asked: OfKind<'host'>): CheckFinding {
+function hostQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'host'>): CheckFinding {
   const { query, use } = asked;
   const what = `policy ${policy.name} ${fieldOf(use)}`;
   const { matched } = given(hostReadingOf(input.answers.hosts, asked));
@@ -216,7 +216,7 @@ const withoutValue: Readonly<Record<VmQueryUse, (policy: Policy) => WithoutValue
   }),
 };
 
-function vmQuery(input: QueryInput, policy: Policy, asked: OfKind<'vm'>): CheckFinding {
+function vmQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'vm'>): CheckFinding {
   const { query, use } = asked;
   const rule = vmRanges[policyQueries[use].readings];
   const { bad, without: fallback } = withoutValue[use](policy);

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type ArchiveReport, installationOf, type RawEvent, readArchive, verifyArchive } from '@kronos/archive';
+import { type ArchivedEvent, type ArchiveReport, installationOf, readArchive, verifyArchive } from '@kronos/archive';
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
@@ -20,16 +20,16 @@ import { when } from '../times.ts';
 /** The subject of the statements about an installation. */
 const STATEMENTS = subject('controls', ALL);
 
-export type ArchiveOptions = ConfigOption & OutputOption;
+export type ArchiveCommandOptions = ConfigOption & OutputOption;
 
 /** kronos archive verify. */
-export async function archiveVerify(shell: Shell, directory: string, options: ArchiveOptions): Promise<void> {
+export async function archiveVerify(shell: Shell, directory: string, options: ArchiveCommandOptions): Promise<void> {
   const report = await read(shell, directory);
   await answer(shell, options, { directory, ...named(report) }, () => `${describe(directory, report, shell.now())}\n`);
 }
 
 /** kronos archive restore. */
-export async function archiveRestore(shell: Shell, directory: string, options: ArchiveOptions): Promise<void> {
+export async function archiveRestore(shell: Shell, directory: string, options: ArchiveCommandOptions): Promise<void> {
   const report = await read(shell, directory);
   const config = configOf(shell, options);
   const log = await connectLog(config, 'cli', null);
@@ -142,7 +142,10 @@ const counting = (progress: Progress, total: number | null) => {
   };
 };
 
-async function* watched(events: AsyncIterable<RawEvent>, next: (event: RawEvent) => void): AsyncGenerator<RawEvent> {
+async function* watched(
+  events: AsyncIterable<ArchivedEvent>,
+  next: (event: ArchivedEvent) => void,
+): AsyncGenerator<ArchivedEvent> {
   for await (const event of events) {
     yield event;
     next(event);

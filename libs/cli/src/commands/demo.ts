@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { clause, type LogEvent, timeMs } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
-import { balanceText, demoTitle, draw, moveText } from '../demo/draw.ts';
+import { balanceText, demoTitle, draw, sceneMoveText } from '../demo/draw.ts';
 import { picture } from '../demo/over.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { type DemoStage, openStage } from '../demo/stage.ts';
@@ -216,12 +216,12 @@ function plainScreen(terminal: Terminal): Screen {
           return;
         terminal.out(`decided: ${said(clause(event.data.reason.text), timeMs(event.data.snapshotTime))}\n`);
         if (after.moves.length > before.moves.length)
-          for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${moveText(move)}\n`);
+          for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${sceneMoveText(move)}\n`);
         if (event.data.outcome !== 'gated') terminal.out(`  ${balanceText(after)}\n`);
         return;
       }
       const changed = after.moves.find((m, i) => m !== before.moves[i]);
-      if (changed !== undefined) terminal.out(`  ${moveText(changed)}\n`);
+      if (changed !== undefined) terminal.out(`  ${sceneMoveText(changed)}\n`);
     },
     finish: whole,
   };

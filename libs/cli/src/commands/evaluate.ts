@@ -20,7 +20,7 @@ import { give, type Target } from './operator.ts';
 export type EvaluateOptions = Target & { readonly wait: string };
 
 /** kronos evaluate. */
-export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<void> {
+export async function requestEvaluation(shell: Shell, options: EvaluateOptions): Promise<void> {
   const waitMs = parseDuration('--wait', options.wait) * 1000;
   await withSession(shell, options, async (session) => {
     const all = options.all === true;

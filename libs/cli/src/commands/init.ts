@@ -9,7 +9,7 @@ import type { CheckFinding } from '../check/finding.ts';
 import { UsageError } from '../errors.ts';
 import { configText } from '../init/configText.ts';
 import { hostExporters, recognise, vmExporters } from '../init/exporters.ts';
-import { allocationPolicies, policiesText, proposePolicies, type Sources } from '../init/propose.ts';
+import { allocationPolicies, type ProposalSources, policiesText, proposePolicies } from '../init/propose.ts';
 import { proposeScope } from '../init/scope.ts';
 import { hostLabels, vmLabels } from '../labels.ts';
 import type { Shell } from '../shell.ts';
@@ -180,7 +180,7 @@ async function propose(
     return null;
   }
   say(`${host.title}: label ${hostLabel.label} names ${hostLabel.matched} of ${hosts.length} hosts`);
-  let vm: Sources['vm'] = null;
+  let vm: ProposalSources['vm'] = null;
   for (const exporter of recognise(vmExporters, names)) {
     const { samples } = await prometheus.instant(exporter.sample);
     const [choice] = vmLabels(samples, vms);
@@ -193,7 +193,7 @@ async function propose(
     vm = { exporter, label: choice.label, type: choice.type, hostLabel: at?.label ?? null, names };
     break;
   }
-  const sources: Sources = { host: { exporter: host, label: hostLabel.label }, vm };
+  const sources: ProposalSources = { host: { exporter: host, label: hostLabel.label }, vm };
   const imbalance = new Map<string, number | null>();
   for (const { imbalanceQuery } of proposePolicies(sources, () => null)) {
     const { samples } = await prometheus.instant(imbalanceQuery);

@@ -8,11 +8,11 @@ import { answer, isStructured } from '../output.ts';
 import { nameInstallation, provisionStreams } from '../provisioning.ts';
 import type { Shell } from '../shell.ts';
 
-export type ProvisionOptions = ConfigOption &
+export type ProvisionCommandOptions = ConfigOption &
   OutputOption & { readonly newLog?: boolean; readonly forRestore?: boolean; readonly comment?: string };
 
 /** kronos provision. */
-export async function provision(shell: Shell, options: ProvisionOptions): Promise<void> {
+export async function provision(shell: Shell, options: ProvisionCommandOptions): Promise<void> {
   const { terminal } = shell;
   if (options.newLog === true && options.forRestore === true)
     throw new UsageError('--new-log and --for-restore cannot be used together', 'Give one of them.');

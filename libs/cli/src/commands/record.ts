@@ -13,7 +13,7 @@ import { count } from '../terminal.ts';
 import { parseDuration, partOfRange, span } from '../times.ts';
 import { give } from './operator.ts';
 
-export type RecordOptions = OperatorOptions &
+export type RecordCommandOptions = OperatorOptions &
   AggregateOption & {
     readonly to?: string;
     readonly since?: string;
@@ -23,7 +23,7 @@ export type RecordOptions = OperatorOptions &
   };
 
 /** kronos record. */
-export async function record(shell: Shell, options: RecordOptions): Promise<void> {
+export async function record(shell: Shell, options: RecordCommandOptions): Promise<void> {
   if (options.to === undefined)
     for (const name of ['since', 'until', 'anonymize'] as const)
       if (options[name] !== undefined) throw new UsageError(`--${name} needs --to`, 'Add --to DIRECTORY.');
@@ -48,7 +48,7 @@ async function takeNow(
   shell: Shell,
   session: OpenLog,
   aggregates: readonly string[],
-  options: RecordOptions,
+  options: RecordCommandOptions,
 ): Promise<string[]> {
   const waitMs = parseDuration('--wait', options.wait) * 1000;
   const since = (await session.log.lastSequence(streamNames.snapshots)) + 1;
@@ -83,7 +83,7 @@ type Wanted = {
 async function writeDirectory(
   shell: Shell,
   { log, config }: OpenLog,
-  options: RecordOptions,
+  options: RecordCommandOptions,
   { aggregates, directory, ids }: Wanted,
 ): Promise<void> {
   const { terminal } = shell;

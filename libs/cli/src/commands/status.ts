@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Facts, statusOf, unreadable } from '@kronos/status';
+import { type Facts, statusOf, unreadableFacts } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configOf, withSession } from '../open.ts';
 import { answer } from '../output.ts';
@@ -43,7 +43,7 @@ async function look(
       },
     }));
   } catch (error) {
-    const facts = unreadable(error, shell.now());
+    const facts = unreadableFacts(error, shell.now());
     if (facts === null) throw error;
     return { facts, place: { only: null, server: null, servers: configOf(shell, options).nats.servers } };
   }

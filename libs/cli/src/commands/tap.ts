@@ -19,7 +19,7 @@ import { withSession } from '../open.ts';
 import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { cut, paint, type Style } from '../terminal.ts';
+import { cutToWidth, paint, type Style } from '../terminal.ts';
 import { parseTime, said, when } from '../times.ts';
 
 export type TapOptions = ConfigOption &
@@ -184,7 +184,7 @@ function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, de
   );
   const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
   const style = endStyle(message) ?? styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
-  const shown = cut(text, room);
+  const shown = cutToWidth(text, room);
   const steps =
     message.type === 'cycle.decided'
       ? (message.data.plan?.steps ?? []).map(

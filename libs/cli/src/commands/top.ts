@@ -11,7 +11,7 @@ import { type OpenLog, withSession } from '../open.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
-import { count, cut, paint, type Terminal } from '../terminal.ts';
+import { count, cutToWidth, paint, type Terminal } from '../terminal.ts';
 import { said, when } from '../times.ts';
 
 export type TopOptions = ConfigOption & AggregateOption & { readonly interval: number; readonly once?: boolean };
@@ -64,7 +64,7 @@ function head({ terminal, now }: Shell, { aggregate, ratio, doing }: AggregateSt
   const seen = snapshot === undefined ? '' : `   seen ${when(timeMs(snapshot.time), now())}`;
   const name = paint(terminal, 'bold', aggregate);
   const times = paint(terminal, (ratio ?? 0) > 1 ? 'yellow' : 'green', ratioText(ratio));
-  return `${name}  ${times}  ${cut(`${said(doing, now())}${seen}`, Math.max(20, terminal.columns - aggregate.length - 10))}`;
+  return `${name}  ${times}  ${cutToWidth(`${said(doing, now())}${seen}`, Math.max(20, terminal.columns - aggregate.length - 10))}`;
 }
 
 function aggregateLines(terminal: Terminal, title: string, scene: Scene, most: number): string[] {

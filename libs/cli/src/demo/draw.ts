@@ -1,4 +1,4 @@
-import { cut, cutMiddle, paint, type Terminal } from '../terminal.ts';
+import { cutMiddle, cutToWidth, paint, type Terminal } from '../terminal.ts';
 import { imbalance, type Scene, type SceneMove } from './scene.ts';
 
 const MOVES_SHOWN = 8;
@@ -30,10 +30,10 @@ export function draw(scene: Scene, terminal: Terminal, { title, most }: DrawOpti
       : [
           scene.lastDecision === null
             ? 'no decision yet'
-            : cut(`decided: ${scene.lastDecision.text}`, terminal.columns),
+            : cutToWidth(`decided: ${scene.lastDecision.text}`, terminal.columns),
           '',
         ]),
-    ...latest(scene.moves).map((move) => cut(moveText(move), terminal.columns)),
+    ...latest(scene.moves).map((move) => cutToWidth(sceneMoveText(move), terminal.columns)),
   ];
 }
 
@@ -100,7 +100,7 @@ const words = {
 } as const;
 
 /** One move in one line. */
-export const moveText = (move: SceneMove): string =>
+export const sceneMoveText = (move: SceneMove): string =>
   `${move.server}  ${move.from} -> ${move.to}  ${words[move.state]}${move.text === '' ? '' : `  ${move.text}`}`;
 
 /** One line on the state of the balance, for a terminal that cannot be drawn over. */

@@ -14,7 +14,7 @@ import { serviceMain } from '../grammar/services.ts';
 import { nameInstallation, provisionStreams } from '../provisioning.ts';
 
 /** An own nats-server and the four services, each a process of its own, in a directory of their own. */
-export type Installation = {
+export type DemoInstallation = {
   readonly directory: string;
   readonly configFile: string;
   readonly log: EventLog;
@@ -51,7 +51,7 @@ export type InstallationOptions = {
 };
 
 /** Builds it in a directory under the system's temporary one and on free ports, and starts the services. */
-export async function openInstallation(options: InstallationOptions): Promise<Installation> {
+export async function openInstallation(options: InstallationOptions): Promise<DemoInstallation> {
   const directory = await mkdtemp(join(tmpdir(), 'kronos-'));
   const undo: (() => Promise<unknown>)[] = [];
   const close = async ({ keepFiles = false } = {}) => {

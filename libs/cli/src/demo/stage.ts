@@ -3,10 +3,10 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { demoPolicies, type Sim } from '@kronos/simcloud';
 import { type DemoPlaces, demoConfig } from './files.ts';
-import { endProcess, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
+import { type DemoInstallation, endProcess, type InstallationOptions, openInstallation } from './installation.ts';
 
 /** The demo's world: a simulated cloud in a process of its own, and an installation that balances it. */
-export type DemoStage = Installation & {
+export type DemoStage = DemoInstallation & {
   readonly prometheusUrl: string;
   /** The simulated cloud's own record and controls. */
   readonly cloudUrl: string;

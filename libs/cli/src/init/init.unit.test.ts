@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 import { configText } from './configText.ts';
 import { hostExporters, recognise, vmExporters } from './exporters.ts';
 import { presetFiles } from './presets.ts';
-import { policiesText, proposePolicies, type Sources, thresholdFor } from './propose.ts';
+import { type ProposalSources, policiesText, proposePolicies, thresholdFor } from './propose.ts';
 import { proposeScope } from './scope.ts';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
@@ -67,8 +67,8 @@ describe('recognising exporters', () => {
 });
 
 describe('policies', () => {
-  const sources = (vm: Sources['vm']): Sources => ({ host: { exporter: node, label: 'instance' }, vm });
-  const ofLibvirt: Sources['vm'] = {
+  const sources = (vm: ProposalSources['vm']): ProposalSources => ({ host: { exporter: node, label: 'instance' }, vm });
+  const ofLibvirt: ProposalSources['vm'] = {
     exporter: libvirt,
     label: 'domain',
     type: 'nova_internal_name',

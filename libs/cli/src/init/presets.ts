@@ -1,9 +1,15 @@
 /** The presets in deploy/policies: the policies that `kronos init` writes, with each exporter's usual labels. Pure. */
 import { hostExporters, type VmExporter, vmExporters } from './exporters.ts';
 import { balloons, guests, saturation, stalls, steal, type Triggers } from './pressure.ts';
-import { allocationPolicies, type ProposedPolicy, policiesText, proposePolicies, type Sources } from './propose.ts';
+import {
+  allocationPolicies,
+  type ProposalSources,
+  type ProposedPolicy,
+  policiesText,
+  proposePolicies,
+} from './propose.ts';
 
-const LABELS: Readonly<Record<string, Pick<NonNullable<Sources['vm']>, 'label' | 'type' | 'hostLabel'>>> = {
+const LABELS: Readonly<Record<string, Pick<NonNullable<ProposalSources['vm']>, 'label' | 'type' | 'hostLabel'>>> = {
   'libvirt-exporter': { label: 'domain', type: 'nova_internal_name', hostLabel: 'instance' },
   'libvirtd-exporter': { label: 'uuid', type: 'nova_instance_uuid', hostLabel: 'instance' },
   ceilometer: { label: 'resource', type: 'nova_instance_uuid', hostLabel: null },
@@ -55,7 +61,7 @@ const triggered = (policies: readonly ProposedPolicy[], triggers: Triggers): Pro
     return { ...policy, triggerQuery: query, actAbove, comments: [...policy.comments, comment] };
   });
 
-function usual(exporter: VmExporter): NonNullable<Sources['vm']> {
+function usual(exporter: VmExporter): NonNullable<ProposalSources['vm']> {
   const labels = LABELS[exporter.id];
   if (labels === undefined) throw new RangeError(`no usual labels of ${exporter.id}`);
   // The last memory metric is the one that all exporters of the kind have.

@@ -3,7 +3,7 @@ import type { VmLabelType } from '@kronos/prometheus';
 import type { HostExporter, VmExporter } from './exporters.ts';
 
 /** The exporters of a cloud, and how their labels name hosts and VMs. */
-export type Sources = {
+export type ProposalSources = {
   readonly host: { readonly exporter: HostExporter; readonly label: string };
   readonly vm: {
     readonly exporter: VmExporter;
@@ -54,7 +54,7 @@ type Resource = {
 
 /** CPU and memory, even out, weights 0.6 and 0.4. `imbalanceOf`: max - min now, null where it is not known. */
 export function proposePolicies(
-  { host, vm }: Sources,
+  { host, vm }: ProposalSources,
   imbalanceOf: (query: string) => number | null,
 ): readonly ProposedPolicy[] {
   const policy = ({ name, weight, imbalanceQuery, usage, total }: Resource): ProposedPolicy => {
@@ -112,7 +112,12 @@ export const bare = (query: string, label: string): string =>
  * The share of its host that a VM uses. The two exporters name one host alike except for the port, so both names are compared
  * without it.
  */
-function share(usage: string, { query: total, add }: Total, vm: NonNullable<Sources['vm']>, hostLabel: string): string {
+function share(
+  usage: string,
+  { query: total, add }: Total,
+  vm: NonNullable<ProposalSources['vm']>,
+  hostLabel: string,
+): string {
   if (vm.hostLabel === null) {
     return `sum by (${vm.label}) (${usage}) / scalar(avg(${add} by (${hostLabel}) (${total})))`;
   }

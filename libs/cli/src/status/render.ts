@@ -2,7 +2,7 @@ import { clause, decisionWords, iso } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, courseText, ratioText, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
-import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
+import { count, cutToWidth, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
 import { relative, said, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
@@ -54,7 +54,7 @@ export function renderStatus(terminal: Terminal, status: Status, place: StatusOr
       : []),
     servicesLine(terminal, status),
   ];
-  return `${lines.map((line) => (terminal.live && !line.includes('\u001b') ? cut(line, terminal.columns) : line)).join('\n')}\n`;
+  return `${lines.map((line) => (terminal.live && !line.includes('\u001b') ? cutToWidth(line, terminal.columns) : line)).join('\n')}\n`;
 }
 
 /** Nothing is wrong, nothing moves, and nothing is waited for but the end of a cooldown. */

@@ -128,7 +128,9 @@ function evaluateCommand(program: Command, shell: Shell): void {
         ['kronos evaluate -a gpu --wait 0', 'request it, and do not wait'],
       )}\n\nPauses and cooldowns block it as they block any cycle. Exit status 1: no decision in time.`,
     )
-    .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
+    .action(async (options: EvaluateOptions) =>
+      (await import('../commands/evaluate.ts')).requestEvaluation(shell, options),
+    );
 }
 
 function logCommands(program: Command, shell: Shell): void {

@@ -1,10 +1,10 @@
 import { kronosVersion } from '@kronos/telemetry/version';
 import type { Command } from 'commander';
-import type { ArchiveOptions } from '../commands/archive.ts';
+import type { ArchiveCommandOptions } from '../commands/archive.ts';
 import type { ConfigCheckOptions } from '../commands/config.ts';
 import type { InitOptions } from '../commands/init.ts';
 import type { NotifyTestOptions } from '../commands/notify.ts';
-import type { ProvisionOptions } from '../commands/provision.ts';
+import type { ProvisionCommandOptions } from '../commands/provision.ts';
 import { examples } from '../grammar/help.ts';
 import { httpUrl, type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
 import { answer } from '../output.ts';
@@ -98,7 +98,9 @@ function provisionCommand(program: Command, shell: Shell): void {
         ['kronos provision --new-log -m "the archive is lost too"', 'start with an empty log'],
       )}\n\nExit status 1: refused, or checkpoints or snapshots come from another log or from events that this log lacks: use --new-log or kronos archive restore.`,
     )
-    .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
+    .action(async (options: ProvisionCommandOptions) =>
+      (await import('../commands/provision.ts')).provision(shell, options),
+    );
 }
 
 function keysCommand(program: Command, shell: Shell): void {
@@ -148,7 +150,7 @@ function archiveCommands(program: Command, shell: Shell): void {
         'check that it is complete',
       ])}\n\nExit status 1: something in it was changed, reordered or is missing; the message\nnames the file and the place. The command cannot detect that whole batches were\ncut off at the end: check how far the archive reaches.`,
     )
-    .action(async (directory: string, options: ArchiveOptions) =>
+    .action(async (directory: string, options: ArchiveCommandOptions) =>
       (await import('../commands/archive.ts')).archiveVerify(shell, directory, options),
     );
 
@@ -162,7 +164,7 @@ function archiveCommands(program: Command, shell: Shell): void {
         ['kronos archive restore /backup/archive', 'then, with every service stopped'],
       )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore continues\nwhere it stopped. Tasks that had not ended are requeued. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
     )
-    .action(async (directory: string, options: ArchiveOptions) =>
+    .action(async (directory: string, options: ArchiveCommandOptions) =>
       (await import('../commands/archive.ts')).archiveRestore(shell, directory, options),
     );
 }

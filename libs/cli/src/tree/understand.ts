@@ -4,7 +4,7 @@ import type { BacktestOptions } from '../commands/backtest.ts';
 import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
 import type { EvidenceOptions, EvidenceVerifyOptions } from '../commands/evidence.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
-import type { RecordOptions } from '../commands/record.ts';
+import type { RecordCommandOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
 import type { ReportCommandOptions } from '../commands/report.ts';
 import { examples } from '../grammar/help.ts';
@@ -187,7 +187,7 @@ function recordCommand(program: Command, shell: Shell): void {
         ['kronos replay case', 'run its decisions again'],
       )}\n\nA recording holds no secret. Taking a snapshot now needs the scorer; copying a range needs no service.`,
     )
-    .action(async (options: RecordOptions) => (await import('../commands/record.ts')).record(shell, options));
+    .action(async (options: RecordCommandOptions) => (await import('../commands/record.ts')).record(shell, options));
 }
 
 function evidenceCommands(program: Command, shell: Shell): void {

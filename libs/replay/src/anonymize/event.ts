@@ -1,10 +1,10 @@
 /** An event with made-up names, by the meaning of its fields. */
 import { type LogEvent, type Naming, namesOf, type Shape, type StoredEvent } from '@kronos/contracts';
-import type { Kind, Names } from './names.ts';
+import type { KindOfName, Names } from './names.ts';
 import { anonymousReason, quotesSnapshot } from './reasons.ts';
 import { anonymousShape } from './snapshot.ts';
 
-const fieldKinds: Readonly<Record<string, Kind>> = {
+const fieldKinds: Readonly<Record<string, KindOfName>> = {
   serverId: 'server',
   serverName: 'serverName',
   from: 'host',

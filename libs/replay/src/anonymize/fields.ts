@@ -1,5 +1,5 @@
 /** What becomes of each field of a part of a snapshot. The compiler asks for every field. */
-import type { Kind, Names } from './names.ts';
+import type { KindOfName, Names } from './names.ts';
 
 /** `true` where a value holds a text that may be anything, also as a key; `never` where it holds figures and words of a fixed list. */
 type HoldsText<T> = T extends string
@@ -61,19 +61,19 @@ export const each =
 
 /** A name of this kind. */
 export const named =
-  (kind: Kind) =>
+  (kind: KindOfName) =>
   (names: Names, name: string): string =>
     names.as(kind, name);
 
 /** Names of this kind. */
 export const allNamed =
-  (kind: Kind) =>
+  (kind: KindOfName) =>
   (names: Names, list: readonly string[]): string[] =>
     names.each(kind, list);
 
 /** A record by names of this kind. */
 export const keyed =
-  (kind: Kind) =>
+  (kind: KindOfName) =>
   <V>(names: Names, record: Readonly<Record<string, V>>): Record<string, V> =>
     names.keys(kind, record);
 

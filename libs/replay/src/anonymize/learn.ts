@@ -12,7 +12,7 @@ import {
   type StoredEvent,
   vmReadingLists,
 } from '@kronos/contracts';
-import type { Kind, Names } from './names.ts';
+import type { KindOfName, Names } from './names.ts';
 import { learnReason, UUID } from './reasons.ts';
 import { replacedProperties, replacedSpecs } from './specs.ts';
 
@@ -119,7 +119,7 @@ function learnCellsAsked(names: Names, { aggregate, data }: LogEventOf<'cells.mo
 }
 
 /** Fields that hold one name. */
-const KINDS: ReadonlySet<Naming> = new Set<Naming & Kind>([
+const KINDS: ReadonlySet<Naming> = new Set<Naming & KindOfName>([
   'aggregate',
   'flavor',
   'host',
@@ -178,7 +178,7 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
 function learnFields(names: Names, event: LogEvent): void {
   for (const [key, naming] of Object.entries(namesOf(event.type))) {
     const name = (event.data as Readonly<Record<string, unknown>>)[key];
-    if (KINDS.has(naming) && typeof name === 'string') names.learn(naming as Kind, name);
+    if (KINDS.has(naming) && typeof name === 'string') names.learn(naming as KindOfName, name);
   }
   const { data } = event;
   if ('next' in data) names.learn('host', data.next?.destination);

@@ -23,7 +23,7 @@ const kinds = {
   custom: (n: string) => `CUSTOM_${n}`,
   value: (n: string) => `value-${n}`,
 } as const;
-export type Kind = keyof typeof kinds;
+export type KindOfName = keyof typeof kinds;
 
 /** Names of Kronos's own, which name nobody. */
 const OWN = new Set<string>([UNASSIGNED, ALL, '']);
@@ -45,14 +45,14 @@ const PLACES = new RegExp(
 );
 
 export class Names {
-  readonly #learnt = new Map<Kind, Set<string>>();
-  readonly #maps = new Map<Kind, Map<string, string>>();
+  readonly #learnt = new Map<KindOfName, Set<string>>();
+  readonly #maps = new Map<KindOfName, Map<string, string>>();
   /** Every name, for sentences. */
   #anywhere = new Map<string, string>();
   /** Lengths of names, the longest first. */
   #lengths: readonly number[] = [];
 
-  learn(kind: Kind, name: string | null | undefined): void {
+  learn(kind: KindOfName, name: string | null | undefined): void {
     if (name === null || name === undefined || OWN.has(name)) return;
     const names = this.#learnt.get(kind) ?? new Set();
     this.#learnt.set(kind, names);
@@ -78,19 +78,19 @@ export class Names {
     return [...this.#anywhere.keys()];
   }
 
-  as(kind: Kind, name: string): string {
+  as(kind: KindOfName, name: string): string {
     return OWN.has(name) ? name : (this.#maps.get(kind)?.get(name) ?? kinds[kind]('0'));
   }
 
-  asOrNull<T extends string | null | undefined>(kind: Kind, name: T): T {
+  asOrNull<T extends string | null | undefined>(kind: KindOfName, name: T): T {
     return (typeof name === 'string' ? this.as(kind, name) : name) as T;
   }
 
-  each(kind: Kind, names: readonly string[]): string[] {
+  each(kind: KindOfName, names: readonly string[]): string[] {
     return names.map((name) => this.as(kind, name));
   }
 
-  keys<V>(kind: Kind, record: Readonly<Record<string, V>>): Record<string, V> {
+  keys<V>(kind: KindOfName, record: Readonly<Record<string, V>>): Record<string, V> {
     return Object.fromEntries(Object.entries(record).map(([key, value]) => [this.as(kind, key), value]));
   }
 

@@ -1,9 +1,9 @@
 /** Reasons of a snapshot with made-up names. They quote Nova, Prometheus and labels of metrics, which may say anything. */
 import { type Reason, some } from '@kronos/contracts';
-import type { Kind, Names } from './names.ts';
+import type { KindOfName, Names } from './names.ts';
 
 /** What the fields of details hold. Any other field is left out. */
-const DETAILS: Readonly<Record<string, Kind | 'word' | 'figure'>> = {
+const DETAILS: Readonly<Record<string, KindOfName | 'word' | 'figure'>> = {
   host: 'host',
   hosts: 'host',
   source: 'host',

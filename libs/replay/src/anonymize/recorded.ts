@@ -2,7 +2,7 @@
 import type { LogEvent, Snapshot, StoredEvent } from '@kronos/contracts';
 import { newRefusals } from '@kronos/projections';
 import { recordedDecision } from '../compare.ts';
-import { detailsOf, type History, loadSnapshot, type SnapshotEntry } from '../history.ts';
+import { detailsOf, type History, loadRecordedSnapshot, type SnapshotEntry } from '../history.ts';
 import type { Anonymizer } from './anonymizer.ts';
 
 type Event = StoredEvent['event'];
@@ -17,7 +17,7 @@ export function eventRenamer(
   const snapshotOf = async (id: string): Promise<Snapshot | null> => {
     const entry = byId.get(id);
     // Its body may be gone.
-    const loaded = entry === undefined ? null : await loadSnapshot(entry).catch(() => null);
+    const loaded = entry === undefined ? null : await loadRecordedSnapshot(entry).catch(() => null);
     return loaded === null ? null : names.snapshot(loaded.snapshot);
   };
   return async (event) => {

@@ -62,7 +62,7 @@ export function text(value: unknown): string | undefined {
 }
 
 /** undefined when the text is not JSON. */
-export function parseJson(body: string): unknown {
+export function bodyJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {

@@ -2,7 +2,7 @@ import type { Cloud } from '../cloud.ts';
 import { ActError } from '../errors.ts';
 import type { User } from '../model.ts';
 import { type Random, random } from '../random.ts';
-import { type Call, json, object, parseJson, type Reply, text } from './exchange.ts';
+import { bodyJson, type Call, json, object, type Reply, text } from './exchange.ts';
 
 export interface Token {
   readonly id: string;
@@ -36,7 +36,7 @@ const NO_JSON =
 const NO_IDENTITY = "'identity' is a required property\n\nFailed validating 'required' in schema";
 
 /** Keystone v3 as a client of the APIs uses it: tokens, and the catalog in them. */
-export class Identity {
+export class Keystone {
   readonly tokens = new Map<string, Token>();
   /** Life of a new token, seconds. */
   tokenSeconds: number;
@@ -121,7 +121,7 @@ export class Identity {
   }
 
   #issue(call: Call): Reply {
-    const body = object(parseJson(call.body));
+    const body = object(bodyJson(call.body));
     if (body === undefined) return badRequest(call, NO_JSON);
     const auth = object(body.auth);
     const identity = object(auth?.identity);

@@ -1,17 +1,17 @@
 import type { Cloud } from '../cloud.ts';
 import type { Port, Server } from '../model.ts';
 import { type Call, json, type Reply } from './exchange.ts';
-import { denied, type Identity } from './identity.ts';
+import { denied, type Keystone } from './identity.ts';
 
 const EXTENSIONS = ['binding', 'port-resource-request', 'port-resource-request-groups'];
 
 /** Neutron's API as far as a port decides where its server may go. Only administrators see bindings and resource requests. */
 export class NeutronApi {
   readonly #cloud: Cloud;
-  readonly #identity: Identity;
+  readonly #identity: Keystone;
   readonly #keystone: () => string;
 
-  constructor(cloud: Cloud, identity: Identity, keystone: () => string) {
+  constructor(cloud: Cloud, identity: Keystone, keystone: () => string) {
     this.#cloud = cloud;
     this.#identity = identity;
     this.#keystone = keystone;

@@ -2,7 +2,7 @@ import { type Cloud, capacity } from '../cloud.ts';
 import type { Host, Resources } from '../model.ts';
 import type { Amount } from '../placement.ts';
 import { type Call, json, type Reply } from './exchange.ts';
-import { denied, type Identity } from './identity.ts';
+import { denied, type Keystone } from './identity.ts';
 
 const CLASSES: Readonly<Record<string, Amount | 'pcpus'>> = {
   VCPU: 'vcpus',
@@ -36,11 +36,11 @@ class Refusal extends Error {
 /** Placement's API: providers, inventories, usages, traits, allocations, candidates. All that it changes is to delete allocations. */
 export class PlacementApi {
   readonly #cloud: Cloud;
-  readonly #identity: Identity;
+  readonly #identity: Keystone;
   readonly #keystone: () => string;
   readonly #max: number;
 
-  constructor(cloud: Cloud, identity: Identity, keystone: () => string) {
+  constructor(cloud: Cloud, identity: Keystone, keystone: () => string) {
     this.#cloud = cloud;
     this.#identity = identity;
     this.#keystone = keystone;

@@ -1,7 +1,7 @@
 import type { Cloud } from '../cloud.ts';
-import { evaluate, type Value } from '../promql.ts';
-import { BadQuery, parse, UNITS } from '../promqlParser.ts';
-import { instant, METRICS, type Sample } from '../series.ts';
+import { evaluatePromql, type Value } from '../promql.ts';
+import { PromqlError, parse, UNITS } from '../promqlParser.ts';
+import { instant, METRICS, type SimSample } from '../series.ts';
 import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
@@ -23,7 +23,7 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
       case '/api/v1/query': {
         const expression = parse(parameter('query'));
         const at = parameter('time') === '' ? call.nowMs : time('time', parameter('time'));
-        const value = evaluate(cloud, expression, at);
+        const value = evaluatePromql(cloud, expression, at);
         return { status: 200, headers: { 'Content-Type': JSON_TYPE }, body: instantBody(value, at) };
       }
       case '/api/v1/query_range':
@@ -36,7 +36,7 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
     }
   } catch (error) {
     if (error instanceof Bad) return bad(error.message);
-    if (error instanceof BadQuery) return bad(`invalid parameter "query": ${error.message}`);
+    if (error instanceof PromqlError) return bad(`invalid parameter "query": ${error.message}`);
     throw error;
   }
 }
@@ -90,8 +90,8 @@ function overRange(cloud: Cloud, call: Call, parameter: Parameter): Reply {
   let loaded = 0;
   // Before its start the cloud had no samples; after now it has none yet.
   for (let at = start; at <= end && at <= call.nowMs; at += step) {
-    const found = evaluate(cloud, expression, at);
-    const samples: readonly Pick<Sample, 'labels' | 'value'>[] =
+    const found = evaluatePromql(cloud, expression, at);
+    const samples: readonly Pick<SimSample, 'labels' | 'value'>[] =
       'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
     loaded += samples.length;
     if (loaded > cloud.scenario.maxSamples) return tooManySamples();

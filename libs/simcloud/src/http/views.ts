@@ -32,7 +32,7 @@ const PLAIN = {
 } as const;
 
 /** nova/api/openstack/common.py _STATE_MAP, as far as the simulated states go. */
-export function statusOf(server: Server): string {
+export function novaStatus(server: Server): string {
   if (server.deletedMs !== null) return 'DELETED';
   switch (server.vmState) {
     case 'active':
@@ -149,7 +149,7 @@ function flavorOf({ flavor }: Server, { minor, base }: Form): unknown {
 const WITH_PROGRESS: readonly string[] = ['ACTIVE', 'BUILD', 'REBUILD', 'RESIZE', 'VERIFY_RESIZE', 'MIGRATING'];
 
 function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
-  const status = statusOf(server);
+  const status = novaStatus(server);
   const view: Record<string, unknown> = {
     id: server.uuid,
     name: server.name,

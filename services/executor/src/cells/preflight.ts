@@ -18,7 +18,7 @@ import {
   reached,
   readGroups,
   readHosts,
-  refuse,
+  refuseTask,
 } from '../preflight.ts';
 import { cellPortRefusal } from '../preflightPorts.ts';
 import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
@@ -56,7 +56,7 @@ function judgeGuest(server: Server, options: CheckOptions): PreflightVerdict | n
   if (refused !== null) return refused;
   // Nova would leave it in its present state, and the right state is unknown.
   if (server.powerState === null)
-    return refuse('PreFlightError', 'power-unknown', 'Nova does not say whether the guest runs');
+    return refuseTask('PreFlightError', 'power-unknown', 'Nova does not say whether the guest runs');
   return null;
 }
 
@@ -69,7 +69,7 @@ function judgeFlavor(
   if (cell.oldFlavor !== null && flavor !== null && flavor.name !== cell.oldFlavor)
     return no(cancelled('flavor-changed', `the server has flavor ${flavor.name}, and the plan says ${cell.oldFlavor}`));
   if (cell.method === 'migrate' || flavors?.some(({ name }) => name === cell.newFlavor) === true) return null;
-  return refuse('PreFlightError', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
+  return refuseTask('PreFlightError', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
 }
 
 function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): PreflightVerdict | null {
@@ -138,7 +138,7 @@ export async function cellPreflight(
     cloud.portKindsOf(server.id, signal),
   ]);
   const stays = cellPortRefusal(ports);
-  if (stays !== null) return refuse('PreFlightError', stays.code, stays.text);
+  if (stays !== null) return refuseTask('PreFlightError', stays.code, stays.text);
   const verdict = judgeRoom(
     task,
     hosts,

@@ -6,7 +6,7 @@ import { testLog } from '@kronos/projections/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { actingBed, actingPage, people } from '../../testing/acting.ts';
 import { ledgerBed, type TestLedger } from '../../testing/index.ts';
-import type { Command } from '../api/commandSchemas.ts';
+import type { CommandRequest } from '../api/commandSchemas.ts';
 
 const AGGREGATE = 'web eu/1';
 const MARKUP = '<img src=x onerror=alert(1)>';
@@ -59,7 +59,7 @@ async function asked() {
 }
 
 /** Reads what a command would do, and confirms it. */
-async function confirm(command: Command, comment: string | null = null) {
+async function confirm(command: CommandRequest, comment: string | null = null) {
   const read = await page.foresee(command);
   expect(read.status, JSON.stringify(read.body)).toBe(200);
   return await page.give(command, read.body.digest, comment);
@@ -96,7 +96,7 @@ describe('a person who may act', () => {
     await bed.append(log.events.splice(0));
     await page.logIn(people.ada);
     const given: string[] = [];
-    const give = async (command: Command) => {
+    const give = async (command: CommandRequest) => {
       const { status, body } = await confirm(command);
       expect(status, JSON.stringify([command, body])).toBe(200);
       given.push(`${body.command}: ${body.effect}`);
@@ -160,7 +160,7 @@ async function unreadable(): Promise<number> {
 describe('a custodian', () => {
   it('skips an unreadable event with a reason; a role for commands alone is not enough', async () => {
     const sequence = await unreadable();
-    const skip: Command = { command: 'skip', sequence, through: sequence, force: false };
+    const skip: CommandRequest = { command: 'skip', sequence, through: sequence, force: false };
     expect((await page.logIn(people.ada)).body).toMatchObject({ custodian: false });
     const refused = await page.foresee(skip);
     expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('kronos_custodian')]);
@@ -201,7 +201,7 @@ describe('refused, and nothing is appended:', () => {
     before = (await asked()).length;
     return async () => expect((await asked()).length).toBe(before);
   });
-  const pause: Command = { command: 'pause', aggregate: 'idle' };
+  const pause: CommandRequest = { command: 'pause', aggregate: 'idle' };
 
   it('a person without the role, on another project, or with a wrong password', async () => {
     const { status, body } = await page.logIn(people.grace);
@@ -282,7 +282,7 @@ describe('a confirmation', () => {
     const planId = log.pass(1).proposed(moves);
     await bed.append(log.events.splice(0));
     await page.logIn(people.ada);
-    const approve: Command = { command: 'approve', planId, steps: null };
+    const approve: CommandRequest = { command: 'approve', planId, steps: null };
     const { body: read } = await page.foresee(approve);
     expect(read).toMatchObject({ effect: 'done', planId, digest: expect.stringMatching(/^sha256:/) });
     expect(read.says).toEqual([

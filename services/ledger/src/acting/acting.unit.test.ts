@@ -1,6 +1,6 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { Changed, confirmed, foreseen } from './command.ts';
+import { Changed, confirmedCommand, foreseen } from './command.ts';
 import { cameFrom, cookieOf, setCookie } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { createSessions } from './sessions.ts';
@@ -151,7 +151,7 @@ describe('what is confirmed', () => {
     expect(planId).toBe(world.command.planId);
     world.log.pass(5).quarantined('vm9');
     const later = { ...asking(world.log.nowMs), commandId: 'other', comment: null };
-    expect(confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, later)).toMatchObject({
+    expect(confirmedCommand(world.log.fold(), ['gpu'], { command: world.command, digest }, later)).toMatchObject({
       type: 'plan.approved',
       data: { commandId: 'other', planId },
     });
@@ -162,10 +162,10 @@ describe('what is confirmed', () => {
     const { digest } = read(world);
     const now = asking(world.log.nowMs);
     expect(() =>
-      confirmed(world.log.fold(), ['gpu'], { command: { ...world.command, steps: [1] }, digest }, now),
+      confirmedCommand(world.log.fold(), ['gpu'], { command: { ...world.command, steps: [1] }, digest }, now),
     ).toThrow(Changed);
     world.log.rejected(world.command.planId, [1]);
-    expect(() => confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, now)).toThrow(Changed);
+    expect(() => confirmedCommand(world.log.fold(), ['gpu'], { command: world.command, digest }, now)).toThrow(Changed);
   });
 
   it('is a plan between cells as it was asked for: of the aggregate or of one host, and nothing moves before its approval', () => {
@@ -216,8 +216,8 @@ describe('what is confirmed', () => {
     expect(() => skip({ sequence: 3 })).toThrow('no unreadable event');
     log.unreadable();
     const now = asking(log.nowMs);
-    expect(() => confirmed(log.fold(), ['gpu'], { command, digest: read.digest }, now)).toThrow(Changed);
-    expect(confirmed(log.fold(), ['gpu'], { command, digest: skip().digest }, now).type).toBe('event.skipped');
+    expect(() => confirmedCommand(log.fold(), ['gpu'], { command, digest: read.digest }, now)).toThrow(Changed);
+    expect(confirmedCommand(log.fold(), ['gpu'], { command, digest: skip().digest }, now).type).toBe('event.skipped');
   });
 
   it('is refused when it is too late', () => {
@@ -226,7 +226,7 @@ describe('what is confirmed', () => {
     world.log.pass(1_000);
     expect(read(world).effect).toBe('refused');
     const late = () =>
-      confirmed(world.log.fold(), ['gpu'], { command: world.command, digest }, asking(world.log.nowMs));
+      confirmedCommand(world.log.fold(), ['gpu'], { command: world.command, digest }, asking(world.log.nowMs));
     expect(late).toThrow('expired');
   });
 });

@@ -15,10 +15,10 @@ import {
   requireClosable,
 } from '@kronos/operator';
 import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
-import type { Command } from '../api/commandSchemas.ts';
+import type { CommandRequest } from '../api/commandSchemas.ts';
 import type { ApiAnswer } from '../api/schemas.ts';
 
-type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
+type CellsPlan = Extract<CommandRequest, { readonly command: 'cellsPlan' }>;
 
 /** The effect of a command, as the person sees it before the confirmation. */
 export type Foreseen = {
@@ -39,7 +39,7 @@ export class Changed extends Error {}
  *
  * @throws CommandRefused where it cannot mean anything
  */
-export function foreseen(state: LogState, scope: readonly string[], command: Command, asking: Asking): Foreseen {
+export function foreseen(state: LogState, scope: readonly string[], command: CommandRequest, asking: Asking): Foreseen {
   const { event, about, details, planId } = made({ state, scope, asking }, command);
   const { effect, text } = foresee(event, state);
   const { commandId: _, comment: __, ...data } = event.data;
@@ -48,10 +48,10 @@ export function foreseen(state: LogState, scope: readonly string[], command: Com
 }
 
 /** The same, when the person has confirmed it. @throws Changed, CommandRefused */
-export function confirmed(
+export function confirmedCommand(
   state: LogState,
   scope: readonly string[],
-  { command, digest: read }: { readonly command: Command; readonly digest: string },
+  { command, digest: read }: { readonly command: CommandRequest; readonly digest: string },
   asking: Asking,
 ): Control {
   const now = foreseen(state, scope, command, asking);
@@ -69,13 +69,13 @@ type Made = {
   readonly planId: string | null;
 };
 
-type Named<C extends Command['command']> = Extract<Command, { readonly command: C }>;
+type Named<C extends CommandRequest['command']> = Extract<CommandRequest, { readonly command: C }>;
 type Context = { readonly state: LogState; readonly scope: readonly string[]; readonly asking: Asking };
 
 const plain = (event: Control, about: unknown = null): Made => ({ event, about, details: [], planId: null });
 
 /** Each command as an event. Those of one kind share their maker. */
-const makers: { readonly [C in Command['command']]: (context: Context, command: Named<C>) => Made } = {
+const makers: { readonly [C in CommandRequest['command']]: (context: Context, command: Named<C>) => Made } = {
   pause: pausing,
   resume: pausing,
   evaluate: evaluating,
@@ -116,8 +116,8 @@ const makers: { readonly [C in Command['command']]: (context: Context, command: 
   },
 };
 
-function made(context: Context, command: Command): Made {
-  const make = makers[command.command] as (context: Context, command: Command) => Made;
+function made(context: Context, command: CommandRequest): Made {
+  const make = makers[command.command] as (context: Context, command: CommandRequest) => Made;
   return make(context, command);
 }
 

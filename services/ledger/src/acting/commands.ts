@@ -1,8 +1,8 @@
 /** Commands of people: what one would do, and giving it. */
 import { randomUUID } from 'node:crypto';
 import { giveCommand, requireCells, requireUnblocked } from '@kronos/operator';
-import { type ActingAnswer, type Command, requests } from '../api/commandSchemas.ts';
-import { confirmed, drainLines, foreseen } from './command.ts';
+import { type ActingAnswer, type CommandRequest, requests } from '../api/commandSchemas.ts';
+import { confirmedCommand, drainLines, foreseen } from './command.ts';
 import type { Acting, ActingInput } from './deps.ts';
 import type { People } from './people.ts';
 import { rateLimit } from './rateLimit.ts';
@@ -22,7 +22,7 @@ export type Commands = {
 /** To skip events, a person needs a role beyond those for commands about VMs. @throws Refused */
 function checkCustodian(
   { options, custody }: Acting,
-  command: Command,
+  command: CommandRequest,
   { custodian }: Pick<PersonSession, 'custodian'>,
 ): void {
   if (command.command !== 'skip' || custodian) return;
@@ -51,7 +51,7 @@ export function createCommands(
   });
 
   /** @returns facts beside the state, in words. @throws CommandRefused, BadRequest */
-  async function checkPossible(command: Command): Promise<readonly string[]> {
+  async function checkPossible(command: CommandRequest): Promise<readonly string[]> {
     if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
     if (command.command !== 'drain') return [];
     const drain = await input.drain(command.aggregate, command.host);
@@ -94,7 +94,7 @@ export function createCommands(
           onSkew: (problem) => logger.warn({ problem }, 'a command was given with a wrong clock'),
           onUnchanged: true,
         },
-        (state, who) => confirmed(state, input.scope, { command, digest }, who),
+        (state, who) => confirmedCommand(state, input.scope, { command, digest }, who),
       );
       const { command: type, aggregate, sequence, commandId, effect } = told;
       logger.info({ person: session.person, type, aggregate, sequence, commandId, effect }, 'a person gave a command');

@@ -1,11 +1,11 @@
 /** The answers to refused requests. */
 import { ClockWrong, CommandRefused } from '@kronos/operator';
 import type { z } from 'zod';
-import { BadRequest } from '../api/answer.ts';
+import { ApiError } from '../api/answer.ts';
 import { Changed } from './command.ts';
 
 /** An answer other than 200, with a remedy for the client. */
-export class Refused extends BadRequest {
+export class Refused extends ApiError {
   readonly retryAfterMs: number;
   constructor(status: number, message: string, retryAfterMs = 0) {
     super(status, message);
@@ -29,7 +29,7 @@ export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.infer<S
 /** @throws the error itself, unless it is an answer to the person */
 export function refusalOf(error: unknown): Refused {
   if (error instanceof Refused) return error;
-  if (error instanceof BadRequest) return new Refused(error.status, error.message);
+  if (error instanceof ApiError) return new Refused(error.status, error.message);
   if (error instanceof Changed) return new Refused(409, error.message);
   if (error instanceof CommandRefused)
     return new Refused(409, error.remedy === undefined ? error.message : `${error.message}. ${error.remedy}`);

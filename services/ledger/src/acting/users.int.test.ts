@@ -7,7 +7,7 @@ import { control } from '@kronos/operator';
 import { HttpServer, type RunningService, startTelemetry } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actingBed, actingPage, people } from '../../testing/acting.ts';
-import type { Command } from '../api/commandSchemas.ts';
+import type { CommandRequest } from '../api/commandSchemas.ts';
 import { ledgerService } from '../service.ts';
 
 /** The ledger as a service, with the users of deploy/nats. */
@@ -80,7 +80,7 @@ describe('the NATS users of a ledger', () => {
   }
   const acting = () =>
     `acting = true\nauth_url = ${world.sim.urls.identity}\nproject_name = admin\nnats_user = console\n`;
-  const pause: Command = { command: 'pause', aggregate: 'gpu' };
+  const pause: CommandRequest = { command: 'pause', aggregate: 'gpu' };
 
   it('are three: one writes commands, one skips events, and the one of the ledger may do neither', async () => {
     await serving(`${acting()}nats_password = pw-console\n`, async (url) => {
@@ -113,7 +113,7 @@ describe('the NATS users of a ledger', () => {
       const unreadable = async () => (await page.call('GET', '/aggregates/gpu')).body.unreadable;
       await expect.poll(unreadable).toMatchObject({ sequence: expect.any(Number) });
       const { sequence } = (await unreadable()) as { sequence: number };
-      const skip: Command = { command: 'skip', sequence, through: sequence, force: false };
+      const skip: CommandRequest = { command: 'skip', sequence, through: sequence, force: false };
       const { body } = await page.foresee(skip);
       expect((await page.give(skip, body.digest, 'garbage')).body).toMatchObject({ effect: 'done' });
       expect(await unreadable()).toBeNull();

@@ -4,7 +4,7 @@ import { scrubbedJson } from '@kronos/telemetry/scrub';
 import { DEFAULT_LIMIT, MAX_LIMIT } from './endpoints.ts';
 
 /** A request that cannot be answered, with what the client should do about it. */
-export class BadRequest extends Error {
+export class ApiError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
     super(message);
@@ -31,7 +31,7 @@ export async function reply(
       sendBusy(response);
       return;
     }
-    if (!(error instanceof BadRequest)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     sendJson(response, error.status, { error: error.message });
   }
 }
@@ -40,7 +40,7 @@ export function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw new BadRequest(400, `${JSON.stringify(segment)} is not percent-encoded UTF-8`);
+    throw new ApiError(400, `${JSON.stringify(segment)} is not percent-encoded UTF-8`);
   }
 }
 
@@ -48,16 +48,15 @@ export function limitOf(
   query: URLSearchParams,
   { name = 'limit', usual = DEFAULT_LIMIT, least = 1, most = MAX_LIMIT } = {},
 ): number {
-  const limit = wholeNumber(query, name) ?? usual;
-  if (limit < least || limit > most)
-    throw new BadRequest(400, `${name} must be a whole number from ${least} to ${most}`);
+  const limit = numberParameter(query, name) ?? usual;
+  if (limit < least || limit > most) throw new ApiError(400, `${name} must be a whole number from ${least} to ${most}`);
   return limit;
 }
 
-export function wholeNumber(query: URLSearchParams, name: string): number | null {
+export function numberParameter(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (text === null) return null;
-  if (!/^\d{1,15}$/.test(text)) throw new BadRequest(400, `${name} must be a whole number, 0 or more`);
+  if (!/^\d{1,15}$/.test(text)) throw new ApiError(400, `${name} must be a whole number, 0 or more`);
   return Number(text);
 }
 
@@ -68,7 +67,7 @@ export function sinceOf(query: URLSearchParams): number | Date | null {
   if (/^\d{1,15}$/.test(text)) return Math.max(1, Number(text));
   const time = new Date(text);
   if (Number.isNaN(time.getTime()))
-    throw new BadRequest(400, 'since must be a log sequence or a time in ISO-8601, such as 2026-01-05T10:00:00Z');
+    throw new ApiError(400, 'since must be a log sequence or a time in ISO-8601, such as 2026-01-05T10:00:00Z');
   return time;
 }
 
@@ -77,7 +76,7 @@ export function timeIn(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (text === null || text === '') return null;
   const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new BadRequest(400, `${name} must be a time in ISO-8601, such as 2026-01-05T10:00:00Z`);
+  if (Number.isNaN(ms)) throw new ApiError(400, `${name} must be a time in ISO-8601, such as 2026-01-05T10:00:00Z`);
   return ms;
 }
 

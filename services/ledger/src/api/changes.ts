@@ -3,7 +3,7 @@ import type { Clock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { beginEvents, type HttpServer } from '@kronos/telemetry';
 import type { EventHistory } from '../memory/history.ts';
-import { reply, wholeNumber } from './answer.ts';
+import { numberParameter, reply } from './answer.ts';
 import { CHANGES } from './endpoints.ts';
 
 /** Tells clients which events were folded, as they come. */
@@ -97,5 +97,5 @@ const change = ({ sequence, event: { aggregate, type } }: StoredEvent): string =
 function lastEventOf({ headers }: IncomingMessage, url: URL): number | null {
   const id = headers['last-event-id'];
   const query = typeof id === 'string' && id !== '' ? new URLSearchParams({ since: id }) : url.searchParams;
-  return wholeNumber(query, 'since');
+  return numberParameter(query, 'since');
 }

@@ -45,7 +45,7 @@ const command = z.discriminatedUnion('command', [
     limit: z.int().min(1).max(100_000).nullable().describe('At most this many moves; null: as many as a plan holds'),
   }),
 ]);
-export type Command = z.infer<typeof command>;
+export type CommandRequest = z.infer<typeof command>;
 
 const secret = z.string().min(1).max(1024);
 

@@ -1,6 +1,6 @@
 import { nextRunAct, progressOf, progressText, runHostOf } from '@kronos/operator';
 import type { AggregateState } from '@kronos/projections';
-import { BadRequest, limitOf, wholeNumber } from './answer.ts';
+import { ApiError, limitOf, numberParameter } from './answer.ts';
 import { MOST_DRAINS } from './endpoints.ts';
 import type { ApiAnswer } from './schemas.ts';
 
@@ -8,9 +8,9 @@ import type { ApiAnswer } from './schemas.ts';
 export function drainRunAnswer(state: AggregateState, sequence: number, query: URLSearchParams): ApiAnswer<'drainRun'> {
   const names = [...new Set(query.getAll('host'))];
   if (names.length === 0 || names.length > MOST_DRAINS)
-    throw new BadRequest(400, `name 1 to ${MOST_DRAINS} hosts: ?host=NAME&host=NAME`);
+    throw new ApiError(400, `name 1 to ${MOST_DRAINS} hosts: ?host=NAME&host=NAME`);
   const { aggregate } = state;
-  const since = wholeNumber(query, 'since') ?? 0;
+  const since = numberParameter(query, 'since') ?? 0;
   const maxParallel = limitOf(query, { name: 'parallel', usual: 1, most: MOST_DRAINS });
   const hosts = names.map((host) => runHostOf({ aggregate, host, since }, state));
   return {

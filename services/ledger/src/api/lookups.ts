@@ -1,7 +1,7 @@
 import { iso, type LogEventOf, makesRoom, timeMs, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
-import { BadRequest, wholeNumber } from './answer.ts';
+import { ApiError, numberParameter } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
 import { namesIn, type ServerNameOf } from './names.ts';
@@ -38,7 +38,7 @@ export class Lookups {
   known(aggregate = ''): string {
     const { scope, state } = this.#input;
     if (!aggregateNames(scope, state()).includes(aggregate))
-      throw new BadRequest(404, `no aggregate ${JSON.stringify(aggregate)}`);
+      throw new ApiError(404, `no aggregate ${JSON.stringify(aggregate)}`);
     return aggregate;
   }
 
@@ -49,7 +49,7 @@ export class Lookups {
     const states = statesOf(scope, state());
     if (name === null) return states;
     const one = states.filter(({ aggregate }) => aggregate === name);
-    if (one.length === 0) throw new BadRequest(404, `no aggregate ${JSON.stringify(name)}`);
+    if (one.length === 0) throw new ApiError(404, `no aggregate ${JSON.stringify(name)}`);
     return one;
   }
 
@@ -63,7 +63,7 @@ export class Lookups {
   async decisionOf(planId: string, query: URLSearchParams) {
     const { history, state } = this.#input;
     const known = findPlan(state(), planId)?.page.sequence ?? history.planSequence(planId);
-    const sequence = wholeNumber(query, 'sequence') ?? known;
+    const sequence = numberParameter(query, 'sequence') ?? known;
     const event = sequence === null ? null : (await this.#reads.eventAt(sequence))?.event;
     return event?.type === 'cycle.decided' && event.data.plan?.id === planId ? event : null;
   }
@@ -107,7 +107,7 @@ export class Lookups {
   decisionAbout(aggregate: string, id: string) {
     const decision = this.#input.history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
     if (decision !== undefined) return decision;
-    throw new BadRequest(
+    throw new ApiError(
       404,
       `${JSON.stringify(aggregate)} has no recent decision about a snapshot ${JSON.stringify(id)}`,
     );
@@ -118,7 +118,7 @@ export class Lookups {
     if (id === null) {
       const newest = await this.#snapshots.newest(aggregate);
       if (newest === null)
-        throw new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status shows why`);
+        throw new ApiError(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status shows why`);
       return newest;
     }
     const decision = this.decisionAbout(aggregate, id);
@@ -132,13 +132,13 @@ export class Lookups {
 }
 
 export const noPlan = (id: string) =>
-  new BadRequest(
+  new ApiError(
     404,
     `no plan ${JSON.stringify(id)} among the recent ones; for an older one add ?sequence= with the sequence of its event, or use kronos explain plan`,
   );
 
 function gone(snapshotId: string): never {
-  throw new BadRequest(
+  throw new ApiError(
     410,
     `the snapshot ${snapshotId} is no longer kept: [nats] snapshot_max_age sets how long snapshots are kept`,
   );

@@ -3,7 +3,7 @@ import { overrideEngineOption } from '@kronos/config';
 import { defaultEngineOptions, type EngineOptions, iso } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIfCount, whatIf } from '@kronos/replay';
-import { BadRequest } from './answer.ts';
+import { ApiError } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
 import type { ApiAnswer } from './schemas.ts';
 import { inFourDecimals } from './series.ts';
@@ -46,11 +46,11 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   const range = { aggregates: [aggregate], sinceMs, untilMs };
   const extent = await extentOf(history, range).catch((error: unknown) => {
     throw error instanceof NothingRecorded
-      ? new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept of that range`)
+      ? new ApiError(404, `no snapshot of ${JSON.stringify(aggregate)} is kept of that range`)
       : error;
   });
   if (extent.snapshots > MOST_SNAPSHOTS)
-    throw new BadRequest(
+    throw new ApiError(
       400,
       `the range has ${extent.snapshots} snapshots, and the limit of one request is ${MOST_SNAPSHOTS}: choose a shorter range, or use kronos replay`,
     );
@@ -73,7 +73,7 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   }
   const [totals] = count.totals();
   if (totals === undefined)
-    throw new BadRequest(
+    throw new ApiError(
       400,
       'the start of the range took too long to load: choose a shorter range, or use kronos replay',
     );
@@ -104,9 +104,9 @@ function changeOf(sets: readonly string[]): (recorded: EngineOptions) => EngineO
   const apply = (options: EngineOptions): EngineOptions =>
     sets.reduce((current, text) => {
       const at = text.indexOf('=');
-      if (at < 1) throw new BadRequest(400, `set takes OPTION=VALUE, not ${JSON.stringify(text)}: engine.cooldown=0`);
+      if (at < 1) throw new ApiError(400, `set takes OPTION=VALUE, not ${JSON.stringify(text)}: engine.cooldown=0`);
       const changed = overrideEngineOption(current, text.slice(0, at), text.slice(at + 1));
-      if (!changed.ok) throw new BadRequest(400, `${changed.problem}. ${changed.remedy}`);
+      if (!changed.ok) throw new ApiError(400, `${changed.problem}. ${changed.remedy}`);
       return changed.options;
     }, options);
   // Mistakes show before anything is read.

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Archive, openArchive, type RawEvent } from '@kronos/archive';
+import { type Archive, type ArchivedEvent, openArchive } from '@kronos/archive';
 import type { Cancel, Clock } from '@kronos/clock';
 import { errorText, streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
@@ -67,7 +67,7 @@ export async function startArchiver(
   const archive = await openCopy(log, identity, options, hooks);
   if (archive.next > 1) hooks.onWritten(archive.next - 1);
 
-  let gathered: RawEvent[] = [];
+  let gathered: ArchivedEvent[] = [];
   let trouble: string | null = null;
   let stopping = false;
   let timer: Cancel | null = null;

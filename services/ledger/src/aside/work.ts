@@ -50,8 +50,8 @@ export type Orders = {
   };
   drain: { readonly ask: DrainInput; readonly answer: readonly HostDrain[] };
 };
-export type Kind = keyof Orders;
-export type Order = { readonly [K in Kind]: { readonly kind: K } & Orders[K]['ask'] }[Kind];
+export type WorkKind = keyof Orders;
+export type WorkOrder = { readonly [K in WorkKind]: { readonly kind: K } & Orders[K]['ask'] }[WorkKind];
 
 /** Decisions that were made again and are kept, with everything that they were made of. */
 const KEPT = 2;
@@ -59,7 +59,7 @@ const KEPT = 2;
 const KEPT_VALUES = 600;
 
 /** Carries out one order after the other. */
-export function createWork(): (order: Order) => Orders[Kind]['answer'] {
+export function createWork(): (order: WorkOrder) => Orders[WorkKind]['answer'] {
   const names = new Map<string, SnapshotNames>();
   /** By log sequence; the one that was asked about last is the last. */
   const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
@@ -67,7 +67,7 @@ export function createWork(): (order: Order) => Orders[Kind]['answer'] {
   /** By snapshot id. */
   const values = new Map<string, SnapshotValues>();
 
-  function decisionOf({ sequence, input }: Extract<Order, { kind: 'vm' }>) {
+  function decisionOf({ sequence, input }: Extract<WorkOrder, { kind: 'vm' }>) {
     const known = decisions.get(sequence);
     if (known === undefined && input === null) return null;
     let kept = known;

@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import { alarmKey, collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
+import { alarmKey, collectFacts, type Facts, type Status, statusOf, unreadableFacts } from '@kronos/status';
 import type { EventHistory } from './history.ts';
 
 export type AlarmsInput = {
@@ -52,7 +52,7 @@ export function alarmReader({
 
   async function facts(): Promise<Facts> {
     const { ok, detail } = log.healthy();
-    if (!ok) return unreadableFacts(detail);
+    if (!ok) return unreadFacts(detail);
     try {
       return await collectFacts({
         log,
@@ -66,13 +66,13 @@ export function alarmReader({
         },
       });
     } catch (error) {
-      const found = unreadable(error, clock.now());
+      const found = unreadableFacts(error, clock.now());
       if (found === null) throw error;
       return found;
     }
   }
 
-  const unreadableFacts = (text: string): Facts => ({
+  const unreadFacts = (text: string): Facts => ({
     nowMs: clock.now(),
     maxClockSkewMs,
     nats: { state: 'unreachable', text },

@@ -1,6 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { object, parseJson, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, text } from '../exchange.ts';
 import { aggregateView } from '../views.ts';
 import { empty, ID, type Route, reply, route, type Scope, strings } from './nova.ts';
 
@@ -39,7 +39,7 @@ function findAggregate(cloud: Cloud, id: string): ReturnType<Cloud['aggregate']>
 }
 
 function createAggregate(cloud: Cloud, scope: Scope): Reply {
-  const wanted = object(object(parseJson(scope.call.body))?.aggregate);
+  const wanted = object(object(bodyJson(scope.call.body))?.aggregate);
   const name = text(wanted?.name);
   if (name === undefined) throw new NovaRefusal(400, 'Malformed request body');
   for (const each of cloud.aggregates.values())
@@ -53,7 +53,7 @@ function createAggregate(cloud: Cloud, scope: Scope): Reply {
 
 function aggregateAction(cloud: Cloud, scope: Scope, id: string): Reply {
   const aggregate = findAggregate(cloud, id);
-  const body = object(parseJson(scope.call.body)) ?? {};
+  const body = object(bodyJson(scope.call.body)) ?? {};
   const action = Object.keys(body)[0] ?? '';
   const given = object(body[action]);
   cloud.advance(scope.call.nowMs);

@@ -3,7 +3,7 @@ import { NovaRefusal } from '../../errors.ts';
 import { shownRow } from '../../migrations.ts';
 import { IN_PROGRESS, type Migration } from '../../model.ts';
 import { findServer } from '../../state.ts';
-import { object, parseJson, type Reply } from '../exchange.ts';
+import { bodyJson, object, type Reply } from '../exchange.ts';
 import { migrationView, progressView } from '../views.ts';
 import { caller, empty, ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } from './nova.ts';
 
@@ -53,7 +53,7 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
       `POST /servers/${ID}/migrations/${ID}/action`,
       'servers:migrations:force_complete',
       (scope, [server = '', migration = '']) => {
-        const body = object(parseJson(scope.call.body));
+        const body = object(bodyJson(scope.call.body));
         if (body === undefined || !('force_complete' in body)) throw new NovaRefusal(400, 'Malformed request body');
         cloud.forceComplete(scope.call.nowMs, caller(scope), { server, migration });
         return empty(scope, 202);

@@ -1,7 +1,7 @@
 import type { Cloud } from '../../cloud.ts';
 import { ActError, NovaRefusal } from '../../errors.ts';
 import { type Call, json, type Reply } from '../exchange.ts';
-import { denied, type Identity } from '../identity.ts';
+import { denied, type Keystone } from '../identity.ts';
 import { aggregateRoutes } from './aggregates.ts';
 import { flavorRoutes } from './flavors.ts';
 import { hypervisorRoutes } from './hypervisors.ts';
@@ -22,12 +22,12 @@ const NOT_FOUND = 'The resource could not be found.';
 /** Nova's API: version discovery, microversions, and the calls that live migration needs. */
 export class Compute {
   readonly #cloud: Cloud;
-  readonly #identity: Identity;
+  readonly #identity: Keystone;
   readonly #keystone: () => string;
   readonly #max: number;
   readonly #routes: readonly Route[];
 
-  constructor(cloud: Cloud, identity: Identity, keystone: () => string) {
+  constructor(cloud: Cloud, identity: Keystone, keystone: () => string) {
     this.#cloud = cloud;
     this.#identity = identity;
     this.#keystone = keystone;

@@ -2,7 +2,7 @@ import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { conflict } from '../../migrations.ts';
 import { findServer, type StateAction } from '../../state.ts';
-import { object, parseJson, python, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, python, type Reply, text } from '../exchange.ts';
 import { caller, empty, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
 
 /** POST /servers/{id}/action: moves, their end, locks, power. */
@@ -15,7 +15,7 @@ export function serverActionRoutes(cloud: Cloud): readonly Route[] {
 }
 
 function act(cloud: Cloud, scope: Scope, uuid: string): Reply {
-  const body = object(parseJson(scope.call.body));
+  const body = object(bodyJson(scope.call.body));
   const action = body === undefined ? undefined : Object.keys(body)[0];
   if (body === undefined || action === undefined) throw new NovaRefusal(400, 'Malformed request body');
   const perform = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;

@@ -1,6 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { object, parseJson, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, text } from '../exchange.ts';
 import { groupView } from '../views.ts';
 import { empty, ID, type Route, reply, route, type Scope } from './nova.ts';
 
@@ -49,7 +49,7 @@ function listGroups(cloud: Cloud, scope: Scope): Reply {
 }
 
 function createGroup(cloud: Cloud, scope: Scope): Reply {
-  const wanted = object(object(parseJson(scope.call.body))?.server_group) ?? {};
+  const wanted = object(object(bodyJson(scope.call.body))?.server_group) ?? {};
   const { policies } = wanted;
   const policy = scope.minor >= 64 ? wanted.policy : Array.isArray(policies) ? policies[0] : undefined;
   const known = ['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity'] as const;

@@ -3,8 +3,8 @@ import { NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
 import { pinnedCpus } from '../../numa.ts';
 import { findServer } from '../../state.ts';
-import { json, object, parseJson, type Reply, text } from '../exchange.ts';
-import { linksOf, serverView, statusOf } from '../views.ts';
+import { bodyJson, json, object, type Reply, text } from '../exchange.ts';
+import { linksOf, novaStatus, serverView } from '../views.ts';
 import {
   caller,
   empty,
@@ -56,7 +56,7 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
     ),
     route(`POST /servers/${ID}/metadata`, 'server-metadata:create', (scope, [uuid = '']) => {
       const server = findServer(cloud, uuid);
-      const given = object(object(parseJson(scope.call.body))?.metadata) ?? {};
+      const given = object(object(bodyJson(scope.call.body))?.metadata) ?? {};
       const metadata = { ...server.metadata, ...strings(given) };
       cloud.setServer(scope.call.nowMs, uuid, { metadata });
       return reply(scope, 200, { metadata });
@@ -184,7 +184,7 @@ const STATUSES = (
 function statusTests({ call, minor }: Scope): ServerTest[] {
   const statuses = call.query.getAll('status').map((each) => each.toUpperCase());
   if (statuses.length === 0) return [];
-  if (statuses.some((each) => STATUSES.includes(each))) return [(server) => statuses.includes(statusOf(server))];
+  if (statuses.some((each) => STATUSES.includes(each))) return [(server) => statuses.includes(novaStatus(server))];
   if (minor >= 38) throw new NovaRefusal(400, 'Invalid status value');
   return [() => false];
 }
@@ -244,7 +244,7 @@ function groupHint(cloud: Cloud, body: Readonly<Record<string, unknown>> | undef
 }
 
 function createServer(cloud: Cloud, scope: Scope): Reply {
-  const body = object(parseJson(scope.call.body));
+  const body = object(bodyJson(scope.call.body));
   const wanted = object(body?.server);
   if (wanted === undefined) throw new NovaRefusal(400, 'Malformed request body');
   const flavorRef = text(wanted.flavorRef) ?? '';

@@ -1,6 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { object, parseJson, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, text } from '../exchange.ts';
 import { serviceView } from '../views.ts';
 import { ID, type Route, reply, route, type Scope, truthy } from './nova.ts';
 
@@ -47,7 +47,7 @@ function listServices(cloud: Cloud, scope: Scope): Reply {
 function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
   const { call, minor } = scope;
   const host = [...cloud.hosts.values()].find((each) => each.serviceUuid === uuid);
-  const body = object(parseJson(call.body));
+  const body = object(bodyJson(call.body));
   if (body === undefined) throw new NovaRefusal(400, 'Malformed request body');
   if (!/^[0-9a-f-]{36}$/i.test(uuid)) throw new NovaRefusal(400, `Invalid uuid ${uuid}`);
   if (body.status === undefined && body.forced_down === undefined)

@@ -1,6 +1,6 @@
 import { aggregateState, pacesOfAll } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
-import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import { ApiError, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
@@ -87,7 +87,7 @@ export const aggregatesHandlers = ({
   async search({ query }) {
     const text = (query.get('q') ?? '').trim();
     if (text === '' || text.length > QUERY_CHARACTERS)
-      throw new BadRequest(400, `give a search text of at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
+      throw new ApiError(400, `give a search text of at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
     const limit = limitOf(query);
     const aggregates = aggregateNames(input.scope, input.state());
     const names = await input.names.find(text.toLowerCase(), limit);

@@ -1,5 +1,5 @@
 import { aggregateState, pacesOfAll } from '@kronos/projections';
-import { BadRequest, timeIn } from '../answer.ts';
+import { ApiError, timeIn } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { decisionInput } from '../decisionInput.ts';
 import { explainVm } from '../explainVm.ts';
@@ -22,7 +22,7 @@ export const analysesHandlers = ({
     const decision =
       snapshot === null ? aggregateState(input.state(), aggregate).decided : lookups.decisionAbout(aggregate, snapshot);
     const stored = decision === null ? null : await reads.eventAt(decision.sequence);
-    if (stored === null) throw new BadRequest(404, `there is no decision about ${JSON.stringify(aggregate)} yet`);
+    if (stored === null) throw new ApiError(404, `there is no decision about ${JSON.stringify(aggregate)} yet`);
     return stored;
   }
 
@@ -48,7 +48,7 @@ export const analysesHandlers = ({
       const asked = { snapshot, state, hosts: [host], paces: pacesOfAll(whole) };
       const [drain] = await limits.explaining(() => input.aside.run('drain', asked));
       if (drain === undefined)
-        throw new BadRequest(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
+        throw new ApiError(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
       return drain;
     },
 

@@ -1,5 +1,5 @@
 import { ALL, iso, type StoredEvent } from '@kronos/contracts';
-import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import { ApiError, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry, idsOf } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
@@ -41,7 +41,7 @@ export const eventsHandlers = ({
     const events = reads.about((e) => e.serverId === id);
     const cells = await lookups.cellPlans(id);
     if (places.length + events.length + cells.length === 0)
-      throw new BadRequest(404, `the log has no recent move or quarantine of a VM ${JSON.stringify(id)}`);
+      throw new ApiError(404, `the log has no recent move or quarantine of a VM ${JSON.stringify(id)}`);
     const ran = hostsOf(movesOf(input.history.events(), (_, serverId) => serverId === id, MAX_LIMIT));
     return { serverId: id, aggregates: places, ran, cells, events };
   },
@@ -50,7 +50,7 @@ export const eventsHandlers = ({
     const places = statesOf(input.scope, input.state()).flatMap((state) => hostPage(state, name, input.clock()) ?? []);
     const events = reads.recent((stored) => concerns(stored, name));
     if (places.length === 0 && events.length === 0)
-      throw new BadRequest(404, `the log has no recent event about a host ${JSON.stringify(name)}`);
+      throw new ApiError(404, `the log has no recent event about a host ${JSON.stringify(name)}`);
     return { host: name, aggregates: places, events };
   },
 

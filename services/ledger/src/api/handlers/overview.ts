@@ -1,6 +1,6 @@
 import { iso } from '@kronos/contracts';
 import { alarmKey } from '@kronos/status';
-import { BadRequest } from '../answer.ts';
+import { ApiError } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { endpoints, PREFIX } from '../endpoints.ts';
 
@@ -41,7 +41,7 @@ export const overviewHandlers = ({
   runbook({ params: { section = '' } }) {
     const found = runbook(section);
     if (found === null)
-      throw new BadRequest(404, `the runbook of this installation has no section ${JSON.stringify(section)}`);
+      throw new ApiError(404, `the runbook of this installation has no section ${JSON.stringify(section)}`);
     return { section, text: found };
   },
 });

@@ -2,7 +2,7 @@ import { byText, type CycleDecided } from '@kronos/contracts';
 import { meaningOf } from '@kronos/placement';
 import { aggregateState, type LogState, pacesOfAll, planTime, stepTime } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
-import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import { ApiError, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
 import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
@@ -60,13 +60,13 @@ export const plansHandlers = ({
     const found = findTask(input.state(), id);
     const events = reads.about((e) => e.taskId === id);
     if (found === null && events.length === 0)
-      throw new BadRequest(404, `no task ${JSON.stringify(id)} in flight or among the recent events`);
+      throw new ApiError(404, `no task ${JSON.stringify(id)} in flight or among the recent events`);
     return { task: found === null ? null : { aggregate: found.aggregate, ...taskPage(found.task) }, events };
   },
 
   decisions({ query }) {
     const aggregate = query.get('aggregate');
-    if (aggregate === null) throw new BadRequest(400, 'name an aggregate: ?aggregate=NAME');
+    if (aggregate === null) throw new ApiError(400, 'name an aggregate: ?aggregate=NAME');
     const decisions = lookups.decisionsSince(lookups.known(aggregate), sinceOf(query));
     return { decisions: decisions.slice(-limitOf(query, { usual: RECENT_DECISIONS, most: RECENT_DECISIONS })) };
   },

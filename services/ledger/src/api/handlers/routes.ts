@@ -1,5 +1,5 @@
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
-import { BadRequest, costly, decode, reply } from '../answer.ts';
+import { ApiError, costly, decode, reply } from '../answer.ts';
 import type { ApiContext, ApiInput, EndpointCall, Handlers } from '../context.ts';
 import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
 import { Lookups } from '../lookups.ts';
@@ -73,7 +73,7 @@ function serve(http: HttpServer, handlers: Handlers): void {
           const params = match(path, url.pathname);
           if (params !== null) return handle({ params, query: url.searchParams });
         }
-        throw new BadRequest(404, `there is no ${url.pathname}; ${OPENAPI} describes the API`);
+        throw new ApiError(404, `there is no ${url.pathname}; ${OPENAPI} describes the API`);
       }),
     );
 }
