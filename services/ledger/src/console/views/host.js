@@ -76,7 +76,13 @@ function valuesOverTime(late) {
     return gone > 0
       ? missing({ status: 410 })
       : html`<p class="dim" data-state="missing">Nothing was decided in the last six hours.</p>`;
-  const lines = policies.map(({ policy, values }, i) => ({ label: policy, values, colour: `--c${i % 6}`, width: 1.5 }));
+  const percents = (values) => values.map((value) => (value === null ? null : 100 * value));
+  const lines = policies.map(({ policy, values }, i) => ({
+    label: `${policy} in %`,
+    values: percents(values),
+    colour: `--c${i % 6}`,
+    width: 1.5,
+  }));
   const of = (row) => row.values.filter((value) => value !== null);
   return html`
     ${times.length < LEAST_POINTS ? '' : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, { times, lines, utc: usesUtc() })))}></div>`}
