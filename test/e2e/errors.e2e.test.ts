@@ -110,12 +110,6 @@ describe('what goes wrong at the start gives one clear error', () => {
       isClear(await run(['planner', '--config', bad]), /bad\.conf:3/, 'cooldwon', 'cooldown');
     });
 
-    it('no scope: both options are named', async () => {
-      const bad = join(directory, 'noscope.conf');
-      await writeFile(bad, '[engine]\ndry_run = true\n');
-      isClear(await run(['planner', '--config', bad]), 'aggregates', 'include_unassigned_hosts');
-    });
-
     it('wrong policies: file, line, policy and field', async () => {
       const bad = join(directory, 'bad.yaml');
       await writeFile(bad, demoPolicies.replace('threshold: 0.2\n', 'threshold: high\n'));
