@@ -104,6 +104,14 @@ describe('the quarantine', () => {
     expect(quarantined(log.state(), 'vm1', at(60), until)).toBeNull();
   });
 
+  it('by both lasts as long as the longer', () => {
+    const log = failed();
+    log.at(20).quarantined('vm1', 60);
+    expect(quarantined(log.state(), 'vm1', at(21), until)?.cause).toBe('failure');
+    log.at(30).quarantined('vm1', -1);
+    expect(quarantined(log.state(), 'vm1', at(31), until)).toMatchObject({ cause: 'operator', untilMs: null });
+  });
+
   it('is a table for people', () => {
     const log = failed();
     log.quarantined('vm0', -1);

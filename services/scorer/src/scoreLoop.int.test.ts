@@ -94,6 +94,17 @@ describe('the cycle', () => {
     expect(one.clockRight()).toEqual({ ok: true });
   });
 
+  test('that overran leaves out the cycles that went by, and counts them', async () => {
+    bed.sim.act({
+      act: 'faultApi',
+      fault: { api: 'compute', path: '/servers/detail', times: 1, effect: { kind: 'latency', ms: 1500 } },
+    });
+    const one = start({ intervalMs: 400 });
+    const numbers = cycles(await bed.until('three cycles', (all) => cycles(all, 0.4).length >= 3), 0.4);
+    expect((numbers[1] ?? 0) - (numbers[0] ?? 0)).toBeGreaterThan(2);
+    expect(await one.scorer.metrics.scrape()).toMatch(/kronos_cycles_skipped_total [1-9]/);
+  });
+
   test('ends at once when it is told to, also in the middle of an observation', async () => {
     bed.sim.act({ act: 'pauseApi', api: 'compute' });
     try {
@@ -155,6 +166,25 @@ describe('two scorers', () => {
     const takes = both.map((one) => one.takes.length).sort((a, b) => a - b);
     expect(takes[0]).toBeLessThanOrEqual(2);
     expect(takes[1]).toBeGreaterThanOrEqual(4);
+  });
+
+  test('one takes over within half a cycle when the other one ends', async () => {
+    const intervalMs = 70_000;
+    const clock = clockAtCycle(intervalMs);
+    const begun = clock.now() / intervalMs;
+    const first = start({ name: 'first', intervalMs, clock });
+    await attended([first], begun);
+    const second = start({ name: 'second', intervalMs, clock });
+    await attended([first, second], begun);
+    clock.advance(intervalMs);
+    await attended([first, second], begun + 1);
+    await first.stop();
+    // At half of the cycle it has waited long enough.
+    clock.advance(1.5 * intervalMs);
+    await attended([second], begun + 2);
+    clock.advance(intervalMs / 2);
+    await attended([second], begun + 3);
+    expect(cycles(await bed.taken(), 70)).toEqual([0, 1, 2, 3].map((i) => begun + i));
   });
 });
 
