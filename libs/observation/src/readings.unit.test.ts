@@ -131,6 +131,29 @@ describe('an answer about hosts', () => {
     expect(notes[0]?.text).toContain('db1');
   });
 
+  test('takes no value from a label that fits several hosts', () => {
+    const hosts = [...cloudHosts.slice(1), { serviceHost: 'a', hypervisorHostname: 'b.example' }];
+    const given = answer('host_cpu', [
+      [{ host: 'a' }, 0.1],
+      [{ host: 'b.example' }, 0.2],
+      [{ host: 'c' }, 0.3],
+    ]);
+    const matched = matchAnswers({
+      policies: [policy('cpu')],
+      answers: [given, healthyVms],
+      stalenessMs,
+      hosts,
+      vms: cloudVms,
+    });
+    const [reading] = readingsFor(matched, allUp, running).hostReadings;
+    expect(reading).toMatchObject({
+      health: 'PARTIAL',
+      values: { a: 0.1, c: 0.3 },
+      missing: ['b'],
+      unmatchedLabels: ['b.example'],
+    });
+  });
+
   test('is PARTIAL when a host that is up has no value', () => {
     const given = answer('host_cpu', [
       [{ host: 'a' }, 0.1],
