@@ -152,6 +152,7 @@ const views: Readonly<Record<string, readonly string[]>> = {
   ],
   moment: [`${own}/picture?${snapshot}`, `/plans/${planId}`],
   host: [
+    own,
     `${own}/imbalance`,
     `${own}/hosts`,
     `${own}/vms?limit=1000&host=${name}-host-1`,
