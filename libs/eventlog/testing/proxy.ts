@@ -5,7 +5,9 @@ export interface Proxy {
   readonly url: string;
   /** From now on nothing gets through, in either direction, and nobody is told. What is sent meanwhile waits. */
   cut(): void;
-  /** From the moment at which the client sends this text, what the server says is held back; what the client sends gets through. */
+  /** From now on what the server says is held back; what the client sends gets through. */
+  mute(): void;
+  /** Mutes from the moment at which the client sends this text. */
   muteAt(text: string): void;
   /** Delays everything that the server sends by this time; 0: delayed bytes arrive now, and later ones at once. */
   delay(ms: number): void;
@@ -105,6 +107,9 @@ export async function startProxy(target: number): Promise<Proxy> {
     url: `nats://127.0.0.1:${address.port}`,
     cut: () => {
       weather.cut = true;
+    },
+    mute: () => {
+      weather.mute = true;
     },
     muteAt: (text) => {
       weather.muteText = text;

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import { type Message, streamNames } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
@@ -14,10 +15,12 @@ import { failure } from '../../testing/async.ts';
 import { pausedEvent, startedEvent } from '../../testing/messages.ts';
 import { startProxy } from '../../testing/proxy.ts';
 import { onEachServer } from '../../testing/suite.ts';
+import { connectEventLog } from '../index.ts';
 import { atLeast } from '../wire/capabilities.ts';
 import { AppendConflict, AppendRefused, AppendWithdrawn, InvalidMessage, LogFull } from '../wire/errors.ts';
 import { contextFrom } from '../wire/headers.ts';
 import type { RawEvent } from '../wire/types.ts';
+import { natsWire } from '../wire/wire.ts';
 import { encodeMessage, MSG_ID } from './append.ts';
 
 const SUBJECT = 'kronos.controls.gpu';
@@ -111,6 +114,26 @@ onEachServer('append', { concurrent: true }, (bench) => {
     }
     await appending;
     expect(await log.lastSequence(streamNames.log)).toBe(300);
+  });
+
+  test('a process that did not run for longer than the limit tries again', async () => {
+    const { server, log: other } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    let jumpedMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpedMs };
+    const options = { servers: [proxy.url], name: 'test', requestTimeoutMs: 1_000 };
+    const log = bench.closing.add(await connectEventLog(options, {}, { ...natsWire, clock }));
+    let attempts = 0;
+    const veto = () => {
+      attempts++;
+      if (attempts === 1) jumpedMs += 600_000;
+      else proxy.heal();
+      return null;
+    };
+    proxy.mute();
+    expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0, veto })).toMatchObject({ sequence: 1 });
+    expect(attempts).toBeGreaterThan(1);
+    expect(await other.lastSequence(streamNames.log)).toBe(1);
   });
 
   test('the veto is asked after the wait for the connection, not before it', async () => {

@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net';
+import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Bed, type Result, startBed, startExecutor } from '../../testing/index.ts';
@@ -226,6 +227,19 @@ describe('a move between cells', () => {
     const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
     expect(await bed.finals(tasks)).toMatchObject([{ type: 'migration.completed', data: { warnings: [] } }]);
     expect(stateOf(bed, 'a')).toMatchObject({ host: 'n1', ...OFF });
+  });
+
+  test('with confirm = manual it waits for a person, who reverts it', async () => {
+    const bed = await bedOfCells();
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
+    await until(async () => types(await bed.results()).includes('verified'), 120_000);
+    expect(asked(bed)).toEqual(['migrate']);
+    await bed.command('migration.revertAsked', tasks[0] ?? '');
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.failed', data: { errorType: 'Cancelled', reason: { code: 'operator' } } },
+    ]);
+    expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
   });
 
   test('a full target is refused before anything is asked of Nova, and the alternate takes the server', async () => {
