@@ -196,6 +196,7 @@ class Search {
     } else if (mayReach && !this.#best.reached) {
       this.#seekCourse();
       if (this.#course === null) this.#seekFurther();
+      else this.#seekTargets(this.#leastMoves());
     }
     if (!isHopeless && !this.#best.reached && this.#course === null) this.#seekBeyond();
   }
