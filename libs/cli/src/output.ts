@@ -1,4 +1,4 @@
-import { iso } from '@kronos/contracts';
+import { iso } from '@kronos/contracts/time';
 import type { OutputOption } from './grammar/shared.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
