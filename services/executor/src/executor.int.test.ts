@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Clock, systemClock } from '@kronos/clock';
 import { elapse, until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
 import { contextFrom } from '@kronos/eventlog';
@@ -63,7 +64,7 @@ async function bedWith(...given: Parameters<typeof startBed>): Promise<Bed> {
 
 async function executorOn(
   bed: Bed,
-  options: Partial<TaskOptions> = {},
+  { clock = systemClock, ...options }: Partial<TaskOptions> & { readonly clock?: Clock } = {},
   limits: Caps = caps,
   name = 'executor',
 ): Promise<Started> {
@@ -79,6 +80,7 @@ async function executorOn(
       caps: limits,
       ackWaitMs: ACK_WAIT_SECONDS * 1000,
       concurrency: 100,
+      clock,
       level: process.env.TEST_LOG,
     },
   );
@@ -126,6 +128,16 @@ describe('a move on a simulated cloud', () => {
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
   });
 
+  it('of a server that has been migrated before is not taken for that former move', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h3' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h3', to: 'h2' }]);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({ data: { host: 'h2', nova: { migrationId: 2 } } });
+  });
+
   it('that the hypervisor breaks off goes to the next alternate', async () => {
     const bed = await bedWith(smallCloud());
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'fail', times: 1 } });
@@ -140,6 +152,15 @@ describe('a move on a simulated cloud', () => {
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
   });
 
+  it('that ends in error without a reason, as a restarted compute leaves it, is tried again on the same host', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'error', times: 1 } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError compute-restarted', 'h2 completed']);
+  });
+
   it('that hangs is aborted at its deadline, and is a MigrationTimeout once Nova has ended it', async () => {
     const bed = await bedWith(smallCloud());
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
@@ -150,6 +171,41 @@ describe('a move on a simulated cloud', () => {
     expect(attempts(results)).toEqual(['h2 MigrationTimeout deadline']);
     expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  });
+
+  it('whose bytes stand still is aborted before its deadline', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed, { noProgressMs: 400 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 MigrationTimeout no-progress']);
+  });
+
+  it('whose abort Nova refuses is asked for again, and followed to its end', async () => {
+    const bed = await bedWith(smallCloud());
+    hold(bed, 'h1-1');
+    const refusal = { api: 'compute', method: 'DELETE', effect: { kind: 'status', status: 400 } } as const;
+    bed.sim.act({ act: 'faultApi', fault: refusal });
+    await executorOn(bed, { deadlineMinMs: 100, deadlinePerGibMs: 0, hardTimeoutMs: 100 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(() => bed.sim.calls().filter((call) => call.method === 'DELETE').length > 1);
+    letGo(bed);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+
+  it('with errors after the switch-over is a move done, with warnings', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'error-after-switchover', vmError: true } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({
+      type: 'migration.completed',
+      // Nova may put the server into ERROR a moment after the migration: `server-not-up` is then not seen yet.
+      data: { host: 'h2', warnings: expect.arrayContaining([expect.objectContaining({ code: 'ended-otherwise' })]) },
+    });
   });
 
   it('for which the scheduler finds no host shows Nova’s reason and goes to the alternate', async () => {
@@ -174,6 +230,31 @@ describe('a move on a simulated cloud', () => {
       cause: 'scheduler',
       hostAtFault: null,
     });
+  });
+
+  it('waits in Nova’s queue behind another off the same source', async () => {
+    const bed = await bedWith(smallCloud());
+    for (const server of ['h1-1', 'h1-2']) hold(bed, server);
+    await executorOn(bed, {}, { ...caps, maxOutboundPerHost: 2 });
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await until(() => bed.sim.migrations().some(({ status }) => status === 'queued'));
+    letGo(bed);
+    const finals = await bed.finals(tasks);
+    expect(finals.map((final) => final.type)).toEqual(['migration.completed', 'migration.completed']);
+  });
+
+  it('of a server that disappears on the way is Cancelled', async () => {
+    const bed = await bedWith(smallCloud());
+    hold(bed, 'h1-1');
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'deleteServer', server: 'h1-1' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled server-gone']);
   });
 
   it('that an operator aborts is Cancelled once Nova has ended it', async () => {
@@ -255,6 +336,17 @@ describe('a move on a simulated cloud', () => {
     expect(bed.sim.migrations()).toMatchObject([{ status: 'running' }]);
   });
 
+  it('whose row is lost ends by the host of its server', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed, { settleMs: 200, rowGoneMs: 500 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(async () => (await bed.results()).some(({ event }) => event.type === 'migration.observed'));
+    bed.sim.act({ act: 'loseMigrations', server: 'h1-1' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError abandoned']);
+  });
+
   for (const [nova, expected, status] of [
     ['aborts', 'h2 Cancelled operator', 'cancelled'],
     ['refuses to abort', 'h2 Cancelled closed', 'running'],
@@ -272,6 +364,17 @@ describe('a move on a simulated cloud', () => {
       expect(attempts(await bed.results())).toEqual([expected]);
       expect(bed.sim.migrations()).toMatchObject([{ status }]);
     });
+
+  it('that somebody else aborts is Cancelled', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const { nova } = await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await until(isRunning(bed));
+    await nova.abortMigration({ serverId: bed.uuid('h1-1'), migrationId: 1 }, { checkSend: () => null });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled aborted-by-others']);
+  });
 
   it('carries the trace of its task to its results', async () => {
     const bed = await bedWith(smallCloud());
@@ -295,6 +398,11 @@ describe('a task that finds the cloud otherwise than planned', () => {
       ['h2 PreFlightError host-disabled', 'h3 completed'],
     ],
     [
+      'the destination down: the alternate',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', up: false }),
+      ['h2 PreFlightError host-down', 'h3 completed'],
+    ],
+    [
       'the destination full: the alternate',
       (bed) => bed.sim.act({ act: 'setHost', host: 'h2', full: true }),
       ['h2 PreFlightError capacity', 'h3 completed'],
@@ -305,11 +413,27 @@ describe('a task that finds the cloud otherwise than planned', () => {
       ['h2 PreFlightError destination-left', 'h3 completed'],
     ],
     [
+      'the source disabled, and it is no evacuation',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h1', disabled: true }),
+      ['h2 Cancelled vm-source-disabled'],
+    ],
+    ['the server locked', (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }), ['h2 PreFlightError vm-locked']],
+    [
       'an SR-IOV port attached since the plan',
       (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', ports: [{}, { vnicType: 'direct' }] }),
       ['h2 PreFlightError vm-sriov-port'],
     ],
     ['the server gone', (bed) => bed.sim.act({ act: 'deleteServer', server: 'h1-1' }), ['h2 Cancelled server-gone']],
+    [
+      'the server stopped',
+      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', vmState: 'stopped' }),
+      ['h2 PreFlightError vm-status'],
+    ],
+    [
+      'the server opted out by its metadata',
+      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', metadata: { 'kronos:exclude': 'yes' } }),
+      ['h2 Cancelled vm-opted-out'],
+    ],
   ];
   for (const [name, change, expected] of cases)
     it(name, async () => {
@@ -354,6 +478,48 @@ describe('a task that finds the cloud otherwise than planned', () => {
     await bed.finals(tasks);
     expect(attempts(await bed.results())).toEqual(['h2 PreFlightError numa-fit', 'h3 completed']);
     expect(bed.sim.migrations()).toHaveLength(1);
+  });
+
+  it('the server moved by somebody else', async () => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h4' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled moved-by-others']);
+  });
+
+  it('the server on its destination already: done, and nothing is called', async () => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h2' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({ type: 'migration.completed', data: { outcome: 'alreadyThere', host: 'h2' } });
+    expect(bed.sim.calls().filter((call) => call.path.endsWith('/action'))).toEqual([]);
+  });
+
+  it('an evacuation tolerates the disabled source: that is why it exists', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: true });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', phase: 'evacuate' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+
+  it('a lone member of a hard-affinity group is refused at once, and Nova is not asked', async () => {
+    const bed = await bedWith(smallCloud(4, 3, { groups: [{ name: 'pair', policy: 'affinity' }] }));
+    bed.sim.act({ act: 'setGroup', server: 'h1-1', group: 'pair' });
+    const [group] = bed.sim.cloud.groups.keys();
+    await executorOn(bed);
+    const groups = [{ id: group ?? '', policy: 'affinity' as const }];
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError affinity-gathered']);
+    expect(bed.sim.migrations()).toEqual([]);
   });
 
   it('an anti-affinity member whose destination got another member goes to the alternate', async () => {
@@ -569,6 +735,49 @@ describe('the rules of starting', () => {
     expect(attempts(await bed.results())).toEqual(['h2 completed', 'h2 Cancelled cancelled', 'h3 completed']);
   });
 
+  it('a task that an operator cancels while it waits is never started', async () => {
+    const bed = await bedWith(smallCloud());
+    await bed.pause(true);
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.command('migration.cancelled', tasks[0] ?? '');
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled cancelled']);
+  });
+
+  it('a task past its time is Cancelled, though paused', async () => {
+    const bed = await bedWith(smallCloud());
+    await bed.pause(true);
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }], { planTtlSeconds: 1 });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled expired']);
+  });
+
+  it('a task whose window has closed is Cancelled, and another of its plan that has no window is not', async () => {
+    const bed = await bedWith(smallCloud());
+    const later = 1_800_000;
+    const now = () => Date.now() + later;
+    await executorOn(bed, { clock: { ...systemClock, now, read: () => ({ ...systemClock.read(), wall: now() }) } });
+    const startBefore = new Date(now()).toISOString();
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2', startBefore },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await bed.finals(tasks);
+    expect([...attempts(await bed.results())].sort()).toEqual(['h2 Cancelled window-closed', 'h3 completed']);
+  });
+
+  it('a step that is not due yet waits until it is', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    const began = Date.now();
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', delaySeconds: 2 }]);
+    await bed.finals(tasks);
+    const [started] = await bed.results();
+    expect((started?.storedAt ?? 0) - began).toBeGreaterThanOrEqual(2000);
+  });
+
   it('a message that is no task is recorded as a dead letter and leaves the queue', async () => {
     const bed = await bedWith(smallCloud());
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
@@ -598,6 +807,23 @@ describe('the rules of starting', () => {
     await until(async () => (await bed.log.usage(streamNames.migrations)).messages === 0);
     expect(await bed.results()).toEqual([]);
     expect(bed.sim.migrations()).toEqual([]);
+  });
+
+  it('a host that failed too often is out as a destination: the alternate is taken', async () => {
+    const bed = await bedWith(smallCloud(4, 6));
+    bed.sim.act({ act: 'faultHost', host: 'h2', fault: { kind: 'fail-inbound' } });
+    await executorOn(bed, { maxRetries: 1 });
+    const moves = ['h1-1', 'h1-2', 'h1-3', 'h1-4'].map((server) => ({
+      server,
+      from: 'h1',
+      to: 'h2',
+      alternates: ['h3'],
+    }));
+    const tasks = await bed.release(moves);
+    await bed.finals(tasks);
+    const codes = attempts(await bed.results()).filter((text) => text.startsWith('h2'));
+    expect(codes.filter((text) => text.endsWith('migration-failed'))).toHaveLength(3);
+    expect(codes.filter((text) => text.endsWith('host-broken'))).toHaveLength(1);
   });
 });
 

@@ -2,7 +2,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Bed, type Result, startBed, startExecutor } from '../../testing/index.ts';
+import { type Bed, type Result, type Started, startBed, startExecutor } from '../../testing/index.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
 
 const AGGREGATE = 'old';
@@ -70,8 +70,8 @@ async function executorOn(
   bed: Bed & { readonly aggregate: string },
   options: Partial<TaskOptions> = {},
   cells: typeof caps | null = caps,
-): Promise<void> {
-  const { executor, stop } = await startExecutor(
+): Promise<Started['nova']> {
+  const { executor, nova, stop } = await startExecutor(
     { natsUrl: nats.url, authUrl: bed.sim.urls.identity },
     {
       name: 'executor',
@@ -88,6 +88,7 @@ async function executorOn(
   );
   executor.done.catch(() => undefined);
   onTestFinished(() => stop());
+  return nova;
 }
 
 const types = (results: readonly Result[]): readonly string[] =>
@@ -114,6 +115,11 @@ const RUNS = { vmState: 'active', taskState: null, powerState: 1 };
 const OFF = { vmState: 'stopped', taskState: null, powerState: 4 };
 const TO_N1 = { from: 'o1', to: 'n1', alternates: ['n2'] };
 const NEW = { target: 'new' };
+const waiting = (bed: Bed, name: string) =>
+  until(
+    () => bed.sim.cloud.server(name).vmState === 'resized' && bed.sim.cloud.server(name).taskState === null,
+    120_000,
+  );
 
 describe('a move between cells', () => {
   test('by cold migration: an ACTIVE and a stopped server arrive as they were, verified and confirmed', async () => {
@@ -242,6 +248,30 @@ describe('a move between cells', () => {
     expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
   });
 
+  test('a user who confirms it has decided: the outcome is accepted', async () => {
+    const bed = await bedOfCells();
+    const nova = await executorOn(bed);
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
+    await waiting(bed, 'a');
+    await nova.settleResize({ serverId: bed.uuid('a'), act: 'confirm' }, { checkSend: () => null });
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.completed', data: { host: 'n1', warnings: [], cell: { settledBy: 'others' } } },
+    ]);
+    expect(asked(bed)).toEqual(['migrate', 'confirmResize']);
+  });
+
+  test('a server that is deleted in VERIFY_RESIZE ends its task', async () => {
+    const bed = await bedOfCells();
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
+    await until(async () => types(await bed.results()).includes('verified'), 120_000);
+    bed.sim.act({ act: 'deleteServer', server: 'a' });
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.failed', data: { errorType: 'Cancelled', reason: { code: 'server-gone' } } },
+    ]);
+    expect(asked(bed)).toEqual(['migrate']);
+  });
+
   test('a full target is refused before anything is asked of Nova, and the alternate takes the server', async () => {
     const bed = await bedOfCells();
     bed.sim.act({ act: 'setHost', host: 'n1', full: true });
@@ -275,6 +305,18 @@ describe('a move between cells', () => {
     expect(await bed.finals(tasks)).toMatchObject([
       { type: 'migration.completed', data: { host: 'n1', warnings: [{ code: 'server-in-error' }] } },
     ]);
+  });
+
+  test('without the policy Nova calls the host unknown: the reason says so, and no other host is tried', async () => {
+    const bed = await bedOfCells();
+    bed.sim.cloud.crossCell = false;
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.failed', data: { reason: { code: 'cell-policy' }, hostAtFault: null } },
+    ]);
+    expect(asked(bed)).toEqual(['migrate']);
+    expect(stateOf(bed, 'a')).toEqual({ host: 'o1', ...RUNS, flavor: 'm1', held: ['o1'] });
   });
 
   test('while moves between cells are off none starts', async () => {

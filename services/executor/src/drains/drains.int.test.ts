@@ -179,6 +179,49 @@ describe('a drain on a simulated cloud', () => {
   });
 });
 
+describe('a host that an operator', () => {
+  it('disabled before is not enabled at the end', async () => {
+    const bed = await bedOf();
+    bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h4');
+    expect((await eventsOf(bed, 3))[1]).toMatchObject({ data: { byKronos: false, disabledReason: 'broken disk' } });
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 4)).at(-1)).toMatchObject({
+      type: 'host.leftDisabled',
+      data: { reason: { code: 'not-ours' } },
+    });
+    expect(service(bed, 'h4')).toEqual({ disabled: true, disabledReason: 'broken disk' });
+  });
+
+  it('disabled again meanwhile, for a reason of his own, is not enabled at the end', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h4');
+    await eventsOf(bed, 3);
+    bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 5)).at(-1)).toMatchObject({
+      type: 'host.leftDisabled',
+      data: { reason: { code: 'changed' } },
+    });
+    expect(service(bed, 'h4')).toEqual({ disabled: true, disabledReason: 'broken disk' });
+  });
+
+  it('enabled meanwhile is not disabled again: the drain is over', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h1');
+    await eventsOf(bed, 2);
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: false });
+    expect((await eventsOf(bed, 3)).at(-1)).toMatchObject({ type: 'host.enabled', data: { byKronos: false } });
+    expect(service(bed, 'h1').disabled).toBe(false);
+  });
+});
+
 describe('nothing is changed', () => {
   it('in a dry run of the engine or of the executor', async () => {
     const bed = await bedOf();
@@ -215,6 +258,20 @@ const firstEvent = async (bed: Bed, type: string): Promise<number> => (await seq
 const lastSequenceOf = async (bed: Bed, type: string): Promise<number> => (await sequences(bed, type)).at(-1) ?? 0;
 
 describe('an executor that died with its claim', () => {
+  it('is followed by another one, which finds what it did', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    const id = await people.drain('h1');
+    people.draft.hostClaimed(id, 'h1');
+    await people.append(120);
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: true, disabledReason: `Kronos drain ${id} by ada` });
+    await tending(bed);
+    expect((await eventsOf(bed, 3)).slice(1)).toMatchObject([
+      { type: 'host.claimed', data: { attempt: 2 } },
+      { type: 'host.disabled', data: { byKronos: true } },
+    ]);
+  });
+
   it('and had done nothing is followed by one that does it; not before nothing of the claim can be sent', async () => {
     const bed = await bedOf();
     const people = writer(bed);
