@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { pausedEvent } from '../testing/messages.ts';
 import { generatedFiles } from './admin/deploy.ts';
 import { permissionsOf, users } from './admin/permissions.ts';
+import { endOf, readPubAck, unsureAfter } from './log/append.ts';
 import { parseDelivery } from './log/reader.ts';
 import { atLeast, capabilitiesOf, judgeNatsServer } from './wire/capabilities.ts';
 import { compare, taskConsumerName } from './wire/definitions.ts';
@@ -21,10 +22,15 @@ describe('capabilities', () => {
     expect(atLeast('master', '2.9.0')).toBe(false);
   });
 
-  test('2.9 has no sync_interval and no exact checks over replicas', () => {
+  test('2.9 has no reasons for term, no sync_interval and no exact checks over replicas', () => {
     const old = capabilitiesOf('2.9.10');
     expect(old.namedConsumers).toBe(true);
-    expect([old.syncInterval, old.replicas]).toEqual([false, false]);
+    expect([old.termReason, old.syncInterval, old.replicas, old.expectedSubjectFilter]).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
     expect(Object.values(capabilitiesOf('2.14.0')).every(Boolean)).toBe(true);
   });
 
@@ -78,6 +84,65 @@ describe('comparing configurations', () => {
       { field: 'subjects', want: ['a', 'b'], have: ['a'] },
     ]);
     expect(compare({ allow_msg_ttl: true }, {})).toEqual([{ field: 'allow_msg_ttl', want: true, have: undefined }]);
+  });
+});
+
+describe('the answer to a publish', () => {
+  test.each([
+    ['{"stream":"S","seq":7}', { kind: 'stored', sequence: 7, duplicate: false }],
+    ['{"stream":"S","seq":7,"duplicate":true}', { kind: 'stored', sequence: 7, duplicate: true }],
+    [
+      '{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 12"}}',
+      { kind: 'conflict', actual: 12 },
+    ],
+    ['{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}', { kind: 'conflict', actual: null }],
+    [
+      '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}',
+      { kind: 'full', text: 'maximum bytes exceeded (10077)', ofServer: false },
+    ],
+    [
+      '{"error":{"code":503,"err_code":10163,"description":"transient"}}',
+      { kind: 'retry', unsure: false, text: 'transient (10163)' },
+    ],
+    [
+      '{"error":{"code":409,"err_code":10158,"description":"in process"}}',
+      { kind: 'retry', unsure: false, text: 'in process (10158)' },
+    ],
+    [
+      '{"error":{"code":400,"err_code":10054,"description":"too large"}}',
+      { kind: 'refused', text: 'too large (10054)' },
+    ],
+    ['{}', { kind: 'retry', unsure: true, text: 'the answer names no stream and sequence' }],
+  ] as const)('%s', (text, attempt) => {
+    expect(readPubAck(text)).toEqual(attempt);
+  });
+
+  test('an attempt that may be stored leaves that open for ever; others do not', () => {
+    const open = { kind: 'retry', unsure: true, text: '' } as const;
+    const closed = { kind: 'retry', unsure: false, text: '' } as const;
+    const full = { kind: 'full', text: '', ofServer: false } as const;
+    expect([closed, full].reduce(unsureAfter, false)).toBe(false);
+    for (const attempts of [[open], [open, closed], [open, full], [closed, open, full]])
+      expect(attempts.reduce(unsureAfter, false)).toBe(true);
+  });
+
+  test('the log has the last word on what was stored; without it, an open attempt stays unknown', () => {
+    expect([endOf({ unsure: true, found: 'this' }), endOf({ unsure: false, found: 'this' })]).toEqual([
+      'stored',
+      'stored',
+    ]);
+    expect([endOf({ unsure: true, found: 'another' }), endOf({ unsure: false, found: 'another' })]).toEqual([
+      'notStored',
+      'notStored',
+    ]);
+    expect([endOf({ unsure: true, found: 'nothing' }), endOf({ unsure: false, found: 'nothing' })]).toEqual([
+      'unknown',
+      'notStored',
+    ]);
+  });
+
+  test('an answer that is no JSON leaves it open whether the message was stored', () => {
+    expect(readPubAck('hello')).toMatchObject({ kind: 'retry', unsure: true });
   });
 });
 

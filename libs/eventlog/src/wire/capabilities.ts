@@ -8,8 +8,13 @@ const capabilityTable = {
   namedConsumers: '2.9.0',
   /** Server option `sync_interval`; older ones refuse to start with it. */
   syncInterval: '2.10.0',
+  /** Older ones compare the body of an ack as a whole: `+TERM why` is ignored there. */
+  termReason: '2.10.4',
   /** Checks per subject that hold on three replicas while appends are in flight and over changes of the leader. */
   replicas: '2.11.0',
+  messageTtl: '2.11.0',
+  /** `Nats-Expected-Last-Subject-Sequence-Subject`; older ones check the exact subject instead, silently. */
+  expectedSubjectFilter: '2.11.0',
   /** The first version with the repairs after the Jepsen report on 2.12.1. */
   replicasAdvised: '2.12.3',
 } as const;
