@@ -132,6 +132,26 @@ interface Scene {
 
 type Fault = (scene: Scene) => Promise<void>;
 
+/** A temporary fault of the APIs. */
+const outage =
+  (ms: number, ...acts: readonly ActInput[]): Fault =>
+  async ({ bed, go }) => {
+    for (const act of acts) bed.sim.act(act);
+    go();
+    await systemClock.sleep(ms);
+    bed.sim.act({ act: 'mendApi' });
+    bed.sim.act({ act: 'resumeApi', api: '*' });
+  };
+
+const unavailable = (api: 'compute' | 'identity' | 'placement'): ActInput => ({
+  act: 'faultApi',
+  fault: { api, effect: { kind: 'status', status: 503 } },
+});
+const cutting = (when: 'before' | 'after' | 'middle', probability: number): ActInput => ({
+  act: 'faultApi',
+  fault: { api: '*', probability, effect: { kind: 'cut', when } },
+});
+
 const faults: Readonly<Record<string, Fault>> = {
   'executor killed': async ({ target, replace }) => {
     await target.kill();
@@ -181,6 +201,24 @@ const faults: Readonly<Record<string, Fault>> = {
     await nats.restart();
     replace();
   },
+  'Nova down': outage(1500, unavailable('compute'), unavailable('placement')),
+  'Nova silent': outage(1500, { act: 'pauseApi', api: 'compute' }),
+  'Keystone down, every token revoked': outage(1500, unavailable('identity'), { act: 'revokeTokens' }),
+  'every token revoked': async ({ bed, go }) => {
+    bed.sim.act({ act: 'revokeTokens' });
+    go();
+  },
+  'tokens expire every second': async ({ bed, go }) => {
+    bed.sim.act({ act: 'setTokenSeconds', seconds: 1 });
+    bed.sim.act({ act: 'revokeTokens' });
+    go();
+  },
+  'answers slow': outage(3000, {
+    act: 'faultApi',
+    fault: { api: '*', effect: { kind: 'latency', ms: 50, jitterMs: 250 } },
+  }),
+  'requests cut off': outage(1500, cutting('before', 0.4)),
+  'answers cut off': outage(1500, cutting('after', 0.3), cutting('middle', 0.3)),
   'the task published twice': async ({ nats, aggregate, message, go }) => {
     const raw = await bareConnection(nats.url);
     await raw.request(`kronos.migrations.${aggregate}`, message);
@@ -223,8 +261,8 @@ function cellsAt(places: readonly string[]): readonly Cell[] {
 const KILL_SAMPLE = { one: 2, others: 8 };
 
 /**
- * Every fault at two points of a live migration, with three executors and with one, which are all points; kills at some of the
- * points, and each other fault at one point of a move between cells, with one executor and with three in turn. The simulation kills executors at any moment.
+ * Every fault at a point of a live migration; kills at some of the points, and each other fault at one point of a move between
+ * cells, with one executor and with three in turn. The simulation kills executors at any moment.
  */
 function sample(): readonly Cell[] {
   const places = Object.keys(points);
@@ -238,7 +276,7 @@ function sample(): readonly Cell[] {
     for (const [n, point] of at.entries()) chosen.add(`${fault}, ${point}, ${(i + n) % 2 === 0 ? 3 : 1}`);
   }
   const inSample = ({ fault, point, replicas }: Cell, place: number): boolean =>
-    place < 2 * Object.keys(faults).length || chosen.has(`${fault}, ${point}, ${replicas}`);
+    place < Object.keys(faults).length || chosen.has(`${fault}, ${point}, ${replicas}`);
   return allCells().filter(inSample);
 }
 

@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
@@ -16,7 +17,7 @@ let beds = 0;
 
 async function setUp(hosts: number, vms: number): Promise<{ bed: Bed; nats: NatsServer; aggregate: string }> {
   beds += 1;
-  const aggregate = `poison-${beds}`;
+  const aggregate = `crowd-${beds}`;
   const nats = await startNatsServer();
   const bed = await startBed(smallCloud(hosts, vms, {}, aggregate), { nats, aggregate, speed: 40 });
   onTestFinished(async () => {
@@ -32,6 +33,7 @@ function start(
     readonly caps?: Caps;
     readonly options?: Partial<TaskOptions>;
     readonly hold?: { readonly point: string; readonly serverId: string };
+    readonly concurrency?: number;
   } = {},
 ): ExecutorProcess {
   const process = fleet.take();
@@ -44,12 +46,42 @@ function start(
     caps: more.caps ?? caps,
     options: { ...scaledOptions, ...more.options },
     ackWaitMs: ACK_WAIT_MS,
-    concurrency: 100,
+    concurrency: more.concurrency ?? 100,
     hold: more.hold ?? null,
   });
   onTestFinished(() => fleet.giveBack(process));
   return process;
 }
+
+it('nats-server restarted in the middle of 50 running moves: nothing is lost, nothing is done twice', async () => {
+  const scene = await setUp(10, 6);
+  const { bed, nats } = scene;
+  const wide = {
+    maxConcurrentMigrations: 50,
+    maxOutboundPerHost: 5,
+    maxInboundPerHost: 10,
+    maxConcurrentPerGroup: 50,
+  };
+  const moves = Array.from({ length: 50 }, (_, i) => {
+    const from = 1 + (i % 10);
+    return { server: `h${from}-${1 + Math.floor(i / 10)}`, from: `h${from}`, to: `h${(from % 10) + 1}` };
+  });
+  for (const { server } of moves)
+    bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 36_000, times: 1 } });
+  // Fifty moves are asked after all the time.
+  for (let i = 0; i < 2; i += 1) start(scene, { caps: wide, options: { pollIntervalMs: 250 } });
+  const tasks = await bed.release(moves);
+  const begun = async (): Promise<number> =>
+    (await bed.results()).filter(({ event }) => event.type === 'migration.started').length;
+  await until(async () => (await begun()) >= 50 && bed.sim.migrations().length >= 50);
+  await nats.kill();
+  expect(bed.sim.migrations().filter(({ status }) => status === 'completed')).toEqual([]);
+  await nats.restart();
+  bed.sim.act({ act: 'setSpeed', speed: 40_000 });
+  const finals = await bed.finals(tasks, 280_000);
+  expect(new Set(finals.map((final) => final.type))).toEqual(new Set(['migration.completed']));
+  expect(breaches(bed.sim, await bed.results(), tasks, wide)).toEqual([]);
+});
 
 /** Starts executors that die at the point of the first server's task, until every task has a final result. */
 async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, moves: readonly Move[]) {
@@ -91,6 +123,12 @@ describe('a task that ends every executor', () => {
     expect(finals.slice(1).filter(({ type }) => type !== 'migration.completed')).toEqual([]);
   });
 
+  it('is a dead letter when it is the only task', async () => {
+    const scene = await setUp(2, 1);
+    const { finals } = await dying(scene, 'checking', [poison]);
+    expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
+  });
+
   it('while Nova migrates keeps its slot until an executor survives it, and what waits for the slot starts only then', async () => {
     const scene = await setUp(3, 1);
     const { bed } = scene;
@@ -112,4 +150,18 @@ describe('a task that ends every executor', () => {
     expect(finals[1]?.type).toBe('migration.completed');
     expect(breaches(bed.sim, await bed.results(), tasks, one)).toEqual([]);
   });
+});
+
+it('tasks that wait make room for those that they wait for', async () => {
+  const scene = await setUp(4, 2);
+  const { bed } = scene;
+  start(scene, { concurrency: 2, options: { requeueMs: 6000 } });
+  const tasks = await bed.release([
+    { server: 'h1-1', from: 'h1', to: 'h2', dependsOn: [4] },
+    { server: 'h1-2', from: 'h1', to: 'h3', dependsOn: [4] },
+    { server: 'h2-1', from: 'h2', to: 'h4', dependsOn: [4] },
+    { server: 'h3-1', from: 'h3', to: 'h4' },
+  ]);
+  const finals = await bed.finals(tasks);
+  expect(new Set(finals.map((final) => final.type))).toEqual(new Set(['migration.completed']));
 });
