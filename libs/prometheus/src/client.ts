@@ -26,7 +26,7 @@ export interface Prometheus {
   /**
    * The value of each series of `query` now, or at `timeMs`.
    *
-   * @throws BadQuery (also when the result is no instant vector), Unauthorized, ServerError, Unreachable, Timeout, BadAnswer.
+   * @throws BadQuery (also when the result is no instant vector), PrometheusUnauthorized, ServerError, Unreachable, Timeout, BadAnswer.
    */
   instant(
     query: string,
@@ -42,7 +42,7 @@ export interface Prometheus {
    * Whether it answers, by `/api/v1/status/runtimeinfo`. `startedAt` is undefined where the answer does not say (other
    * servers that speak Prometheus' query API may not have the page: a 404 is an answer).
    *
-   * @throws Unauthorized, ServerError, Unreachable, Timeout, BadAnswer.
+   * @throws PrometheusUnauthorized, ServerError, Unreachable, Timeout, BadAnswer.
    */
   runtimeInfo(options?: {
     readonly signal?: AbortSignal | undefined;
@@ -142,7 +142,7 @@ function resultOf<S extends z.ZodType>(
   throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
 }
 
-/** The envelope of a successful answer. @throws Unauthorized, Timeout, BadQuery, ServerError, BadAnswer */
+/** The envelope of a successful answer. @throws PrometheusUnauthorized, Timeout, BadQuery, ServerError, BadAnswer */
 function opened(
   place: CallPlace,
   answer: HttpAnswer,

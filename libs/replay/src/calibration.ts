@@ -155,7 +155,7 @@ async function snapshotsAt(
   return found;
 }
 
-/** Calibrates a plan whose moves have been carried out; null: none was, or its snapshot is not kept. @throws as `loadSnapshot` */
+/** Calibrates a plan whose moves have been carried out; null: none was, or its snapshot is not kept. @throws as `loadRecordedSnapshot` */
 export async function calibratePlan(
   history: History,
   { event, sequence, decision, snapshot }: Pick<FoundDecision, 'event' | 'sequence' | 'decision' | 'snapshot'>,

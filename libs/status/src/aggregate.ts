@@ -115,12 +115,15 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
   };
 }
 
+const closeText = ({ force }: NonNullable<TaskFacts['closeAsked']>): string =>
+  force === true ? 'ends within a minute, whatever Nova shows' : 'waits until Nova no longer works on the VM';
+
 /** What people asked of a task. */
 function askedOf({ abortAsked, cancelAsked, closeAsked }: TaskFacts): string[] {
   const stop = abortAsked ?? cancelAsked;
   return [
     ...(stop === null ? [] : [`${stop.by} asked to stop it`]),
-    ...(closeAsked === null ? [] : [`${closeAsked.by} closed it: it waits until Nova no longer works on the VM`]),
+    ...(closeAsked === null ? [] : [`${closeAsked.by} closed it: it ${closeText(closeAsked)}`]),
   ];
 }
 

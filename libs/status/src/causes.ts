@@ -533,7 +533,7 @@ export const causes = {
   'move-poisonous': {
     severity: 'alarm',
     remedy:
-      'Look at the log of the executor for the task id and upgrade it; `kronos close TASK --force` ends the task once Nova shows that its VM does not migrate.',
+      'Look at the log of the executor for the task id and upgrade it. If Nova shows that the VM does not migrate, end the task with `kronos close TASK --force`.',
     section: 'kronosdeadletter',
     apart: ['task'],
     explains: ['move-long', 'plan-expired'],

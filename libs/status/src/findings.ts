@@ -419,6 +419,22 @@ function expiredPlans({ aggregate, state }: AggregateInput, nowMs: number): Find
   }));
 }
 
+/** Why a close has not ended its task. */
+function closeWait(
+  text: string,
+  { force }: NonNullable<TaskFacts['closeAsked']>,
+  refused: NonNullable<TaskFacts['slot']>['abortRefused'],
+): Pick<Finding, 'text' | 'remedy'> {
+  const counts = 'the move counts towards the limits';
+  if (force === true)
+    return {
+      text: `${text}, with --force: neither an executor nor a planner has ended the task; ${counts}`,
+      remedy: 'Look at the logs of the executor and of the planner for the task id.',
+    };
+  const said = refused === null ? '' : `, and refused to abort it: ${refused.text} (${refused.status})`;
+  return { text: `${text}: Nova has not shown that it no longer works on the VM${said}; ${counts}` };
+}
+
 /** What is wrong with a move that was released and has not ended. */
 function moveFindings(aggregate: string, task: TaskFacts, nowMs: number): Finding[] {
   const { slot } = task;
@@ -440,11 +456,10 @@ function moveFindings(aggregate: string, task: TaskFacts, nowMs: number): Findin
       `${name} crashed its executor in isolation: try ${suspected.tries} started at ${when(suspected.atMs, nowMs)}`,
     );
   const { closeAsked: closed } = task;
-  if (closed !== null && nowMs - closed.atMs > ABORT_MS)
-    add(
-      'close-waits',
-      `the close of ${name} by ${closed.by} has waited ${span(nowMs - closed.atMs)}: Nova has not shown that it no longer works on the VM${refused === null ? '' : `, and refused to abort it: ${refused.text} (${refused.status})`}; the move counts towards the limits`,
-    );
+  if (closed !== null && nowMs - closed.atMs > ABORT_MS) {
+    const text = `the close of ${name} by ${closed.by} has waited ${span(nowMs - closed.atMs)}`;
+    found.push({ code: 'close-waits', place, about: aggregate, ...closeWait(text, closed, refused) });
+  }
   const asked = task.abortAsked ?? task.cancelAsked;
   if (asked !== null && nowMs - asked.atMs > ABORT_MS)
     add('abort-unanswered', `${name} still migrates ${span(nowMs - asked.atMs)} after the abort request`);

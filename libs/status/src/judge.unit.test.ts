@@ -608,6 +608,14 @@ describe('moves that went wrong', () => {
     expect(alarm?.text).toContain('and refused to abort it: Cannot abort while it is in task_state None');
     expect(alarm?.explains.map(({ code }) => code)).toContain('abort-refused');
   });
+  it('whose close with force nobody carries out does not blame Nova', () => {
+    const forced = (log: ReturnType<typeof runningLog>) => log.closed(`${started(log)}-s1`, 'ada', { force: true });
+    const [{ moves = [] } = {}] = statusOf(after(forced)).aggregates;
+    expect(moves.map(({ note }) => note).join()).toContain('ada closed it: it ends within a minute');
+    const waits = judge(after(forced, 300)).find(({ code }) => code === 'close-waits');
+    expect(waits?.text).toContain('neither an executor nor a planner has ended the task');
+    expect(waits?.remedy).not.toContain('kronos close');
+  });
   it('of planners with different options the one that yields is named, on one line', () => {
     const facts = wellFacts(undefined, {
       heartbeats: [

@@ -13,9 +13,9 @@ import type { PersonSession } from './sessions.ts';
 const COMMANDS = { most: 60, perMs: 60_000 };
 
 export type Commands = {
-  /** The effect that a command would have now. @throws Refused, CommandRefused, BadRequest */
+  /** The effect that a command would have now. @throws Refused, CommandRefused, ApiError */
   readonly foresee: (session: PersonSession, body: unknown) => Promise<ActingAnswer<'foresee'>>;
-  /** Gives a command that the person has confirmed. @throws Refused, Changed, CommandRefused, ClockWrong, BadRequest */
+  /** Gives a command that the person has confirmed. @throws Refused, Changed, CommandRefused, ClockWrong, ApiError */
   readonly give: (session: PersonSession, body: unknown) => Promise<ActingAnswer<'give'>>;
 };
 
@@ -50,7 +50,7 @@ export function createCommands(
     comment,
   });
 
-  /** @returns facts beside the state, in words. @throws CommandRefused, BadRequest */
+  /** @returns facts beside the state, in words. @throws CommandRefused, ApiError */
   async function checkPossible(command: CommandRequest): Promise<readonly string[]> {
     if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
     if (command.command !== 'drain') return [];

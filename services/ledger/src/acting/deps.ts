@@ -39,6 +39,6 @@ export type ActingInput = {
   readonly clock: () => number;
   readonly monotonic: () => number;
   readonly logger: Logger;
-  /** The preview of a drain. @throws BadRequest for a host that is not there */
+  /** The preview of a drain. @throws ApiError for a host that is not there */
   readonly drain: (aggregate: string, host: string) => Promise<DrainAnswer>;
 };

@@ -93,7 +93,7 @@ export function addChanges(
 const change = ({ sequence, event: { aggregate, type } }: StoredEvent): string =>
   `id: ${sequence}\nevent: change\ndata: ${JSON.stringify({ sequence, aggregate, type })}\n\n`;
 
-/** The last event that the client has; null: it has none. @throws BadRequest */
+/** The last event that the client has; null: it has none. @throws ApiError */
 function lastEventOf({ headers }: IncomingMessage, url: URL): number | null {
   const id = headers['last-event-id'];
   const query = typeof id === 'string' && id !== '' ? new URLSearchParams({ since: id }) : url.searchParams;

@@ -4,7 +4,7 @@ import { ApiError, limitOf, numberParameter } from './answer.ts';
 import { MOST_DRAINS } from './endpoints.ts';
 import type { ApiAnswer } from './schemas.ts';
 
-/** The progress of drains in turn, and the next act. Pure. The query has the whole run, so that its address is enough. @throws BadRequest */
+/** The progress of drains in turn, and the next act. Pure. The query has the whole run, so that its address is enough. @throws ApiError */
 export function drainRunAnswer(state: AggregateState, sequence: number, query: URLSearchParams): ApiAnswer<'drainRun'> {
   const names = [...new Set(query.getAll('host'))];
   if (names.length === 0 || names.length > MOST_DRAINS)

@@ -16,7 +16,7 @@ export type LookupsInput = {
   readonly loading: Costly;
 };
 
-/** Finds what a request names; each throws BadRequest when there is no such thing. */
+/** Finds what a request names; each throws ApiError when there is no such thing. */
 export class Lookups {
   readonly #input: ApiInput;
   readonly #reads: Reads;
@@ -34,7 +34,7 @@ export class Lookups {
     return iso(this.#input.clock());
   }
 
-  /** @throws BadRequest for an aggregate that neither the configuration nor the log has */
+  /** @throws ApiError for an aggregate that neither the configuration nor the log has */
   known(aggregate = ''): string {
     const { scope, state } = this.#input;
     if (!aggregateNames(scope, state()).includes(aggregate))
@@ -103,7 +103,7 @@ export class Lookups {
       .filter(({ sequence, time }) => since === null || reaches(sequence, timeMs(time), since));
   }
 
-  /** @throws BadRequest when it is not in memory */
+  /** @throws ApiError when it is not in memory */
   decisionAbout(aggregate: string, id: string) {
     const decision = this.#input.history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
     if (decision !== undefined) return decision;
@@ -125,7 +125,7 @@ export class Lookups {
     return await this.recordedSnapshot(aggregate, id, decision.time);
   }
 
-  /** @throws BadRequest when it is no longer kept */
+  /** @throws ApiError when it is no longer kept */
   async recordedSnapshot(aggregate: string, id: string, time: string) {
     return (await this.#snapshots.recorded(aggregate, id, timeMs(time))) ?? gone(id);
   }

@@ -24,7 +24,7 @@ export type WhatIfAsked = {
 /**
  * A recorded range with other options, beside the range as it was: `kronos replay --set`.
  *
- * @throws BadRequest for an option that there is not, a range without snapshots, or one with too many
+ * @throws ApiError for an option that there is not, a range without snapshots, or one with too many
  */
 export async function whatIfAnswer(
   log: EventLog,
@@ -99,7 +99,7 @@ const totalsOf = ({ ruleBreaks, ...totals }: Totals) => ({
   ruleBreaks: allBreaks(ruleBreaks),
 });
 
-/** @throws BadRequest */
+/** @throws ApiError */
 function changeOf(sets: readonly string[]): (recorded: EngineOptions) => EngineOptions {
   const apply = (options: EngineOptions): EngineOptions =>
     sets.reduce((current, text) => {

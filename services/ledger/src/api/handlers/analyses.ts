@@ -17,7 +17,7 @@ export const analysesHandlers = ({
   reads,
   limits,
 }: ApiContext): Pick<Handlers, 'vmWhy' | 'decision' | 'hostDrain' | 'hostValues' | 'whatIf'> => {
-  /** The event of the last decision, or of the one about a snapshot. @throws BadRequest */
+  /** The event of the last decision, or of the one about a snapshot. @throws ApiError */
   async function decided(aggregate: string, snapshot: string | null) {
     const decision =
       snapshot === null ? aggregateState(input.state(), aggregate).decided : lookups.decisionAbout(aggregate, snapshot);
