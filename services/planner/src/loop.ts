@@ -1,12 +1,11 @@
-import type { Cancel } from '@kronos/clock';
-import { type SnapshotTaken, type StoredEvent, subject } from '@kronos/contracts';
+import { type SnapshotTaken, subject } from '@kronos/contracts';
 import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
+import { closeWatch } from './closeWatch.ts';
 import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
-import { type Folded, folded, type PlannerDeps } from './deps.ts';
+import { folded, type PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
 import { ownOptions, yieldTexts } from './ownOptions.ts';
-import { CLOSE_GRACE_MS } from './tasks.ts';
 
 export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
@@ -37,28 +36,6 @@ function reportUndecided(error: unknown, aggregate: string, { logger, meters }: 
   }
 }
 
-/** Has tasks that were closed with force looked at again when their executors must have ended them: no snapshot may come until then. */
-function closeWatch({ clock, aggregates }: Pick<PlannerDeps, 'clock' | 'aggregates'>, { now }: Pick<Folded, 'now'>) {
-  const open = new Set<Cancel>();
-  return {
-    changed({ event }: StoredEvent, look: (aggregate: string) => void): void {
-      if (event.type !== 'migration.closed') return;
-      for (const aggregate of aggregates) {
-        const closed = now(aggregate).state.tasks.get(event.data.taskId)?.closeAsked;
-        if (closed?.force !== true) continue;
-        const cancel = clock.after(Math.max(0, closed.atMs + CLOSE_GRACE_MS - clock.now()) + 100, () => {
-          open.delete(cancel);
-          look(aggregate);
-        });
-        open.add(cancel);
-      }
-    },
-    stop(): void {
-      for (const cancel of open) cancel();
-    },
-  };
-}
-
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
@@ -74,7 +51,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   let fail: (error: unknown) => void = () => {};
   const state = folded(view);
   const { now } = state;
-  const closes = closeWatch(deps, state);
+  const closes = closeWatch(deps, state, wake);
   const finishReleased = dispatcher(deps, state, () => stopped);
   const { consider, skewed, slow } = snapshotDecider(deps, own, state, finishReleased);
 
@@ -112,7 +89,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   /** An approval releases a plan between two snapshots: its tasks need not wait for the next one. */
   async function readCommands(): Promise<void> {
     for await (const stored of view.changes()) {
-      closes.changed(stored, wake);
+      closes.changed(stored);
       if (stored.event.type !== 'plan.approved') continue;
       for (const aggregate of deps.aggregates) if (undispatched(now(aggregate).state).length > 0) wake(aggregate);
     }
@@ -124,6 +101,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
         fail = reject;
       });
       for (const aggregate of deps.aggregates) wake(aggregate);
+      closes.begin();
       try {
         await Promise.race([Promise.all([readSnapshots(), readCommands()]), failed]);
       } catch (error) {

@@ -1,0 +1,35 @@
+import type { Cancel } from '@kronos/clock';
+import type { StoredEvent } from '@kronos/contracts';
+import type { Folded, PlannerDeps } from './deps.ts';
+import { CLOSE_GRACE_MS } from './tasks.ts';
+
+/** Has tasks that were closed with force looked at again when their executors must have ended them: no snapshot may come until then. */
+export function closeWatch(
+  { clock, aggregates }: Pick<PlannerDeps, 'clock' | 'aggregates'>,
+  { now }: Pick<Folded, 'now'>,
+  look: (aggregate: string) => void,
+) {
+  const open = new Map<string, Cancel>();
+  /** Once before the changes of the log are read, for what was closed before. */
+  function begin(): void {
+    for (const aggregate of aggregates)
+      for (const { id, end, closeAsked } of now(aggregate).state.tasks.values()) {
+        if (end !== null || closeAsked?.force !== true || open.has(id)) continue;
+        const waitMs = Math.max(0, closeAsked.atMs + CLOSE_GRACE_MS - clock.now()) + 100;
+        const cancel = clock.after(waitMs, () => {
+          open.delete(id);
+          look(aggregate);
+        });
+        open.set(id, cancel);
+      }
+  }
+  return {
+    begin,
+    changed({ event }: StoredEvent): void {
+      if (event.type === 'migration.closed') begin();
+    },
+    stop(): void {
+      for (const cancel of open.values()) cancel();
+    },
+  };
+}
