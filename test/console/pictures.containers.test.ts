@@ -86,7 +86,14 @@ async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
   const snapshotId = cycleSnapshotId('gpu', Math.floor(log.nowMs / 60_000) + 2);
   log.configured({ approval: 'manual' });
   const found = (imbalance: number) => [
-    { policy: 'cpu', imbalance, threshold: 0.25, participates: true, detected: true, sustainedCycles: 1 },
+    {
+      policy: 'cpu',
+      imbalance,
+      threshold: 0.25,
+      participates: true,
+      detected: imbalance > 0.25,
+      sustainedCycles: 1,
+    },
   ];
   const reason = { code: 'not-sustained', text: 'cpu is above its threshold for 1 of 2 cycles' };
   log.decided('none', [], { policies: found(0.36), reason });
@@ -107,7 +114,7 @@ async function waiting(log: ReturnType<typeof testLog>): Promise<string> {
       ]),
     ]),
   });
-  const id = log.decided('proposed', GPU_MOVES, { snapshotId, policies: found(0.37) });
+  const id = log.decided('proposed', GPU_MOVES, { snapshotId, policies: found(0.37), after: found(0.05) });
   await bed.append(log.events.splice(0));
   return id;
 }

@@ -1,5 +1,5 @@
 import { iso } from '@kronos/contracts';
-import { type AggregateState, type PlanRun, planTime, runEndMs, type StepFacts } from '@kronos/projections';
+import { type AggregateState, inFlight, type PlanRun, planTime, runEndMs, type StepFacts } from '@kronos/projections';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import { evenly } from './hostValues.ts';
@@ -43,8 +43,13 @@ export function fleetLine({ state, decisions, runs, seen, inScope, paces }: Flee
     trend: shown.map(({ ratio }) => inFourDecimals(ratio)),
     promised: shown.length - 1 - shown.findLastIndex(({ time }) => openSince === null || time <= openSince),
     plan: planOf({ state, decisions, paces }, summary),
+    movesTime: planTime(state, moving(state), paces),
   };
 }
+
+/** The steps in flight, without those that wait for a person in their new cell: how long that takes is up to the person. */
+const moving = (state: AggregateState): StepFacts[] =>
+  inFlight(state).flatMap(({ slot, step }) => (slot?.cell?.verifying == null ? [step] : []));
 
 type Summary = ReturnType<typeof aggregateSummary>;
 

@@ -411,6 +411,12 @@ export const answers = {
           })
           .nullable()
           .describe('The plan that waits for approval, or that a dry run did not release'),
+        movesTime: z
+          .strictObject(duration)
+          .nullable()
+          .describe(
+            'How long the moves in flight take, as if all of them began now; null: there are none, or they wait for a person',
+          ),
       }),
     ),
   }),

@@ -3,6 +3,7 @@ import uPlot from './lib/uplot.js';
 import { timesOf } from './moment.js';
 import { clockTime, localTime } from './parts.js';
 import { merged, nearestTo } from './range.js';
+import { lineText } from './words.js';
 
 const HEIGHT = 240;
 /** Least distance of times on the axis, in pixels. */
@@ -73,7 +74,13 @@ function ratioLines(series) {
 /** Imbalances as multiples of their thresholds. @param moment what the time bar shows of them */
 export const drawImbalance = (element, series, utc, moment) => {
   const { ratios, drawn: lines } = ratioLines(series);
-  scrubbers.set(element, { times: series.times, starts: timesOf(series).starts, ratios, ...moment });
+  scrubbers.set(element, {
+    times: series.times,
+    starts: timesOf(series).starts,
+    promised: timesOf(series).promised,
+    ratios,
+    ...moment,
+  });
   // Now their names stand behind the ends of the lines: no line and no mark crosses them.
   const longest = Math.max(0, ...ratios.map(({ label }) => label.length));
   const room = moment.at === null ? Math.min(170, 52 + 6.5 * longest) : 12;
@@ -184,7 +191,7 @@ function align(plot, { ends }) {
 }
 
 /** The line at the chosen moment, and beside it, or at the end of the lines, what each of them is there. */
-function mark(plot, { starts, at, part, ratios }) {
+function mark(plot, { starts, promised, at, part, ratios }) {
   const { ctx, bbox } = plot;
   const scale = devicePixelRatio || 1;
   const x = (index) => plot.valToPos(starts[index] / 1000, 'x', true);
@@ -211,7 +218,13 @@ function mark(plot, { starts, at, part, ratios }) {
     .flatMap(({ label, values, colour: name }) =>
       values[index] == null
         ? []
-        : [{ text: `${label} ${values[index].toFixed(2)}×`, value: values[index], own: colour(name) }],
+        : [
+            {
+              text: lineText(label, values[index], at !== null && promised[index]),
+              value: values[index],
+              own: colour(name),
+            },
+          ],
     )
     .toSorted((a, b) => b.value - a.value);
   const widest = Math.max(0, ...named.map(({ text }) => ctx.measureText(text).width));

@@ -1,4 +1,6 @@
 /** The plan of an aggregate that matters at a moment, and its steps. */
+import { nowMs } from './api.js';
+import { waitsForPerson } from './approval.js';
 import { indexOf, planOfMoment } from './moment.js';
 import { recorded } from './recorded.js';
 
@@ -8,7 +10,7 @@ export function planAt({ page, series }, snapshot) {
     const plan = planOfMoment(series, indexOf(series, snapshot));
     return plan === null ? null : { ...plan, runs: false, state: 'past' };
   }
-  const open = page.plans.find(({ state }) => state === 'proposed') ?? running(page);
+  const open = page.plans.find((plan) => waitsForPerson(plan, nowMs())) ?? running(page);
   if (open !== undefined)
     return { id: open.id, sequence: open.sequence, runs: open.state === 'released', state: open.state };
   return page.standing === 'dryRun'

@@ -6,7 +6,7 @@ import { nowMs } from './api.js';
 import { drawImbalance, drawn } from './chart.js';
 import { ref } from './lib/directives/ref.js';
 import { html, noChange } from './lib/lit-html.js';
-import { timesOf } from './moment.js';
+import { momentOf, timesOf } from './moment.js';
 import { clockTime, duration, usesUtc } from './parts.js';
 import { following, isWhole, leastMs, nearestTo, partOf, partText, zoomed } from './range.js';
 import { EXAMPLES, OFTEN, typedTime } from './times.js';
@@ -80,7 +80,8 @@ export function withQuery(query, changes) {
 }
 
 /** The buttons: playback, to an end, to the plan before and after, one cycle, now. */
-function buttons({ times, steps }, at, goTo, step) {
+function buttons(series, at, goTo, step) {
+  const { times, steps } = series;
   const last = times.length - 1;
   const shown = at === null ? last : at;
   if (playing && at !== null) {
@@ -108,7 +109,7 @@ function buttons({ times, steps }, at, goTo, step) {
     ${jump('Forward', 'Forward', '▸', at !== null && at < last ? at + 1 : undefined)}
     ${jump('NextPlan', 'To the plan after', '▸▸', following)}</span>
     <button type="button" data-key="Now" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
-    <strong class="moment">${at === null ? 'Newest' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</strong>`;
+    <strong class="moment">${at === null ? 'Newest' : shown < 0 ? 'An older cycle' : clockTime(momentOf(series, shown).atMs)}</strong>`;
 }
 
 /** How much of the time is shown, and the buttons that change it. */
@@ -136,7 +137,7 @@ const KEYS = {
 };
 
 /** The slider under the chart, from the first cycle that is shown to the last. */
-function slider(times, { part, shown, first, last, starts }, step) {
+function slider(times, { part, shown, said, first, last, starts }, step) {
   const atMs = (index) => starts[index] - starts[first];
   const byKey = (event) => {
     const to = KEYS[event.key]?.(shown);
@@ -150,13 +151,13 @@ function slider(times, { part, shown, first, last, starts }, step) {
   };
   const placed = shown >= 0 && starts[shown] >= part.fromMs && starts[shown] <= part.toMs ? atMs(shown) : 0;
   return html`<input type="range" min="0" step="any" max=${held ? noChange : String(Math.max(1, atMs(last)))} .value=${held ? noChange : String(placed)} aria-label="Recorded cycle"
-      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @pointerdown=${hold} @pointerup=${letGo}
+      aria-valuetext=${said} @pointerdown=${hold} @pointerup=${letGo}
       @pointercancel=${letGo} @keydown=${byKey} @input=${drag}>`;
 }
 
 const NO_MARKS = [];
 const MARKED = html`<span><span class="swatch plan-mark"></span> plan</span> <span><span class="swatch moved-mark"></span> move</span>
-  <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark leads to why; one with a number, to what it is of.</span>`;
+  <span><span class="swatch pause-mark"></span> pause, approval or drain</span> <span>A mark is a link to what happened. A number stands for several marks: click it to zoom in.</span>`;
 
 /**
  * @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory
@@ -189,13 +190,14 @@ export function timeBar(series, at, { query, go, marks = NO_MARKS }) {
     stopPlayback();
     go(at === null ? null : shown, wanted === null || isWhole(wanted, known) ? 'all' : partText(wanted));
   };
+  const said = shown < 0 ? 'older' : clockTime(momentOf(series, shown).atMs);
   const inside = starts.flatMap((ms, i) => (ms >= part.fromMs && ms <= part.toMs ? [i] : []));
   const [first, last] = [inside[0] ?? 0, inside.at(-1) ?? times.length - 1];
   const middleMs = at === null || at < 0 ? part.toMs : starts[at];
   return html`<div class="timebar">
     <div class="tools">${buttons(series, at, goTo, step)}<span class="push"></span>${typed(times, jump)}</div>
     <div class="chart small" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc(), { at, goTo, marks, part, ends: [starts[first], starts[last]], open: (found) => go(found.index, partText(found.part)) })))}></div>
-    ${slider(times, { part, shown, first, last, starts }, step)}
+    ${slider(times, { part, shown, said, first, last, starts }, step)}
     <div class="tools">${zoom({ part, known, middleMs }, show)}</div>
     <p class="dim legend"><span>Imbalance ÷ threshold: balanced at 1.00× or less</span> ${promised.includes(true) ? html`<span>Dashed: as if the moves under way were done</span>` : ''} ${marks === NO_MARKS ? '' : MARKED} <span>kept since ${clockTime(times[0])}</span></p></div>`;
 }

@@ -20,6 +20,9 @@ export function sharesText(before, after) {
   return from === to ? `${to} %` : `${from} → ${to} %`;
 }
 
+/** A multiple of a threshold beside a line: where it counts moves under way as done, it says so. */
+export const lineText = (policy, ratio, promised) => `${policy} ${ratio.toFixed(2)}×${promised ? ', moves done' : ''}`;
+
 /** The edges of a band: `21 to 41 %`. */
 export const edgesOf = ({ low, high }) => `${(100 * Math.max(0, low)).toFixed(0)} to ${shareText(high)}`;
 

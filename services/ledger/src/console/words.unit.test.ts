@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-const { edgesOf, listed, measureText, shareText, sharesText, withoutDomain } = await import(
+const { edgesOf, lineText, listed, measureText, shareText, sharesText, withoutDomain } = await import(
   new URL('./words.js', import.meta.url).href
 );
 
@@ -23,6 +23,10 @@ describe('a value of a host in words', () => {
     );
     expect(measureText({ policy: 'vms', allocation: 'instances' })).toContain('as a share of the host with the most');
   });
+});
+
+it('a multiple of a threshold that counts moves under way as done is not taken for a measured one', () => {
+  expect([lineText('cpu', 2.136, false), lineText('cpu', 0.9, true)]).toEqual(['cpu 2.14×', 'cpu 0.90×, moves done']);
 });
 
 it('names are listed as in a sentence', () => {

@@ -1,5 +1,6 @@
 import { alarmLine, alarmsOf } from '../alarms.js';
 import { nowMs, read, tryRead } from '../api.js';
+import { stillWaits } from '../approval.js';
 import { columns, layout, rows, switches } from '../blocks.js';
 import { aggregateCommands, meanings } from '../commands.js';
 import { heatmap } from '../heatmap.js';
@@ -103,7 +104,7 @@ function doing(page) {
   if (unreadable !== null) return `event ${unreadable.sequence} (${unreadable.claimedType})`;
   if (by !== null) return html`by ${by.by} ${when(by.at)}${paused.here === null ? ' (all aggregates)' : ''}`;
   if (waitingPlan !== null)
-    return html`<a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
+    return html`<a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, ${stillWaits(waitingPlan, nowMs()) ? 'expires' : 'expired'} ${when(waitingPlan.expiresAt)}`;
   if (standing === 'moving')
     return slots === movesInFlight
       ? `${count(slots, 'move')} under way${progress(page)}`

@@ -1,5 +1,6 @@
 import { alarmLine, alarmsOf, urgent } from '../alarms.js';
 import { nowMs, read, readOrRefused } from '../api.js';
+import { stillWaits } from '../approval.js';
 import { fleetCommands, meanings, planCommands, resumeCommand } from '../commands.js';
 import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
@@ -44,14 +45,18 @@ const byNeed = (a, b) => NEED.indexOf(a.standing) - NEED.indexOf(b.standing) || 
 
 const gib = (ramMb) => (ramMb == null ? '' : ` · ${Math.round(ramMb / 1024)} GiB of memory`);
 const time = (plan) => (plan?.time == null ? '' : ` · ${expected(plan.time)}${plan.time.measured ? '' : ' (assumed)'}`);
-const left = (until) => html`<time datetime=${until}>${duration(Math.max(0, Date.parse(until) - nowMs()))} left</time>`;
+/** How long a plan still waits for a person. */
+const left = (waiting) =>
+  stillWaits(waiting, nowMs())
+    ? html`<time datetime=${waiting.expiresAt}>${duration(Date.parse(waiting.expiresAt) - nowMs())} left</time>`
+    : html`expired ${when(waiting.expiresAt)}`;
 /** What the plan makes of the ratio, how long that takes and what it copies. */
 const effect = ({ ratio, plan }) =>
-  html`${plan?.ratioAfter == null ? 'The ratio after it is not known' : `${ratioText(ratio)} of the threshold becomes ${ratioText(plan.ratioAfter)}`}${time(plan)}${gib(plan?.ramMb)}`;
+  html`${plan?.ratioAfter == null ? 'The ratio after it is not known' : `${ratioText(ratio)} of the threshold becomes ${ratioText(plan.ratioAfter)}${plan.ratioAfter > 1 ? ', still above it' : ''}`}${time(plan)}${gib(plan?.ramMb)}`;
 
 /** One card: which aggregate, how far it is above its threshold, what to do, and what that is about. */
 const cardOf = (a, { aside = '', todo, about, commands, kind = '' }) => html`<li class="card ${kind}"><div>
-  <p><span><strong><a href=${link.aggregate(a.name)}>${a.name}</a></strong> <span class="ratio ${a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</span></span> <span class="dim">${aside}</span></p>
+  <p><span><strong><a href=${link.aggregate(a.name)}>${a.name}</a></strong> <span class="dim">${worstOf(a.lastDecision?.policies ?? [])?.policy ?? ''}</span> <span class="ratio ${a.ratio > 1 ? 'over' : ''}">${ratioText(a.ratio)}</span></span> <span class="dim">${aside}</span></p>
   <p class="todo">${todo}</p>
   <p class="dim about">${about}</p>
   ${commands}</div></li>`;
@@ -59,9 +64,11 @@ const cardOf = (a, { aside = '', todo, about, commands, kind = '' }) => html`<li
 function card(a) {
   const { name, plan, standing, waitingPlan } = a;
   const href = plan === null ? link.aggregate(name) : link.plan(plan.planId, plan.sequence);
+  if (standing === 'waitingForApproval' && !stillWaits(waitingPlan, nowMs()))
+    return cardOf(a, { aside: left(waitingPlan), todo: 'Nothing moves', about: 'The plan has expired.', commands: '' });
   if (standing === 'waitingForApproval')
     return cardOf(a, {
-      aside: left(waitingPlan.expiresAt),
+      aside: left(waitingPlan),
       todo: `Approve or reject ${count(waitingPlan.steps, 'move')}`,
       about: html`${effect(a)}. Without an answer the plan expires, and nothing moves.`,
       commands: html`<div class="commands"><a class="button primary" data-key="Review" href=${href}>Review the plan</a>${planCommands(waitingPlan.planId)}</div>`,
@@ -92,20 +99,29 @@ function card(a) {
   });
 }
 
+/** How long its moves in flight still take. */
+const timeLeft = ({ movesTime }) =>
+  movesTime === null ? '' : `${expected(movesTime)} left${movesTime.measured ? '' : ' (assumed)'}`;
+
+/** A pause ends no move that has started. */
+const goOn = ({ slots }) =>
+  slots === 0 ? '' : ` · ${count(slots, 'move')} under way ${slots === 1 ? 'goes' : 'go'} on`;
+
 /** What an aggregate does, in a second line: who, why, until when. */
 function more(a) {
   const { standing, waitingPlan, plan, cooldown, drains, movesInFlight, lastDecision, course } = a;
-  if (standing === 'waitingForApproval')
-    return html`${count(waitingPlan.steps, 'move')} · ${left(waitingPlan.expiresAt)}`;
+  if (standing === 'waitingForApproval') return html`${count(waitingPlan.steps, 'move')} · ${left(waitingPlan)}`;
   if (standing === 'dryRun')
     return html`a plan of <a href=${link.plan(plan.planId, plan.sequence)}>${count(plan.moves, 'move')}</a> is not released`;
   if (standing === 'paused') {
     const { by, comment } = pauseOf(a);
-    return `by ${by}${comment === null ? '' : ` · ${comment}`}`;
+    return `by ${by}${comment === null ? '' : ` · ${comment}`}${goOn(a)}`;
   }
   const draining = drains.length === 0 ? '' : `draining ${drains.map(({ host }) => host).join(', ')}`;
   if (standing === 'moving')
-    return [`${movesInFlight} in flight`, courseText(course), draining].filter((part) => part !== '').join(' · ');
+    return [`${movesInFlight} in flight`, timeLeft(a), courseText(course), draining]
+      .filter((part) => part !== '')
+      .join(' · ');
   if (draining !== '') return draining;
   if (cooldown !== null)
     return html`plans again ${when(cooldown.until)}${course === null ? '' : ` · ${courseText(course)}`}`;
@@ -191,10 +207,12 @@ function chips(aggregates) {
       : html`<li class=${standing === 'waitingForApproval' ? 'amber' : ''}><span class="state ${standingOf(standing)[0]} is-${standing}"><span class="words">${n} ${text}</span></span></li>`;
   };
   const draining = aggregates.reduce((total, { drains }) => total + drains.length, 0);
+  // A paused aggregate may have moves too.
+  const moving = aggregates.filter(({ movesInFlight }) => movesInFlight > 0).length;
   const sum = (what) => aggregates.reduce((total, a) => total + (a[what] ?? 0), 0);
   return html`<ul class="chips">
     ${PILLS.map(pill)}
-    <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')}${draining === 0 ? '' : `, ${draining} of them draining`} · ${count(sum('vms'), 'VM')}</li></ul>`;
+    <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')}${draining === 0 ? '' : `, ${draining} of them draining`} · ${count(sum('vms'), 'VM')}${moving === 0 ? '' : ` · ${count(sum('movesInFlight'), 'move')} in flight in ${count(moving, 'aggregate')}`}</li></ul>`;
 }
 
 /** What waits for a person: the aggregates first, each with what to do. */

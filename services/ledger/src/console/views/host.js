@@ -4,7 +4,7 @@ import { byHand, hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import { planMarks } from '../marks.js';
-import { indexOf, pastStory } from '../moment.js';
+import { indexOf, momentOf, pastStory } from '../moment.js';
 import { planAt, stepsOf } from '../openPlan.js';
 import {
   ASSUMED_PACE,
@@ -238,6 +238,12 @@ const PLAN_WORDS = {
   past: 'The plan of that moment',
 };
 
+/** When the moment was, as the story and the time bar say it; of a cycle that the ledger no longer has in memory, when it was measured. */
+function atText(series, index, { snapshot }) {
+  const time = momentOf(series, index)?.atMs ?? snapshot?.time;
+  return time === undefined ? '' : ` at ${clockTime(time)}`;
+}
+
 /** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
@@ -277,7 +283,7 @@ export const host = {
         ${
           past === null
             ? ''
-            : html`<p data-state="past" class="chip amber">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`} ·
+            : html`<p data-state="past" class="chip amber">As it was${atText(series, index, hosts)} ·
               <a href=${link.host(name, own)}>Show it now</a>,
               <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
         }<span class="push">in <a href=${link.aggregate(name)}>${name}</a></span>${pastStory(series, index, hosts)}</div>

@@ -1,4 +1,5 @@
-import { read, tryRead } from '../api.js';
+import { nowMs, read, tryRead } from '../api.js';
+import { stillWaits, waitsForPerson } from '../approval.js';
 import { switches } from '../blocks.js';
 import { byHand, meanings, moveCommands, pauseCommand, planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
@@ -245,7 +246,7 @@ function refusals(refused) {
 /** How far a plan is, until when it waits and who approved it. */
 const progressFacts = (known) => [
   ['Moves', `${known.completed} of ${known.steps} completed, ${known.failed} failed, ${known.skipped} skipped`],
-  ...(known.expiresAt == null ? [] : [['Expires', when(known.expiresAt)]]),
+  ...(known.expiresAt == null ? [] : [[stillWaits(known, nowMs()) ? 'Expires' : 'Expired', when(known.expiresAt)]]),
   ...(known.approvedBy == null ? [] : [['Approved by', known.approvedBy]]),
 ];
 
@@ -302,24 +303,27 @@ const underWay = ({ tasks }) => {
   return started === 0 ? '' : `, ${started} under way`;
 };
 
-/** What becomes of a plan, in a few words. */
+/** What becomes of a plan that waits for nobody, in a few words. */
 function stateText({ plan: known, decision }) {
   if (known === null) return decision?.data.release ?? 'unknown';
+  if (known.state === 'proposed') return html`expired ${when(known.expiresAt)}: nothing moves`;
   if (known.state !== 'released') return known.state;
   return known.dispatchedAt === null
     ? 'released · not handed to the executors yet'
     : `running · ${known.completed} of ${count(known.steps, 'move')} completed`;
 }
 
+const gib = (steps, mbOf) => Math.round(steps.reduce((sum, step) => sum + mbOf(step), 0) / 1024);
+
 /** What a person who approves it asks first: how much better, how much is copied, how long it takes. */
-function figuresOf({ page, picture, made, waits, kept, after }) {
+function figuresOf({ page, picture, made, kept, after }) {
   const { plan: known, decision } = page;
   return html`<ul class="figures">
     <li><strong>${made.shareOfPossible === null ? 'unknown' : `at least ${share(made.shareOfPossible)}`}</strong> of the best that any ${count(made.budget, 'move')} could do</li>
-    <li><strong>${Math.round(kept.reduce((sum, step) => sum + copiedMb(step), 0) / 1024)} GiB</strong> copied</li>
+    <li><strong>${gib(kept, copiedMb)} GiB</strong> copied${kept.every(({ diskGb }) => diskGb === 0) ? '' : html` <small>(${gib(kept, ({ ramMb }) => ramMb)} GiB of it memory)</small>`}</li>
     <li>${timeOf(page, made, kept)}</li>${courseOf(decision.data.course)}
     ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above the threshold'}</li>`}
-    ${known === null || waits ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${underWay(page)}${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
+    ${known === null || known.state === 'proposed' ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${underWay(page)}${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
   </ul>`;
 }
 
@@ -405,7 +409,7 @@ export const plan = {
   show({ id, page, hosts, picture }, { view, choose }) {
     const { plan: known, decision, refused, events } = page;
     const made = decision?.data.plan ?? null;
-    const waits = known?.state === 'proposed';
+    const waits = waitsForPerson(known, nowMs());
     const drawn = picture.refused === undefined && picture.policies.length > 0 && made !== null;
     const chosen = { out: [], policy: drawn ? worstPolicy(picture.policies) : 0, form: 'picture', ...view };
     const all = made?.steps ?? [];

@@ -1,4 +1,5 @@
-import { read } from '../api.js';
+import { nowMs, read } from '../api.js';
+import { stillWaits } from '../approval.js';
 import { planCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, section, table, when } from '../parts.js';
@@ -34,8 +35,12 @@ export const plans = {
           [
             ...columns.slice(0, 2),
             ['Decided', (p) => when(p.decidedAt), 'when'],
-            ['Expires', (p) => when(p.expiresAt), 'when'],
-            ...(person() === null ? [] : [['Commands', (p) => planCommands(p.id)]]),
+            [
+              'Expires',
+              (p) => (stillWaits(p, nowMs()) ? when(p.expiresAt) : html`expired ${when(p.expiresAt)}`),
+              'when',
+            ],
+            ...(person() === null ? [] : [['Commands', (p) => (stillWaits(p, nowMs()) ? planCommands(p.id) : '')]]),
           ],
           waiting,
           'No plan waits for approval.',
