@@ -20,7 +20,7 @@ import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cutToWidth, paint, type Style } from '../terminal.ts';
-import { parseTime, said, when } from '../times.ts';
+import { absolute, parseTime, said, when } from '../times.ts';
 
 export type TapOptions = ConfigOption &
   OutputOption &
@@ -174,7 +174,7 @@ function whole({ message, problem, subject, sequence, storedAt }: Delivered<Mess
 function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, delivered: Delivered<Message>): string {
   const { message, problem, subject, firstStoredAt } = delivered;
   const place = parseSubject(subject)?.name ?? subject;
-  const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
+  const stamp = absolute(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
   const by = authorText(message);
   const head = `${stamp}  ${place}  ${by}: `;
@@ -192,11 +192,4 @@ function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, de
         )
       : [];
   return `${head}${style === null ? shown : paint(terminal, style, shown)}${steps.join('')}`;
-}
-
-/** The time of day in UTC, to the second, and the day where it is another one. */
-function stampOf(ms: number, nowMs: number): string {
-  const text = iso(ms);
-  const today = text.slice(0, 10) === iso(nowMs).slice(0, 10);
-  return today ? `${text.slice(11, 19)}Z` : `${text.slice(0, 10)} ${text.slice(11, 19)}Z`;
 }
