@@ -1,7 +1,6 @@
-import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
 import { type Moment, type MomentFacts, momentAt, PlanRuns } from '@kronos/projections';
 import type { FoundDecision } from './find.ts';
-import type { History } from './history.ts';
+import { decisionIn, type History, type StoredDecision } from './history.ts';
 
 /** Events after a decision that are read for what followed. */
 const MOST_EVENTS = 10_000;
@@ -39,23 +38,21 @@ export async function findMoment(history: History, found: Found): Promise<FoundM
   };
   // As measured; where no snapshot is kept, as the decision counts it: with the moves under way as done.
   const worst = highest(snapshot?.scores.policies ?? []) ?? highest(decision.before.policies);
-  const later = (next: LogEventOf<'cycle.decided'>, atMs: number): MomentFacts['later'] => {
-    const own = next.data.before.policies.find(({ policy }) => policy === worst?.policy);
+  const later = (next: StoredDecision): MomentFacts['later'] => {
+    const own = next.event.data.before.policies.find(({ policy }) => policy === worst?.policy);
     const ratio = own === undefined ? null : ratioOf(own);
-    return ratio === null ? null : { atMs, ratio };
+    return ratio === null ? null : { atMs: next.snapshotMs, ratio };
   };
   const reason = data.plan === null ? data.reason.text : null;
   const from = Math.min(sequence, ...[...state.plans.values()].map((plan) => plan.sequence));
   for await (const stored of history.events(undefined, from)) {
     runs.add(stored);
     if (stored.sequence > sequence + MOST_EVENTS) break;
-    if (stored.sequence <= sequence || stored.event.type !== 'cycle.decided' || stored.event.aggregate !== aggregate)
-      continue;
+    const next = decisionIn({ aggregates: [aggregate] }, stored);
+    if (next === null || next.sequence <= sequence) continue;
     const seen = moment();
-    const { storedAt, originallyStoredAt = storedAt } = stored;
-    const atMs = snapshotTimeMs(stored.event.data.snapshotTime, originallyStoredAt);
-    if (seen.endMs === null ? seen.running.length === 0 && seen.next !== null : atMs > seen.endMs)
-      return { moment: seen, facts: { worst, later: seen.endMs === null ? null : later(stored.event, atMs), reason } };
+    if (seen.endMs === null ? seen.running.length === 0 && seen.next !== null : next.snapshotMs > seen.endMs)
+      return { moment: seen, facts: { worst, later: seen.endMs === null ? null : later(next), reason } };
   }
   return { moment: moment(), facts: { worst, later: null, reason } };
 }
