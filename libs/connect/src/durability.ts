@@ -1,3 +1,4 @@
+import { errorText } from '@kronos/contracts';
 import type { Logger } from '@kronos/telemetry';
 import { z } from 'zod';
 
@@ -28,7 +29,7 @@ async function ask(url: string): Promise<Durability> {
     return { url, writes: 'later', everySeconds: config.sync_interval / NS_PER_SECOND };
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return { url, writes: 'unknown', text: cause instanceof Error ? cause.message : String(cause) };
+    return { url, writes: 'unknown', text: errorText(cause) };
   }
 }
 
