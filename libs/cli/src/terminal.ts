@@ -258,7 +258,7 @@ export const figure = (value: number | null, decimals = 3): string =>
 /** A value among others of a column: the same decimals, so that they compare at a glance. */
 export const aligned = (value: number | null, decimals = 3): string => value?.toFixed(decimals) ?? '-';
 
-/** A share, rounded down: what is not all is no 100 %. A bound is rounded too, in the ninth digit, which no share of it shows. */
+/** A share in percent, rounded down: only the whole is 100 %. The small addend makes up for bounds, which are rounded in the ninth digit. */
 export const wholePercent = (share: number): string => `${Math.floor(share * 100 + 1e-4)} %`;
 
 export { count } from '@kronos/contracts/words';
