@@ -452,21 +452,13 @@ class Shell {
     return { kind: 'settleAnswered' };
   }
 
-  async #lookCell(afterMs: number, probe: boolean): Promise<FactBody> {
-    const { cloud, options, logger } = this.#deps;
-    const { stopping, lost } = this.#delivery;
-    await this.#untilLook(afterMs);
-    if (lost.aborted) throw new Lost();
-    if (stopping.aborted) return { kind: 'draining' };
-    try {
-      const verify = probe ? options.verify : null;
+  #lookCell(afterMs: number, probe: boolean): Promise<FactBody> {
+    const { cloud, options } = this.#deps;
+    const verify = probe ? options.verify : null;
+    return this.#asked(this.#untilLook(afterMs), 'Nova does not answer; the move continues', async () => {
       const seen = await this.#read((signal) => lookCell(cloud.nova, this.#task, verify, signal));
       return { kind: 'lookedCell', look: seen, word: this.#word() };
-    } catch (error) {
-      if (lost.aborted) throw new Lost();
-      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the move continues');
-      return { kind: 'blind', text: errorText(error), word: this.#word() };
-    }
+    });
   }
 
   async #post({ by, forced }: { readonly by: number; readonly forced: boolean }, span: Span): Promise<PostAnswer> {
@@ -486,18 +478,29 @@ class Shell {
     return actWithin({ by, clock: this.#deps.clock, held: this.#delivery.held, lost: this.#delivery.lost }, send);
   }
 
-  async #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
-    const { cloud, logger } = this.#deps;
+  #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
+    const { nova } = this.#deps.cloud;
+    return this.#asked(this.#untilLook(afterMs), 'Nova does not answer; the migration continues', async () => {
+      const seen = await this.#read((signal) => look(nova, this.#task.serverId, migrationId, signal));
+      return { kind: 'looked', look: seen, word: this.#word() };
+    });
+  }
+
+  /**
+   * What is read from Nova after a wait.
+   *
+   * @param unanswered text of the warning when Nova does not answer
+   */
+  async #asked(wait: Promise<void>, unanswered: string, ask: () => Promise<FactBody>): Promise<FactBody> {
     const { stopping, lost } = this.#delivery;
-    await this.#untilLook(afterMs);
+    await wait;
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      const seen = await this.#read((signal) => look(cloud.nova, this.#task.serverId, migrationId, signal));
-      return { kind: 'looked', look: seen, word: this.#word() };
+      return await ask();
     } catch (error) {
       if (lost.aborted) throw new Lost();
-      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration continues');
+      this.#deps.logger.warn({ ...this.about, err: error }, unanswered);
       return { kind: 'blind', text: errorText(error), word: this.#word() };
     }
   }
@@ -557,21 +560,15 @@ class Shell {
     }
   }
 
-  async #explain(afterMs: number, requestId: string | null): Promise<FactBody> {
-    const { clock, cloud, logger } = this.#deps;
+  #explain(afterMs: number, requestId: string | null): Promise<FactBody> {
+    const { clock, cloud } = this.#deps;
     const { stopping, lost } = this.#delivery;
-    await clock.sleep(afterMs, stopping, lost);
-    if (lost.aborted) throw new Lost();
-    if (stopping.aborted) return { kind: 'draining' };
-    try {
+    const wait = clock.sleep(afterMs, stopping, lost);
+    return this.#asked(wait, 'Nova does not say why the migration failed', async () => {
       const account = await readAccount(cloud.nova, this.#task, requestId, lost);
       if (account !== null) return { kind: 'explained', account };
       return { kind: 'blind', text: 'nova-conductor has not ended the action', word: this.#word() };
-    } catch (error) {
-      if (lost.aborted) throw new Lost();
-      logger.warn({ ...this.about, err: error }, 'Nova does not say why the migration failed');
-      return { kind: 'blind', text: errorText(error), word: this.#word() };
-    }
+    });
   }
 }
 
