@@ -66,8 +66,8 @@ function ours(
 const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 
 /**
- * Time for which a close with force waits for Nova to end the move. Together with the look before it and the look after it, it is shorter than the
- * time after which a planner ends the task.
+ * Time for which a close with force waits for Nova to end the move. Together with the look before it and the look after it, it is
+ * shorter than the time after which a planner ends the task.
  */
 const CLOSE_WAIT_MS = 30_000;
 
@@ -95,7 +95,7 @@ function mayStillEnd(
   return server.taskState !== null || abort?.answer === 'accepted';
 }
 
-/** An event of the log that ends an attempt, whatever Nova shows of its migration; null: none. */
+/** An event of the log that ends an attempt; null: none. Without force, a close waits until Nova shows that nothing works on the server. */
 function obeyed(
   state: TaskState,
   run: Run,

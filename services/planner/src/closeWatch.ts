@@ -3,19 +3,23 @@ import type { StoredEvent } from '@kronos/contracts';
 import type { Folded, PlannerDeps } from './deps.ts';
 import { CLOSE_GRACE_MS } from './tasks.ts';
 
+/** A timer may fire a moment before its time by the wall clock: the task would not be due yet. */
+const MARGIN_MS = 100;
+
 /** Has tasks that were closed with force looked at again when their executors must have ended them: no snapshot may come until then. */
 export function closeWatch(
   { clock, aggregates }: Pick<PlannerDeps, 'clock' | 'aggregates'>,
   { now }: Pick<Folded, 'now'>,
   look: (aggregate: string) => void,
 ) {
+  /** By task: its timer. */
   const open = new Map<string, Cancel>();
-  /** Once before the changes of the log are read, for what was closed before. */
+  /** Called once before the changes of the log are read, for tasks that were closed before. */
   function begin(): void {
     for (const aggregate of aggregates)
       for (const { id, end, closeAsked } of now(aggregate).state.tasks.values()) {
         if (end !== null || closeAsked?.force !== true || open.has(id)) continue;
-        const waitMs = Math.max(0, closeAsked.atMs + CLOSE_GRACE_MS - clock.now()) + 100;
+        const waitMs = Math.max(0, closeAsked.atMs + CLOSE_GRACE_MS - clock.now()) + MARGIN_MS;
         const cancel = clock.after(waitMs, () => {
           open.delete(id);
           look(aggregate);

@@ -86,7 +86,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     }
   }
 
-  /** An approval releases a plan between two snapshots: its tasks need not wait for the next one. */
+  /** What people command between two snapshots need not wait for the next one: tasks of an approved plan, and closes with force. */
   async function readCommands(): Promise<void> {
     for await (const stored of view.changes()) {
       closes.changed(stored);
