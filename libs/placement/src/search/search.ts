@@ -307,9 +307,9 @@ class Search {
   }
 
   /**
-   * Where no moves of any number reach the targets, and fewer moves than the budget has lower the imbalance as far as it can: a course
-   * towards what the bound leaves possible. The nearest of {@link NEARER} to it that is found, if its further moves gain `minGain` each,
-   * and its part ends as low as the best plan.
+   * A course towards what the bound leaves possible, where no moves of any number reach the targets, no plan within the budget ends lower
+   * than the best one, and that one leaves a part of the budget. The nearest of {@link NEARER} to the bound that is found, if its further
+   * moves gain `minGain` each, and its part ends as low as the best plan.
    */
   #seekLower(): void {
     const { targets, imbalance } = this.#field;
