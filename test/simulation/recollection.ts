@@ -28,6 +28,12 @@ const AT_THE_VM = new Set(['server', 'unknown']);
 /** An event is believed to be at most so far from its stamp. */
 const STAMP_MS = 60_000;
 
+/** The plan with the steps that can still start at a time. */
+function withoutLate(plan: Plan, atMs: number): Plan {
+  const late = lateTasks(plan.steps, atMs);
+  return { ...plan, steps: plan.steps.filter(({ taskId }) => !late.has(taskId)) };
+}
+
 function failed(facts: Facts, data: LogEventOf<'migration.failed'>['data'], ms: number): void {
   const { taskId, serverId, errorType, cause = 'unknown', next, retryPending, hostAtFault } = data;
   const task = facts.inFlight.get(taskId);
@@ -118,8 +124,7 @@ export class Recollection {
     facts.lastDecidedMs = Date.parse(snapshotTime);
     if (plan === null || (release !== 'released' && release !== 'proposed')) return;
     facts.proposed = null;
-    const late = lateTasks(plan.steps, ms);
-    const left = { ...plan, steps: plan.steps.filter(({ taskId }) => !late.has(taskId)) };
+    const left = withoutLate(plan, ms);
     if (left.steps.length === 0) return;
     if (release === 'proposed') facts.proposed = { plan: left, decidedMs: ms };
     else this.#release(facts, left, ms);
@@ -128,11 +133,10 @@ export class Recollection {
   #approved(facts: Facts, planId: string, ms: number): void {
     const { proposed } = facts;
     if (proposed?.plan.id !== planId) return;
-    const late = lateTasks(proposed.plan.steps, ms);
-    const steps = proposed.plan.steps.filter(({ taskId }) => !late.has(taskId));
-    if (ms > proposed.decidedMs + facts.approvalTtlMs || steps.length === 0) return;
+    const left = withoutLate(proposed.plan, ms);
+    if (ms > proposed.decidedMs + facts.approvalTtlMs || left.steps.length === 0) return;
     facts.proposed = null;
-    this.#release(facts, { ...proposed.plan, steps }, ms);
+    this.#release(facts, left, ms);
   }
 
   #release(facts: Facts, plan: Plan, ms: number): void {

@@ -488,16 +488,16 @@ it.each([
 });
 
 it.each([
-  ['is older since before the snapshot of the plan', 0, ['older-host']],
-  ['is older since an upgrade of the source that followed', HOUR_MS, []],
-])('a move to a host whose hypervisor %s', (_, snapshotMs, breaches) => {
+  ['is older since before the snapshot of the plan', 1_200_000 + HOUR_MS, ['older-host']],
+  ['is older since an upgrade of the source that followed', 0, []],
+])('a move to a host whose hypervisor %s', (_, snapshotAfterMs, breaches) => {
   const atMs = now;
   look();
   versions = { h1: 2 };
   now += 1_200_000;
   look();
   now += HOUR_MS;
-  const snapshotTime = new Date(atMs + (snapshotMs === 0 ? 1_200_000 + HOUR_MS : 0)).toISOString();
+  const snapshotTime = new Date(atMs + snapshotAfterMs).toISOString();
   taken('first');
   decided('spread', { release: 'released', digests: { snapshot: 'first' }, snapshotTime });
   request();

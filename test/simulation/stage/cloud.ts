@@ -38,6 +38,10 @@ const EXCLUDE = 'kronos:exclude';
 
 export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }: Scenario): CloudActs {
   const { cloud } = sim;
+  const setMemberOf = (name: string, host: string, yes: boolean): void => {
+    const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
+    actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
+  };
   return {
     act: (act) => actIfPossible(sim, act),
     exclude(server, by, yes) {
@@ -73,15 +77,12 @@ export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }
     },
     setMember(host, yes) {
       const name = aggregates.find((each) => each.hosts.includes(host))?.name;
-      if (name === undefined) return;
-      const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
-      actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
+      if (name !== undefined) setMemberOf(name, host, yes);
     },
     setSecondAggregate(host, yes) {
       const name = aggregates.find((each) => !each.hosts.includes(host))?.name ?? 'unknown-to-kronos';
       actIfPossible(sim, { act: 'createAggregate', aggregate: { name } });
-      const others = cloud.aggregate(name).hosts.filter((each) => each !== host);
-      actIfPossible(sim, { act: 'setAggregate', aggregate: name, hosts: yes ? [...others, host] : others });
+      setMemberOf(name, host, yes);
     },
     reachCells(yes) {
       for (const cell of new Set([...cloud.hosts.values()].map((host) => host.cell)))
