@@ -81,7 +81,7 @@ export const drawImbalance = (element, series, utc, moment) => {
     ratios,
     ...moment,
   });
-  // Now their names stand behind the ends of the lines: no line and no mark crosses them.
+  // Now the names of the lines stand to the right of their ends: no line and no mark crosses them.
   const longest = Math.max(0, ...ratios.map(({ label }) => label.length));
   const room = moment.at === null ? Math.min(170, 52 + 6.5 * longest) : 12;
   drawLines(element, { times: series.times, lines, utc, ...SCRUBBER, padding: [null, room, null, null] });

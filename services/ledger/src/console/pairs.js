@@ -10,7 +10,7 @@ const hostsText = (names, short) =>
 
 const unique = (names) => [...new Set(names)];
 
-/** Who leaves whom, in one sentence: `8 VMs leave host-001 and host-002 for 6 hosts`. @param short of a host's name */
+/** How many VMs leave which hosts, and for which, in one sentence: `8 VMs leave host-001 and host-002 for 6 hosts`. @param short of a host's name */
 export function leaving(steps, short = (name) => name) {
   const [vms, from, to] = ['serverId', 'from', 'to'].map((key) => unique(steps.map((step) => step[key])));
   return `${count(vms.length, 'VM')} ${vms.length === 1 ? 'leaves' : 'leave'} ${hostsText(from, short)} for ${hostsText(to, short)}`;

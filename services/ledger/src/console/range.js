@@ -4,12 +4,15 @@
 const TOGETHER_MS = 300_000;
 /** A moment that is further from all that happened is shown with as much around it. */
 const AROUND_MS = 1_800_000;
-/** Of this many parts of the range at least so many have something that happened: else it is a flat line with a knot. */
+/**
+ * A range is cut into this many equal parts. What happened is spread over the range if at least `LEAST_PARTS` of them have some of it:
+ * otherwise the chart shows a flat line, with all marks in one place.
+ */
 const PARTS = 50;
 const LEAST_PARTS = 5;
-/** A part of nearly the whole is the whole. */
+/** A part that is at least this share of the whole is shown as the whole. */
 const NEARLY = 0.6;
-/** Fewer cycles than these are no picture of what went on. */
+/** A part shows at least this many cycles. */
 const LEAST_CYCLES = 12;
 
 const middle = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
