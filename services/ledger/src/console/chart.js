@@ -3,6 +3,7 @@ import uPlot from './lib/uplot.js';
 import { timesOf } from './moment.js';
 import { clockTime, localTime } from './parts.js';
 import { merged, nearestTo } from './range.js';
+import { ratioAt } from './ratio.js';
 import { lineText } from './words.js';
 
 const HEIGHT = 240;
@@ -39,9 +40,9 @@ const linesOf = new WeakMap();
 
 /** Per policy its imbalance as a multiple of the threshold of that cycle, at each of the cycles. */
 const ratiosOf = ({ policies }) =>
-  policies.map(({ policy, imbalance, threshold }, i) => ({
-    label: policy,
-    values: imbalance.map((value, k) => (value === null || !(threshold[k] > 0) ? null : value / threshold[k])),
+  policies.map((own, i) => ({
+    label: own.policy,
+    values: own.imbalance.map((_, cycle) => ratioAt(own, cycle)),
     colour: `--c${i % 6}`,
     width: 1.5,
   }));

@@ -1,6 +1,7 @@
 /** What the time bar marks: plans, moves, pauses and drains, each with what happened and where to read why. Pure except for the links. */
 import { timesOf } from './moment.js';
 import { clockTime, count, link, ratioText, said } from './parts.js';
+import { ratioAt } from './ratio.js';
 
 const KINDS = {
   'aggregate.paused': 'pause',
@@ -19,9 +20,7 @@ export const momentOfEvent = (name, series, time) => link.aggregate(name, moment
 
 /** The highest multiple of a threshold that a decision saw. */
 function worstAt({ policies }, i) {
-  const ratios = policies.flatMap(({ imbalance, threshold }) =>
-    imbalance[i] === null || !(threshold[i] > 0) ? [] : [imbalance[i] / threshold[i]],
-  );
+  const ratios = policies.flatMap((policy) => ratioAt(policy, i) ?? []);
   return ratios.length === 0 ? null : Math.max(...ratios);
 }
 

@@ -1,7 +1,7 @@
 /** The past moment of an aggregate: what happened then in one sentence, and the plan that belongs to it. */
 import { html } from './lib/lit-html.js';
 import { clockTime, ratioText, said } from './parts.js';
-import { worstOf } from './ratio.js';
+import { ratioAt, worstOf } from './ratio.js';
 import { momentAt, momentText, runEndMs } from './times.js';
 
 const ms = (time) => (time === null ? null : Date.parse(time));
@@ -62,8 +62,8 @@ function later(series, { endMs }, worst) {
   const { starts } = timesOf(series);
   const index = starts.findIndex((start) => start > endMs);
   const own = series.policies.find(({ policy }) => policy === worst.policy);
-  const [value, threshold] = [own?.imbalance[index] ?? null, own?.threshold[index] ?? 0];
-  return value === null || threshold <= 0 ? null : { atMs: starts[index], ratio: value / threshold };
+  const ratio = own === undefined ? null : ratioAt(own, index);
+  return ratio === null ? null : { atMs: starts[index], ratio };
 }
 
 /**

@@ -38,6 +38,12 @@ export function ratioOf({ participates, threshold, detected, imbalance: seen }, 
   return rests ? Math.min(1, ratio) : ratio;
 }
 
+/** The same of a policy at a cycle of a series; null: one of both is not known, or there is no threshold to be a multiple of. */
+export function ratioAt({ imbalance, threshold }, cycle) {
+  const value = imbalance[cycle] ?? null;
+  return value === null || !(threshold[cycle] > 0) ? null : value / threshold[cycle];
+}
+
 /**
  * What is left of the imbalances after these steps: the worst ratio, which policies are above their thresholds, and each policy's ratio.
  * The policies are judged as they are in the picture, whatever options made the steps.

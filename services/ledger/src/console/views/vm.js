@@ -23,6 +23,7 @@ import {
   table,
   when,
 } from '../parts.js';
+import { ratioAt } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { person } from '../session.js';
 import { timeBar, withQuery } from '../timeBar.js';
@@ -81,9 +82,10 @@ function fate(name, { waits, moving, steps, decision, verdict, past }) {
 /** Each policy's imbalance as a multiple of its threshold, at the moment of a decision. */
 function ratiosAt({ snapshotIds, policies }, { snapshotId }) {
   const at = snapshotIds.indexOf(snapshotId);
-  return policies.flatMap(({ policy, imbalance, threshold }) =>
-    imbalance[at] == null || !(threshold[at] > 0) ? [] : [`${policy} ${ratioText(imbalance[at] / threshold[at])}`],
-  );
+  return policies.flatMap((own) => {
+    const ratio = ratioAt(own, at);
+    return ratio === null ? [] : [`${own.policy} ${ratioText(ratio)}`];
+  });
 }
 
 /** What the figures of the destinations are compared with. */
