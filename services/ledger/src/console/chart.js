@@ -75,13 +75,8 @@ function ratioLines(series) {
 /** Imbalances as multiples of their thresholds. @param moment what the time bar shows of them */
 export const drawImbalance = (element, series, utc, moment) => {
   const { ratios, drawn: lines } = ratioLines(series);
-  scrubbers.set(element, {
-    times: series.times,
-    starts: timesOf(series).starts,
-    promised: timesOf(series).promised,
-    ratios,
-    ...moment,
-  });
+  const { starts, promised } = timesOf(series);
+  scrubbers.set(element, { starts, promised, ratios, ...moment });
   // Now the names of the lines stand to the right of their ends: no line and no mark crosses them.
   const longest = Math.max(0, ...ratios.map(({ label }) => label.length));
   const room = moment.at === null ? Math.min(170, 52 + 6.5 * longest) : 12;
@@ -196,18 +191,10 @@ function mark(plot, { starts, promised, at, part, ratios }) {
   const { ctx, bbox } = plot;
   const scale = devicePixelRatio || 1;
   const x = (index) => plot.valToPos(starts[index] / 1000, 'x', true);
-  const seen = starts.findLastIndex((start) => start <= part.toMs);
   const index =
     at !== null && at >= 0
       ? at
-      : ratios.reduce(
-          (best, { values }) =>
-            Math.max(
-              best,
-              values.findLastIndex((value, i) => i <= seen && value !== null),
-            ),
-          -1,
-        );
+      : starts.findLastIndex((start, i) => start <= part.toMs && ratios.some(({ values }) => values[i] !== null));
   if (index < 0 || starts[index] < part.fromMs || starts[index] > part.toMs) return;
   ctx.save();
   if (at !== null) {
