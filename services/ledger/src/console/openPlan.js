@@ -5,7 +5,7 @@ import { indexOf, planOfMoment } from './moment.js';
 import { recorded } from './recorded.js';
 
 /** The plan that the picture shows: of the moment, or the one that waits, runs or is not released now. */
-export function planAt({ page, series }, snapshot) {
+function planAt({ page, series }, snapshot) {
   if (snapshot !== null) {
     const plan = planOfMoment(series, indexOf(series, snapshot));
     return plan === null ? null : { ...plan, runs: false, state: 'past' };
@@ -25,11 +25,17 @@ function running({ plans, moves }) {
 }
 
 /** The steps of a plan; of one that runs, those under way: what has ended moves nothing any more. */
-export async function stepsOf(plan, { page }) {
+async function stepsOf(plan, page) {
   if (plan === null) return [];
   const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
   const steps = answer.decision?.data.plan?.steps ?? [];
   if (!plan.runs) return steps;
   const open = new Set(page.moves.map(({ serverId }) => serverId));
   return steps.filter(({ serverId }) => open.has(serverId));
+}
+
+/** The plan that the picture shows (null: there is none) with its steps. */
+export async function openPlan({ page, series }, snapshot) {
+  const plan = planAt({ page, series }, snapshot);
+  return { plan, steps: await stepsOf(plan, page) };
 }

@@ -8,7 +8,7 @@ import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { marksOf, momentOfEvent } from '../marks.js';
 import { momentOf, pastStory } from '../moment.js';
-import { planAt, stepsOf } from '../openPlan.js';
+import { openPlan } from '../openPlan.js';
 import { leaving } from '../pairs.js';
 import {
   at,
@@ -42,7 +42,7 @@ const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started
 const AROUND_MS = 1_800_000;
 
 /** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
-let present = { name: null, near: null, readMs: 0, data: null };
+let present = { name: null, readMs: 0, data: null };
 const PRESENT_MS = 5_000;
 
 /** Of a recorded moment, what is older is kept this long while it is read again. */
@@ -60,7 +60,7 @@ async function readPresent(name, near) {
     read(`${base}/moves?limit=40`),
     read('/alarms'),
   ]);
-  present = { name, near, readMs: Date.now(), data: { page, series, recent, history, moved, alarms } };
+  present = { name, readMs: Date.now(), data: { page, series, recent, history, moved, alarms } };
   return present.data;
 }
 
@@ -371,14 +371,14 @@ export const aggregate = {
     const past = snapshot !== null;
     const path = `${base}/picture${at(snapshot)}`;
     const known = presentOf(name, snapshot);
-    const [now, picture, steps] = await Promise.all([
+    const [now, picture, { plan, steps }] = await Promise.all([
       known,
       past ? recorded(path) : tryRead(path),
-      known.then((data) => stepsOf(planAt(data, snapshot), data)),
+      known.then((data) => openPlan(data, snapshot)),
     ]);
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
     const left = past ? stepsLeft(steps, picture) : steps;
-    return { ...now, picture, steps: left, plan: planAt(now, snapshot), index, past, snapshot };
+    return { ...now, picture, steps: left, plan, index, past, snapshot };
   },
   /** What happened around a recorded moment: read when the person rests at it. */
   async late({ name }, { query, data }) {

@@ -5,7 +5,7 @@ import { ref } from '../lib/directives/ref.js';
 import { html, svg } from '../lib/lit-html.js';
 import { planMarks } from '../marks.js';
 import { indexOf, momentOf, pastStory } from '../moment.js';
-import { planAt, stepsOf } from '../openPlan.js';
+import { openPlan } from '../openPlan.js';
 import {
   ASSUMED_PACE,
   clockTime,
@@ -259,8 +259,8 @@ export const host = {
       tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),
     ]);
-    const plan = planAt({ page, series }, snapshot);
-    return { name, own, series, hosts, vms, log, past: snapshot, plan, steps: await stepsOf(plan, { page }) };
+    const { plan, steps } = await openPlan({ page, series }, snapshot);
+    return { name, own, series, hosts, vms, log, past: snapshot, plan, steps };
   },
   async late({ name, host: own }, { view }) {
     const base = `/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}`;
