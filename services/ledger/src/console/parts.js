@@ -38,6 +38,8 @@ export const figures = (detail = {}) =>
     .join(', ');
 /** A recorded moment; null: now. */
 export const at = (snapshot) => (snapshot == null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`);
+/** Asks a series for every cycle around that moment; null: now. */
+export const near = (snapshot) => (snapshot === null ? '' : `?near=${encodeURIComponent(snapshot)}`);
 
 export const link = {
   aggregate: (name, snapshot) => `#/aggregates/${encodeURIComponent(name)}${at(snapshot)}`,

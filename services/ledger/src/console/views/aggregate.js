@@ -19,6 +19,7 @@ import {
   link,
   missing,
   moves,
+  near,
   pauseOf,
   pending,
   ratioText,
@@ -48,13 +49,13 @@ const PRESENT_MS = 5_000;
 /** Of a recorded moment, what is older is kept this long while it is read again. */
 const KEPT_MS = 60_000;
 
-/** @param near the snapshot around which no cycle is left out; null: the newest ones */
-async function readPresent(name, near) {
+/** @param snapshot the one around which no cycle is left out; null: the newest ones */
+async function readPresent(name, snapshot) {
   const base = `/aggregates/${encodeURIComponent(name)}`;
   const own = `aggregate=${encodeURIComponent(name)}`;
   const [page, series, recent, history, moved, { alarms }] = await Promise.all([
     read(base),
-    read(`${base}/imbalance${near === null ? '' : `?near=${encodeURIComponent(near)}`}`),
+    read(`${base}/imbalance${near(snapshot)}`),
     read(`/decisions?${own}&limit=200`),
     read(`/history?${own}&limit=200`),
     read(`${base}/moves?limit=40`),

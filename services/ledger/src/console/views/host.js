@@ -21,6 +21,7 @@ import {
   missing,
   movesNow,
   named,
+  near,
   pending,
   said,
   section,
@@ -254,7 +255,7 @@ export const host = {
     const at = snapshot === null ? '' : `snapshot=${encodeURIComponent(snapshot)}`;
     const [page, series, hosts, vms, log] = await Promise.all([
       read(base),
-      read(`${base}/imbalance${snapshot === null ? '' : `?near=${encodeURIComponent(snapshot)}`}`),
+      read(`${base}/imbalance${near(snapshot)}`),
       tryRead(`${base}/hosts?${at}`),
       tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),

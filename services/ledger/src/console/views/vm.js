@@ -16,6 +16,7 @@ import {
   missing,
   movesNow,
   named,
+  near,
   pending,
   ratioText,
   said,
@@ -247,7 +248,7 @@ export const vm = {
       tryRead(
         `${base}/vms?id=${encodeURIComponent(id)}${past === null ? '' : `&snapshot=${encodeURIComponent(past)}`}`,
       ),
-      read(`${base}/imbalance${past === null ? '' : `?near=${encodeURIComponent(past)}`}`),
+      read(`${base}/imbalance${near(past)}`),
       tryRead(`/vms/${encodeURIComponent(id)}`),
       read(`${base}/moves?limit=20&vm=${encodeURIComponent(id)}`),
       past === null ? null : recorded(`${base}/hosts${at(past)}`),
