@@ -161,16 +161,19 @@ const MARKED = html`<span><span class="swatch plan-mark"></span> plan</span> <sp
 
 /**
  * @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory
- * @param how `query`: of the address; `go`: shows another moment (an index, or null: now) and the part `time` of the address;
- *   `marks`: what the chart marks, see `marksOf`
+ * @param how `query`: of the address; `go`: shows another moment, given the query of its address; `marks`: what the chart marks, see
+ *   `marksOf`
  */
-export function timeBar(series, at, { query, go, marks = NO_MARKS }) {
-  const { times } = series;
+export function timeBar(series, at, { query, go: goToMoment, marks = NO_MARKS }) {
+  const { times, snapshotIds } = series;
   if (times.length === 0) return '';
   const { starts, happened, promised } = timesOf(series);
   const known = { times: starts, happened, nowMs: nowMs() };
   const shown = at === null ? times.length - 1 : at;
   const part = partOf(query.get('time'), known, at === null || at < 0 ? null : starts[at]);
+  /** @param index null: now; @param time the part that is shown; null: the usual one */
+  const go = (index, time) =>
+    goToMoment(withQuery(query, { snapshot: index === null ? null : snapshotIds[index], time }));
   /** A step stays in the part that is seen, and takes it along beyond its ends. Now ends it. */
   const goTo = (index) => {
     if (index === null) return go(null, null);

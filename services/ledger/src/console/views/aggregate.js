@@ -33,7 +33,7 @@ import { recorded } from '../recorded.js';
 import { pairList } from '../ribbons.js';
 import { cellTargets } from '../session.js';
 import { balanceLegend } from '../skyline.js';
-import { timeBar, withQuery } from '../timeBar.js';
+import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
 import { withoutDomain } from '../words.js';
 
@@ -392,8 +392,7 @@ export const aggregate = {
   show(data, { view, choose, go, late, query }) {
     const { page, series, recent, moved, index, past } = data;
     const { name } = page;
-    const goTo = (to, time) =>
-      go(`${link.aggregate(name)}${withQuery(query, { snapshot: series.snapshotIds[to], time })}`);
+    const goTo = (moment) => go(`${link.aggregate(name)}${moment}`);
     const chosen = { filter: '', sort: -1, policy: -1, plan: false, shape: null, kind: 'all', older: false, ...view };
     const decided = past ? recent.decisions.find(({ snapshotId }) => snapshotId === data.snapshot) : undefined;
     return html`

@@ -31,7 +31,7 @@ import {
 } from '../parts.js';
 import { counts } from '../ratio.js';
 import { skyline, topOf } from '../skyline.js';
-import { timeBar, withQuery } from '../timeBar.js';
+import { timeBar } from '../timeBar.js';
 import { shareText } from '../words.js';
 
 const servers = (title, rows, last) =>
@@ -274,8 +274,7 @@ export const host = {
   show(data, { late, view, choose, go, query }) {
     const { name, own, series, hosts, vms, log, past } = data;
     const index = indexOf(series, past);
-    const goTo = (to, time) =>
-      go(`${link.host(name, own)}${withQuery(query, { snapshot: series.snapshotIds[to], time })}`);
+    const goTo = (moment) => go(`${link.host(name, own)}${moment}`);
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const kind = past === null ? undefined : 'past';

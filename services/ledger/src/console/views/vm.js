@@ -27,7 +27,7 @@ import {
 import { ratioAt } from '../ratio.js';
 import { recorded } from '../recorded.js';
 import { person } from '../session.js';
-import { timeBar, withQuery } from '../timeBar.js';
+import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
 import { listed, shareText } from '../words.js';
 import { host } from './host.js';
@@ -265,8 +265,7 @@ export const vm = {
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const called = seen?.name ?? known?.moves[0]?.serverName ?? id;
     const index = indexOf(series, past);
-    const goTo = (to, part) =>
-      go(`${link.vm(name, id)}${withQuery(query, { snapshot: series.snapshotIds[to], time: part })}`);
+    const goTo = (moment) => go(`${link.vm(name, id)}${moment}`);
     return html`
       <div class="headline"><h1>${called}</h1>
         <span class="push">in <a href=${link.aggregate(name, past)}>${name}</a> · ${named(id, id)}</span>${pastStory(series, index, hosts)}</div>

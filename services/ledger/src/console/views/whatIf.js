@@ -221,7 +221,7 @@ const movesOf = ({ name, made }, { answer }) =>
 /** The moment with other options: what they do comes first, then what can be changed. */
 function moment(data, query, { go, redraw }) {
   const { name, series, made, index } = data;
-  const goTo = (to, part) => go(link.whatIf(name, withQuery(query, { snapshot: series.snapshotIds[to], time: part })));
+  const goTo = (to) => go(link.whatIf(name, to));
   const time = section('Time', timeBar(series, index === series.times.length - 1 ? null : index, { query, go: goTo }));
   if (made.refused !== undefined) return html`${section('Plan', missing(made.refused))}${time}`;
   if (made.input === null)
