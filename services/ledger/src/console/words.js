@@ -26,16 +26,13 @@ export const lineText = (policy, ratio, promised) => `${policy} ${ratio.toFixed(
 /** The edges of a band: `21 to 41 %`. */
 export const edgesOf = ({ low, high }) => `${(100 * Math.max(0, low)).toFixed(0)} to ${shareText(high)}`;
 
-/** What the value of a host is a share of. */
-const subjectOf = ({ policy, allocation }) =>
+/** What the value of a host is a share of, as a sentence. */
+export const measureText = ({ policy, allocation }) =>
   allocation == null
-    ? `${policy}: the share of the host that is in use, as the metrics of the policy say`
+    ? `${policy}: the share of the host that is in use, as the metrics of the policy say.`
     : allocation === 'instances'
-      ? `${policy}: the number of VMs, as a share of the host with the most`
-      : `${policy}: the share of the host's ${allocation} that is allocated in Placement`;
-
-/** The same as a sentence. */
-export const measureText = (policy) => `${subjectOf(policy)}.`;
+      ? `${policy}: the number of VMs, as a share of the host with the most.`
+      : `${policy}: the share of the host's ${allocation} that is allocated in Placement.`;
 
 /** Names of hosts as a picture has room for them: without the domain that all of them share. */
 export function withoutDomain(names) {
