@@ -228,18 +228,20 @@ const observed = z.strictObject({
   purpose: snapshotSchema.shape.purpose,
 });
 
+const resources = z.strictObject({
+  vcpus: z.number().nullable(),
+  ramMb: z.number().nullable(),
+  diskGb: z.number().nullable(),
+});
+
 const host = z.strictObject({
   name: z.string(),
   zone: z.string().nullable(),
   service: snapshotSchema.shape.hosts.element.shape.service,
   vms: z.int(),
   values: byPolicy,
-  free: z
-    .strictObject({ vcpus: z.number().nullable(), ramMb: z.number().nullable(), diskGb: z.number().nullable() })
-    .describe('Capacity less used, as Placement counts; null: unknown'),
-  capacity: z
-    .strictObject({ vcpus: z.number().nullable(), ramMb: z.number().nullable(), diskGb: z.number().nullable() })
-    .describe('Total less reserved, times the allocation ratio; null: unknown'),
+  free: resources.describe('Capacity less used, as Placement counts; null: unknown'),
+  capacity: resources.describe('Total less reserved, times the allocation ratio; null: unknown'),
 });
 
 const hostPolicy = snapshotSchema.shape.scores.shape.policies.element
