@@ -36,23 +36,43 @@ const failingBy = (
     parts.map(([code, part, text, sinceMs = null]) => ({ code, part, text, sinceMs })),
   );
 
-/** Moves of others that undo moves of Kronos. */
 const SLOW = 'a decision took 75 s, and one is due every 60 s';
 
-const othersMoved = (more: Pick<Foreign, 'count' | 'waitUntil' | 'stayUntil'>) =>
-  wellFacts(undefined, {
-    input: {
-      lastDecision: {
-        stuck: [],
-        warnings: [],
-        foreign: {
-          undone: more.count,
-          moves: [{ serverId: 'db', serverName: 'db', from: 'h2', to: 'h1', at: '2026-01-01T00:00:00Z', undoes: true }],
-          ...more,
-        },
-      },
-    },
-  });
+type Change = NonNullable<Parameters<typeof wellFacts>[1]>;
+type Newest = NonNullable<Facts['aggregates'][number]['newest']>;
+type Policies = Newest['policies'];
+type Decision = NonNullable<Facts['aggregates'][number]['lastDecision']>;
+type Log = ReturnType<typeof runningLog>;
+
+const changed = (change: Change) => wellFacts(undefined, change);
+const newest = (more: Partial<Newest> | null, change: Change = {}) => changed({ ...change, newest: more });
+const beats = (heartbeats: readonly Heartbeat[], input: Change['input'] = {}) => changed({ heartbeats, input });
+const nats = (state: 'unreachable' | 'unavailable' | 'refused' | 'notProvisioned', text: string) =>
+  changed({ facts: { nats: { state, text } } });
+/** A stream of 100 bytes. */
+const filled = (bytes: number, stream = 'KRONOS_LOG', change: Change = {}) =>
+  changed({ ...change, facts: { streams: [{ stream, messages: 1, bytes, maxBytes: 100, discard: 'new' }] } });
+const undecided = (seconds: number) => ({ undecidedSinceMs: nowMs - seconds * 1000 });
+const heard = (secondsAgo: number) => ({ storedAtMs: nowMs - secondsAgo * 1000, timeMs: nowMs - secondsAgo * 1000 });
+const decided = (more: Partial<Decision>, change: Change = {}) =>
+  changed({ ...change, input: { lastDecision: { stuck: [], warnings: [], ...more } } });
+const outOfService = (state: 'down' | 'unknown' | 'disabled', ...hosts: string[]) => ({
+  outOfService: [{ state, count: hosts.length, hosts }],
+});
+const cannotLeave = (serverName: string, text: string, { host = 'h1', code = 'x' } = {}) => ({
+  ...{ serverId: `id-${serverName}`, serverName, host, phase: 'evacuate' as const },
+  reason: { code, text },
+});
+const policy = (more: Partial<Policies[number]>): Facts => newest({ policies: [{ ...wellPolicy, ...more }] });
+const skipped = (code: string, text: string, more: Partial<Policies[number]> = {}) =>
+  policy({ participates: false, reason: { code, text }, ...more });
+
+/** Moves of others that undo moves of Kronos. */
+const othersMoved = (more: Pick<Foreign, 'count' | 'waitUntil' | 'stayUntil'>) => {
+  const at = '2026-01-01T00:00:00Z';
+  const moves = [{ serverId: 'db', serverName: 'db', from: 'h2', to: 'h1', at, undoes: true }];
+  return decided({ foreign: { undone: more.count, moves, ...more } });
+};
 
 describe('the causal order', () => {
   const table: Readonly<Record<string, Cause>> = causes;
@@ -78,288 +98,204 @@ describe('the causal order', () => {
   });
 });
 
+const brokenGroups = { brokenGroups: { code: 'group-broken', text: 'anti-affinity group web (a, b on h1)' } };
+
 describe('status', () => {
   it('is well when everything that must be true is', () => {
     expect(judge(wellFacts())).toEqual([]);
     expect(statusOf(wellFacts()).well).toBe(true);
   });
 
-  const late = nowMs - 40_000;
   it.each<[CauseCode, string, Facts, RegExp]>([
     [
       'nats-unreachable',
       'NATS does not answer',
-      wellFacts(undefined, { facts: { nats: { state: 'unreachable', text: 'no NATS server answers' } } }),
+      nats('unreachable', 'no NATS server answers'),
       /no NATS server answers/,
     ],
     [
       'jetstream-unavailable',
       'JetStream does not answer',
-      wellFacts(undefined, { facts: { nats: { state: 'unavailable', text: 'KRONOS_LOG: no answer in time' } } }),
+      nats('unavailable', 'KRONOS_LOG: no answer in time'),
       /no answer in time/,
     ],
     [
       'nats-refused',
       'NATS refuses the credentials of this command',
-      wellFacts(undefined, { facts: { nats: { state: 'refused', text: 'Authorization Violation' } } }),
+      nats('refused', 'Authorization Violation'),
       /Authorization Violation/,
     ],
     [
       'not-provisioned',
       'the streams are missing',
-      wellFacts(undefined, { facts: { nats: { state: 'notProvisioned', text: 'stream KRONOS_LOG is missing' } } }),
+      nats('notProvisioned', 'stream KRONOS_LOG is missing'),
       /is missing/,
     ],
-    [
-      'stream-filling',
-      'the log has little room',
-      wellFacts(undefined, {
-        facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 81, maxBytes: 100, discard: 'new' }] },
-      }),
-      /81 % full/,
-    ],
-    [
-      'log-full',
-      'the log has no room',
-      wellFacts(undefined, {
-        facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
-      }),
-      /nothing is planned/,
-    ],
-    [
-      'stream-full',
-      'the work queue has no room',
-      wellFacts(undefined, {
-        facts: { streams: [{ stream: 'KRONOS_MIGRATIONS', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
-      }),
-      /accepts no messages/,
-    ],
+    ['stream-filling', 'the log has little room', filled(81), /81 % full/],
+    ['log-full', 'the log has no room', filled(99), /nothing is planned/],
+    ['stream-full', 'the work queue has no room', filled(99, 'KRONOS_MIGRATIONS'), /accepts no messages/],
     [
       'log-full',
       'the log refused an event',
-      wellFacts(undefined, {
-        heartbeats: failingBy('planner', 'appends', [
-          'stream-full',
-          'KRONOS_LOG',
-          'kronos.plans.gpu: maximum bytes exceeded (10077)',
-        ]),
-      }),
+      beats(failingBy('planner', 'appends', ['stream-full', 'KRONOS_LOG', 'plans: maximum bytes exceeded (10077)'])),
       /maximum bytes exceeded \(10077\)/,
     ],
     [
       'checkpoint-wrong',
       'a service started from a wrong checkpoint',
-      wellFacts(undefined, {
-        heartbeats: failing('planner', 'checkpoint', 'the checkpoint at event 1571 is wrong: it lacks gpu'),
-      }),
+      beats(failing('planner', 'checkpoint', 'the checkpoint at event 1571 is wrong: it lacks gpu')),
       /event 1571 is wrong/,
     ],
     [
       'storage-full',
       'the server is out of storage',
-      wellFacts(undefined, {
-        heartbeats: failingBy('scorer', 'appends', [
-          'storage-full',
-          'KRONOS_SNAPSHOTS',
-          'kronos.snapshots.gpu: insufficient resources (10023)',
-        ]),
-      }),
+      beats(
+        failingBy('scorer', 'appends', ['storage-full', 'KRONOS_SNAPSHOTS', 'gpu: insufficient resources (10023)']),
+      ),
       /out of storage: .*insufficient resources \(10023\)/,
     ],
     [
       'append-refused',
       'NATS refuses what a service writes',
-      wellFacts(undefined, {
-        heartbeats: failing('ledger', 'appends', 'KRONOS_CHECKPOINTS: message size exceeds maximum allowed (10054)'),
-      }),
+      beats(failing('ledger', 'appends', 'KRONOS_CHECKPOINTS: message size exceeds maximum allowed (10054)')),
       /10054/,
     ],
     [
       'append-refused',
       'the disk of the server is full: what is written has no answer',
-      wellFacts(undefined, {
-        heartbeats: failingBy('planner', 'appends', [
-          'append-unanswered',
-          'KRONOS_LOG',
-          'gpu-1 on kronos.plans.gpu: no answer in time',
-        ]),
-        input: { undecidedSinceMs: nowMs - 80_000 },
-      }),
+      beats(failingBy('planner', 'appends', ['append-unanswered', 'KRONOS_LOG', 'no answer in time']), undecided(80)),
       /does not store: KRONOS_LOG.*no answer in time/,
     ],
     [
       'services-unknown',
       'heartbeats cannot be read',
-      wellFacts(undefined, { facts: { services: { known: false, text: 'no permission' } } }),
+      changed({ facts: { services: { known: false, text: 'no permission' } } }),
       /unknown: no permission/,
     ],
-    [
-      'service-missing',
-      'a service has never reported',
-      wellFacts(undefined, { heartbeats: without('ledger') }),
-      /no instance has sent a heartbeat/,
-    ],
+    ['service-missing', 'a service has never reported', beats(without('ledger')), /no instance has sent a heartbeat/],
     [
       'service-missing',
       'a service has ceased to report',
-      wellFacts(undefined, {
-        heartbeats: without('planner', heartbeat('planner', nowMs, { storedAtMs: late, timeMs: late })),
-      }),
+      beats(without('planner', heartbeat('planner', nowMs, heard(40)))),
       /last heartbeat/,
     ],
     [
       'service-missing',
       'all instances of a service have ceased to report',
-      wellFacts(undefined, {
-        heartbeats: without(
+      beats(
+        without(
           'planner',
-          heartbeat('planner', nowMs, { instance: 'planner-a', storedAtMs: late, timeMs: late }),
-          heartbeat('planner', nowMs, { instance: 'planner-b', storedAtMs: late - 1, timeMs: late - 1 }),
+          heartbeat('planner', nowMs, { instance: 'planner-a', ...heard(40) }),
+          heartbeat('planner', nowMs, { instance: 'planner-b', ...heard(41) }),
         ),
-      }),
+      ),
       /planner-a, planner-b ended, hang, or cannot reach NATS/,
     ],
     [
       'service-missing',
       'a service was stopped',
-      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { state: 'stopped' })) }),
+      beats(without('planner', heartbeat('planner', nowMs, { state: 'stopped' }))),
       /was stopped/,
     ],
     [
       'service-missing',
       'no executor serves the aggregate',
-      wellFacts(undefined, { heartbeats: without('executor', heartbeat('executor', nowMs, { aggregates: ['cpu'] })) }),
+      beats(without('executor', heartbeat('executor', nowMs, { aggregates: ['cpu'] }))),
       /no executor serves this aggregate/,
     ],
     [
       'service-unready',
       'a service hangs in its start',
-      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { state: 'starting' })) }),
+      beats(without('planner', heartbeat('planner', nowMs, { state: 'starting' }))),
       /is starting/,
     ],
-    [
-      'service-unready',
-      'a check does not pass',
-      wellFacts(undefined, { heartbeats: failing('planner', 'log', 'a gap') }),
-      /log: a gap/,
-    ],
+    ['service-unready', 'a check does not pass', beats(failing('planner', 'log', 'a gap')), /log: a gap/],
     [
       'openstack-unread',
       'Nova does not answer',
-      wellFacts(undefined, {
-        heartbeats: failingBy(
+      beats(
+        failingBy(
           'scorer',
           'openstack',
           ['KRONOS_HTTP_UNREACHABLE', 'servers', 'servers: refused'],
           ['KRONOS_HTTP_UNREACHABLE', 'services', 'services: refused'],
         ),
-      }),
+      ),
       /servers: refused \(and 1 more\)/,
     ],
     [
       'prometheus-unread',
       'Prometheus does not answer',
-      wellFacts(undefined, { heartbeats: failing('scorer', 'prometheus', 'refused') }),
+      beats(failing('scorer', 'prometheus', 'refused')),
       /Prometheus is not read: refused/,
     ],
     [
       'clock-skew',
       'the clock of a service is wrong',
-      wellFacts(undefined, { heartbeats: without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs - 60_000 })) }),
+      beats(without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs - 60_000 }))),
       /differ by/,
     ],
     [
       'local-clock',
       "this machine's clock is behind",
-      wellFacts(undefined, { newest: { storedAtMs: nowMs + 60_000 } }),
+      newest({ storedAtMs: nowMs + 60_000 }),
       /behind the NATS server's/,
     ],
-    ['snapshot-none', 'nothing was ever observed', wellFacts(undefined, { newest: null }), /no snapshot yet/],
-    [
-      'snapshot-late',
-      'no snapshot comes',
-      wellFacts(undefined, { newest: { storedAtMs: nowMs - 123_000 } }),
-      /2 min 3 s old/,
-    ],
+    ['snapshot-none', 'nothing was ever observed', newest(null), /no snapshot yet/],
+    ['snapshot-late', 'no snapshot comes', newest({ storedAtMs: nowMs - 123_000 }), /2 min 3 s old/],
     [
       'snapshot-undecided',
       'snapshots are not decided',
-      wellFacts(undefined, { input: { undecidedSinceMs: nowMs - 63_000 } }),
+      changed({ input: undecided(63) }),
       /no snapshot was decided since/,
     ],
     [
       'snapshot-undecided',
       'snapshots of a short interval are not decided',
-      wellFacts(undefined, {
-        newest: { intervalSeconds: 5, storedAtMs: nowMs - 1000 },
-        input: { undecidedSinceMs: nowMs - 8000 },
-      }),
+      newest({ intervalSeconds: 5, storedAtMs: nowMs - 1000 }, { input: undecided(8) }),
       /no snapshot was decided since/,
     ],
     [
       'decision-slow',
       'a decision takes longer than the interval',
-      wellFacts(undefined, { heartbeats: failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW]) }),
+      beats(failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW])),
       /^a decision took 75 s, and one is due every 60 s$/,
     ],
     ['snapshot-unjudged', 'an older scorer says nothing about hosts', unjudged(), /unknown/],
     [
       'observation-problem',
       'the aggregate does not fit together',
-      wellFacts(undefined, { newest: { problems: [{ code: 'server-vanished', text: 'vm-1 is gone' }] } }),
+      newest({ problems: [{ code: 'server-vanished', text: 'vm-1 is gone' }] }),
       /vm-1 is gone/,
     ],
     [
       'migration-abandoned',
       'Nova keeps a row that nobody works on',
-      wellFacts(undefined, {
-        newest: {
-          abandoned: { code: 'migration-abandoned', text: 'Nova no longer works on migration 7 of vm-1 (queued)' },
-        },
+      newest({
+        abandoned: { code: 'migration-abandoned', text: 'Nova no longer works on migration 7 of vm-1 (queued)' },
       }),
       /migration 7 of vm-1/,
     ],
     [
       'ports-unread',
       'the ports of VMs cannot be read',
-      wellFacts(undefined, {
-        newest: { unreadPorts: { code: 'ports-unread', text: 'the ports of vm-1 are not known, so they stay' } },
-      }),
+      newest({ unreadPorts: { code: 'ports-unread', text: 'the ports of vm-1 are not known, so they stay' } }),
       /the ports of vm-1/,
     ],
-    [
-      'host-down',
-      'a host is down',
-      wellFacts(undefined, { newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] } }),
-      /nova-compute is down \(1 of 3 hosts of gpu\)/,
-    ],
-    [
-      'host-unknown',
-      'a host is in an unknown state',
-      wellFacts(undefined, { newest: { outOfService: [{ state: 'unknown', count: 1, hosts: ['h1'] }] } }),
-      /unknown state/,
-    ],
+    ['host-down', 'a host is down', newest(outOfService('down', 'h1')), /nova-compute is down \(1 of 3 hosts of gpu\)/],
+    ['host-unknown', 'a host is in an unknown state', newest(outOfService('unknown', 'h1')), /unknown state/],
     [
       'policy-no-host',
       'a policy matches no host',
-      policy({
-        participates: false,
-        reason: { code: 'policy-partial', text: 'no value for 3 of 3 hosts' },
-        matchedHosts: 0,
-      }),
+      skipped('policy-partial', 'no value for 3 of 3 hosts', { matchedHosts: 0 }),
       /none of 3 hosts/,
     ],
     ['policy-no-server', 'a policy matches no VM', policy({ matchedServers: 0 }), /none of 9 VMs/],
-    [
-      'policy-skipped',
-      'a policy is skipped',
-      policy({ participates: false, reason: { code: 'policy-stale', text: 'h1 is stale' } }),
-      /skipped: h1 is stale/,
-    ],
+    ['policy-skipped', 'a policy is skipped', skipped('policy-stale', 'h1 is stale'), /skipped: h1 is stale/],
     [
       'prometheus-unread',
       'a query is not answered',
-      policy({ participates: false, reason: { code: 'policy-unreachable', text: 'refused' } }),
+      skipped('policy-unreachable', 'refused'),
       /Prometheus is not read: refused/,
     ],
     ['event-unreadable', 'an event cannot be read', after((log) => void log.unreadable()), /cannot be read/],
@@ -386,20 +322,14 @@ describe('status', () => {
     [
       'move-forced',
       'a move was forced past the scheduler',
-      after((log) => {
-        const plan = log.released(moves);
-        log.dispatched(plan, 2);
-        log.started({ task: `${plan}-s1`, forced: true });
-      }),
+      after((log) => void started(log, { forced: true })),
       /^name-of-a \(gpu-\d+-s1\) was forced past the scheduler$/,
     ],
     [
       'host-broken',
       'moves to a host failed again and again',
       after((log) => {
-        log.configured({ dryRun: false, breakerFailures: 2, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
-        const plan = log.released([1, 2].map((n) => ({ serverId: `v${n}`, from: 'h1', to: 'h2' })));
-        log.dispatched(plan, 2);
+        const plan = brokenAfter(log, 2);
         for (const n of [1, 2]) log.failed({ task: `${plan}-s${n}`, hostAtFault: 'h2' });
       }),
       /^receives no VM until .*: too many moves to it failed$/,
@@ -426,18 +356,10 @@ describe('status', () => {
     [
       'failover-room',
       'a host cannot fail',
-      wellFacts(undefined, {
-        input: {
-          lastDecision: {
-            stuck: [],
-            warnings: [],
-            failover: {
-              hosts: 1,
-              tested: 3,
-              lacking: 1,
-              failures: [{ hosts: ['h1'], servers: 4, stranded: 1, names: ['db'], proven: true }],
-            },
-          },
+      decided({
+        failover: {
+          ...{ hosts: 1, tested: 3, lacking: 1 },
+          failures: [{ hosts: ['h1'], servers: 4, stranded: 1, names: ['db'], proven: true }],
         },
       }),
       /^no room for 1 of 3 failures of one host: without h1, 1 of 4 VMs would have no host \(db\)$/,
@@ -445,30 +367,10 @@ describe('status', () => {
     [
       'server-stuck',
       'a server cannot leave',
-      wellFacts(undefined, {
-        input: {
-          lastDecision: {
-            stuck: [
-              {
-                serverId: 's',
-                serverName: 'db',
-                host: 'h1',
-                phase: 'evacuate',
-                reason: { code: 'x', text: 'no room' },
-              },
-            ],
-            warnings: [],
-          },
-        },
-      }),
+      decided({ stuck: [cannotLeave('db', 'no room')] }),
       /db cannot leave h1: no room/,
     ],
-    [
-      'decision-warning',
-      'a decision warns',
-      wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [{ code: 'x', text: 'no repair' }] } } }),
-      /no repair/,
-    ],
+    ['decision-warning', 'a decision warns', decided({ warnings: [{ code: 'x', text: 'no repair' }] }), /no repair/],
   ])('alarms with %s when %s', (code, _, facts, text) => {
     const all = judge(facts);
     const alarm = all.find((one) => one.code === code);
@@ -479,10 +381,9 @@ describe('status', () => {
   });
 
   it('does not know a newer snapshot as undecided within its interval, nor a heartbeat as late within three', () => {
-    expect(codes(wellFacts(undefined, { input: { undecidedSinceMs: nowMs - 61_000 } }))).toEqual([]);
-    expect(codes(wellFacts(undefined, { newest: { storedAtMs: nowMs - 121_000 } }))).toEqual([]);
-    const recent = heartbeat('planner', nowMs, { storedAtMs: nowMs - 29_000, timeMs: nowMs - 29_000 });
-    expect(codes(wellFacts(undefined, { heartbeats: without('planner', recent) }))).toEqual([]);
+    expect(codes(changed({ input: undecided(61) }))).toEqual([]);
+    expect(codes(newest({ storedAtMs: nowMs - 121_000 }))).toEqual([]);
+    expect(codes(beats(without('planner', heartbeat('planner', nowMs, heard(29)))))).toEqual([]);
   });
   it('needs no executor in a dry run, until there is something to move', () => {
     const dry = runningLog();
@@ -523,13 +424,12 @@ describe('status', () => {
     expect(statusOf(facts).well).toBe(true);
   });
   it('says what is worth knowing and is well nevertheless', () => {
-    const facts = wellFacts(undefined, {
-      newest: { outOfService: [{ state: 'disabled', count: 1, hosts: ['h1'] }] },
+    const facts = newest(outOfService('disabled', 'h1'), {
       heartbeats: [
         ...without('planner'),
         heartbeat('planner', nowMs, { options: { 'engine.cooldown': 600 } }),
         heartbeat('planner', nowMs, { instance: 'planner-2', version: '1.1.0', options: { 'engine.cooldown': 60 } }),
-        heartbeat('planner', nowMs, { instance: 'planner-0', storedAtMs: late, timeMs: late }),
+        heartbeat('planner', nowMs, { instance: 'planner-0', ...heard(40) }),
       ],
     });
     expect(judge(facts).map(({ code, about, text }) => `${code}: ${about}: ${text}`)).toEqual([
@@ -609,7 +509,7 @@ describe('moves that went wrong', () => {
     expect(alarm?.explains.map(({ code }) => code)).toContain('abort-refused');
   });
   it('whose close with force nobody carries out does not blame Nova', () => {
-    const forced = (log: ReturnType<typeof runningLog>) => log.closed(`${started(log)}-s1`, 'ada', { force: true });
+    const forced = (log: Log) => log.closed(`${started(log)}-s1`, 'ada', { force: true });
     const [{ moves = [] } = {}] = statusOf(after(forced)).aggregates;
     expect(moves.map(({ note }) => note).join()).toContain('ada closed it: it ends within a minute');
     const waits = judge(after(forced, 300)).find(({ code }) => code === 'close-waits');
@@ -617,34 +517,25 @@ describe('moves that went wrong', () => {
     expect(waits?.remedy).not.toContain('kronos close');
   });
   it('of planners with different options the one that yields is named, on one line', () => {
-    const facts = wellFacts(undefined, {
-      heartbeats: [
-        ...without('planner'),
+    const facts = beats(
+      without(
+        'planner',
         heartbeat('planner', nowMs, { instance: 'planner-2', options: { 'engine.cooldown': 60 } }),
         heartbeat('planner', nowMs, {
           options: { 'engine.cooldown': 600 },
           failing: [{ check: 'options', reason: 'planner-2 started later with another cooldown' }],
         }),
-      ],
-    });
+      ),
+    );
     expect(judge(facts)).toMatchObject([{ code: 'options-conflict', explains: [{ code: 'replicas-differ' }] }]);
   });
 });
 
 it('a log that is in doubt is one alarm, from any number of services', () => {
   const doubt = { failing: [{ check: 'identity', reason: 'the log ends at 60, and a checkpoint has seen 1571' }] };
-  const facts = wellFacts(undefined, {
-    heartbeats: serviceNames.map((service) => heartbeat(service, nowMs, service === 'scorer' ? {} : doubt)),
-    input: { undecidedSinceMs: nowMs - 80_000 },
-  });
-  expect(judge(facts)).toMatchObject([
-    {
-      code: 'log-in-doubt',
-      about: 'KRONOS_LOG',
-      text: doubt.failing[0]?.reason,
-      explains: [{ code: 'snapshot-undecided' }],
-    },
-  ]);
+  const all = serviceNames.map((service) => heartbeat(service, nowMs, service === 'scorer' ? {} : doubt));
+  const found = { code: 'log-in-doubt', about: 'KRONOS_LOG', text: doubt.failing[0]?.reason };
+  expect(judge(beats(all, undecided(80)))).toMatchObject([{ ...found, explains: [{ code: 'snapshot-undecided' }] }]);
 });
 
 describe('one cause gives one alarm', () => {
@@ -657,7 +548,7 @@ describe('one cause gives one alarm', () => {
   };
 
   it('when NATS is unreachable', () => {
-    const facts = wellFacts(undefined, { facts: { nats: { state: 'unreachable', text: 'x' } }, newest: null });
+    const facts = newest(null, { facts: { nats: { state: 'unreachable', text: 'x' } } });
     expect(codes(facts)).toEqual(['nats-unreachable']);
   });
   it('when the planner is dead: in all aggregates, with undispatched plans', () => {
@@ -681,18 +572,14 @@ describe('one cause gives one alarm', () => {
   });
   it('when decisions take longer than the interval, so that snapshots are not decided: one for each aggregate', () => {
     const slow = failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW], ['decision-slow', 'cpu', SLOW]);
-    const facts = wellFacts(undefined, { heartbeats: slow, input: { undecidedSinceMs: nowMs - 80_000 } });
-    expect(judge(facts)).toMatchObject([
+    expect(judge(beats(slow, undecided(80)))).toMatchObject([
       { code: 'decision-slow', about: 'gpu', text: SLOW, explains: [{ code: 'snapshot-undecided', about: 'gpu' }] },
       { code: 'decision-slow', about: 'cpu', text: SLOW, explains: [] },
     ]);
   });
   it('when the scorer is dead; the planner is not blamed for it', () => {
-    one(
-      wellFacts(undefined, { heartbeats: without('scorer'), newest: { storedAtMs: nowMs - 600_000 } }),
-      'service-missing',
-      ['snapshot-late'],
-    );
+    const facts = newest({ storedAtMs: nowMs - 600_000 }, { heartbeats: without('scorer') });
+    one(facts, 'service-missing', ['snapshot-late']);
   });
   it('when nova-api is down: two services, all lists, hosts, a policy and the snapshots that stop', () => {
     const failingCheck = (service: 'scorer' | 'executor') =>
@@ -702,94 +589,55 @@ describe('one cause gives one alarm', () => {
           { check: 'snapshots', reason: 'no snapshot since 12:00:00Z: gpu' },
         ],
       });
-    const facts = wellFacts(undefined, {
-      heartbeats: [
-        heartbeat('planner', nowMs),
-        heartbeat('ledger', nowMs),
-        failingCheck('scorer'),
-        failingCheck('executor'),
-      ],
-      newest: {
+    const facts = newest(
+      {
+        ...outOfService('unknown', 'h1', 'h2', 'h3'),
         storedAtMs: nowMs - 200_000,
         problems: [
           { code: 'servers-unknown', text: 'servers could not be read: connection refused' },
           { code: 'hypervisors-unknown', text: 'hypervisors could not be read: connection refused' },
           { code: 'aggregate-not-found', text: 'no aggregate gpu' },
         ],
-        outOfService: [{ state: 'unknown', count: 3, hosts: ['h1', 'h2', 'h3'] }],
         policies: [
           {
-            policy: 'cpu',
-            participates: false,
+            ...{ ...wellPolicy, participates: false, imbalance: null },
             reason: { code: 'policy-no-destination', text: 'no host is up' },
-            imbalance: null,
-            threshold: 0.2,
-            detected: false,
-            matchedHosts: 3,
-            matchedServers: 9,
           },
         ],
       },
-    });
+      {
+        heartbeats: serviceNames.map((service) =>
+          service === 'scorer' || service === 'executor' ? failingCheck(service) : heartbeat(service, nowMs),
+        ),
+      },
+    );
     const [alarm, ...others] = judge(facts);
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'openstack-unread', about: 'scorer, executor, gpu' });
     expect(alarm?.explains.length).toBeGreaterThan(5);
   });
   it('when Prometheus is down', () => {
-    const facts = policy({
-      participates: false,
-      reason: { code: 'policy-unreachable', text: 'refused' },
-      matchedHosts: 0,
-      matchedServers: 0,
-    });
-    one(
-      { ...facts, services: { known: true, heartbeats: failing('scorer', 'prometheus', 'refused') } },
-      'prometheus-unread',
-      ['policy-no-server'],
-    );
+    const facts = skipped('policy-unreachable', 'refused', { matchedHosts: 0, matchedServers: 0 });
+    const services = { known: true as const, heartbeats: failing('scorer', 'prometheus', 'refused') };
+    one({ ...facts, services }, 'prometheus-unread', ['policy-no-server']);
   });
   it('when the log is full: services that cannot append, and what then stands still', () => {
-    const facts = wellFacts(undefined, {
-      facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
-      heartbeats: failingBy('planner', 'appends', ['stream-full', 'KRONOS_LOG', 'maximum bytes exceeded (10077)']),
-      input: { undecidedSinceMs: nowMs - 80_000 },
-    });
-    one(facts, 'log-full', ['snapshot-undecided']);
+    const heartbeats = failingBy('planner', 'appends', ['stream-full', 'KRONOS_LOG', 'maximum bytes exceeded (10077)']);
+    one(filled(99, 'KRONOS_LOG', { heartbeats, input: undecided(80) }), 'log-full', ['snapshot-undecided']);
   });
   it('when the stream of snapshots is full: an old snapshot; another full stream does not explain it', () => {
-    const full = (stream: string) =>
-      wellFacts(undefined, {
-        facts: { streams: [{ stream, messages: 1, bytes: 100, maxBytes: 100, discard: 'new' }] },
-        newest: { storedAtMs: nowMs - 3_600_000 },
-      });
+    const full = (stream: string) => filled(100, stream, { newest: { storedAtMs: nowMs - 3_600_000 } });
     one(full('KRONOS_SNAPSHOTS'), 'stream-full', ['snapshot-late']);
     expect(codes(full('KRONOS_SERVICES'))).toEqual(expect.arrayContaining(['stream-full', 'snapshot-late']));
   });
   it('when a host is down, of which a server cannot be taken', () => {
-    const stuck = {
-      serverId: 's',
-      serverName: 'db',
-      host: 'h1',
-      phase: 'evacuate' as const,
-      reason: { code: 'x', text: 'down' },
-    };
-    one(
-      wellFacts(undefined, {
-        newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] },
-        input: { lastDecision: { stuck: [stuck], warnings: [] } },
-      }),
-      'host-down',
-      ['server-stuck'],
-    );
+    const facts = decided({ stuck: [cannotLeave('db', 'down')] }, { newest: outOfService('down', 'h1') });
+    one(facts, 'host-down', ['server-stuck']);
   });
   it('of VMs that cannot leave a host, each reason is one alarm with its own remedy', () => {
-    const stuckBy = (serverName: string, code: string, host = 'h1') => ({
-      ...{ serverId: `id-${serverName}`, serverName, host, phase: 'evacuate' as const },
-      reason: { code, text: code === 'vm-locked' ? 'The VM is locked.' : 'No host takes it: h2 is full.' },
-    });
-    const stuck = [stuckBy('a', 'vm-locked'), stuckBy('b', 'capacity'), stuckBy('c', 'vm-locked')];
-    const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck, warnings: [] } } }));
+    const locked = (name: string) => cannotLeave(name, 'The VM is locked.', { code: 'vm-locked' });
+    const full = cannotLeave('b', 'No host takes it: h2 is full.', { code: 'capacity' });
+    const found = judge(decided({ stuck: [locked('a'), full, locked('c')] }));
     expect(found.map(({ code, text, remedy }) => [code, text, remedy])).toEqual([
       ['server-stuck', 'a, c cannot leave h1: the VM is locked', expect.stringMatching(/openstack server unlock VM/)],
       ['server-stuck', 'b cannot leave h1: no host takes it: h2 is full', expect.stringMatching(/^Make room, enable/)],
@@ -797,12 +645,10 @@ describe('one cause gives one alarm', () => {
     expect(found[0]?.places.map(({ server }) => server)).toEqual(['id-a', 'id-c']);
   });
   it('of VMs whose obstacles differ, each VM is named with its own', () => {
-    const stuckBy = (serverName: string, obstacle: string) => ({
-      ...{ serverId: `id-${serverName}`, serverName, host: 'h1', phase: 'evacuate' as const },
-      reason: { code: 'no-destination', text: `No host takes it: ${obstacle}.` },
-    });
+    const stuckBy = (serverName: string, obstacle: string) =>
+      cannotLeave(serverName, `No host takes it: ${obstacle}.`, { code: 'no-destination' });
     const textOf = (...stuck: readonly ReturnType<typeof stuckBy>[]) =>
-      judge(wellFacts(undefined, { input: { lastDecision: { stuck, warnings: [] } } })).map(({ text }) => text);
+      judge(decided({ stuck })).map(({ text }) => text);
     expect(textOf(stuckBy('a', 'h2 is full'), stuckBy('b', 'h3 holds group web'), stuckBy('c', 'h2 is full'))).toEqual([
       'a, c cannot leave h1: no host takes it: h2 is full; b cannot leave h1: no host takes it: h3 holds group web',
     ]);
@@ -815,7 +661,7 @@ describe('one cause gives one alarm', () => {
   it.each(['past-threshold', 'soft-rule-broken', 'budget-used', 'no-forecast', 'expected-to-pass'])(
     'a decision that knows what it does (%s) raises no alarm',
     (code) => {
-      const facts = wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [{ code, text: code }] } } });
+      const facts = decided({ warnings: [{ code, text: code }] });
       expect(judge(facts)).toMatchObject([{ code: 'decision-note', severity: 'info', text: code }]);
       expect(statusOf(facts).well).toBe(true);
     },
@@ -827,7 +673,7 @@ describe('one cause gives one alarm', () => {
       { code: 'repair-impossible', text: 'group one', detail: { group: 'g1' } },
       { code: 'repair-impossible', text: 'group two', detail: { group: 'g2' } },
     ];
-    const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings } } }));
+    const found = judge(decided({ warnings }));
     expect(found.map(({ text }) => text)).toEqual(warnings.map(({ text }) => text));
     expect(found[0]?.remedy).toMatch(/allocation ratio/);
   });
@@ -835,54 +681,50 @@ describe('one cause gives one alarm', () => {
     [
       'sink-failing',
       'a receiver refuses notifications',
-      wellFacts(undefined, {
-        heartbeats: without(
+      beats(
+        without(
           'ledger',
           heartbeat('ledger', nowMs, {
             sinks: [{ sink: 'chat', sinceMs: nowMs - 300_000, reason: 'the receiver answers 400: no_text' }],
           }),
         ),
-      }),
+      ),
       /^has taken no notification since .*: the receiver answers 400: no_text$/,
     ],
     [
       'replica-lost',
       'one of two replicas ended',
-      wellFacts(undefined, {
-        heartbeats: without(
+      beats(
+        without(
           'planner',
           heartbeat('planner', nowMs),
-          heartbeat('planner', nowMs, { instance: 'planner-b', storedAtMs: nowMs - 40_000, timeMs: nowMs - 40_000 }),
+          heartbeat('planner', nowMs, { instance: 'planner-b', ...heard(40) }),
         ),
-      }),
+      ),
       /^planner-b ended without an orderly stop/,
     ],
     [
       'versions-differ',
       'an upgrade is half done',
-      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { version: '9.9.9' })) }),
+      beats(without('planner', heartbeat('planner', nowMs, { version: '9.9.9' }))),
       /several versions are running: .*9\.9\.9 \(planner\)/,
     ],
     [
       'cell-down',
       'a cell does not answer',
-      wellFacts(undefined, { newest: { problems: [{ code: 'servers-of-down-cell', text: 'cell2 is down' }] } }),
+      newest({ problems: [{ code: 'servers-of-down-cell', text: 'cell2 is down' }] }),
       /cell2 is down/,
     ],
     [
       'policy-host-load',
       'hosts have load that no VM has',
-      policy({
-        profileSum: { policy: 'cpu', ratio: 0.4, host: 'h2', sum: 0.2, value: 0.5, cause: 'load-without-vm' },
-      }),
+      policy({ profileSum: { policy: 'cpu', ratio: 0.4, host: 'h2', sum: 0.2, value: 0.5, cause: 'load-without-vm' } }),
       /h2/,
     ],
     [
       'group-broken',
       'members of a hard group share a host, and nobody repairs it',
-      wellFacts(undefined, {
-        newest: { brokenGroups: { code: 'group-broken', text: 'anti-affinity group web (a, b on h1)' } },
-      }),
+      newest(brokenGroups),
       /^anti-affinity group web \(a, b on h1\)$/,
     ],
     [
@@ -908,8 +750,7 @@ describe('one cause gives one alarm', () => {
   it('a broken group is no news while the planner repairs it', () => {
     const log = runningLog();
     log.configured({ dryRun: false, enforceHardAffinity: true });
-    const newest = { brokenGroups: { code: 'group-broken', text: 'anti-affinity group web (a, b on h1)' } };
-    expect(judge(wellFacts(log, { newest }))).toEqual([]);
+    expect(judge(wellFacts(log, { newest: brokenGroups }))).toEqual([]);
   });
   it.each([
     ['nothing-scored', 'not balancing'],
@@ -923,18 +764,10 @@ describe('one cause gives one alarm', () => {
     expect(statusOf(wellFacts(log)).aggregates[0]?.doing).toBe(`${words}: the reason`);
   });
   it('values that do not add up are an alarm, but not while samples of a move arrive', () => {
-    const profileSum = {
-      policy: 'cpu',
-      ratio: 2,
-      host: 'h2',
-      sum: 0.13,
-      value: 0.063,
-      cause: 'unit',
-      factor: 0.5,
-    } as const;
+    const profileSum = { policy: 'cpu', host: 'h2', sum: 0.13, value: 0.063, cause: 'unit', factor: 0.5 } as const;
     const off = (ratio: number) => [{ ...wellPolicy, profileSum: { ...profileSum, ratio } }];
     const seen = (policies: Policies, beforeMoves: Policies | null) =>
-      codes(wellFacts(undefined, { newest: { policies }, input: { beforeMoves } }));
+      codes(newest({ policies }, { input: { beforeMoves } }));
     const alarm = ['policy-profile-sum'];
     // What was so before the moves is so until it is judged again: an alarm neither comes nor ends.
     expect([seen(off(2), [wellPolicy]), seen(off(2), []), seen([wellPolicy], off(2))]).toEqual([[], [], alarm]);
@@ -944,15 +777,13 @@ describe('one cause gives one alarm', () => {
   });
   it('a broken host explains the VMs that its failures quarantined, and no others', () => {
     const log = runningLog();
-    log.configured({ dryRun: false, breakerFailures: 1, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
-    const plan = log.released(['v1', 'v2'].map((serverId) => ({ serverId, from: 'h1', to: 'h2' })));
-    log.dispatched(plan, 2);
+    const plan = brokenAfter(log, 1);
     log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
     log.pass(1).failed({ task: `${plan}-s2` });
     log.decided();
     const stuck = (serverId: string, host: string, code: string) => ({
-      ...{ serverId, serverName: serverId, host, phase: 'evacuate' as const },
-      reason: { code, text: `${serverId} is held` },
+      ...cannotLeave(serverId, `${serverId} is held`, { host, code }),
+      serverId,
     });
     const of = (...all: ReturnType<typeof stuck>[]) =>
       judge(wellFacts(log, { input: { lastDecision: { stuck: all, warnings: [] } } })).map((one) => [
@@ -970,7 +801,7 @@ describe('one cause gives one alarm', () => {
     const log = runningLog();
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
     const disabled = (...hosts: string[]) => {
-      const newest = { outOfService: [{ state: 'disabled' as const, count: hosts.length, hosts }] };
+      const newest = outOfService('disabled', ...hosts);
       return judge(wellFacts(log, { newest })).map(({ code, about, text }) => [code, about, text]);
     };
     expect(disabled('h1')).toEqual([]);
@@ -981,33 +812,16 @@ describe('one cause gives one alarm', () => {
   });
   it('names a threshold that no moves reach, and raises no alarm', () => {
     const warning = { code: 'threshold-unreachable', text: 'no moves bring cpu below 0.6', detail: { policy: 'cpu' } };
-    const found = judge(wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [warning] } } }));
+    const found = judge(decided({ warnings: [warning] }));
     expect(found).toMatchObject([{ code: 'threshold-unreachable', severity: 'info', places: [{ policy: 'cpu' }] }]);
   });
   it('but another place has an alarm of its own', () => {
-    const stuck = {
-      serverId: 's',
-      serverName: 'db',
-      host: 'h2',
-      phase: 'evacuate' as const,
-      reason: { code: 'x', text: 'full' },
-    };
-    const facts = wellFacts(undefined, {
-      newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] },
-      input: { lastDecision: { stuck: [stuck], warnings: [] } },
-    });
-    expect(codes(facts)).toEqual(['host-down', 'server-stuck']);
+    const stuck = [cannotLeave('db', 'full', { host: 'h2' })];
+    expect(codes(decided({ stuck }, { newest: outOfService('down', 'h1') }))).toEqual(['host-down', 'server-stuck']);
     // A scorer that is late is no excuse of the planner's.
-    const late = wellFacts(undefined, { heartbeats: without('scorer'), input: { undecidedSinceMs: nowMs - 80_000 } });
-    expect(codes(late)).toEqual(['service-missing', 'snapshot-undecided']);
+    expect(codes(beats(without('scorer'), undecided(80)))).toEqual(['service-missing', 'snapshot-undecided']);
   });
 });
-
-type Policies = NonNullable<Facts['aggregates'][number]['newest']>['policies'];
-
-function policy(more: Partial<Policies[number]>): Facts {
-  return wellFacts(undefined, { newest: { policies: [{ ...wellPolicy, ...more }] } });
-}
 
 /** Moves whose hosts had the same load before and after. */
 function predictedWrongly(): Facts {
@@ -1034,32 +848,41 @@ function unjudged(): Facts {
   return { ...facts, aggregates: [{ ...gpu, newest: rest }] };
 }
 
-function after(act: (log: ReturnType<typeof runningLog>) => void, seconds = 0): Facts {
+function after(act: (log: Log) => void, seconds = 0): Facts {
   const log = runningLog();
   act(log);
   log.pass(seconds);
   return wellFacts(log, { heartbeats: serviceNames.map((service) => heartbeat(service, log.nowMs)) });
 }
 
-function damaged(log: ReturnType<typeof runningLog>): void {
+function damaged(log: Log): void {
   const task = `${started(log)}-s1`;
   log.completed({ task }, 30, [{ code: SERVER_IN_ERROR, text: 'the guest is lost' }]);
 }
 
-function abortRefused(log: ReturnType<typeof runningLog>): void {
+function abortRefused(log: Log): string {
   const task = `${started(log)}-s1`;
   log.aborted(task);
   log.abortRefused({ task }, 'Cannot abort while it is in task_state None');
+  return task;
 }
 
-function started(log: ReturnType<typeof runningLog>): string {
+function started(log: Log, more: { readonly forced?: boolean } = {}): string {
   const plan = log.released(moves);
   log.dispatched(plan, 2);
-  log.started({ task: `${plan}-s1` });
+  log.started({ task: `${plan}-s1`, ...more });
   return plan;
 }
 
-function drainFailed(log: ReturnType<typeof runningLog>): string {
+/** A dispatched plan of two moves to h2, which is broken after so many failures. */
+function brokenAfter(log: Log, breakerFailures: number): string {
+  log.configured({ dryRun: false, breakerFailures, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
+  const plan = log.released(['v1', 'v2'].map((serverId) => ({ serverId, from: 'h1', to: 'h2' })));
+  log.dispatched(plan, 2);
+  return plan;
+}
+
+function drainFailed(log: Log): string {
   const id = log.drainAsked('h1').data.commandId;
   log.hostClaimed(id, 'h1');
   log.hostActFailed(id, 'h1');
@@ -1067,7 +890,7 @@ function drainFailed(log: ReturnType<typeof runningLog>): string {
 }
 
 /** A move between cells that a person has to confirm. */
-function verified(log: ReturnType<typeof runningLog>): string {
+function verified(log: Log): string {
   const plan = log.cellsProposed([{ serverId: 'a', from: 'h1', to: 'n1' }], {
     change: (data) => ({
       ...data,
@@ -1085,15 +908,12 @@ function verified(log: ReturnType<typeof runningLog>): string {
   return task;
 }
 
-function abortAsked(log: ReturnType<typeof runningLog>): void {
+function abortAsked(log: Log): void {
   log.aborted(`${started(log)}-s1`);
 }
 
-function closeAsked(log: ReturnType<typeof runningLog>): void {
-  const task = `${started(log)}-s1`;
-  log.aborted(task);
-  log.abortRefused({ task }, 'Cannot abort while it is in task_state None');
-  log.closed(task);
+function closeAsked(log: Log): void {
+  log.closed(abortRefused(log));
 }
 
 describe('a drain', () => {

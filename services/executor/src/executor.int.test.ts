@@ -46,14 +46,14 @@ const ACK_WAIT_SECONDS = 600;
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 propagation.setGlobalPropagator(new W3CTraceContextPropagator());
 
-const running = new AsyncLocalStorage<TestContext['onTestFinished']>();
+const current = new AsyncLocalStorage<TestContext['onTestFinished']>();
 
 /** Closed in reverse order when the running test is over. */
-const closing = (close: () => Promise<void>): void => running.getStore()?.(close);
+const closing = (close: () => Promise<void>): void => current.getStore()?.(close);
 
 /** Tests run side by side: they mostly wait for the cloud. */
 const it = (name: string, body: () => Promise<void>): void =>
-  test.concurrent(name, ({ onTestFinished }) => running.run(onTestFinished, body));
+  test.concurrent(name, ({ onTestFinished }) => current.run(onTestFinished, body));
 
 async function bedWith(...given: Parameters<typeof startBed>): Promise<Bed> {
   const [scenario, reuse] = given;
@@ -100,18 +100,56 @@ const attempts = (results: readonly Result[]): readonly string[] =>
     return [`${destination} ${event.type.replace('migration.', '')}`];
   });
 
-/** A migration of this server copies memory until {@link letGo}. */
-const hold = (bed: Bed, server: string) =>
-  bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 36_000, times: 1 } });
+/** A migration of a server copies memory until {@link letGo}. */
+const SLOW = { kind: 'slow', seconds: 36_000, times: 1 } as const;
+const hold = (bed: Bed, server: string) => bed.sim.act({ act: 'faultServer', server, fault: SLOW });
 const letGo = (bed: Bed) => bed.sim.act({ act: 'setSpeed', speed: 60_000 });
 
 const isRunning = (bed: Bed) => (): boolean => bed.sim.migrations().some((m) => m.status === 'running');
+
+type Move = Parameters<Bed['release']>[0][number];
+type ServerFault = Extract<Parameters<Bed['sim']['act']>[0], { readonly act: 'faultServer' }>['fault'];
+
+/** A small cloud in which something is wrong with moves of h1-1. */
+async function bedFor(fault: ServerFault): Promise<Bed> {
+  const bed = await bedWith(smallCloud());
+  bed.sim.act({ act: 'faultServer', server: 'h1-1', fault });
+  return bed;
+}
+
+const refusesAborts = {
+  act: 'faultApi',
+  fault: { api: 'compute', method: 'DELETE', effect: { kind: 'status', status: 400 } },
+} as const;
+
+/** The ends of the attempts of these tasks, which kept to every rule. */
+async function ends(bed: Bed, tasks: readonly string[]): Promise<readonly string[]> {
+  await bed.finals(tasks);
+  const results = await bed.results();
+  expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  return attempts(results);
+}
+
+const release = (bed: Bed, more: Partial<Move> = {}) =>
+  bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', ...more }]);
+
+/** Moves h1-1 to h2: the ends of its attempts. */
+const moved = async (bed: Bed, more: Partial<Move> = {}) => ends(bed, await release(bed, more));
+
+/** A move of h1-1 to h2 that Nova calls running. */
+async function running(fault: ServerFault, more: Partial<Move> = {}) {
+  const bed = await bedFor(fault);
+  const { nova } = await executorOn(bed);
+  const tasks = await release(bed, more);
+  await until(isRunning(bed));
+  return { bed, tasks, nova };
+}
 
 describe('a move on a simulated cloud', () => {
   it('ends when Nova has said so', async () => {
     const bed = await bedWith(smallCloud());
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     const [final] = await bed.finals(tasks);
     expect(final).toMatchObject({
       type: 'migration.completed',
@@ -139,8 +177,7 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('that the hypervisor breaks off goes to the next alternate', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'fail', times: 1 } });
+    const bed = await bedFor({ kind: 'fail', times: 1 });
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
     const [final] = await bed.finals(tasks);
@@ -153,51 +190,36 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('that ends in error without a reason, as a restarted compute leaves it, is tried again on the same host', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'error', times: 1 } });
+    const bed = await bedFor({ kind: 'error', times: 1 });
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError compute-restarted', 'h2 completed']);
+    expect(await moved(bed, { alternates: ['h3'] })).toEqual(['h2 NovaClientError compute-restarted', 'h2 completed']);
   });
 
   it('that hangs is aborted at its deadline, and is a MigrationTimeout once Nova has ended it', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const bed = await bedFor({ kind: 'hang' });
     await executorOn(bed, { deadlineMinMs: 400, deadlinePerGibMs: 0 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-    await bed.finals(tasks);
-    const results = await bed.results();
-    expect(attempts(results)).toEqual(['h2 MigrationTimeout deadline']);
+    expect(await moved(bed, { alternates: ['h3'] })).toEqual(['h2 MigrationTimeout deadline']);
     expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
-    expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
   });
 
   it('whose bytes stand still is aborted before its deadline', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const bed = await bedFor({ kind: 'hang' });
     await executorOn(bed, { noProgressMs: 400 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 MigrationTimeout no-progress']);
+    expect(await moved(bed)).toEqual(['h2 MigrationTimeout no-progress']);
   });
 
   it('whose abort Nova refuses is asked for again, and followed to its end', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
-    const refusal = { api: 'compute', method: 'DELETE', effect: { kind: 'status', status: 400 } } as const;
-    bed.sim.act({ act: 'faultApi', fault: refusal });
+    const bed = await bedFor(SLOW);
+    bed.sim.act(refusesAborts);
     await executorOn(bed, { deadlineMinMs: 100, deadlinePerGibMs: 0, hardTimeoutMs: 100 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await until(() => bed.sim.calls().filter((call) => call.method === 'DELETE').length > 1);
     letGo(bed);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 completed']);
   });
 
   it('with errors after the switch-over is a move done, with warnings', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'error-after-switchover', vmError: true } });
+    const bed = await bedFor({ kind: 'error-after-switchover', vmError: true });
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
     const [final] = await bed.finals(tasks);
@@ -247,31 +269,20 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('of a server that disappears on the way is Cancelled', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(isRunning(bed));
+    const { bed, tasks } = await running(SLOW);
     bed.sim.act({ act: 'deleteServer', server: 'h1-1' });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled server-gone']);
+    expect(await ends(bed, tasks)).toEqual(['h2 Cancelled server-gone']);
   });
 
   it('that an operator aborts is Cancelled once Nova has ended it', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-    await until(isRunning(bed));
+    const { bed, tasks } = await running({ kind: 'hang' }, { alternates: ['h3'] });
     await bed.command('migration.aborted', tasks[0] ?? '');
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled operator']);
+    expect(await ends(bed, tasks)).toEqual(['h2 Cancelled operator']);
     expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
   });
 
   it('whose source dies and starts again: what ran is tried again, what was queued ends by itself, without quarantine', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang', times: 1 } });
+    const bed = await bedFor({ kind: 'hang', times: 1 });
     await executorOn(bed, { settleMs: 500, abortAgainMs: 100 }, { ...caps, maxOutboundPerHost: 2 });
     const tasks = await bed.release([
       { server: 'h1-1', from: 'h1', to: 'h2' },
@@ -302,11 +313,7 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('whose destination dies is a move done, with its server in ERROR as a warning', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(isRunning(bed));
+    const { bed, tasks } = await running(SLOW);
     bed.sim.act({ act: 'killHost', host: 'h2' });
     letGo(bed);
     const [final] = await bed.finals(tasks);
@@ -323,11 +330,7 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('that an operator closes with force ends while Nova hangs', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(isRunning(bed));
+    const { bed, tasks } = await running({ kind: 'hang' });
     bed.sim.act({ act: 'pauseApi', api: 'compute' });
     await bed.command('migration.closed', tasks[0] ?? '', { force: true });
     await bed.finals(tasks);
@@ -337,14 +340,12 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('whose row is lost ends by the host of its server', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const bed = await bedFor({ kind: 'hang' });
     await executorOn(bed, { settleMs: 200, rowGoneMs: 500 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await until(async () => (await bed.results()).some(({ event }) => event.type === 'migration.observed'));
     bed.sim.act({ act: 'loseMigrations', server: 'h1-1' });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError abandoned']);
+    expect(await ends(bed, tasks)).toEqual(['h2 NovaClientError abandoned']);
   });
 
   for (const [nova, expected, status] of [
@@ -352,28 +353,20 @@ describe('a move on a simulated cloud', () => {
     ['refuses to abort', 'h2 Cancelled closed', 'running'],
   ] as const)
     it(`that an operator closes ends when Nova ${nova} it`, async () => {
-      const bed = await bedWith(smallCloud());
-      bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-      const effect = { kind: 'status', status: 400 } as const;
-      if (nova !== 'aborts') bed.sim.act({ act: 'faultApi', fault: { api: 'compute', method: 'DELETE', effect } });
+      const bed = await bedFor({ kind: 'hang' });
+      if (nova !== 'aborts') bed.sim.act(refusesAborts);
       await executorOn(bed);
-      const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+      const tasks = await release(bed);
       await until(isRunning(bed));
       await bed.command('migration.closed', tasks[0] ?? '', nova === 'aborts' ? undefined : { force: true });
-      await bed.finals(tasks);
-      expect(attempts(await bed.results())).toEqual([expected]);
+      expect(await ends(bed, tasks)).toEqual([expected]);
       expect(bed.sim.migrations()).toMatchObject([{ status }]);
     });
 
   it('that somebody else aborts is Cancelled', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-    const { nova } = await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-    await until(isRunning(bed));
+    const { bed, tasks, nova } = await running({ kind: 'hang' }, { alternates: ['h3'] });
     await nova.abortMigration({ serverId: bed.uuid('h1-1'), migrationId: 1 }, { checkSend: () => null });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled aborted-by-others']);
+    expect(await ends(bed, tasks)).toEqual(['h2 Cancelled aborted-by-others']);
   });
 
   it('carries the trace of its task to its results', async () => {
@@ -391,47 +384,43 @@ describe('a move on a simulated cloud', () => {
 });
 
 describe('a task that finds the cloud otherwise than planned', () => {
-  const cases: readonly [string, (bed: Bed) => void, readonly string[]][] = [
+  const cases: readonly [string, Parameters<Bed['sim']['act']>[0], readonly string[]][] = [
     [
       'the destination disabled: the alternate',
-      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', disabled: true }),
+      { act: 'setHost', host: 'h2', disabled: true },
       ['h2 PreFlightError host-disabled', 'h3 completed'],
     ],
     [
       'the destination down: the alternate',
-      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', up: false }),
+      { act: 'setHost', host: 'h2', up: false },
       ['h2 PreFlightError host-down', 'h3 completed'],
     ],
     [
       'the destination full: the alternate',
-      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', full: true }),
+      { act: 'setHost', host: 'h2', full: true },
       ['h2 PreFlightError capacity', 'h3 completed'],
     ],
     [
       'the destination out of the aggregate: the alternate',
-      (bed) => bed.sim.act({ act: 'setAggregate', aggregate: AGGREGATE, hosts: ['h1', 'h3', 'h4'] }),
+      { act: 'setAggregate', aggregate: AGGREGATE, hosts: ['h1', 'h3', 'h4'] },
       ['h2 PreFlightError destination-left', 'h3 completed'],
     ],
     [
       'the source disabled, and it is no evacuation',
-      (bed) => bed.sim.act({ act: 'setHost', host: 'h1', disabled: true }),
+      { act: 'setHost', host: 'h1', disabled: true },
       ['h2 Cancelled vm-source-disabled'],
     ],
-    ['the server locked', (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }), ['h2 PreFlightError vm-locked']],
+    ['the server locked', { act: 'lockServer', server: 'h1-1' }, ['h2 PreFlightError vm-locked']],
     [
       'an SR-IOV port attached since the plan',
-      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', ports: [{}, { vnicType: 'direct' }] }),
+      { act: 'setServer', server: 'h1-1', ports: [{}, { vnicType: 'direct' }] },
       ['h2 PreFlightError vm-sriov-port'],
     ],
-    ['the server gone', (bed) => bed.sim.act({ act: 'deleteServer', server: 'h1-1' }), ['h2 Cancelled server-gone']],
-    [
-      'the server stopped',
-      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', vmState: 'stopped' }),
-      ['h2 PreFlightError vm-status'],
-    ],
+    ['the server gone', { act: 'deleteServer', server: 'h1-1' }, ['h2 Cancelled server-gone']],
+    ['the server stopped', { act: 'setServer', server: 'h1-1', vmState: 'stopped' }, ['h2 PreFlightError vm-status']],
     [
       'the server opted out by its metadata',
-      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', metadata: { 'kronos:exclude': 'yes' } }),
+      { act: 'setServer', server: 'h1-1', metadata: { 'kronos:exclude': 'yes' } },
       ['h2 Cancelled vm-opted-out'],
     ],
   ];
@@ -439,12 +428,9 @@ describe('a task that finds the cloud otherwise than planned', () => {
     it(name, async () => {
       const bed = await bedWith(smallCloud());
       const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-      change(bed);
+      bed.sim.act(change);
       await executorOn(bed);
-      await bed.finals(tasks);
-      const results = await bed.results();
-      expect(attempts(results)).toEqual(expected);
-      expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+      expect(await ends(bed, tasks)).toEqual(expected);
     });
 
   it('NUMA cells that filled up since the plan: the alternate, and Nova is not asked', async () => {
@@ -475,14 +461,13 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }], {
       edit: (message) => ({ ...message, data: { ...message.data, hostCells } }),
     });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError numa-fit', 'h3 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 PreFlightError numa-fit', 'h3 completed']);
     expect(bed.sim.migrations()).toHaveLength(1);
   });
 
   it('the server moved by somebody else', async () => {
     const bed = await bedWith(smallCloud());
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h4' });
     await until(() => bed.sim.migrations()[0]?.status === 'completed');
     await executorOn(bed);
@@ -492,7 +477,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
 
   it('the server on its destination already: done, and nothing is called', async () => {
     const bed = await bedWith(smallCloud());
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h2' });
     await until(() => bed.sim.migrations()[0]?.status === 'completed');
     await executorOn(bed);
@@ -505,9 +490,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const bed = await bedWith(smallCloud());
     bed.sim.act({ act: 'setHost', host: 'h1', disabled: true });
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', phase: 'evacuate' }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await moved(bed, { phase: 'evacuate' })).toEqual(['h2 completed']);
   });
 
   it('a lone member of a hard-affinity group is refused at once, and Nova is not asked', async () => {
@@ -516,9 +499,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const [group] = bed.sim.cloud.groups.keys();
     await executorOn(bed);
     const groups = [{ id: group ?? '', policy: 'affinity' as const }];
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError affinity-gathered']);
+    expect(await moved(bed, { alternates: ['h3'], groups })).toEqual(['h2 PreFlightError affinity-gathered']);
     expect(bed.sim.migrations()).toEqual([]);
   });
 
@@ -529,44 +510,34 @@ describe('a task that finds the cloud otherwise than planned', () => {
     const [group] = bed.sim.cloud.groups.keys();
     await executorOn(bed);
     const groups = [{ id: group ?? '', policy: 'anti-affinity' as const }];
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError anti-affinity', 'h3 completed']);
+    expect(await moved(bed, { alternates: ['h3'], groups })).toEqual([
+      'h2 PreFlightError anti-affinity',
+      'h3 completed',
+    ]);
   });
 });
 
 describe('an API that does not do as it should', () => {
   const post = { api: 'compute', method: 'POST', path: '/action$', times: 1 } as const;
+  const posted = (effect: ApiFaultSetting['effect']): ApiFaultSetting => ({ ...post, effect });
   const broken: readonly [string, ApiFaultSetting, readonly string[]][] = [
     [
       'cuts the POST off before Nova has it',
-      { ...post, effect: { kind: 'cut', when: 'before' } },
+      posted({ kind: 'cut', when: 'before' }),
       ['h2 NovaClientError no-migration', 'h2 completed'],
     ],
-    ['cuts the answer off after the act', { ...post, effect: { kind: 'cut', when: 'after' } }, ['h2 completed']],
-    ['cuts the answer off in the middle', { ...post, effect: { kind: 'cut', when: 'middle' } }, ['h2 completed']],
-    [
-      'answers 504 after the act',
-      { ...post, effect: { kind: 'status', status: 504, processed: true } },
-      ['h2 completed'],
-    ],
+    ['cuts the answer off after the act', posted({ kind: 'cut', when: 'after' }), ['h2 completed']],
+    ['cuts the answer off in the middle', posted({ kind: 'cut', when: 'middle' }), ['h2 completed']],
+    ['answers 504 after the act', posted({ kind: 'status', status: 504, processed: true }), ['h2 completed']],
     [
       'answers 503 and does nothing',
-      { ...post, effect: { kind: 'status', status: 503 } },
+      posted({ kind: 'status', status: 503 }),
       ['h2 NovaClientError no-migration', 'h2 completed'],
     ],
-    ['never answers the POST, and has acted', { ...post, effect: { kind: 'hang', when: 'after' } }, ['h2 completed']],
-    ['refuses the token of the POST once', { ...post, effect: { kind: 'unauthorized' } }, ['h2 completed']],
-    [
-      'answers 429',
-      { ...post, effect: { kind: 'status', status: 429 } },
-      ['h2 NovaClientError nova-refused', 'h2 completed'],
-    ],
-    [
-      'answers 403: final at once',
-      { ...post, effect: { kind: 'status', status: 403 } },
-      ['h2 NovaClientError request-forbidden'],
-    ],
+    ['never answers the POST, and has acted', posted({ kind: 'hang', when: 'after' }), ['h2 completed']],
+    ['refuses the token of the POST once', posted({ kind: 'unauthorized' }), ['h2 completed']],
+    ['answers 429', posted({ kind: 'status', status: 429 }), ['h2 NovaClientError nova-refused', 'h2 completed']],
+    ['answers 403: final at once', posted({ kind: 'status', status: 403 }), ['h2 NovaClientError request-forbidden']],
     [
       'gives garbage while it is polled',
       { api: 'compute', method: 'GET', path: 'os-migrations', times: 12, effect: { kind: 'garbage' } },
@@ -579,58 +550,42 @@ describe('an API that does not do as it should', () => {
       const bed = await bedWith(smallCloud());
       await executorOn(bed);
       bed.sim.act({ act: 'faultApi', fault });
-      const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
-      await bed.finals(tasks);
-      const results = await bed.results();
-      expect(attempts(results)).toEqual(expected);
-      expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+      expect(await moved(bed, { alternates: ['h3'] })).toEqual(expected);
     });
 
   it('is down for a while before the start: the task waits and spends no attempt', async () => {
     const bed = await bedWith(smallCloud());
-    const down = { api: 'compute', times: 20, effect: { kind: 'status', status: 503 } } as const;
-    bed.sim.act({ act: 'faultApi', fault: down });
+    bed.sim.act({ act: 'faultApi', fault: { api: 'compute', times: 20, effect: { kind: 'status', status: 503 } } });
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await moved(bed)).toEqual(['h2 completed']);
   });
 
   it('is down while a migration runs: it is followed on', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(isRunning(bed));
+    const { bed, tasks } = await running(SLOW);
     bed.sim.act({ act: 'faultApi', fault: { api: '*', times: 20, effect: { kind: 'status', status: 503 } } });
     bed.sim.act({ act: 'revokeTokens' });
     const answered = bed.sim.calls().length;
     // Refused requests do not count.
     await until(() => bed.sim.calls().length > answered);
     letGo(bed);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 completed']);
   });
 
   it('loses the request behind its answer: the attempt is closed when Nova has let go of the server', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'lost', times: 1 } });
+    const bed = await bedFor({ kind: 'lost', times: 1 });
     await executorOn(bed, { takeoverMs: 1000, queueTimeoutMs: 3000 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await until(() => bed.sim.calls().some((call) => call.path.endsWith('/action')));
     await elapse(2000, 'the executor does not say that the time for the takeover is over and it waits on');
     expect(attempts(await bed.results())).toEqual([]);
     bed.sim.act({ act: 'setServer', server: 'h1-1', taskState: null });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError no-migration', 'h2 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 NovaClientError no-migration', 'h2 completed']);
   });
 
   it('begins a request late whose server a restarted compute has set free: the attempt waits for it', async () => {
-    const bed = await bedWith(smallCloud());
-    const slow = { kind: 'conductor-delay', seconds: 100_000, times: 1 } as const;
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: slow });
+    const bed = await bedFor({ kind: 'conductor-delay', seconds: 100_000, times: 1 });
     await executorOn(bed, { takeoverMs: 1000 });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await until(() => bed.sim.calls().some((call) => call.path.endsWith('/action')));
     bed.sim.act({ act: 'killHost', host: 'h1' });
     bed.sim.act({ act: 'startHost', host: 'h1' });
@@ -638,17 +593,14 @@ describe('an API that does not do as it should', () => {
     await elapse(3000, 'the executor does not say that the time for the takeover is over and it waits on');
     expect(attempts(await bed.results())).toEqual([]);
     letGo(bed);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 completed']);
     expect(bed.sim.migrations().map(({ status }) => status)).toEqual(['error']);
   });
 
   it('is of an old cloud: compute 2.60 and Placement 1.17', async () => {
     const bed = await bedWith(smallCloud(4, 3, { compute: '2.60', placement: '1.17' }));
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(await moved(bed)).toEqual(['h2 completed']);
   });
 });
 
@@ -656,7 +608,7 @@ describe('force', () => {
   it('goes past the scheduler below 2.68, and every such move is recorded', async () => {
     const bed = await bedWith(smallCloud(4, 3, { compute: '2.60' }));
     await executorOn(bed, { force: true });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await bed.finals(tasks);
     const results = await bed.results();
     expect(results[0]?.event).toMatchObject({ type: 'migration.started', data: { forced: true } });
@@ -666,7 +618,7 @@ describe('force', () => {
   it('is not obeyed by Kronos where Nova verifies every destination', async () => {
     const bed = await bedWith(smallCloud());
     await executorOn(bed, { force: true });
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await bed.finals(tasks);
     expect((await bed.results())[0]?.event).toMatchObject({ data: { forced: false } });
     expect(bed.sim.migrations()).toMatchObject([{ forced: false }]);
@@ -714,8 +666,7 @@ describe('the rules of starting', () => {
   });
 
   it('a pause holds starts back and leaves running moves alone', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
+    const bed = await bedFor(SLOW);
     await executorOn(bed);
     const tasks = await bed.release([
       { server: 'h1-1', from: 'h1', to: 'h2' },
@@ -731,18 +682,16 @@ describe('the rules of starting', () => {
     await bed.finals([cancelled]);
     expect(attempts(await bed.results())).toEqual(['h2 completed', 'h2 Cancelled cancelled']);
     await bed.pause(false);
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 completed', 'h2 Cancelled cancelled', 'h3 completed']);
+    expect(await ends(bed, tasks)).toEqual(['h2 completed', 'h2 Cancelled cancelled', 'h3 completed']);
   });
 
   it('a task that an operator cancels while it waits is never started', async () => {
     const bed = await bedWith(smallCloud());
     await bed.pause(true);
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await bed.command('migration.cancelled', tasks[0] ?? '');
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled cancelled']);
+    expect(await ends(bed, tasks)).toEqual(['h2 Cancelled cancelled']);
   });
 
   it('a task past its time is Cancelled, though paused', async () => {
@@ -750,8 +699,7 @@ describe('the rules of starting', () => {
     await bed.pause(true);
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }], { planTtlSeconds: 1 });
-    await bed.finals(tasks);
-    expect(attempts(await bed.results())).toEqual(['h2 Cancelled expired']);
+    expect(await ends(bed, tasks)).toEqual(['h2 Cancelled expired']);
   });
 
   it('a task whose window has closed is Cancelled, and another of its plan that has no window is not', async () => {
@@ -780,7 +728,7 @@ describe('the rules of starting', () => {
 
   it('a message that is no task is recorded as a dead letter and leaves the queue', async () => {
     const bed = await bedWith(smallCloud());
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     const raw = await bareConnection(bed.nats.url);
     const known = JSON.stringify({ type: 'migration.requested', version: 1, data: { taskId: tasks[0] } });
     for (const body of ['not JSON', '{"type":"migration.requested","version":1}', known])
@@ -829,10 +777,9 @@ describe('the rules of starting', () => {
 
 describe('a log that is replaced', () => {
   it('ends what the executor does: a running move is handed over, and not aborted at its deadline', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const bed = await bedFor({ kind: 'hang' });
     const { executor } = await executorOn(bed, { deadlineMinMs: 5_000, deadlinePerGibMs: 0 });
-    await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await release(bed);
     await until(isRunning(bed));
     const raw = await bareConnection(bed.nats.url);
     closing(() => raw.close());
@@ -885,10 +832,9 @@ describe('three replicas', () => {
   });
 
   it('hand a running move over when one of them stops', async () => {
-    const bed = await bedWith(smallCloud());
-    hold(bed, 'h1-1');
+    const bed = await bedFor(SLOW);
     const first = await executorOn(bed, {}, caps, 'a');
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const tasks = await release(bed);
     await until(isRunning(bed));
     await first.executor.stop();
     expect(isRunning(bed)()).toBe(true);

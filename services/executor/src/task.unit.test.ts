@@ -48,6 +48,10 @@ class Life {
     return this;
   }
 
+  later(ms: number, ...facts: Body[]): this {
+    return this.pass(ms).when(...facts);
+  }
+
   get command() {
     return decide(this.state);
   }
@@ -163,6 +167,19 @@ const posted = (life = new Life()) => claimed(life).when(accepted);
 const running = (life = new Life()) =>
   posted(life).when(seen([row('accepted')]), { kind: 'appended', began: life.mono }, seen([row('running')]));
 
+const appended: Body = { kind: 'appended', began: 0 };
+const abortAccepted: Body = { kind: 'abortAnswered', answer: 'accepted' };
+const begun = logSays({ kind: 'started', ...nothingSeen });
+const over = logSays({ kind: 'ended', next: null });
+const queues = seen([row('queued')]);
+const runs = seen([row('running')]);
+const arrived = seen([row('completed')], on('h2'));
+const wasCancelled = seen([row('cancelled')], on('h1'));
+/** No row of a migration, and the server idle on its source. */
+const idleWithout = seen([], on('h1'));
+const fails = (errorType: string, code: string) => ({ type: 'failed', errorType, reason: { code } });
+const finished = (kind: 'done' | 'handOver') => ({ do: 'finish', outcome: { kind } });
+
 describe('a move that goes well', () => {
   it('reads the log, waits for its start, checks, claims, asks Nova, follows, and ends with the host', () => {
     const life = new Life();
@@ -172,15 +189,15 @@ describe('a move that goes well', () => {
       mayStart,
       go,
       mayStart,
-      { kind: 'appended', began: 500 },
+      appended,
       accepted,
       seen([]),
       seen([row('accepted', { destCompute: null })]),
-      { kind: 'appended', began: 500 },
-      seen([row('running')]),
-      seen([row('completed')], on('h2')),
-      logSays({ kind: 'started', ...nothingSeen }),
-      { kind: 'appended', began: 500 },
+      appended,
+      runs,
+      arrived,
+      begun,
+      appended,
     ];
     for (const fact of facts) {
       commands.push(life.command.do);
@@ -201,7 +218,7 @@ describe('a move that goes well', () => {
       'readLog',
       'appendEnded',
     ]);
-    expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+    expect(life.command).toMatchObject(finished('done'));
   });
 
   it('claims with the sequence that the log was folded to, and the newest migration known', () => {
@@ -211,9 +228,9 @@ describe('a move that goes well', () => {
 
   it('says how long it waited and ran, and what was copied', () => {
     const life = posted();
-    life.pass(4 * SECOND).when(seen([row('queued')]), { kind: 'appended', began: 0 });
-    life.pass(5 * SECOND).when(seen([row('running')], null, { remaining: 400 }));
-    life.pass(20 * SECOND).when(seen([row('completed')], on('h2')));
+    life.later(4 * SECOND, queues, appended);
+    life.later(5 * SECOND, seen([row('running')], null, { remaining: 400 }));
+    life.later(20 * SECOND, arrived);
     expect(life.ended).toMatchObject({
       type: 'completed',
       outcome: 'migrated',
@@ -249,18 +266,13 @@ describe('a move that goes well', () => {
 describe('what the log says first', () => {
   it('leaves a task alone that no released plan has', () => {
     expect(new Life().when(logSays({ kind: 'unknown' })).command).toMatchObject({
-      do: 'finish',
-      outcome: { kind: 'done' },
+      ...finished('done'),
       why: { code: 'unknown-task' },
     });
   });
 
   it('acknowledges an attempt that has ended', () => {
-    expect(new Life().when(logSays({ kind: 'ended', next: null })).command).toMatchObject({
-      do: 'finish',
-      outcome: { kind: 'done' },
-      why: { code: 'already-ended' },
-    });
+    expect(new Life().when(over).command).toMatchObject({ ...finished('done'), why: { code: 'already-ended' } });
   });
 
   it('publishes the next attempt that a predecessor announced and did not publish, then acknowledges', () => {
@@ -268,7 +280,7 @@ describe('what the log says first', () => {
     const life = new Life().when(logSays({ kind: 'ended', next }));
     expect(life.command).toEqual({ do: 'publishNext', next });
     expect(life.when({ kind: 'lostTrack' }).command).toEqual({ do: 'publishNext', next });
-    expect(life.when({ kind: 'published' }).command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+    expect(life.when({ kind: 'published' }).command).toMatchObject(finished('done'));
   });
 
   it('looks again when another has begun the attempt while it waited', () => {
@@ -293,10 +305,7 @@ describe('what the log says first', () => {
       do: 'finish',
       outcome: { kind: 'later', delayMs: 60 },
     });
-    expect(new Life().when(waiting, { kind: 'draining' }).command).toMatchObject({
-      do: 'finish',
-      outcome: { kind: 'handOver' },
-    });
+    expect(new Life().when(waiting, { kind: 'draining' }).command).toMatchObject(finished('handOver'));
   });
 });
 
@@ -314,10 +323,7 @@ describe('the start', () => {
   });
 
   it('starts on a pre-flight that took long, as nothing fresher can be had', () => {
-    const life = new Life()
-      .when(waiting, mayStart)
-      .pass(30 * SECOND)
-      .when(go, mayStart);
+    const life = new Life().when(waiting, mayStart).later(30 * SECOND, go, mayStart);
     expect(life.command.do).toBe('appendStarted');
   });
 
@@ -329,13 +335,13 @@ describe('the start', () => {
   it('asks the log when nobody knows whether the start was written, and never asks Nova on a guess', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'lostTrack' });
     expect(life.command.do).toBe('readLog');
-    expect(life.when(logSays({ kind: 'started', ...nothingSeen })).command.do).toBe('look');
+    expect(life.when(begun).command.do).toBe('look');
   });
 
   it('asks Nova within 10 s of the moment at which the start was begun to be written', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart);
     const began = life.mono;
-    life.pass(3 * SECOND).when({ kind: 'appended', began });
+    life.later(3 * SECOND, { kind: 'appended', began });
     expect(life.command).toEqual({ do: 'post', by: began + 10 * SECOND, forced: false });
   });
 
@@ -367,17 +373,14 @@ describe('the start', () => {
   it('only says what it would have done in a dry run', () => {
     const life = new Life({ dryRun: true }).when(waiting, mayStart, go);
     expect(life.command).toMatchObject({ do: 'appendEnded', ended: { type: 'skipped' } });
-    expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({
-      do: 'finish',
-      outcome: { kind: 'done' },
-    });
+    expect(life.when(appended).command).toMatchObject(finished('done'));
   });
 
   it('carries a forced move from pre-flight to the event and the request', () => {
     const forced: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: true }, tookMs: 100 };
     const life = new Life().when(waiting, mayStart, forced, mayStart);
     expect(life.command).toMatchObject({ do: 'appendStarted', forced: true });
-    expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({ do: 'post', forced: true });
+    expect(life.when(appended).command).toMatchObject({ do: 'post', forced: true });
   });
 });
 
@@ -390,7 +393,7 @@ describe('the next attempt', () => {
       started: false,
       next: { attempt: 2, destination: 'h3', notBeforeMs: T0 },
     });
-    life.when({ kind: 'appended', began: 0 });
+    life.when(appended);
     expect(life.command).toMatchObject({ do: 'publishNext', next: { attempt: 2, destination: 'h3' } });
   });
 
@@ -466,7 +469,7 @@ describe('the answer to the request', () => {
       refused(409, "Cannot 'os-migrateLive' instance vm while it is in task_state migrating"),
     );
     expect(life.command.do).toBe('look');
-    life.when(seen([row('running')]));
+    life.when(runs);
     expect(life.command).toMatchObject({ do: 'appendObserved', migrationId: 8 });
   });
 });
@@ -502,14 +505,12 @@ describe('which migration is ours', () => {
 
   it('may take its time: an empty list is not an end, whatever the server shows', () => {
     const life = posted();
-    for (let i = 0; i < 11; i += 1) life.pass(5 * SECOND).when(seen([], on('h1')));
+    for (let i = 0; i < 11; i += 1) life.later(5 * SECOND, idleWithout);
     expect(life.stage).toBe('seeking');
   });
 
   it('does not exist when after 60 s there is none, and the server is idle on its source', () => {
-    const life = posted()
-      .pass(60 * SECOND)
-      .when(seen([], on('h1')));
+    const life = posted().later(60 * SECOND, idleWithout);
     expect(life.ended).toMatchObject({
       errorType: 'NovaClientError',
       reason: { code: 'no-migration', text: expect.stringContaining('after 60 s') },
@@ -521,33 +522,25 @@ describe('which migration is ours', () => {
   it('is still to come while nova-conductor has not begun the request, for as long as one may be queued', () => {
     const accepted = seen([], on('h1'), { accepted: true });
     const life = posted()
-      .pass(MINUTE)
-      .when(accepted)
-      .pass(20 * MINUTE)
-      .when(accepted);
+      .later(MINUTE, accepted)
+      .later(20 * MINUTE, accepted);
     expect(life.stage).toBe('seeking');
-    expect(life.pass(20 * MINUTE).when(accepted).ended).toMatchObject({ reason: { code: 'no-migration' } });
+    expect(life.later(20 * MINUTE, accepted).ended).toMatchObject({ reason: { code: 'no-migration' } });
   });
 
   it('is still to come while Nova works on the server', () => {
-    const life = posted()
-      .pass(10 * MINUTE)
-      .when(seen([], on('h1', { taskState: 'migrating' })));
+    const life = posted().later(10 * MINUTE, seen([], on('h1', { taskState: 'migrating' })));
     expect(life.stage).toBe('seeking');
   });
 
   it('is not needed when the server has arrived all the same', () => {
-    const life = posted()
-      .pass(60 * SECOND)
-      .when(seen([], on('h2')));
+    const life = posted().later(60 * SECOND, seen([], on('h2')));
     expect(life.ended).toMatchObject({ type: 'completed', host: 'h2', warnings: [{ code: 'no-migration-seen' }] });
   });
 
   it('was somebody else’s when the server is elsewhere', () => {
-    const life = posted()
-      .pass(60 * SECOND)
-      .when(seen([], on('h9')));
-    expect(life.ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'moved-by-others' }, next: null });
+    const life = posted().later(60 * SECOND, seen([], on('h9')));
+    expect(life.ended).toMatchObject({ ...fails('Cancelled', 'moved-by-others'), next: null });
   });
 
   it('ends with the server', () => {
@@ -558,7 +551,7 @@ describe('which migration is ours', () => {
 
 describe('a successor', () => {
   it('asks nothing of Nova for an attempt that has begun: it looks', () => {
-    const life = new Life({}, {}, 2).when(logSays({ kind: 'started', ...nothingSeen }));
+    const life = new Life({}, {}, 2).when(begun);
     expect(life.command).toMatchObject({ do: 'look', migrationId: null });
   });
 
@@ -567,13 +560,13 @@ describe('a successor', () => {
       logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: 'req-1', stop: null }),
     );
     expect(life.command).toMatchObject({ do: 'look', migrationId: 8 });
-    expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed' });
+    expect(life.when(arrived).ended).toMatchObject({ type: 'completed' });
   });
 
   it('closes the attempt after 60 s of its own, when Nova has nothing', () => {
-    const life = new Life({}, {}, 2).pass(30 * MINUTE).when(logSays({ kind: 'started', ...nothingSeen }));
-    expect(life.pass(59 * SECOND).when(seen([], on('h1'))).stage).toBe('seeking');
-    expect(life.pass(1 * SECOND).when(seen([], on('h1'))).ended).toMatchObject({
+    const life = new Life({}, {}, 2).later(30 * MINUTE, begun);
+    expect(life.later(59 * SECOND, idleWithout).stage).toBe('seeking');
+    expect(life.later(1 * SECOND, idleWithout).ended).toMatchObject({
       errorType: 'NovaClientError',
       next: { attempt: 2 },
     });
@@ -585,12 +578,8 @@ describe('a successor', () => {
       new Life({}, {}, 2).when(
         logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: null, stop }),
       );
-    expect(taken().when(seen([row('running')])).command).toMatchObject({ do: 'abort', migrationId: 8 });
-    expect(taken().when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
-      errorType: 'MigrationTimeout',
-      reason: { code: 'deadline' },
-      next: null,
-    });
+    expect(taken().when(runs).command).toMatchObject({ do: 'abort', migrationId: 8 });
+    expect(taken().when(wasCancelled).ended).toMatchObject({ ...fails('MigrationTimeout', 'deadline'), next: null });
   });
 
   it('hands over in its turn when the executor stops', () => {
@@ -617,7 +606,7 @@ describe('the end of a migration', () => {
       if (command.do === 'look') waits.push(command.afterMs);
     }
     expect(waits).toEqual([10000, 20000, 40000, 60000, 60000]);
-    expect(life.when(seen([row('running')])).command).toMatchObject({ do: 'look', afterMs: 5000 });
+    expect(life.when(runs).command).toMatchObject({ do: 'look', afterMs: 5000 });
   });
 
   it('needs the server, too', () => {
@@ -658,12 +647,8 @@ describe('the end of a migration', () => {
   it('waits for Nova to agree with itself when completed and host differ, then says so', () => {
     const life = running().when(seen([row('completed')], on('h1')));
     expect(life.stage).toBe('following');
-    life.pass(60 * SECOND).when(seen([row('completed')], on('h1')));
-    expect(life.ended).toMatchObject({
-      errorType: 'MigrationFailed',
-      reason: { code: 'host-did-not-change' },
-      next: null,
-    });
+    life.later(60 * SECOND, seen([row('completed')], on('h1')));
+    expect(life.ended).toMatchObject({ ...fails('MigrationFailed', 'host-did-not-change'), next: null });
   });
 
   it('is a completed move when the server was moved on by somebody since', () => {
@@ -678,18 +663,14 @@ describe('the end of a migration', () => {
   });
 
   it('was somebody’s doing when it is cancelled and nobody here asked for it', () => {
-    expect(running().when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
-      errorType: 'Cancelled',
-      reason: { code: 'aborted-by-others' },
+    expect(running().when(wasCancelled).ended).toMatchObject({
+      ...fails('Cancelled', 'aborted-by-others'),
       next: null,
     });
   });
 
   it('is nothing of ours when the server is on a third host', () => {
-    expect(running().when(seen([row('failed')], on('h9'))).ended).toMatchObject({
-      errorType: 'Cancelled',
-      reason: { code: 'moved-by-others' },
-    });
+    expect(running().when(seen([row('failed')], on('h9'))).ended).toMatchObject(fails('Cancelled', 'moved-by-others'));
   });
 });
 
@@ -736,7 +717,7 @@ describe('why a migration failed', () => {
   it('is final when the server went to ERROR on its source', () => {
     const life = running().when(seen([row('error')], on('h1', { status: 'ERROR', vmState: 'error' })));
     life.when(told(null));
-    expect(life.ended).toMatchObject({ errorType: 'MigrationFailed', reason: { code: 'server-in-error' }, next: null });
+    expect(life.ended).toMatchObject({ ...fails('MigrationFailed', 'server-in-error'), next: null });
   });
 
   it('is asked for a few times, and goes without an answer in the end', () => {
@@ -750,74 +731,61 @@ describe('why a migration failed', () => {
 describe('deadlines', () => {
   it('count from running, not from the request', () => {
     const life = posted();
-    life.pass(20 * MINUTE).when(seen([row('queued')]), { kind: 'appended', began: 0 });
-    life.pass(5 * MINUTE).when(seen([row('running')]));
-    expect(life.pass(10 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(1).when(seen([row('running')])).abort).toMatchObject({ do: 'abort', migrationId: 8 });
+    life.later(20 * MINUTE, queues, appended);
+    life.later(5 * MINUTE, runs);
+    expect(life.later(10 * MINUTE - 1, runs).stage).toBe('following');
+    expect(life.later(1, runs).abort).toMatchObject({ do: 'abort', migrationId: 8 });
   });
 
   it('grow with the memory and the local disk', () => {
     const life = running(new Life({}, { ramMb: 20 * 1024, diskGb: 10 }));
-    expect(life.pass(30 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(1).when(seen([row('running')])).abort.do).toBe('abort');
+    expect(life.later(30 * MINUTE - 1, runs).stage).toBe('following');
+    expect(life.later(1, runs).abort.do).toBe('abort');
   });
 
   it('grow when the bytes come slowly and steadily', () => {
     const life = running();
     for (let minute = 1; minute <= 15; minute += 1)
-      life.pass(MINUTE).when(seen([row('running')], null, { remaining: 1000 - minute * 40 }));
+      life.later(MINUTE, seen([row('running')], null, { remaining: 1000 - minute * 40 }));
     expect(life.stage).toBe('following');
   });
 
   it('have one of their own for Nova’s queue: ended there, the same destination later', () => {
-    const life = posted().when(seen([row('queued')]), { kind: 'appended', began: 0 });
-    life.pass(30 * MINUTE).when(seen([row('queued')]));
+    const life = posted().when(queues, appended);
+    life.later(30 * MINUTE, queues);
     expect(life.abort.do).toBe('abort');
-    life.when({ kind: 'abortAnswered', answer: 'accepted' }, seen([row('cancelled')], on('h1')));
-    expect(life.ended).toMatchObject({
-      errorType: 'MigrationTimeout',
-      reason: { code: 'queue' },
-      next: { destination: 'h2' },
-    });
+    life.when(abortAccepted, wasCancelled);
+    expect(life.ended).toMatchObject({ ...fails('MigrationTimeout', 'queue'), next: { destination: 'h2' } });
   });
 
   it('are past when nothing is copied any more', () => {
     const life = running().when(seen([row('running')], null, { remaining: 500 }));
-    life.pass(5 * MINUTE).when(seen([row('running')], null, { remaining: 400 }));
-    life.pass(9 * MINUTE).when(seen([row('running')], null, { remaining: 450 }));
+    life.later(5 * MINUTE, seen([row('running')], null, { remaining: 400 }));
+    life.later(9 * MINUTE, seen([row('running')], null, { remaining: 450 }));
     expect(life.stage).toBe('following');
-    expect(life.pass(MINUTE).when(seen([row('running')], null, { remaining: 400 })).abort.do).toBe('abort');
+    expect(life.later(MINUTE, seen([row('running')], null, { remaining: 400 })).abort.do).toBe('abort');
   });
 
   it('are waited out up to the hard limit with on_deadline=wait', () => {
     const life = running(new Life({ onDeadline: 'wait' }));
-    expect(life.pass(719 * MINUTE).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(MINUTE).when(seen([row('running')])).abort.do).toBe('abort');
+    expect(life.later(719 * MINUTE, runs).stage).toBe('following');
+    expect(life.later(MINUTE, runs).abort.do).toBe('abort');
   });
 
   it('end as MigrationTimeout, for good, once the move is seen ended', () => {
-    const life = running()
-      .pass(10 * MINUTE)
-      .when(seen([row('running')]), { kind: 'appended', began: 0 }, { kind: 'abortAnswered', answer: 'accepted' });
+    const life = running().later(10 * MINUTE, runs, appended, abortAccepted);
     expect(life.stage).toBe('following');
-    expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
-      errorType: 'MigrationTimeout',
-      reason: { code: 'deadline' },
-      next: null,
-    });
+    expect(life.when(wasCancelled).ended).toMatchObject({ ...fails('MigrationTimeout', 'deadline'), next: null });
   });
 
   it('lose to a migration that completes first', () => {
-    const life = running()
-      .pass(10 * MINUTE)
-      .when(seen([row('running')]), { kind: 'appended', began: 0 }, { kind: 'abortAnswered', answer: 'accepted' });
-    expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed', warnings: [] });
+    const life = running().later(10 * MINUTE, runs, appended, abortAccepted);
+    expect(life.when(arrived).ended).toMatchObject({ type: 'completed', warnings: [] });
   });
 });
 
 describe('an abort', () => {
-  const stopped = (status = 'running') =>
-    posted().when(seen([row(status)], null, { stopAsked: true }), { kind: 'appended', began: 0 });
+  const stopped = (status = 'running') => posted().when(seen([row(status)], null, { stopAsked: true }), appended);
 
   it('is asked of Nova when an operator asks for it', () => {
     const life = stopped().when(seen([row('running')], null, { stopAsked: true }));
@@ -826,7 +794,7 @@ describe('an abort', () => {
   });
 
   it('is on the log with its reason before Nova is asked', () => {
-    const life = stopped().when(seen([row('running')]));
+    const life = stopped().when(runs);
     expect(life.command).toEqual({ do: 'appendAbortRequested', stop: { cause: 'operator' } });
     expect(life.when({ kind: 'lostTrack' }).command.do).toBe('appendAbortRequested');
     expect(life.when({ kind: 'conflict' }).command.do).toBe('abort');
@@ -841,38 +809,24 @@ describe('an abort', () => {
   });
 
   it('that Nova refuses does not end the following', () => {
-    const life = stopped().when(seen([row('running')]), { kind: 'appended', began: 0 }, refusedAbort, {
-      kind: 'appended',
-      began: 0,
-    });
-    expect(life.when(seen([row('running')])).command.do).toBe('look');
-    life.when(seen([row('completed')], on('h2')));
+    const life = stopped().when(runs, appended, refusedAbort, appended);
+    expect(life.when(runs).command.do).toBe('look');
+    life.when(arrived);
     expect(life.ended).toMatchObject({ type: 'completed' });
   });
 
   it('that Nova refused is asked for again when the status has changed, or after a while', () => {
-    const life = stopped('queued').when(seen([row('queued')]), { kind: 'appended', began: 0 }, refusedAbort, {
-      kind: 'appended',
-      began: 0,
-    });
-    expect(life.when(seen([row('queued')])).command.do).toBe('look');
-    expect(life.when(seen([row('running')])).abort.do).toBe('abort');
-    life.when({ kind: 'abortAnswered', answer: 'accepted' });
-    expect(life.when(seen([row('running')])).command.do).toBe('look');
-    expect(life.pass(30 * SECOND).when(seen([row('running')])).abort.do).toBe('abort');
+    const life = stopped('queued').when(queues, appended, refusedAbort, appended);
+    expect(life.when(queues).command.do).toBe('look');
+    expect(life.when(runs).abort.do).toBe('abort');
+    life.when(abortAccepted);
+    expect(life.when(runs).command.do).toBe('look');
+    expect(life.later(30 * SECOND, runs).abort.do).toBe('abort');
   });
 
   it('by an operator ends as Cancelled, without a further attempt', () => {
-    const life = stopped().when(
-      seen([row('running')]),
-      { kind: 'appended', began: 0 },
-      { kind: 'abortAnswered', answer: 'accepted' },
-    );
-    expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
-      errorType: 'Cancelled',
-      reason: { code: 'operator' },
-      next: null,
-    });
+    const life = stopped().when(runs, appended, abortAccepted);
+    expect(life.when(wasCancelled).ended).toMatchObject({ ...fails('Cancelled', 'operator'), next: null });
   });
 
   it('of a move that fails by itself meanwhile ends with Nova’s reason, and without a further attempt', () => {
@@ -886,27 +840,25 @@ describe('an abort', () => {
 
   it('that was accepted is no reason: what ends in error was not aborted', () => {
     const life = running();
-    life.pass(TOO_LONG).when(seen([row('running')]));
+    life.later(TOO_LONG, runs);
     expect(life.abort.do).toBe('abort');
-    life.when({ kind: 'abortAnswered', answer: 'accepted' }, seen([row('error')], on('h1')));
+    life.when(abortAccepted, seen([row('error')], on('h1')));
     life.when(told(null));
-    expect(life.ended).toMatchObject({ errorType: 'NovaClientError', reason: { code: 'compute-restarted' } });
+    expect(life.ended).toMatchObject(fails('NovaClientError', 'compute-restarted'));
   });
 
   it('that Nova refuses is on the log once, in Nova’s own words', () => {
-    const life = stopped().when(seen([row('running')]), { kind: 'appended', began: 0 }, refusedAbort);
+    const life = stopped().when(runs, appended, refusedAbort);
     const refusal = { status: 409, text: 'it is in task_state None' };
     expect(life.command).toEqual({ do: 'appendAbortRefused', migrationId: 8, refusal });
     expect(life.when({ kind: 'lostTrack' }).command.do).toBe('appendAbortRefused');
-    expect(life.when({ kind: 'appended', began: 0 }).stage).toBe('following');
-    life.pass(30 * SECOND).when(seen([row('running')]), refusedAbort);
+    expect(life.when(appended).stage).toBe('following');
+    life.later(30 * SECOND, runs, refusedAbort);
     expect(life.stage).toBe('following');
   });
 
   it('of an attempt that Nova never made into a migration ends it without a further one', () => {
-    const life = posted()
-      .pass(60 * SECOND)
-      .when(seen([], on('h1'), { stopAsked: true }));
+    const life = posted().later(60 * SECOND, seen([], on('h1'), { stopAsked: true }));
     expect(life.ended).toMatchObject({ errorType: 'Cancelled', next: null });
   });
 });
@@ -916,15 +868,15 @@ describe('a migration that Nova has abandoned', () => {
     seen([row(status)], on(host, changes));
   /** Queued, its server idle for longer than Nova ever takes. */
   const forgotten = (host = 'h1') => {
-    const life = posted().when(seen([row('queued')]), { kind: 'appended', began: 0 });
-    return life.when(idle('queued', host)).pass(MINUTE).when(idle('queued', host));
+    const life = posted().when(queues, appended);
+    return life.when(idle('queued', host)).later(MINUTE, idle('queued', host));
   };
   const asked = (host?: string) => {
     const life = forgotten(host);
     expect(life.command).toMatchObject({ do: 'appendAbortRequested', stop: { cause: 'abandoned' } });
-    return life.when({ kind: 'appended', began: 0 });
+    return life.when(appended);
   };
-  const refused = (host?: string) => asked(host).when(refusedAbort, { kind: 'appended', began: 0 });
+  const refused = (host?: string) => asked(host).when(refusedAbort, appended);
 
   it('shows by an idle server and an abort that Nova refuses: on its source, it ends without quarantine or retry', () => {
     expect(refused().when(idle('queued')).ended).toMatchObject({
@@ -936,13 +888,10 @@ describe('a migration that Nova has abandoned', () => {
   });
 
   it('is not shown by an idle server while nova-conductor has the request, for as long as one may be queued', () => {
-    const life = posted().when(seen([row('accepted')]), { kind: 'appended', began: 0 });
-    life
-      .when(idle('accepted'))
-      .pass(20 * MINUTE)
-      .when(idle('accepted'));
+    const life = posted().when(seen([row('accepted')]), appended);
+    life.when(idle('accepted')).later(20 * MINUTE, idle('accepted'));
     expect(life.command).toMatchObject({ do: 'look' });
-    expect(life.pass(20 * MINUTE).when(idle('accepted')).command).toMatchObject({
+    expect(life.later(20 * MINUTE, idle('accepted')).command).toMatchObject({
       do: 'appendAbortRequested',
       stop: { cause: 'abandoned' },
     });
@@ -957,9 +906,9 @@ describe('a migration that Nova has abandoned', () => {
   });
 
   it('is named when Nova refuses the abort that an operator asked for', () => {
-    const life = posted().when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
-    life.when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
-    life.when(refusedAbort, { kind: 'appended', began: 0 }).pass(MINUTE);
+    const life = posted().when(seen([row('queued')], on('h1'), { stopAsked: true }), appended);
+    life.when(seen([row('queued')], on('h1'), { stopAsked: true }), appended);
+    life.when(refusedAbort, appended).pass(MINUTE);
     expect(life.when(idle('queued')).ended).toMatchObject({
       errorType: 'Cancelled',
       reason: { code: 'abandoned', text: expect.stringContaining('refuses to abort it') },
@@ -983,52 +932,41 @@ describe('a migration that Nova has abandoned', () => {
   it('is not one that copies: an administrator may have reset the state of its server', () => {
     const life = running();
     for (let remaining = 900; remaining > 0; remaining -= 100)
-      life.pass(20 * SECOND).when(seen([row('running')], on('h1'), { remaining }));
+      life.later(20 * SECOND, seen([row('running')], on('h1'), { remaining }));
     expect(life.command.do).toBe('look');
   });
 
   it('whose row is lost ends by the host of its idle server, after ten minutes', () => {
     const lost = () =>
       running()
-        .when(seen([], on('h1')))
-        .pass(9 * MINUTE)
-        .when(seen([], on('h1')));
+        .when(idleWithout)
+        .later(9 * MINUTE, idleWithout);
     expect(lost().stage).toBe('following');
-    expect(
-      lost()
-        .pass(MINUTE)
-        .when(seen([], on('h1'))).ended,
-    ).toMatchObject({
+    expect(lost().later(MINUTE, idleWithout).ended).toMatchObject({
       errorType: 'NovaClientError',
       reason: { code: 'abandoned', text: expect.stringContaining('no longer lists migration 8') },
     });
     expect(
       lost()
         .when(seen([], on('h2')))
-        .pass(MINUTE)
-        .when(seen([], on('h2'))).ended,
-    ).toMatchObject({
-      type: 'completed',
-      host: 'h2',
-      warnings: [{ code: 'abandoned' }],
-    });
+        .later(MINUTE, seen([], on('h2'))).ended,
+    ).toMatchObject({ type: 'completed', host: 'h2', warnings: [{ code: 'abandoned' }] });
   });
 
   it('whose row is lost before it was queued ends after ten minutes, too', () => {
     const lost = posted()
-      .when(seen([row('accepted')]), { kind: 'appended', began: 0 })
-      .when(seen([], on('h1')));
-    expect(lost.pass(9 * MINUTE).when(seen([], on('h1'))).stage).toBe('following');
-    expect(lost.pass(MINUTE).when(seen([], on('h1'))).ended).toMatchObject({ reason: { code: 'abandoned' } });
+      .when(seen([row('accepted')]), appended)
+      .when(idleWithout);
+    expect(lost.later(9 * MINUTE, idleWithout).stage).toBe('following');
+    expect(lost.later(MINUTE, idleWithout).ended).toMatchObject({ reason: { code: 'abandoned' } });
   });
 
   it('whose row is there again, or whose server is at work, goes on', () => {
     const life = running()
-      .when(seen([], on('h1')))
-      .pass(9 * MINUTE)
-      .when(seen([row('running')], on('h1', { taskState: 'migrating' })));
-    expect(life.pass(2 * MINUTE).when(seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
-    expect(life.pass(11 * MINUTE).when(seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
+      .when(idleWithout)
+      .later(9 * MINUTE, seen([row('running')], on('h1', { taskState: 'migrating' })));
+    expect(life.later(2 * MINUTE, seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
+    expect(life.later(11 * MINUTE, seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
   });
 });
 
@@ -1048,10 +986,10 @@ describe('a task that an operator closes', () => {
     expect(life.abort.do).toBe('abort');
     life.when({ kind: 'abortAnswered', answer: 'unknown' });
     for (let i = 0; i < 20; i++) {
-      life.pass(MINUTE).when(look);
+      life.later(MINUTE, look);
       expect(['following', 'aborting']).toContain(life.stage);
       // It is aborted again after a while.
-      if (life.stage === 'aborting') life.when({ kind: 'abortAnswered', answer: 'accepted' });
+      if (life.stage === 'aborting') life.when(abortAccepted);
     }
     life.pass(MINUTE);
     expect(life.when(seen([row('running')], on('h1'), { closeAsked: asked })).ended).toMatchObject({
@@ -1063,18 +1001,17 @@ describe('a task that an operator closes', () => {
   it('keeps its slots after Nova has refused to abort what it works on', () => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');
-    life.when(refusedAbort, { kind: 'appended', began: 0 });
+    life.when(refusedAbort, appended);
     expect(life.when(closing).stage).toBe('following');
-    expect(life.pass(10 * MINUTE).when(closing).stage).toBe('aborting');
+    expect(life.later(10 * MINUTE, closing).stage).toBe('aborting');
   });
 
   it('is not ended while Nova may still begin its migration', () => {
     const life = posted().when(seen([], on('h1'), { closeAsked: asked }));
     expect(life.stage).toBe('seeking');
-    expect(life.pass(2 * MINUTE).when(seen([], on('h1'), { closeAsked: asked })).ended).toMatchObject({
-      errorType: 'Cancelled',
-      reason: { code: 'operator' },
-    });
+    expect(life.later(2 * MINUTE, seen([], on('h1'), { closeAsked: asked })).ended).toMatchObject(
+      fails('Cancelled', 'operator'),
+    );
   });
 });
 
@@ -1102,15 +1039,12 @@ describe('a task that an operator closes with force', () => {
   });
 
   it.each([
-    [seen([row('cancelled')], on('h1'), { closeAsked }), { errorType: 'Cancelled', reason: { code: 'operator' } }],
+    [seen([row('cancelled')], on('h1'), { closeAsked }), fails('Cancelled', 'operator')],
     [seen([row('completed')], on('h2'), { closeAsked }), { type: 'completed', host: 'h2', warnings: [] }],
   ])('is aborted first while Nova works on it, and ends with the migration', (last, ended) => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');
-    life
-      .when({ kind: 'abortAnswered', answer: 'accepted' })
-      .pass(2 * SECOND)
-      .when(closing);
+    life.when(abortAccepted).later(2 * SECOND, closing);
     expect(life.stage).toBe('following');
     expect(life.when(last).ended).toMatchObject(ended);
   });
@@ -1124,33 +1058,27 @@ describe('a task that an operator closes with force', () => {
   it('ends with the migration where Nova ends it between the reads of its row and of the server', () => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');
-    life.when({ kind: 'abortAnswered', answer: 'accepted' }).when(seen([row('running')], on('h1'), { closeAsked }));
+    life.when(abortAccepted).when(seen([row('running')], on('h1'), { closeAsked }));
     expect(life.stage).toBe('following');
     const last = seen([row('cancelled')], on('h1'), { closeAsked });
-    expect(life.when(last).ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'operator' } });
+    expect(life.when(last).ended).toMatchObject(fails('Cancelled', 'operator'));
   });
 
   it('ends at once when Nova refuses to abort it', () => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');
-    life.when(refusedAbort, { kind: 'appended', began: 0 });
+    life.when(refusedAbort, appended);
     expect(life.when(closing).ended).toMatchObject(closed);
   });
 
   it('ends after a while when Nova does not end what it works on', () => {
     const life = running().when(closing);
     expect(life.abort.do).toBe('abort');
-    life
-      .when({ kind: 'abortAnswered', answer: 'accepted' })
-      .pass(29 * SECOND)
-      .when(closing);
+    life.when(abortAccepted).later(29 * SECOND, closing);
     expect(life.stage).not.toBe('ending');
     const ignored = running().when(closing);
     expect(ignored.abort.do).toBe('abort');
-    ignored
-      .when({ kind: 'abortAnswered', answer: 'accepted' })
-      .pass(31 * SECOND)
-      .when(closing);
+    ignored.when(abortAccepted).later(31 * SECOND, closing);
     expect(ignored.ended).toMatchObject(closed);
   });
 
@@ -1159,10 +1087,9 @@ describe('a task that an operator closes with force', () => {
     expect(posted().when(waits, closing).stage).toBe('noting');
     const life = posted()
       .when(waits)
-      .pass(29 * SECOND)
-      .when(waits);
+      .later(29 * SECOND, waits);
     expect(life.stage).toBe('seeking');
-    expect(life.pass(2 * SECOND).when(waits).ended).toMatchObject({ reason: { code: 'closed' } });
+    expect(life.later(2 * SECOND, waits).ended).toMatchObject({ reason: { code: 'closed' } });
   });
 
   it('ends as done, with a warning, when its server is on its destination', () => {
@@ -1173,7 +1100,7 @@ describe('a task that an operator closes with force', () => {
   it('is put down when another has ended it', () => {
     const life = running().when(seen([row('running')], null, { ended: true }));
     expect(life.command.do).toBe('readLog');
-    expect(life.when(logSays({ kind: 'ended', next: null })).command).toMatchObject({ do: 'finish' });
+    expect(life.when(over).command).toMatchObject({ do: 'finish' });
   });
 });
 
@@ -1183,8 +1110,7 @@ describe('a compute that crashed', () => {
 
   it('as destination is left out, and the next alternate taken at once, without quarantine', () => {
     expect(ended({ hosts: { source: 'up', destination: 'down' } })).toMatchObject({
-      errorType: 'NovaClientError',
-      reason: { code: 'host-down' },
+      ...fails('NovaClientError', 'host-down'),
       hostAtFault: 'h2',
       next: { destination: 'h3', notBeforeMs: T0 },
     });
@@ -1192,8 +1118,7 @@ describe('a compute that crashed', () => {
 
   it('as source is waited for', () => {
     expect(ended({ hosts: { source: 'down', destination: 'up' } })).toMatchObject({
-      errorType: 'NovaClientError',
-      reason: { code: 'vm-source-down' },
+      ...fails('NovaClientError', 'vm-source-down'),
       hostAtFault: null,
       next: { destination: 'h2' },
     });
@@ -1210,10 +1135,7 @@ describe('a compute that crashed', () => {
   });
 
   it('and is back shows by an error without a reason, the server well', () => {
-    expect(ended({}, 'error')).toMatchObject({
-      errorType: 'NovaClientError',
-      reason: { code: 'compute-restarted' },
-    });
+    expect(ended({}, 'error')).toMatchObject(fails('NovaClientError', 'compute-restarted'));
   });
 
   it('is not what a failure shows, nor an error with a reason, nor a Nova that does not say', () => {
@@ -1226,19 +1148,15 @@ describe('a compute that crashed', () => {
   it('that leaves its server in ERROR on the source ends the task, without quarantine', () => {
     const server = { status: 'ERROR', vmState: 'error' };
     expect(ended({ hosts: { source: 'down', destination: 'up' } }, 'error', server)).toMatchObject({
-      errorType: 'NovaClientError',
-      reason: { code: 'server-in-error' },
+      ...fails('NovaClientError', 'server-in-error'),
       next: null,
     });
-    expect(ended({}, 'error', server)).toMatchObject({
-      errorType: 'MigrationFailed',
-      reason: { code: 'server-in-error' },
-    });
+    expect(ended({}, 'error', server)).toMatchObject(fails('MigrationFailed', 'server-in-error'));
   });
 });
 
 describe('writing the outcome', () => {
-  const done = () => running().when(seen([row('completed')], on('h2')));
+  const done = () => running().when(arrived);
 
   it('expects the sequence of the log as it stands, and reads again after a conflict', () => {
     const life = done().when(logSays({ kind: 'started', ...nothingSeen }, 60));
@@ -1248,16 +1166,13 @@ describe('writing the outcome', () => {
   });
 
   it('reads again when nobody knows whether it was written, and is content when it was', () => {
-    const life = done().when(logSays({ kind: 'started', ...nothingSeen }), { kind: 'lostTrack' });
-    expect(life.when(logSays({ kind: 'ended', next: null })).command).toMatchObject({
-      do: 'finish',
-      why: { code: 'already-ended' },
-    });
+    const life = done().when(begun, { kind: 'lostTrack' });
+    expect(life.when(over).command).toMatchObject({ do: 'finish', why: { code: 'already-ended' } });
   });
 
   it('does not end without a start what another has started since', () => {
     const life = new Life().when(waiting, mayStart, refusedBy({ fault: 'none' }), { kind: 'conflict' });
-    life.when(logSays({ kind: 'started', ...nothingSeen }));
+    life.when(begun);
     expect(life.command.do).toBe('look');
   });
 
@@ -1269,7 +1184,6 @@ describe('writing the outcome', () => {
 
 describe('a task that comes again and again', () => {
   const turn = (tries: number, agoMs = 0): Body => ({ kind: 'turn', tries, agoMs });
-  const appended: Body = { kind: 'appended', began: 500 };
 
   it('is worked on alone, and not before the log says so', () => {
     expect(new Life({}, {}, 5).when(waiting, mayStart).stage).toBe('checking');
@@ -1282,10 +1196,9 @@ describe('a task that comes again and again', () => {
   });
 
   it('is under suspicion when its attempt is under way, too', () => {
-    const started = logSays({ kind: 'started', ...nothingSeen });
-    const life = new Life({}, {}, 6).when(started);
+    const life = new Life({}, {}, 6).when(begun);
     expect(life.command).toEqual({ do: 'awaitTurn', started: true });
-    expect(life.when(turn(0), appended, started).stage).toBe('seeking');
+    expect(life.when(turn(0), appended, begun).stage).toBe('seeking');
   });
 
   it('is a dead letter when its executor ended each time it was begun alone', () => {
@@ -1300,8 +1213,7 @@ describe('a task that comes again and again', () => {
   });
 
   it('keeps its slots when it is started, and is tried again less and less often', () => {
-    const started = logSays({ kind: 'started', ...nothingSeen });
-    const after = (tries: number, agoMs: number) => new Life({}, {}, 11).when(started, turn(tries, agoMs)).command;
+    const after = (tries: number, agoMs: number) => new Life({}, {}, 11).when(begun, turn(tries, agoMs)).command;
     const later = (delayMs: number) => ({
       do: 'finish',
       outcome: { kind: 'later', delayMs },
@@ -1323,14 +1235,14 @@ describe('a task that comes again and again', () => {
   });
 
   it('is no dead letter when it has ended meanwhile', () => {
-    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(6), logSays({ kind: 'ended', next: null }));
-    expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(6), over);
+    expect(life.command).toMatchObject(finished('done'));
   });
 
   it('waits for its turn again after it gave it up, and hands over when the executor stops', () => {
     const life = new Life({}, {}, 6).when(waiting, mayStart, turn(0), appended, waiting, { kind: 'yielded' });
     expect(life.when(mayStart).command.do).toBe('awaitTurn');
-    expect(life.when({ kind: 'draining' }).command).toMatchObject({ do: 'finish', outcome: { kind: 'handOver' } });
+    expect(life.when({ kind: 'draining' }).command).toMatchObject(finished('handOver'));
   });
 });
 
