@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { errorText } from '@kronos/contracts/words';
 import { plannerVersion } from '@kronos/placement';
 import { namesVersion, versionProblem, withVersion } from './versions.ts';
 
@@ -35,7 +36,7 @@ try {
   const texts = files.map((file) => [file, withVersion(file, read(file), version)] as const);
   for (const [file, text] of texts) writeFileSync(join(root, file), text);
 } catch (error) {
-  refuse(error instanceof Error ? error.message : String(error));
+  refuse(errorText(error));
 }
 
 const RELEASED = 'test/golden/plans/released.json';

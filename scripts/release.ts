@@ -23,6 +23,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { errorText } from '@kronos/contracts/words';
 import { parse } from 'yaml';
 import { ARCHITECTURES, debianPackage } from './debian.ts';
 import { type Material, ociImages } from './images.ts';
@@ -108,7 +109,7 @@ function notesOf(of: string): string {
   try {
     return releaseNotes(read('CHANGELOG.md'), of);
   } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error));
+    return refuse(errorText(error));
   }
 }
 

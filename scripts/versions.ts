@@ -1,4 +1,5 @@
 /** Which files name the version of Kronos, and how each of them changes for a new one. Pure. */
+import { errorText } from '@kronos/contracts/words';
 import { sectionOf } from './releaseNotes.ts';
 
 export type NewVersion = {
@@ -73,7 +74,7 @@ export function withVersion(file: string, text: string, version: NewVersion): st
   try {
     return rule.change(text, version, file);
   } catch (error) {
-    throw new Error(`${file} ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${file} ${errorText(error)}`, { cause: error });
   }
 }
 

@@ -2,9 +2,11 @@ import { type FoldOptions, foldLog } from '@kronos/checkpoints';
 import type { Config } from '@kronos/config';
 import { loadConf, scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
-import { streamNames } from '@kronos/contracts';
+import { type Snapshot, streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
+import { type History, liveHistory, newestSnapshots } from '@kronos/replay';
+import { UsageError } from './errors.ts';
 import { CONFIG_VARIABLE, type ConfigOption } from './grammar/shared.ts';
 import type { Shell } from './shell.ts';
 
@@ -19,6 +21,8 @@ export const configOf = (shell: Shell, options: ConfigOption): Config =>
 export type OpenLog = {
   readonly config: Config;
   readonly log: EventLog;
+  /** What the log and the kept snapshots hold, under the address of the log. */
+  readonly history: History;
   /** Aggregates in scope, `_unassigned_` for the pool. */
   readonly scope: readonly string[];
 };
@@ -37,10 +41,18 @@ export async function withSession<T>(
   const log = await connectLog(config, 'cli', null);
   try {
     await log.verify({ streams: [streamNames.log], buckets: [], taskConsumers: [] });
-    return await run({ config, log, scope: scopeOf(config) });
+    const history = liveHistory(log, config.nats.servers.join(', '), tellCheckpoints(shell));
+    return await run({ config, log, history, scope: scopeOf(config) });
   } finally {
     await log.close();
   }
+}
+
+/** The newest snapshot of each of these aggregates. @throws UsageError where none has one */
+export async function requireSnapshots(log: EventLog, aggregates: readonly string[]): Promise<Snapshot[]> {
+  const snapshots = await newestSnapshots(log, aggregates);
+  if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
+  return snapshots;
 }
 
 /** Says on stderr which checkpoints a command skips because something is wrong with them. */

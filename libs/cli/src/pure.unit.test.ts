@@ -67,7 +67,9 @@ describe('times', () => {
   });
 
   it('durations have units, or are seconds', () => {
-    expect(['600', '10m', '1h', '0.5s'].map((text) => parseDuration('--for', text))).toEqual([600, 600, 3600, 0.5]);
+    expect(['600', '10m', '1h', '0.5s'].map((text) => parseDuration('--for', text))).toEqual([
+      600_000, 600_000, 3_600_000, 500,
+    ]);
     expect(() => parseDuration('--for', '-1')).toThrow(UsageError);
   });
 });

@@ -1,3 +1,4 @@
+import { didYouMean } from '@kronos/config/nearest';
 import { ALL } from '@kronos/contracts/names';
 import { knownAggregates, someOf } from '@kronos/operator/scope';
 import { UsageError } from './errors.ts';
@@ -32,6 +33,13 @@ export function chooseAddresses(scope: readonly string[], by: Chosen, command: s
   const chosen = chooseAggregates(scope, by, command);
   return by.all ? [ALL] : chosen;
 }
+
+/** @param known the hosts of the newest snapshots */
+export const unknownHost = (name: string, known: readonly string[]): UsageError =>
+  new UsageError(
+    `no host ${JSON.stringify(name)} in the newest snapshots`,
+    `${didYouMean(name, known)}kronos hosts lists them.`,
+  );
 
 /** The option that addresses an aggregate, or all of them, as a person types it. */
 export const aggregateOption = (aggregate: string): string =>

@@ -19,6 +19,13 @@ export interface Shell {
   readonly ask: ((question: string) => Promise<string>) | null;
 }
 
+/** Exit status of a command that a person ended, as shells give it. */
+export const INTERRUPTED = 130;
+
+/** Whether the person says yes; an empty answer is no. */
+export const agrees = async (ask: NonNullable<Shell['ask']>, question: string): Promise<boolean> =>
+  /^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim());
+
 /** The process's own shell. */
 export const processShell = (): Shell => ({
   terminal: processTerminal(),

@@ -1,4 +1,6 @@
 import { styleText } from 'node:util';
+import type { Step } from '@kronos/contracts';
+import { stepOfTask } from '@kronos/contracts/names';
 import { wrapped } from '@kronos/contracts/words';
 
 /** Where a command writes, and how wide and colourful it may be. */
@@ -101,6 +103,15 @@ export const MOVE_COLUMNS: readonly Column[] = [
 ];
 /** Those of a table of a plan's steps. */
 export const STEP_COLUMNS: readonly Column[] = [{ head: 'step', right: true }, ...MOVE_COLUMNS];
+/** A step in these columns. */
+export const stepCells = ({
+  step,
+  serverName,
+  from,
+  to,
+}: Pick<Step, 'step' | 'serverName' | 'from' | 'to'>): Cell[] => [String(step), serverName, from, to];
+/** The steps that a step waits for. */
+export const waitsFor = ({ dependsOn }: Pick<Step, 'dependsOn'>): string => dependsOn.map(stepOfTask).join(', ');
 
 /** The text of a cell on one line, as wide as it is shown: texts of Nova and of people have line breaks. */
 const textOf = (cell: Cell): string =>

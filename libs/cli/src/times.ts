@@ -20,10 +20,10 @@ export const ASSUMED_PACE = 'assumed at 100 MiB/s, because fewer than 3 moves ha
 /** `about 3 min, assumed at ...`, or by former moves `about 3 min (2 min to 5 min)`. */
 export const estimated = (time: Estimate): string => `${expected(time)}${time.measured ? '' : `, ${ASSUMED_PACE}`}`;
 
-/** A duration as a person types it: `600`, `90s`, `10m`, `2h`, `1d`. In seconds. @throws UsageError */
+/** A duration as a person types it: `600`, `90s`, `10m`, `2h`, `1d`. In milliseconds. @throws UsageError */
 export function parseDuration(option: string, text: string): number {
-  const found = typedSeconds(text);
-  if (found !== null) return found;
+  const seconds = typedSeconds(text);
+  if (seconds !== null) return seconds * 1000;
   throw new UsageError(
     `${option} takes a duration, not ${JSON.stringify(text)}`,
     'Write seconds, or a number with a unit: 600, 90s, 10m, 2h, 1d.',

@@ -1,4 +1,9 @@
-import { type EngineOptions, engineOptionsSchema, type StorageLimits } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  type EngineOptions,
+  engineOptionsSchema,
+  type StorageLimits,
+} from '@kronos/contracts';
 import { timeZoneRules } from '@kronos/timezone';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
@@ -70,16 +75,36 @@ export function engineOptions(common: Config, aggregate: string): EngineOptions 
 const recorded = (path: OptionPath, value: unknown): unknown =>
   path === 'engine.timezone' && typeof value === 'string' ? timeZoneRules(value) : value;
 
-/** The result of setting one option for a what-if. */
-export type Override =
-  | { readonly ok: true; readonly options: EngineOptions }
-  | { readonly ok: false; readonly problem: string; readonly remedy: string };
+type Refused = { readonly ok: false; readonly problem: string; readonly remedy: string };
+
+/** Options that take the place of others, and only those. */
+export type Overrides = { readonly ok: true; readonly options: Partial<CompleteEngineOptions> } | Refused;
 
 /**
- * Sets one option for a what-if (`kronos replay --set engine.cooldown=0`), by its name in kronos.conf.
+ * Reads the options of a what-if, each written as `engine.cooldown=0`, by its name in kronos.conf (`kronos replay --set`).
  * Only options that decisions read can be set.
  */
-export function overrideEngineOption(base: EngineOptions, name: string, raw: string): Override {
+export function engineOverrides(texts: readonly string[]): Overrides {
+  const fields: Record<string, unknown> = {};
+  for (const text of texts) {
+    const [, name, raw = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined)
+      return {
+        ok: false,
+        problem: `${JSON.stringify(text)} is not OPTION=VALUE`,
+        remedy: 'For example: engine.cooldown=0.',
+      };
+    const read = overrideOf(name, raw);
+    if (!read.ok) return read;
+    fields[read.field] = read.value;
+  }
+  return { ok: true, options: engineOptionsSchema.partial().parse(fields) as Partial<CompleteEngineOptions> };
+}
+
+function overrideOf(
+  name: string,
+  raw: string,
+): { readonly ok: true; readonly field: string; readonly value: unknown } | Refused {
   const [field, path] = Object.entries(engineFields).find(([, path]) => path === name) ?? [];
   const [section = '', option = ''] = name.split('.');
   const spec = sections.get(section)?.get(option);
@@ -97,7 +122,7 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   }
   const parsed = spec.parse(raw);
   if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };
-  return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: recorded(path, parsed.value) }) };
+  return { ok: true, field, value: recorded(path, parsed.value) };
 }
 
 /** The limits of the streams, as `kronos provision` sets them and services compare them. */

@@ -1,4 +1,4 @@
-export { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
+export { engineFields, engineOptions, engineOverrides, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
 export { headersOption, type Region, regionsOf, type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';

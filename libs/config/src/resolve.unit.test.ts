@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { defaultEngineOptions, defaultStorageLimits, taskConsumer } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
+import { engineFields, engineOptions, engineOverrides, storageLimits } from './engine.ts';
 import { ConfigError, renderProblem } from './errors.ts';
 import { type Config, camel, sections } from './options.ts';
 import { defaultConfig, resolveConfig } from './resolve.ts';
@@ -494,26 +494,30 @@ describe('{service}', () => {
 
 describe('a what-if', () => {
   it('sets an option that decisions read, by its name in the file', () => {
-    const changed = overrideEngineOption(defaultEngineOptions, 'engine.cooldown', '0');
-    expect(changed).toEqual({ ok: true, options: { ...defaultEngineOptions, cooldownSeconds: 0 } });
-    expect(overrideEngineOption(defaultEngineOptions, 'executor.breaker_failures', '9')).toMatchObject({
+    const changed = engineOverrides(['engine.cooldown=0']);
+    expect(changed).toEqual({ ok: true, options: { cooldownSeconds: 0 } });
+    expect(engineOverrides(['executor.breaker_failures=9'])).toMatchObject({
       ok: true,
       options: { breakerFailures: 9 },
     });
   });
 
   it('refuses what decisions do not read, and wrong values', () => {
-    expect(overrideEngineOption(defaultEngineOptions, 'nats.user', 'x')).toMatchObject({
+    expect(engineOverrides(['nats.user=x'])).toMatchObject({
       ok: false,
       problem: 'nats.user is not an option that decisions read',
     });
-    expect(overrideEngineOption(defaultEngineOptions, 'cooldown', '0')).toMatchObject({
+    expect(engineOverrides(['cooldown=0'])).toMatchObject({
       ok: false,
       remedy: 'Did you mean engine.cooldown?',
     });
-    expect(overrideEngineOption(defaultEngineOptions, 'engine.cooldown', '-1')).toMatchObject({
+    expect(engineOverrides(['engine.cooldown=-1'])).toMatchObject({
       ok: false,
       problem: 'engine.cooldown: -1 is less than 0',
+    });
+    expect(engineOverrides(['engine.cooldown=0', '=0'])).toMatchObject({
+      ok: false,
+      problem: '"=0" is not OPTION=VALUE',
     });
   });
 });
@@ -554,11 +558,11 @@ describe('windows and blackouts', () => {
   });
 
   it('can be set for a what-if', () => {
-    expect(overrideEngineOption(defaultEngineOptions, 'engine.timezone', 'Asia/Kolkata')).toMatchObject({
+    expect(engineOverrides(['engine.timezone=Asia/Kolkata'])).toMatchObject({
       ok: true,
       options: { timezone: { name: 'Asia/Kolkata', offsetSeconds: [19_800] } },
     });
-    expect(overrideEngineOption(defaultEngineOptions, 'engine.windows', 'later')).toMatchObject({
+    expect(engineOverrides(['engine.windows=later'])).toMatchObject({
       ok: false,
       problem: expect.stringContaining('"later" is not a window'),
     });

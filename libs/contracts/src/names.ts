@@ -128,6 +128,11 @@ export const commandSnapshotId = (aggregate: string, commandId: string): string 
 
 /** The id of a step's task. A plan has the id of the snapshot it was decided on, so it needs no id of its own. */
 export const taskId = (planId: string, step: number): string => `${planId}-s${step}`;
+const OF_TASK = /^(.*)-s(\d+)$/;
+/** The plan of a task, by its id. */
+export const planOfTask = (id: string): string => OF_TASK.exec(id)?.[1] ?? id;
+/** The step of a task, by its id: 0 for an id of no task. */
+export const stepOfTask = (id: string): number => Number(OF_TASK.exec(id)?.[2] ?? 0);
 
 const CELLS = '-cells-';
 const CAPACITY = '-capacity-';

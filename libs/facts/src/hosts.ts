@@ -16,5 +16,9 @@ export function serviceOf<S extends { readonly host: string }>(services: readonl
 export const isUp = ({ state, forcedDown }: Pick<Service, 'state' | 'forcedDown'>): boolean =>
   state === 'up' && !forcedDown;
 
+/** What is said of it in one word. */
+export const serviceText = ({ state, status, forcedDown }: Service): string =>
+  forcedDown ? 'forced down' : state === 'up' ? status : state;
+
 /** Whether it can be a destination: Nova's scheduler takes no other host. */
 export const isServing = (service: Service): boolean => isUp(service) && service.status === 'enabled';

@@ -1,6 +1,6 @@
 export { type Device, deviceOfClaim, deviceOfImage, deviceOfPort, deviceOfSpec, tiedToHost } from './devices.ts';
 export { groupIsWhole, groupVerdict } from './groups.ts';
-export { isServing, isUp, serviceOf } from './hosts.ts';
+export { isServing, isUp, serviceOf, serviceText } from './hosts.ts';
 export { causeOfText } from './novaRefusals.ts';
 export { consequencesOf, type Party } from './parties.ts';
 export { livePowerState, powerStateName } from './powerState.ts';

@@ -9,7 +9,7 @@ export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
 export { type Explanation, explain } from './explain/explain.ts';
 export type { ByPolicy, CycleExplanation, DestinationVerdict, HostExplanation } from './explain/explanation.ts';
 export { type Generation, generationsOf, generationText } from './explain/generations.ts';
-export { observed, pictureOf, policyRanges, rounded, valuesOfHost } from './explain/picture.ts';
+export { observed, pictureOf, policyRanges, rounded, valueAfter, valuesOfHost } from './explain/picture.ts';
 export {
   type ClusterFile,
   clusterOf,

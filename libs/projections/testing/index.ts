@@ -21,6 +21,7 @@ import {
   type Phase,
   type PlanLoads,
   type PolicyImbalance,
+  planOfTask,
   type Reason,
   type Step,
   type StoredEvent,
@@ -156,7 +157,7 @@ export class TestLog {
     const step = this.#steps.get(input.task);
     return {
       taskId: input.task,
-      planId: input.task.replace(/-s\d+$/, ''),
+      planId: planOfTask(input.task),
       serverId: step?.serverId ?? `server-of-${input.task}`,
       attempt: input.attempt ?? 1,
       from: step?.from ?? 'h1',

@@ -6,6 +6,7 @@ import {
   moveEnd,
   type PlanLoads,
   type PlanProposed,
+  planOfTask,
   type Step,
   type StoredEvent,
   timeOf,
@@ -162,7 +163,7 @@ function planIn(range: Range, stored: StoredEvent): { id: string; event: CycleDe
 function note(tracked: ReadonlyMap<string, Tracked>, stored: StoredEvent, taskId: string): void {
   const { event } = stored;
   if (event.type === 'unreadable') return;
-  const plan = tracked.get('planId' in event.data ? event.data.planId : taskId.replace(/-s\d+$/, ''));
+  const plan = tracked.get('planId' in event.data ? event.data.planId : planOfTask(taskId));
   plan?.last.set(taskId, event);
   if (OVER.has(event.type)) plan?.endsMs.set(taskId, timeOf(stored));
 }

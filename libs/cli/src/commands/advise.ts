@@ -4,16 +4,14 @@ import { decideInput } from '@kronos/cycle';
 import { createLimiter } from '@kronos/observation';
 import { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from '@kronos/placement';
 import { aggregateState, optionsOf } from '@kronos/projections';
-import { newestSnapshots } from '@kronos/replay';
-import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { configFile, currentState, withSession } from '../open.ts';
+import { configFile, currentState, requireSnapshots, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { ReportFold } from '../report/figures.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
-import { parseTime } from '../times.ts';
+import { parseRange } from '../times.ts';
 
 export type AdviseOptions = ConfigOption & OutputOption & AggregateOption & { readonly since: string };
 
@@ -26,14 +24,13 @@ type AggregateAdvice = {
 
 /** kronos advise: what an operator could change, in Nova, in the policies or in the exporters. */
 export async function adviseCommand(shell: Shell, options: AdviseOptions): Promise<void> {
-  const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, shell.now());
+  const { sinceMs } = parseRange(options, shell.now());
   const found = await withSession(shell, options, async ({ log, scope }): Promise<AggregateAdvice[]> => {
     const aggregates = filterAggregates(scope, options.aggregate);
-    const snapshots = await newestSnapshots(log, aggregates);
-    if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
+    const snapshots = await requireSnapshots(log, aggregates);
     const [state, settings] = await Promise.all([currentState(shell, log), novaSettings(shell, options, snapshots)]);
     const report = new ReportFold({ optionsOf: (name) => optionsOf(aggregateState(state, name)) });
-    const moves = new Map<string, PastMove[]>();
+    const moves = new Map<string, Omit<PastMove, 'serverName'>[]>();
     const since = sinceMs === null ? 'all' : new Date(sinceMs);
     for await (const delivered of log.tail({ families: ['plans', 'results'], aggregates, since, end: true })) {
       if (delivered.problem !== undefined) continue;
@@ -42,8 +39,7 @@ export async function adviseCommand(shell: Shell, options: AdviseOptions): Promi
       report.add(event, storedAtMs);
       if (event.type !== 'migration.completed' || event.data.outcome !== 'migrated') continue;
       const { serverId, from, host } = event.data;
-      const atMs = eventTimeMs(event.time, storedAtMs);
-      const move = { serverId, serverName: serverId, from, to: host, atMs };
+      const move = { serverId, from, to: host, atMs: eventTimeMs(event.time, storedAtMs) };
       moves.set(event.aggregate, [...(moves.get(event.aggregate) ?? []), move]);
     }
     const figures = new Map(report.figures().map((one) => [one.aggregate, one]));

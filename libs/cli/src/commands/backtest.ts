@@ -24,9 +24,9 @@ import { answer, isStructured } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { openRecording } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
-import type { Shell } from '../shell.ts';
+import { INTERRUPTED, type Shell } from '../shell.ts';
 import { count, paint, type Terminal, table } from '../terminal.ts';
-import { absolute, parseTime } from '../times.ts';
+import { absolute, parseDuration, parseTime } from '../times.ts';
 
 export type BacktestOptions = ConfigOption &
   OutputOption &
@@ -74,12 +74,9 @@ export async function backtest(shell: Shell, options: BacktestOptions): Promise<
   if (stop.aborted) process.exitCode = INTERRUPTED;
 }
 
-/** Exit status of a command that a person ended, as shells give it. */
-const INTERRUPTED = 130;
-
 function parametersOf(shell: Shell, options: BacktestOptions, { config, policiesOf }: Loaded): Parameters {
   const nowMs = shell.now();
-  const stepMs = durationMs(options.step);
+  const stepMs = stepOf(options.step);
   const align = (ms: number): number => Math.floor(ms / stepMs) * stepMs;
   const untilMs = align(options.until === undefined ? nowMs : parseTime('--until', options.until, nowMs));
   const sinceMs = align(parseTime('--since', options.since, nowMs));
@@ -114,13 +111,12 @@ function parametersOf(shell: Shell, options: BacktestOptions, { config, policies
   };
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+const LEAST_STEP_MS = 10_000;
 
 /** @throws UsageError */
-function durationMs(text: string): number {
-  const [, amount, unit = ''] = /^(\d+)([smh])$/.exec(text) ?? [];
-  const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);
-  if (!(ms >= 10_000)) throw new UsageError(`--step ${text} is no step of at least 10s`, 'For example: --step 5m');
+function stepOf(text: string): number {
+  const ms = parseDuration('--step', text);
+  if (ms < LEAST_STEP_MS) throw new UsageError(`--step ${text} is no step of at least 10s`, 'For example: --step 5m');
   return ms;
 }
 

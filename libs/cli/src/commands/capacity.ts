@@ -4,10 +4,9 @@ import { decideInput } from '@kronos/cycle';
 import { control } from '@kronos/operator';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, shapesOf } from '@kronos/placement';
 import { aggregateState } from '@kronos/projections';
-import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type OpenLog, withSession } from '../open.ts';
+import { currentState, type OpenLog, requireSnapshots, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
@@ -34,7 +33,7 @@ type Placed = { readonly aggregate: string; readonly snapshotTime: string };
 /** kronos fit. */
 export async function fitCommand(shell: Shell, options: FitOptions): Promise<void> {
   checkShape(options);
-  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  const waitMs = parseDuration('--wait', options.wait);
   await withInputs(shell, options, async (inputs, session) => {
     const known = inputs.flatMap(({ snapshot }) => shapesOf(snapshot.servers));
     if (options.propose === true) {
@@ -82,8 +81,7 @@ async function withInputs(
 ): Promise<void> {
   await withSession(shell, options, async (session) => {
     const { log, scope } = session;
-    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
-    if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
+    const snapshots = await requireSnapshots(log, filterAggregates(scope, options.aggregate));
     const state = await currentState(shell, log);
     await run(
       snapshots.map((snapshot) => decideInput(aggregateState(state, snapshot.aggregate), snapshot)),

@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import type { Snapshot } from '@kronos/contracts';
+import { errorText, type Snapshot } from '@kronos/contracts';
 import { aggregateOfTask, control, requireCells } from '@kronos/operator';
 import { type AggregateState, aggregateState, approvalOf, type PlanFacts, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
@@ -30,7 +30,7 @@ export type CellsStatusOptions = ConfigOption & OutputOption & AggregateOption;
 
 /** kronos cells plan. */
 export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promise<void> {
-  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  const waitMs = parseDuration('--wait', options.wait);
   const flavorMap = options.flavorMap === undefined ? {} : readFlavorMap(options.flavorMap);
   await withSession(shell, options, async (session) => {
     const between = session.config.cells.aggregates.map(({ aggregate }) => aggregate);
@@ -120,7 +120,7 @@ export function readFlavorMap(file: string): Record<string, string> {
   try {
     value = parseYaml(text);
   } catch (error) {
-    throw new UsageError(`--flavor-map ${file} is not YAML: ${error instanceof Error ? error.message : ''}`);
+    throw new UsageError(`--flavor-map ${file} is not YAML: ${errorText(error)}`);
   }
   const entries = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
   const named = entries.flatMap(([from, to]): [string, string][] => (typeof to === 'string' ? [[from, to]] : []));

@@ -1,4 +1,4 @@
-import { liveHistory, newestSnapshots } from '@kronos/replay';
+import { newestSnapshots } from '@kronos/replay';
 import { isKronosError } from '@kronos/telemetry/errors';
 import type { ConfigOption, NameKind } from '../grammar/shared.ts';
 import { type OpenLog, withSession } from '../open.ts';
@@ -20,10 +20,9 @@ export async function complete(shell: Shell, kind: NameKind, options: ConfigOpti
   }
 }
 
-async function namesOf(shell: Shell, { log, scope }: OpenLog, kind: NameKind): Promise<readonly string[]> {
+async function namesOf(shell: Shell, { log, history, scope }: OpenLog, kind: NameKind): Promise<readonly string[]> {
   if (kind === 'aggregates') return scope;
   if (kind === 'plans') {
-    const history = liveHistory(log, '');
     const range = { aggregates: scope, sinceMs: shell.now() - DAY_MS };
     const names: string[] = [];
     for await (const { event } of history.decisions(range))

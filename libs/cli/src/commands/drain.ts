@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
-import { didYouMean } from '@kronos/config/nearest';
 import { clause, some, timeMs } from '@kronos/contracts';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
 import { remedyOfReason } from '@kronos/facts';
@@ -21,8 +20,8 @@ import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
-import { chooseAggregates, filterAggregates } from '../scope.ts';
-import type { Shell } from '../shell.ts';
+import { chooseAggregates, filterAggregates, unknownHost } from '../scope.ts';
+import { agrees, INTERRUPTED, type Shell } from '../shell.ts';
 import { count, paint, type Terminal } from '../terminal.ts';
 import { estimated, expected, parseDuration, said, when } from '../times.ts';
 import { give, tell } from './operator.ts';
@@ -123,7 +122,7 @@ function checkOptions(names: readonly string[], options: DrainOptions): Rolling 
   if (options.reason !== undefined && options.comment !== undefined)
     throw new UsageError('both --reason and --comment are given', 'Give one of them: they mean the same.');
   const { hook, hookTimeout } = options;
-  const hookTimeoutMs = parseDuration('--hook-timeout', hookTimeout) * 1000;
+  const hookTimeoutMs = parseDuration('--hook-timeout', hookTimeout);
   return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
 }
 
@@ -145,12 +144,7 @@ async function preview(
   const state = await currentState(shell, log);
   const all = snapshots.flatMap(({ hosts }) => hosts.map(({ name }) => name));
   const asked = options.all === true ? all : [...new Set(names)];
-  for (const name of asked)
-    if (!all.includes(name))
-      throw new UsageError(
-        `no host ${JSON.stringify(name)} in the newest snapshots`,
-        `${didYouMean(name, all)}kronos hosts lists them.`,
-      );
+  for (const name of asked) if (!all.includes(name)) throw unknownHost(name, all);
   // One by one, each host takes VMs again before the next one is drained.
   const together = options.oneByOne === true ? asked.map((host) => [host]) : [asked];
   return snapshots.flatMap((snapshot) =>
@@ -175,7 +169,7 @@ async function confirmed(shell: Shell, options: DrainOptions, previews: readonly
       shell.terminal.out(`\n${notRequested(previews)}${others ? ' Add --yes to drain.' : ''}\n`);
     return false;
   }
-  if (/^y(es)?$/i.test((await shell.ask('\nDrain? [y/N] ')).trim())) return true;
+  if (await agrees(shell.ask, '\nDrain?')) return true;
   shell.terminal.out(`${notRequested(previews)}\n`);
   process.exitCode = 1;
   return false;
@@ -238,7 +232,7 @@ async function run(
       if (interrupted.aborted) {
         shell.terminal.err(`kronos: stopped watching. Requested drains continue; kronos status shows them.\n`);
         if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
-        process.exitCode = 130;
+        process.exitCode = INTERRUPTED;
         return;
       }
       const { state } = await view.refresh();

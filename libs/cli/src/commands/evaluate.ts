@@ -14,14 +14,14 @@ import { answer } from '../output.ts';
 import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, figure, paint, type Terminal } from '../terminal.ts';
-import { parseDuration, said, span } from '../times.ts';
-import { give, type Target } from './operator.ts';
+import { parseDuration, said } from '../times.ts';
+import { give, type Target, tellLate } from './operator.ts';
 
 export type EvaluateOptions = Target & { readonly wait: string };
 
 /** kronos evaluate. */
 export async function requestEvaluation(shell: Shell, options: EvaluateOptions): Promise<void> {
-  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  const waitMs = parseDuration('--wait', options.wait);
   await withSession(shell, options, async (session) => {
     const all = options.all === true;
     const addresses = chooseAddresses(session.scope, { names: options.aggregate, all }, 'evaluate');
@@ -57,10 +57,7 @@ export async function requestEvaluation(shell: Shell, options: EvaluateOptions):
       decided.map((event) => decisionText(terminal, event, shell.now())).join(''),
     );
     const silent = [...ids].filter(([id]) => !decided.some((event) => event.data.snapshotId === id));
-    for (const [, name] of silent)
-      shell.terminal.err(
-        `${name}: no decision within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
-      );
+    for (const [, name] of silent) tellLate(shell, name, 'decision', waitMs);
     if (silent.length > 0) process.exitCode = 1;
   });
 }

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { EvidenceInvalid, makeEvidence, publicKeyIn, readEvidence, withRecordingOf } from '@kronos/evidence';
-import { type History, liveHistory, type Range, readRecording, VerifyCount, verify } from '@kronos/replay';
+import { type History, type Range, readRecording, VerifyCount, verify } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -32,8 +32,7 @@ export async function evidence(shell: Shell, options: EvidenceOptions & OutputOp
     await write(shell, options, { history, keyFile: options.key ?? null });
     return;
   }
-  await withSession(shell, options, async ({ log, config }) => {
-    const history = liveHistory(log, config.nats.servers.join(', '));
+  await withSession(shell, options, async ({ history, config }) => {
     await write(shell, options, { history, keyFile: options.key ?? config.ledger.evidenceKey });
   });
 }

@@ -25,7 +25,6 @@ import {
   findProposal,
   type History,
   type HostFailure,
-  liveHistory,
   NotOnTheLog,
   type WantedDecision,
 } from '@kronos/replay';
@@ -35,14 +34,14 @@ import { brokenGroups } from '../brokenGroups.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { authorText } from '../names.ts';
-import { tellCheckpoints, withSession } from '../open.ts';
+import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table, wholePercent } from '../terminal.ts';
+import { type Cell, count, figure, paint, STEP_COLUMNS, stepCells, type Terminal, table } from '../terminal.ts';
 import { ASSUMED_PACE, absolute, estimated, expected, parseTime, said, when } from '../times.ts';
-import { courseLine, failoverLine, reasonLine, refusals, troublesOf } from './plan.ts';
+import { courseLine, failoverLine, possible, reasonLine, refusals, troublesOf } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
 
 export type ExplainOptions = ConfigOption &
@@ -280,9 +279,8 @@ async function run(
     await explain(history, { aggregates: filterAggregates(about.aggregates, options.aggregate), ...at });
     return;
   }
-  await withSession(shell, options, async ({ log, scope, config }) => {
-    const aggregates = filterAggregates(scope, options.aggregate);
-    await explain(liveHistory(log, config.nats.servers.join(', '), tellCheckpoints(shell)), { aggregates, ...at });
+  await withSession(shell, options, async ({ history, scope }) => {
+    await explain(history, { aggregates: filterAggregates(scope, options.aggregate), ...at });
   });
 }
 
@@ -457,19 +455,12 @@ function planText(terminal: Terminal, explained: Explained): string {
   const { explanation, decision } = explained;
   if (decision.plan === null) return 'This decision has no plan: kronos explain cycle shows why.\n';
   const plan = explanation?.plan() ?? null;
-  const { lowerBound, shareOfPossible, candidatesEvaluated, after } = decision.plan;
-  const possible =
-    shareOfPossible === null
-      ? ''
-      : `, ${wholePercent(shareOfPossible)} of what any ${count(decision.plan.budget, 'move')} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
+  const { budget, candidatesEvaluated, after } = decision.plan;
   const course = new Map(plan?.course.map((at) => [at.step, at.combined]));
   const times = stepTimes(explained);
   const measured = [...times.values()].every((time) => time.measured);
   const rows = decision.plan.steps.map((step): Cell[] => [
-    String(step.step),
-    step.serverName,
-    step.from,
-    step.to,
+    ...stepCells(step),
     figure(course.get(step.step) ?? null),
     durationText(times.get(step.step)),
     [effectText(explanation?.step(step.step) ?? null), step.why === undefined ? '' : reasonLine(step.why)]
@@ -481,7 +472,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       ? 'The search reached its work limit ([engine] search_work_limit): a higher limit may find a better plan.\n'
       : '';
   const left = decision.course === undefined ? '' : `${courseLine(decision.course)}\n`;
-  return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}${failoverLine(decision)}\n${table(
+  return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible(decision.plan, count(budget, 'move'))}; ${count(candidatesEvaluated, 'candidate')} evaluated\n${left}${failoverLine(decision)}\n${table(
     terminal,
     [
       ...STEP_COLUMNS,

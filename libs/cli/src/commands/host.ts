@@ -1,10 +1,9 @@
-import { didYouMean } from '@kronos/config/nearest';
 import { ALL } from '@kronos/contracts';
 import { control, hasFailures, type Told } from '@kronos/operator';
 import { newestSnapshots } from '@kronos/replay';
-import { UsageError } from '../errors.ts';
 import type { OperatorOptions } from '../grammar/shared.ts';
 import { currentState, type OpenLog, withSession } from '../open.ts';
+import { unknownHost } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { give, tell } from './operator.ts';
 
@@ -25,10 +24,5 @@ async function requireKnown(shell: Shell, { log, scope }: OpenLog, hosts: readon
   const known = (await newestSnapshots(log, scope)).flatMap((snapshot) => snapshot.hosts.map(({ name }) => name));
   if (known.length === 0) return;
   const state = await currentState(shell, log);
-  for (const host of hosts)
-    if (!known.includes(host) && !hasFailures(state, host))
-      throw new UsageError(
-        `no host ${JSON.stringify(host)} in the newest snapshots`,
-        `${didYouMean(host, known)}kronos hosts lists them.`,
-      );
+  for (const host of hosts) if (!known.includes(host) && !hasFailures(state, host)) throw unknownHost(host, known);
 }

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { engineOverrides } from '@kronos/config';
+import { type CompleteEngineOptions, errorText } from '@kronos/contracts';
 import { type Cooldowns, readCooldowns } from '@kronos/projections';
 import { UsageError } from '../errors.ts';
 
@@ -14,6 +16,19 @@ export function whyUnreadable(error: unknown): string {
   return REASONS[code] ?? code;
 }
 
+/** What `--set` and `--planner` set, each as `OPTION=VALUE`. */
+export const setsOf = ({ set = [], planner }: { readonly set?: readonly string[]; readonly planner?: string }) => [
+  ...set,
+  ...(planner === undefined ? [] : [`engine.planner=${planner}`]),
+];
+
+/** @throws UsageError */
+export function overridesOf(sets: readonly string[]): Partial<CompleteEngineOptions> {
+  const read = engineOverrides(sets);
+  if (!read.ok) throw new UsageError(read.problem, read.remedy);
+  return read.options;
+}
+
 /** @throws UsageError that names the option and the file */
 export function readText(option: string, file: string): string {
   try {
@@ -23,14 +38,15 @@ export function readText(option: string, file: string): string {
   }
 }
 
-/** @throws UsageError, CooldownsInvalid */
-export function readCooldownsFile(file: string): Cooldowns {
-  const text = readText('--cooldowns', file);
-  let json: unknown;
+/** @throws UsageError that names the option and the file */
+export function parseJson(option: string, file: string, text: string): unknown {
   try {
-    json = JSON.parse(text);
-  } catch {
-    throw new UsageError(`--cooldowns ${file} is not JSON`);
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${option} ${file} is not JSON: ${errorText(error)}`);
   }
-  return readCooldowns(json);
 }
+
+/** @throws UsageError, CooldownsInvalid */
+export const readCooldownsFile = (file: string): Cooldowns =>
+  readCooldowns(parseJson('--cooldowns', file, readText('--cooldowns', file)));

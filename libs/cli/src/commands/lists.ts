@@ -2,23 +2,21 @@ import { didYouMean } from '@kronos/config/nearest';
 import {
   byText,
   completeEngineOptions,
-  defaultEngineOptions,
   type HostObservation,
   type ServerListing,
   type ServerObservation,
   type Snapshot,
   timeMs,
 } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { serviceText } from '@kronos/facts';
 import { CommandRefused } from '@kronos/operator/errors';
 import { someOf } from '@kronos/operator/scope';
-import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
-import { liveHistory, newestSnapshots, plansOf } from '@kronos/replay';
+import { aggregateState, inFlight, type LogState, optionsOf, quarantined, type TaskFacts } from '@kronos/projections';
+import { type History, newestSnapshots, plansOf } from '@kronos/replay';
 import { serverWindow, type TimeZoneRules } from '@kronos/rules';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
-import { optionsInForce } from '../operator/inForce.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
@@ -138,10 +136,8 @@ const free = ({ inventory }: HostObservation, resource: string): number | null =
   return counted === undefined ? null : counted.capacity - counted.used;
 };
 
-function serviceText({ status, state, forcedDown, disabledReason }: HostObservation['service']): string {
-  const said = forcedDown ? 'forced down' : state === 'up' ? status : state;
-  return disabledReason === null ? said : `${said}: ${disabledReason}`;
-}
+const serviceLine = (service: HostObservation['service']): string =>
+  service.disabledReason === null ? serviceText(service) : `${serviceText(service)}: ${service.disabledReason}`;
 
 function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRow[] {
   const residents = Map.groupBy(servers, (server) => server.host);
@@ -149,7 +145,7 @@ function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRo
     .map((host) => ({
       aggregate,
       host: host.name,
-      service: serviceText(host.service),
+      service: serviceLine(host.service),
       availabilityZone: host.availabilityZone,
       servers: residents.get(host.name)?.length ?? 0,
       values: Object.fromEntries(scores.policies.map(({ policy, hosts: of }) => [policy, of[host.name]?.raw ?? null])),
@@ -225,7 +221,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
 
 function vmRows(state: LogState, aggregate: string, servers: readonly ServerObservation[], nowMs: number): VmRow[] {
   const facts = aggregateState(state, aggregate);
-  const options = completeEngineOptions(optionsInForce(state, aggregate) ?? defaultEngineOptions);
+  const options = completeEngineOptions(optionsOf(facts));
   const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
   return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState }) => {
     const task = moving.get(id);
@@ -297,13 +293,13 @@ const ENDED_MS = 86_400_000;
 
 /** kronos tasks. */
 export async function listTasks(shell: Shell, options: TasksOptions): Promise<void> {
-  await withSession(shell, options, async ({ log, scope }) => {
+  await withSession(shell, options, async ({ log, history, scope }) => {
     const state = await currentState(shell, log);
     const aggregates = filterAggregates(scope, options.aggregate);
     const known = aggregates.flatMap((aggregate) =>
       [...aggregateState(state, aggregate).tasks.values()].map((task) => taskRow(aggregate, task)),
     );
-    const rows = [...(options.ended === true ? await endedRows(log, aggregates, known, shell.now()) : []), ...known]
+    const rows = [...(options.ended === true ? await endedRows(history, aggregates, known, shell.now()) : []), ...known]
       .filter((row) => options.ended === true || row.endedAtMs === null)
       .filter((row) => isHost(options, row.from, row.to))
       .filter((row) => isVm(options, { id: row.serverId, name: row.serverName ?? row.serverId }));
@@ -313,13 +309,13 @@ export async function listTasks(shell: Shell, options: TasksOptions): Promise<vo
 
 /** Tasks of a day whose plans have left the state, by the log. */
 async function endedRows(
-  log: EventLog,
+  history: History,
   aggregates: readonly string[],
   known: readonly ReturnType<typeof taskRow>[],
   nowMs: number,
 ): Promise<ReturnType<typeof taskRow>[]> {
   const here = new Set(known.map(({ id }) => id));
-  const plans = await plansOf(liveHistory(log, '').events(), { aggregates, sinceMs: nowMs - ENDED_MS });
+  const plans = await plansOf(history.events(), { aggregates, sinceMs: nowMs - ENDED_MS });
   return plans
     .flatMap((plan) => plan.steps.map((step) => ({ plan, step })))
     .filter(({ step }) => step.endedAtMs !== null && !here.has(step.taskId))

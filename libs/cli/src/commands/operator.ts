@@ -12,15 +12,16 @@ import {
   type Told,
 } from '@kronos/operator';
 import type { LogState } from '@kronos/projections';
-import { liveHistory, plansOf } from '@kronos/replay';
+import { plansOf } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
 import { aggregateOption, aggregateText, chooseAddresses } from '../scope.ts';
-import type { Shell } from '../shell.ts';
+import { agrees, type Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
+import { span } from '../times.ts';
 import { renderPlan } from './plan.ts';
 
 /** Appends a command of this person, and returns its effect by the log. */
@@ -65,6 +66,12 @@ export async function tell(
   );
   if (told.some(({ effect }) => effect === 'refused')) process.exitCode = 1;
 }
+
+/** Says that the answer of the services did not come in time. */
+export const tellLate = (shell: Shell, aggregate: string, what: 'decision' | 'plan', waitMs: number): void =>
+  shell.terminal.err(
+    `${aggregate}: no ${what} within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
+  );
 
 export type Target = OperatorOptions & AggregateOption & { readonly all?: boolean };
 export type AnswerOptions = OperatorOptions & { readonly step?: readonly number[] };
@@ -118,7 +125,7 @@ const answering = {
  */
 async function confirmed(
   shell: Shell,
-  { log, scope }: OpenLog,
+  { log, history, scope }: OpenLog,
   name: keyof typeof answers,
   { steps, ...options }: OutputOption & { readonly steps: readonly number[] | null },
 ): Promise<string | null> {
@@ -130,15 +137,10 @@ async function confirmed(
       `${name} without a plan id needs a terminal to ask for confirmation`,
       `kronos plan show ${chosen.planId} shows the plan that waits; ${command} ${does}.`,
     );
-  const [record] = await plansOf(
-    liveHistory(log, '').events(),
-    { aggregates: [chosen.aggregate] },
-    (id) => id === chosen.planId,
-  );
+  const [record] = await plansOf(history.events(), { aggregates: [chosen.aggregate] }, (id) => id === chosen.planId);
   if (record !== undefined) shell.terminal.out(`${renderPlan(shell, record)}\n`);
   const what = steps === null ? 'this plan' : `step ${steps.join(', ')} of this plan`;
-  const answered = await shell.ask(`${ask} ${what}? [y/N] `);
-  if (/^y(es)?$/i.test(answered.trim())) return chosen.planId;
+  if (await agrees(shell.ask, `${ask} ${what}?`)) return chosen.planId;
   shell.terminal.out(`${none}\n`);
   process.exitCode = 1;
   return null;

@@ -1,9 +1,6 @@
-import { engineFields, overrideEngineOption } from '@kronos/config';
 import {
-  type CompleteEngineOptions,
   type Course,
   clause,
-  completeEngineOptions,
   type Decision,
   decisionWords,
   defaultEngineOptions,
@@ -18,10 +15,10 @@ import {
   timeMs,
 } from '@kronos/contracts';
 import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
-import { meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
+import { meaningOf, type PlannedCluster, planCluster, valueAfter } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
-import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
+import { NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
 import { courseEnd, courseTime } from '@kronos/status';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -38,12 +35,14 @@ import {
   paint,
   STEP_COLUMNS,
   type Style,
+  stepCells,
   type Terminal,
   table,
+  waitsFor,
   wholePercent,
 } from '../terminal.ts';
-import { absolute, estimated, parseTime, relative, when } from '../times.ts';
-import { readCooldownsFile, readText } from './inputs.ts';
+import { absolute, estimated, partOfRange, relative, when } from '../times.ts';
+import { overridesOf, parseJson, readCooldownsFile, readText, setsOf } from './inputs.ts';
 
 export type PlanOptions = OutputOption & {
   readonly cluster?: string;
@@ -59,11 +58,11 @@ export type PlansOptions = ConfigOption & OutputOption & AggregateOption & { rea
 
 /** kronos plans. */
 export async function plans(shell: Shell, options: PlansOptions): Promise<void> {
-  const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, shell.now());
-  await withSession(shell, options, async ({ log, scope }) => {
-    const found = await plansOf(liveHistory(log, '').events(), {
+  const range = partOfRange(options, shell.now());
+  await withSession(shell, options, async ({ history, scope }) => {
+    const found = await plansOf(history.events(), {
       aggregates: filterAggregates(scope, options.aggregate),
-      ...(sinceMs === null ? {} : { sinceMs }),
+      ...range,
     });
     await answer(shell, options, found, (terminal) => renderPlans({ ...shell, terminal }, found));
   });
@@ -86,9 +85,9 @@ export async function planShow(
   id: string | undefined,
   options: Omit<PlansOptions, 'since'>,
 ): Promise<void> {
-  await withSession(shell, options, async ({ log, scope }) => {
+  await withSession(shell, options, async ({ history, scope }) => {
     const found = await plansOf(
-      liveHistory(log, '').events(),
+      history.events(),
       { aggregates: filterAggregates(scope, options.aggregate) },
       (planId) => id === undefined || planId === id,
     );
@@ -101,28 +100,6 @@ export async function planShow(
       );
     await answer(shell, options, record, (terminal) => renderPlan({ ...shell, terminal }, record));
   });
-}
-
-/** The options that were set, and only those. @throws UsageError */
-function settings({ set = [], planner }: PlanOptions): Partial<CompleteEngineOptions> {
-  let options: EngineOptions = defaultEngineOptions;
-  const fields = new Set<string>();
-  for (const text of planner === undefined ? set : [...set, `engine.planner=${planner}`]) {
-    const [name = '', ...value] = text.split('=');
-    const changed = overrideEngineOption(options, name, value.join('='));
-    if (!changed.ok) throw new UsageError(changed.problem, changed.remedy);
-    options = changed.options;
-    for (const [field, path] of Object.entries(engineFields)) if (path === name) fields.add(field);
-  }
-  return Object.fromEntries(Object.entries(completeEngineOptions(options)).filter(([field]) => fields.has(field)));
-}
-
-function parseJson(file: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new UsageError(`${file} is not JSON: ${error instanceof Error ? error.message : ''}`);
-  }
 }
 
 /** Plans with as many threads as a planner has by default. */
@@ -138,12 +115,12 @@ async function onThreads<T>(plan: (carryOut: CarryOut) => T): Promise<T> {
 async function planClusterFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   if (options.maxMigrations === undefined)
     throw new UsageError('--cluster needs --max-migrations', 'Set the maximum number of moves: -k 20.');
-  const cluster = parseJson(file, readText('--cluster', file));
+  const cluster = parseJson('--cluster', file, readText('--cluster', file));
   const started = performance.now();
   const given = {
     maxMigrations: options.maxMigrations,
     ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...settings(options),
+    ...overridesOf(setsOf(options)),
   };
   const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut));
   const planMs = Math.round((performance.now() - started) * 10) / 10;
@@ -176,10 +153,7 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, given
   if (moves.length === 0)
     return `${[...lines, ...whyNothing(planned, given)].join('\n')}\n${troubles}${refusals(planned.stats.refusals)}`;
   const rows = moves.map((move): Cell[] => [
-    String(move.step),
-    move.vm,
-    move.from,
-    move.to,
+    ...stepCells({ ...move, serverName: move.vm }),
     move.parking ? `${move.phase}, parks` : move.phase,
     move.dependsOn.join(', '),
     move.alternates.join(', '),
@@ -211,21 +185,19 @@ function whyNothing(planned: PlannedCluster, { mode, file: { policies, threshold
   return [meaningOf(stats.endedBy === 'work' ? 'search-limit' : 'no-improvement')];
 }
 
-const possible = ({
-  lowerBound,
-  shareOfPossible,
-}: {
-  lowerBound: number | null;
-  shareOfPossible: number | null;
-}): string =>
+/** How near a plan comes to the best one. @param any what it is compared with: `plan`, `10 moves` */
+export const possible = (
+  { lowerBound, shareOfPossible }: Pick<PlanRecord, 'lowerBound' | 'shareOfPossible'>,
+  any = 'plan',
+): string =>
   shareOfPossible === null
     ? ''
-    : `, ${wholePercent(shareOfPossible)} of what any plan could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
+    : `, ${wholePercent(shareOfPossible)} of what any ${any} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
 
 /** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
 async function snapshotIn(file: string): Promise<unknown> {
   const text = readText('--snapshot', file);
-  if (!isEvidence(file)) return parseJson(file, text);
+  if (!isEvidence(file)) return parseJson('--snapshot', file, text);
   const { EvidenceInvalid, readEvidence, snapshotsIn } = await import('@kronos/evidence');
   const { evidence, problems } = readEvidence(file, text);
   if (evidence === null || problems.length > 0) throw new EvidenceInvalid(file, problems.join('; '));
@@ -248,7 +220,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
       options.maxMigrations === undefined ? policy : { ...policy, maxMigrationsPerCycle: options.maxMigrations },
     ),
   };
-  const engine: EngineOptions = { ...defaultEngineOptions, ...settings(options) };
+  const engine: EngineOptions = { ...defaultEngineOptions, ...overridesOf(setsOf(options)) };
   const nowMs = timeMs(snapshot.time);
   const cooldowns = options.cooldowns === undefined ? null : readCooldownsFile(options.cooldowns);
   const start = initialLogState();
@@ -333,14 +305,7 @@ const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
   table(
     terminal,
     [...STEP_COLUMNS, { head: 'phase', minor: true }, { head: 'why', flex: true, below: true }],
-    steps.map((step) => [
-      String(step.step),
-      step.serverName,
-      step.from,
-      step.to,
-      step.phase,
-      step.why === undefined ? '' : reasonLine(step.why),
-    ]),
+    steps.map((step) => [...stepCells(step), step.phase, step.why === undefined ? '' : reasonLine(step.why)]),
   );
 
 const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
@@ -464,14 +429,10 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
   const rows = plan.steps.map((step): Cell[] => {
     const style = stepStyles[step.state];
     const state = stepWords[step.state];
-    const after = step.dependsOn.map((id) => id.replace(/^.*-s/, '')).join(', ');
     return [
-      String(step.step),
-      step.serverName,
-      step.from,
-      step.to,
+      ...stepCells(step),
       step.phase,
-      after,
+      waitsFor(step),
       style === undefined ? state : { text: state, style },
       step.note,
       step.why === undefined ? '' : reasonLine(step.why),
@@ -497,17 +458,12 @@ function hostsTable(terminal: Terminal, { hostsBefore, steps }: PlanRecord): str
   const { policies, hosts } = hostsBefore;
   const changed = hosts.filter(({ host }) => steps.some(({ from, to }) => from === host || to === host));
   if (changed.length === 0) return '';
-  const after = (host: string, policy: string, before: number): number =>
-    steps.reduce((value, { from, to, weights }) => {
-      const gone = from === host ? (weights[policy]?.source ?? 0) : 0;
-      return value - gone + (to === host ? (weights[policy]?.destination ?? 0) : 0);
-    }, before);
   const rows = changed.map(({ host, values }): Cell[] => [
     host,
     ...policies.map((policy, i) => {
       const before = values[i] ?? null;
       if (before === null) return aligned(null);
-      return `${aligned(before)} -> ${aligned(after(host, policy, before))}`;
+      return `${aligned(before)} -> ${aligned(valueAfter(before, { host, policy }, steps))}`;
     }),
   ]);
   const head = [{ head: 'host', flex: true, host: true }, ...policies.map((policy) => ({ head: policy, right: true }))];

@@ -9,14 +9,14 @@ import {
 } from '@kronos/contracts';
 import type { Asking } from '@kronos/operator';
 import { meaningOf } from '@kronos/placement';
-import { collect, liveHistory, recordedProposal } from '@kronos/replay';
+import { collect, recordedProposal } from '@kronos/replay';
 import type { OperatorOptions } from '../grammar/shared.ts';
 import type { OpenLog } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
+import { type Cell, count, paint, STEP_COLUMNS, stepCells, type Terminal, table, waitsFor } from '../terminal.ts';
 import { span } from '../times.ts';
-import { give } from './operator.ts';
+import { give, tellLate } from './operator.ts';
 import { reasonLine } from './plan.ts';
 
 /** A plan that a person asked for, between cells or to make room, or the answer that there is none. */
@@ -45,14 +45,12 @@ export async function propose(
     AbortSignal.timeout(waitMs),
   );
   if (proposed === undefined) {
-    shell.terminal.err(
-      `${aggregate}: no plan within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
-    );
+    tellLate(shell, aggregate, 'plan', waitMs);
     process.exitCode = 1;
     return;
   }
   const { details } = proposed.data;
-  const body = details === null ? null : await liveHistory(session.log, '').details(details);
+  const body = details === null ? null : await session.history.details(details);
   const whole = { ...proposed.data, ...recordedProposal(proposed.data, body) };
   await answer(shell, options, whole, (terminal) => renderProposal(terminal, { aggregate, data: whole }));
   if (whole.outcome !== 'planned') process.exitCode = 1;
@@ -102,11 +100,8 @@ function betweenCellsText(terminal: Terminal, { aggregate, data }: Asked, state:
     ...(left === 0 ? [] : [`${count(left, 'more VM')} could move: beyond the limit of this plan`]),
   ];
   const rows = steps.map((step): Cell[] => [
-    String(step.step),
-    step.serverName,
-    step.from,
     // Nova chooses the host of a resize.
-    step.cell?.method === 'resize' ? `${step.to} or another of ${to}` : step.to,
+    ...stepCells(step.cell?.method === 'resize' ? { ...step, to: `${step.to} or another of ${to}` } : step),
     methodText(step),
     span((step.cell?.downtimeSeconds ?? 0) * 1000),
   ]);
@@ -137,13 +132,7 @@ function roomText(terminal: Terminal, { aggregate, data }: Asked, state: string)
   const shown = table(
     terminal,
     [...STEP_COLUMNS, { head: 'after' }],
-    steps.map((step): Cell[] => [
-      String(step.step),
-      step.serverName,
-      step.from,
-      step.to,
-      step.dependsOn.map((id) => id.replace(/^.*-s/, '')).join(', '),
-    ]),
+    steps.map((step): Cell[] => [...stepCells(step), waitsFor(step)]),
   );
   return `${lines.join('\n')}\n\n${shown}`;
 }

@@ -1,13 +1,12 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { ALL, defaultEngineOptions } from '@kronos/contracts';
+import { ALL } from '@kronos/contracts';
 import { control, type Told } from '@kronos/operator';
-import { aggregateState, quarantineTable, type VmQuarantine } from '@kronos/projections';
+import { aggregateState, optionsOf, quarantineTable, type VmQuarantine } from '@kronos/projections';
 import { findServers } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { serverNames } from '../names.ts';
 import { currentState, type OpenLog, withSession } from '../open.ts';
-import { optionsInForce } from '../operator/inForce.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
@@ -26,11 +25,8 @@ export async function quarantineList(shell: Shell, options: QuarantineListOption
     const wanted = filterAggregates(scope, options.aggregate);
     const state = await currentState(shell, log);
     const rows = wanted.flatMap((name) => {
-      const inForce = optionsInForce(state, name) ?? defaultEngineOptions;
-      return quarantineTable(aggregateState(state, name), shell.now(), inForce).map((q) => ({
-        aggregate: name,
-        ...q,
-      }));
+      const facts = aggregateState(state, name);
+      return quarantineTable(facts, shell.now(), optionsOf(facts)).map((q) => ({ aggregate: name, ...q }));
     });
     const names = await serverNames(log, wanted);
     const named = rows.map((row) => ({ serverName: names.get(row.serverId) ?? null, ...row }));
@@ -40,7 +36,7 @@ export async function quarantineList(shell: Shell, options: QuarantineListOption
 
 /** kronos quarantine add. */
 export async function quarantineAdd(shell: Shell, vm: string, options: QuarantineAddOptions): Promise<void> {
-  const seconds = options.for === undefined ? -1 : parseDuration('--for', options.for);
+  const seconds = options.for === undefined ? -1 : parseDuration('--for', options.for) / 1000;
   await withSession(shell, options, async (session) => {
     const { aggregate, serverId, serverName } = await locate(session, vm, options.aggregate);
     const told = await give(shell, session, { ...options, nameOf: () => serverName }, (_, asking) =>

@@ -1,6 +1,6 @@
 import { ALL, commandSnapshotId, some, streamNames } from '@kronos/contracts';
 import { control } from '@kronos/operator';
-import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
+import { checkEmpty, collect, recordRange } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
@@ -50,7 +50,7 @@ async function takeNow(
   aggregates: readonly string[],
   options: RecordCommandOptions,
 ): Promise<string[]> {
-  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  const waitMs = parseDuration('--wait', options.wait);
   const since = (await session.log.lastSequence(streamNames.snapshots)) + 1;
   const [only] = aggregates;
   const address = aggregates.length === 1 && only !== undefined ? only : ALL;
@@ -82,14 +82,14 @@ type Wanted = {
 
 async function writeDirectory(
   shell: Shell,
-  { log, config }: OpenLog,
+  { history }: OpenLog,
   options: RecordCommandOptions,
   { aggregates, directory, ids }: Wanted,
 ): Promise<void> {
   const { terminal } = shell;
   const between = partOfRange(options, shell.now());
   const progress = progressBar(terminal, 'recording', shell.now);
-  const recorded = await recordRange(liveHistory(log, config.nats.servers.join(', ')), directory, {
+  const recorded = await recordRange(history, directory, {
     range: { aggregates, ...between },
     ...(ids === null ? {} : { only: ids }),
     anonymize: options.anonymize === true,

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { ConfigError, overrideEngineOption, parsePolicies } from '@kronos/config';
+import { ConfigError, parsePolicies } from '@kronos/config';
 import { defaultEngineOptions, type EngineOptions, type Policy, type StoredEvent } from '@kronos/contracts';
 import type { Cooldowns } from '@kronos/projections';
 import {
@@ -8,7 +8,6 @@ import {
   CycleChart,
   extentOf,
   type History,
-  liveHistory,
   NothingRecorded,
   type Range,
   type VerifiedCycle,
@@ -28,10 +27,10 @@ import { withSession } from '../open.ts';
 import { answerStream, textShell } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
-import type { Shell } from '../shell.ts';
+import { INTERRUPTED, type Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, partOfRange, span } from '../times.ts';
-import { readCooldownsFile, readText } from './inputs.ts';
+import { overridesOf, readCooldownsFile, readText, setsOf } from './inputs.ts';
 
 export type ReplayOptions = ConfigOption &
   OutputOption &
@@ -69,9 +68,9 @@ export async function replayCommand(
     await replayRecording(shell, directory, options, []);
     return;
   }
-  await withSession(shell, options, async ({ log, config }) => {
+  await withSession(shell, options, async ({ history }) => {
     const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
-    await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), running);
+    await replay(shell, options, history, running);
   });
 }
 
@@ -119,7 +118,7 @@ async function replay(
   const sets = setsOf(options);
   const policies = options.policies === undefined ? undefined : readPolicies(options.policies);
   const cooldowns = options.cooldowns === undefined ? seeded : readCooldownsFile(options.cooldowns);
-  const change = changeOf(sets);
+  const overrides = overridesOf(sets);
   const asked = sets.length > 0 || policies !== undefined || cooldowns !== undefined || options.whatIf === true;
   if (!asked) {
     for (const name of ['chart', 'moves'] as const)
@@ -133,17 +132,12 @@ async function replay(
   const from = cooldowns === undefined ? null : (options.cooldowns ?? 'the recording');
   const all: Change = {
     defaults,
-    options: change,
+    options: (recorded) => ({ ...recorded, ...overrides }),
     ...(policies === undefined ? {} : { policies }),
     ...(cooldowns === undefined ? {} : { cooldowns }),
   };
   await runWhatIf(shell, options, { history, range, problems }, { name: whatIfName(options, from), change: all });
 }
-
-const setsOf = ({ set = [], planner }: ReplayOptions): string[] => [
-  ...set,
-  ...(planner === undefined ? [] : [`engine.planner=${planner}`]),
-];
 
 /** @param cooldowns where they come from; null: from the log */
 function whatIfName(options: ReplayOptions, cooldowns: string | null): string {
@@ -157,9 +151,6 @@ function whatIfName(options: ReplayOptions, cooldowns: string | null): string {
 
 const threadsOf = ({ threads }: ReplayOptions): { readonly threads?: number } =>
   threads === undefined ? {} : { threads };
-
-/** Exit status of a command that a person ended, as shells give it. */
-const INTERRUPTED = 130;
 
 /** Says that a replay was ended before its end; what was printed is of the part that was done. */
 function tellInterrupted(shell: Shell, stop: AbortSignal): void {
@@ -176,28 +167,6 @@ async function verifiedRange(options: ReplayOptions, history: History, range: Ra
     ...(options.since === undefined && sinceMs !== undefined ? { sinceMs } : {}),
     ...(options.until === undefined && untilMs !== undefined ? { untilMs } : {}),
   };
-}
-
-/** Options with the given ones set. @throws UsageError */
-function changeOf(sets: readonly string[]): (options: EngineOptions) => EngineOptions {
-  const pairs = sets.map((text) => {
-    const at = text.indexOf('=');
-    if (at < 1)
-      throw new UsageError(
-        `--set takes OPTION=VALUE, not ${JSON.stringify(text)}`,
-        'For example: --set engine.cooldown=0',
-      );
-    return [text.slice(0, at), text.slice(at + 1)] as const;
-  });
-  const apply = (options: EngineOptions): EngineOptions =>
-    pairs.reduce((current, [name, value]) => {
-      const set = overrideEngineOption(current, name, value);
-      if (!set.ok) throw new UsageError(set.problem, set.remedy);
-      return set.options;
-    }, options);
-  // Mistakes show before anything is read.
-  apply(defaultEngineOptions);
-  return apply;
 }
 
 function readPolicies(file: string): readonly Policy[] {

@@ -16,7 +16,7 @@ const LOOK_AGAIN_MS = 1000;
 
 /** kronos status. */
 export async function status(shell: Shell, options: StatusOptions): Promise<void> {
-  const untilMs = performance.now() + parseDuration('--wait', options.wait) * 1000;
+  const untilMs = performance.now() + parseDuration('--wait', options.wait);
   let { facts, place } = await look(shell, options);
   let found = statusOf(facts);
   while (!found.well && performance.now() < untilMs) {

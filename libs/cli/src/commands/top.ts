@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Snapshot, timeMs } from '@kronos/contracts';
+import { serviceText } from '@kronos/facts';
 import { isCounted, score } from '@kronos/placement';
 import { newestSnapshots } from '@kronos/replay';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
@@ -89,7 +90,7 @@ export function sceneOf(snapshot: Snapshot, moves: AggregateStatus['moves']): Sc
     ),
     thresholds: new Map(policies.map(({ policy, threshold }) => [policy, threshold])),
     destinations: new Set(hosts.filter(isCounted).map(({ name }) => name)),
-    notes: new Map(hosts.filter((host) => !isCounted(host)).map(({ name, service }) => [name, noteOf(service)])),
+    notes: new Map(hosts.filter((host) => !isCounted(host)).map(({ name, service }) => [name, serviceText(service)])),
     serversByHost: new Map(hosts.map(({ name }) => [name, residents.get(name)?.length ?? 0])),
     moves: moves.map(
       ({ taskId, vm, from, to, state, note }): SceneMove => ({ taskId, server: vm, from, to, state, text: note }),
@@ -99,6 +100,3 @@ export function sceneOf(snapshot: Snapshot, moves: AggregateStatus['moves']): Sc
     quietCycles: 0,
   };
 }
-
-const noteOf = ({ status, state, forcedDown }: Snapshot['hosts'][number]['service']): string =>
-  forcedDown ? 'forced down' : state === 'up' ? status : state;

@@ -1,5 +1,5 @@
 /** A snapshot as people see it: hosts with their VMs, values in six significant digits, in the order of the policies. Pure. */
-import { byText, type Snapshot, vmQueryOf, vmReadingOf } from '@kronos/contracts';
+import { byText, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@kronos/contracts';
 
 /** In six significant digits. */
 export const rounded = (value: number | null | undefined): number | null =>
@@ -10,6 +10,17 @@ export const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time,
 /** The raw values of a host, by policy. */
 export const valuesOfHost = ({ scores }: Snapshot, host: string): (number | null)[] =>
   scores.policies.map(({ hosts }) => hosts[host]?.raw ?? null);
+
+/** A host's value of a policy once these steps are done. */
+export const valueAfter = (
+  before: number,
+  { host, policy }: { readonly host: string; readonly policy: string },
+  steps: readonly Pick<Step, 'from' | 'to' | 'weights'>[],
+): number =>
+  steps.reduce((value, { from, to, weights }) => {
+    const gone = from === host ? (weights[policy]?.source ?? 0) : 0;
+    return value - gone + (to === host ? (weights[policy]?.destination ?? 0) : 0);
+  }, before);
 
 /** The policies with the lowest and the highest value of a host. */
 export const policyRanges = ({ scores }: Snapshot) =>

@@ -1,10 +1,8 @@
 import { byText, type HostObservation, type Snapshot, type Step, vmQueryOf, vmReadingOf } from '@kronos/contracts';
-import { observed, pictureOf, policyRanges, rounded, valuesOfHost } from '@kronos/placement';
+import { observed, pictureOf, policyRanges, rounded, valueAfter, valuesOfHost } from '@kronos/placement';
 import type { ApiAnswer } from './schemas.ts';
 
 /** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
-
-type Values = readonly (number | null)[];
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => byText(a.name, b.name);
 
@@ -107,13 +105,9 @@ export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: reado
     const before = valuesOfHost(snapshot, name);
     const leaving = steps.filter(({ from }) => from === name);
     const arriving = steps.filter(({ to }) => to === name);
-    const after: Values = before.map((value, i) => {
-      const policy = scores.policies[i]?.policy ?? '';
-      if (value === null) return null;
-      const gone = leaving.reduce((sum, { weights }) => sum + (weights[policy]?.source ?? 0), 0);
-      const come = arriving.reduce((sum, { weights }) => sum + (weights[policy]?.destination ?? 0), 0);
-      return value - gone + come;
-    });
+    const after = before.map((value, i) =>
+      value === null ? null : valueAfter(value, { host: name, policy: scores.policies[i]?.policy ?? '' }, steps),
+    );
     const vmsBefore = vms.get(name)?.length ?? 0;
     return {
       name,

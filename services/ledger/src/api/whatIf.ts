@@ -1,8 +1,17 @@
 import { type Clock, limit as timeLimit } from '@kronos/clock';
-import { overrideEngineOption } from '@kronos/config';
-import { defaultEngineOptions, type EngineOptions, iso } from '@kronos/contracts';
+import { engineOverrides } from '@kronos/config';
+import { defaultEngineOptions, iso } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIfCount, whatIf } from '@kronos/replay';
+import {
+  allBreaks,
+  type Change,
+  extentOf,
+  type History,
+  liveHistory,
+  NothingRecorded,
+  WhatIfCount,
+  whatIf,
+} from '@kronos/replay';
 import { ApiError } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
 import type { ApiAnswer } from './schemas.ts';
@@ -41,7 +50,8 @@ export async function whatIfAnswer(
 
 async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAsked): Promise<ApiAnswer<'whatIf'>> {
   const { aggregate, sinceMs, untilMs, sets } = asked;
-  const options = changeOf(sets);
+  const overrides = engineOverrides(sets);
+  if (!overrides.ok) throw new ApiError(400, `${overrides.problem}. ${overrides.remedy}`);
   const history = within(liveHistory(log, 'the log'), limit);
   const range = { aggregates: [aggregate], sinceMs, untilMs };
   const extent = await extentOf(history, range).catch((error: unknown) => {
@@ -58,7 +68,10 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   const times: string[] = [];
   const recorded = { combined: [] as (number | null)[], moves: [] as number[] };
   const simulated = { combined: [] as (number | null)[], moves: [] as number[] };
-  const change = { defaults: defaultEngineOptions, options };
+  const change: Change = {
+    defaults: defaultEngineOptions,
+    options: (recorded) => ({ ...recorded, ...overrides.options }),
+  };
   try {
     for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit, extent })) {
       count.add(cycle);
@@ -98,21 +111,6 @@ const totalsOf = ({ ruleBreaks, ...totals }: Totals) => ({
   lastImbalance: totals.lastImbalance,
   ruleBreaks: allBreaks(ruleBreaks),
 });
-
-/** @throws ApiError */
-function changeOf(sets: readonly string[]): (recorded: EngineOptions) => EngineOptions {
-  const apply = (options: EngineOptions): EngineOptions =>
-    sets.reduce((current, text) => {
-      const at = text.indexOf('=');
-      if (at < 1) throw new ApiError(400, `set takes OPTION=VALUE, not ${JSON.stringify(text)}: engine.cooldown=0`);
-      const changed = overrideEngineOption(current, text.slice(0, at), text.slice(at + 1));
-      if (!changed.ok) throw new ApiError(400, `${changed.problem}. ${changed.remedy}`);
-      return changed.options;
-    }, options);
-  // Mistakes show before anything is read.
-  apply(defaultEngineOptions);
-  return apply;
-}
 
 /** The log has no end that one waits for: reading it ends with the limit. */
 function within(history: History, limit: AbortSignal): History {
