@@ -2,7 +2,7 @@
 
 import type { Naming } from './messages/define.ts';
 import { definitions } from './messages/list.ts';
-import type { ControlType, LogEventType } from './messages.ts';
+import type { ControlType, LogEvent, LogEventType, UnreadableEvent } from './messages.ts';
 
 export type { Naming } from './messages/define.ts';
 
@@ -34,3 +34,13 @@ export const namesOf = (type: LogEventType): Readonly<Record<string, Naming>> =>
 export const commandExamples = Object.fromEntries(
   all.flatMap(({ type, example }) => (example === undefined ? [] : [[type, example]])),
 ) as Readonly<Record<ControlType, Readonly<Record<string, unknown>>>>;
+
+/** An attempt to move a VM, as every event about one names it. */
+export type Attempt = Pick<
+  Extract<LogEvent, { readonly type: 'migration.started' }>['data'],
+  'taskId' | 'planId' | 'serverId' | 'attempt' | 'from' | 'destination'
+>;
+
+/** The attempt that an event is about; null: it is about none. */
+export const attemptIn = (event: LogEvent | UnreadableEvent): Attempt | null =>
+  'data' in event && 'serverId' in event.data && 'attempt' in event.data ? event.data : null;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { familyOf, messagesByFamily } from './messages.ts';
+import { attemptIn } from './events.ts';
+import { familyOf, type LogEvent, messagesByFamily } from './messages.ts';
 import { parseMessage, readLogEvent } from './reading.ts';
 
 const dispatched = {
@@ -68,5 +69,24 @@ describe('familyOf', () => {
     );
     expect(new Set(types.map(([type]) => type)).size).toBe(types.length);
     for (const [type, family] of types) expect(familyOf(type)).toBe(family);
+  });
+});
+
+describe('attemptIn', () => {
+  const of = { taskId: 'gpu-1-s1', planId: 'gpu-1', serverId: 'vm', attempt: 2, from: 'h1', destination: 'h2' };
+
+  it.each(['migration.started', 'migration.failed', 'migration.verifying', 'migration.confirmRequested'])(
+    'finds the attempt of %s',
+    (type) => {
+      expect(attemptIn({ type, data: of } as unknown as LogEvent)).toEqual(of);
+    },
+  );
+
+  it('finds none in the events of hosts, VMs and plans', () => {
+    const host = { drainId: 'd', host: 'h1', act: 'disable', attempt: 1 };
+    for (const data of [host, { serverId: 'vm', seconds: 60 }, { planId: 'gpu-1', tasks: 3 }])
+      expect(attemptIn({ type: 'other', data } as unknown as LogEvent)).toBeNull();
+    const unreadable = { type: 'unreadable', aggregate: 'gpu', claimedType: 'x', claimedVersion: 1, problem: '' };
+    expect(attemptIn({ ...unreadable, remedy: 'upgrade' } as Parameters<typeof attemptIn>[0])).toBeNull();
   });
 });

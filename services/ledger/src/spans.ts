@@ -1,4 +1,4 @@
-import type { StoredEvent } from '@kronos/contracts';
+import { attemptIn, type StoredEvent } from '@kronos/contracts';
 import { contextFrom } from '@kronos/eventlog';
 import { attributes, spans } from '@kronos/telemetry';
 import { type Attributes, SpanKind, type Tracer } from '@opentelemetry/api';
@@ -26,33 +26,23 @@ function attributesOf({ event, sequence, subject }: StoredEvent & { readonly sub
   if (event.type === 'unreadable') return { ...about, [attributes.errorType]: 'unreadable' };
   about['messaging.message.id'] = event.id;
   about[attributes.correlationId] = event.correlationId;
-  switch (event.type) {
-    case 'cycle.decided':
-      return {
-        ...about,
-        [attributes.snapshotId]: event.data.snapshotId,
-        [attributes.outcome]: event.data.outcome,
-        [attributes.reason]: event.data.reason.code,
-      };
-    case 'migration.observed':
-    case 'migration.started':
-    case 'migration.completed':
-    case 'migration.failed':
-    case 'migration.skipped':
-    case 'migration.suspected':
-    case 'migration.abortRequested':
-    case 'migration.abortRefused':
-      return {
-        ...about,
-        [attributes.planId]: event.data.planId,
-        [attributes.taskId]: event.data.taskId,
-        [attributes.attempt]: event.data.attempt,
-        [attributes.serverId]: event.data.serverId,
-        [attributes.sourceHost]: event.data.from,
-        [attributes.destinationHost]: event.data.destination,
-        ...(event.type === 'migration.observed' ? { [attributes.novaMigrationId]: event.data.migrationId } : {}),
-      };
-    default:
-      return about;
-  }
+  if (event.type === 'cycle.decided')
+    return {
+      ...about,
+      [attributes.snapshotId]: event.data.snapshotId,
+      [attributes.outcome]: event.data.outcome,
+      [attributes.reason]: event.data.reason.code,
+    };
+  const attempt = attemptIn(event);
+  if (attempt === null) return about;
+  return {
+    ...about,
+    [attributes.planId]: attempt.planId,
+    [attributes.taskId]: attempt.taskId,
+    [attributes.attempt]: attempt.attempt,
+    [attributes.serverId]: attempt.serverId,
+    [attributes.sourceHost]: attempt.from,
+    [attributes.destinationHost]: attempt.destination,
+    ...(event.type === 'migration.observed' ? { [attributes.novaMigrationId]: event.data.migrationId } : {}),
+  };
 }

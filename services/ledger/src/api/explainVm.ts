@@ -1,10 +1,10 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { decideInput } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { meaningOf } from '@kronos/placement';
-import { decisionIn, liveHistory, loadDecision } from '@kronos/replay';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
+import { decisionOf, loadInput } from './decisionInput.ts';
+import type { Costly } from './context.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 /** Destinations that an answer lists: the best ones. */
@@ -14,7 +14,7 @@ export type ExplainVmInput = {
   readonly log: EventLog;
   readonly aside: Aside;
   /** Bounds the reads of the log at once. */
-  readonly reading: <T>(read: () => Promise<T>) => Promise<T>;
+  readonly reading: Costly;
 };
 
 /** Why a VM moves or stays by the last decision, as `kronos explain vm` tells it: the decision is made again. */
@@ -23,20 +23,15 @@ export async function explainVm(
   stored: StoredEvent,
   serverId: string,
 ): Promise<Omit<ApiAnswer<'vmWhy'>, 'waits'>> {
-  const recorded = decisionIn({}, stored);
-  if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
+  const recorded = decisionOf(stored);
   const { sequence, event } = recorded;
   const { aggregate, data } = event;
   const { snapshotId, snapshotTime: time, outcome, reason } = data;
   const head = { aggregate, serverId, decision: { sequence, time, snapshotId, outcome, reason } };
   const known = await aside.run('vm', { sequence, serverId, input: null });
   if (known !== 'unknown') return { ...head, missing: null, ...told(known) };
-  const { snapshot, options, state, decision, missing } = await reading(() =>
-    loadDecision(liveHistory(log, 'the log'), recorded),
-  );
-  if (snapshot === null || options === null)
-    return { ...head, same: null, vm: null, missing: missing ?? 'the log names no options before this decision' };
-  const decide = decideInput(state, snapshot, options);
+  const { decision, input: decide, missing } = await reading(() => loadInput(log, recorded));
+  if (decide === null) return { ...head, same: null, vm: null, missing };
   const found = await aside.run('vm', { sequence, serverId, input: { decide, recorded: decision } });
   if (found === 'unknown') throw new Error('a decision that was given is unknown');
   return { ...head, missing: null, ...told(found) };

@@ -4,6 +4,7 @@ import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
+import type { Costly } from './context.ts';
 import type { ApiAnswer } from './schemas.ts';
 import { decidedSnapshots, nullIfGone } from './snapshots.ts';
 
@@ -16,7 +17,7 @@ export type HostValuesInput = {
   readonly log: Pick<EventLog, 'replaySnapshots' | 'objects'>;
   readonly aside: Aside;
   /** Bounds the reads at once. */
-  readonly reading: <T>(read: () => Promise<T>) => Promise<T>;
+  readonly reading: Costly;
 };
 
 /** The values of a host in the snapshots of these decisions, thinned out. */

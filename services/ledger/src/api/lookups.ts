@@ -1,5 +1,6 @@
 import { iso, type LogEventOf, makesRoom, timeMs, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
+import { aggregateState } from '@kronos/projections';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { ApiError, numberParameter } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
@@ -46,11 +47,7 @@ export class Lookups {
   chosen(query: URLSearchParams) {
     const { scope, state } = this.#input;
     const name = query.get('aggregate');
-    const states = statesOf(scope, state());
-    if (name === null) return states;
-    const one = states.filter(({ aggregate }) => aggregate === name);
-    if (one.length === 0) throw new ApiError(404, `no aggregate ${JSON.stringify(name)}`);
-    return one;
+    return name === null ? statesOf(scope, state()) : [aggregateState(state(), this.known(name))];
   }
 
   /** The names of VMs, as the recent plans have them. */

@@ -1,6 +1,7 @@
 import { type Snapshot, type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
 import { newestSnapshot } from '@kronos/replay';
+import type { Costly } from './context.ts';
 
 export type SnapshotSource = Pick<EventLog, 'lastSequenceOf' | 'tail' | 'replaySnapshots' | 'getSnapshot'>;
 
@@ -25,7 +26,7 @@ const defaultLimits = { snapshots: 16, bytes: 64 * 1024 * 1024 };
 export function snapshotReader(
   log: SnapshotSource,
   monotonic: () => number,
-  load: <T>(read: () => Promise<T>) => Promise<T>,
+  load: Costly,
   limits = defaultLimits,
 ): Snapshots {
   type Kept = { readonly bytes: number; readonly snapshot: Promise<Snapshot | null> };

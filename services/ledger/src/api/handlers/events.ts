@@ -1,4 +1,4 @@
-import { ALL, iso, type StoredEvent } from '@kronos/contracts';
+import { ALL, attemptIn, iso, type StoredEvent } from '@kronos/contracts';
 import { ApiError, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry, idsOf } from '../describe.ts';
@@ -71,17 +71,6 @@ export const eventsHandlers = ({
 });
 
 function concerns({ event }: StoredEvent, host: string): boolean {
-  switch (event.type) {
-    case 'migration.started':
-    case 'migration.observed':
-    case 'migration.completed':
-    case 'migration.failed':
-    case 'migration.skipped':
-    case 'migration.suspected':
-    case 'migration.abortRequested':
-    case 'migration.abortRefused':
-      return event.data.from === host || event.data.destination === host;
-    default:
-      return false;
-  }
+  const attempt = attemptIn(event);
+  return attempt?.from === host || attempt?.destination === host;
 }
