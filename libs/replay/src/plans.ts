@@ -1,4 +1,5 @@
 import {
+  attemptIn,
   type Course,
   type CycleDecided,
   type LogEvent,
@@ -51,7 +52,14 @@ export type StepRecord = Step & {
   readonly note: string;
   /** When it completed, failed or was skipped; null: it has not ended. */
   readonly endedAtMs: number | null;
+  /** The last event of its task; null: it has not ended. */
+  readonly ended: 'completed' | 'failed' | 'skipped' | null;
+  /** The number and the destination of its last attempt; null: it had none. */
+  readonly attempt: number | null;
+  readonly destination: string | null;
 };
+
+const NOT_BEGUN = { note: '', endedAtMs: null, ended: null, attempt: null, destination: null } as const;
 
 /** Values of hosts in the order of the policies; null: there is none. */
 type HostsBefore = {
@@ -276,14 +284,17 @@ function stepRecord(
   task: TaskFacts | undefined,
 ): StepRecord {
   const event = last.get(step.taskId);
-  const text = noteOf(event);
   const unstarted = neverStarted(step, facts, plan);
-  if (unstarted !== null) return { ...step, state: unstarted, note: '', endedAtMs: null };
+  if (unstarted !== null) return { ...step, ...NOT_BEGUN, state: unstarted };
+  const { attempt = null, destination = null } = (event && attemptIn(event)) ?? {};
+  const common = { ...step, note: noteOf(event), attempt, destination };
   if (task !== undefined && task.end === null) {
     const waits = task.status === 'retryPending' ? 'retrying' : 'waiting';
-    return { ...step, state: task.slot !== null ? 'migrating' : waits, note: text, endedAtMs: null };
+    const state = task.slot !== null ? 'migrating' : waits;
+    return { ...common, state, endedAtMs: null, ended: null };
   }
-  return { ...step, state: endOf(event), note: text, endedAtMs: endsMs.get(step.taskId) ?? null };
+  const endedAtMs = endsMs.get(step.taskId) ?? null;
+  return { ...common, state: endOf(event), endedAtMs, ended: endedIn(event) };
 }
 
 /** The state of a step of which no task was made; null: one was. */
@@ -295,7 +306,20 @@ function neverStarted(step: Step, facts: PlanFacts | null, { outcome, released, 
   return outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo';
 }
 
-/** How a task ended by its last event. */
+function endedIn(event: LogEvent | undefined): StepRecord['ended'] {
+  switch (event?.type) {
+    case 'migration.completed':
+      return 'completed';
+    case 'migration.failed':
+      return 'failed';
+    case 'migration.skipped':
+      return 'skipped';
+    default:
+      return null;
+  }
+}
+
+/** How well a task ended, by its last event. */
 function endOf(event: LogEvent | undefined): StepState {
   switch (event?.type) {
     case 'migration.completed':

@@ -1,4 +1,4 @@
-import type { CycleDecided, StoredEvent } from '@kronos/contracts';
+import { type CycleDecided, SERVER_IN_ERROR, type StoredEvent } from '@kronos/contracts';
 import { testCourse, testLog } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
 import { plansOf } from './plans.ts';
@@ -41,6 +41,28 @@ it('says what hosts carried before a plan whose steps have no alternates, by its
       { host: 'h2', values: [0.1, 0.2] },
     ],
   });
+});
+
+it('has the last attempt of a move, and how it ended', async () => {
+  const log = testLog();
+  log.configured();
+  const plan = log.released([
+    { serverId: 'a', from: 'h1', to: 'h2' },
+    { serverId: 'b', from: 'h1', to: 'h2' },
+  ]);
+  for (const step of [1, 2]) log.pass(10).started({ task: `${plan}-s${step}` });
+  log.failed({ task: `${plan}-s1`, retry: { destination: 'h3' } });
+  log.pass(10).started({ task: `${plan}-s1`, attempt: 2, destination: 'h3' });
+  log.completed({ task: `${plan}-s1`, attempt: 2, destination: 'h3' });
+  log.failed({ task: `${plan}-s2`, reason: { code: SERVER_IN_ERROR, text: 'in ERROR' } });
+  async function* events(): AsyncGenerator<StoredEvent> {
+    yield* log.events;
+  }
+  const [record] = await plansOf(events(), {});
+  expect(record?.steps.map(({ ended, state, attempt, destination }) => [ended, state, attempt, destination])).toEqual([
+    ['completed', 'completed', 2, 'h3'],
+    ['failed', 'damaged', 1, 'h2'],
+  ]);
 });
 
 it('says nothing where the log does not', async () => {

@@ -3,6 +3,7 @@ import {
   byText,
   completeEngineOptions,
   type HostObservation,
+  type Phase,
   type ServerListing,
   type ServerObservation,
   type Snapshot,
@@ -302,7 +303,7 @@ export async function listTasks(shell: Shell, options: TasksOptions): Promise<vo
     const rows = [...(options.ended === true ? await endedRows(history, aggregates, known, shell.now()) : []), ...known]
       .filter((row) => options.ended === true || row.endedAtMs === null)
       .filter((row) => isHost(options, row.from, row.to))
-      .filter((row) => isVm(options, { id: row.serverId, name: row.serverName ?? row.serverId }));
+      .filter((row) => isVm(options, { id: row.serverId, name: row.serverName }));
     await answer(shell, options, rows, (terminal) => tasksTable(terminal, rows, options.ended === true, shell.now()));
   });
 }
@@ -311,33 +312,54 @@ export async function listTasks(shell: Shell, options: TasksOptions): Promise<vo
 async function endedRows(
   history: History,
   aggregates: readonly string[],
-  known: readonly ReturnType<typeof taskRow>[],
+  known: readonly TaskRow[],
   nowMs: number,
-): Promise<ReturnType<typeof taskRow>[]> {
+): Promise<TaskRow[]> {
   const here = new Set(known.map(({ id }) => id));
   const plans = await plansOf(history.events(), { aggregates, sinceMs: nowMs - ENDED_MS });
   return plans
     .flatMap((plan) => plan.steps.map((step) => ({ plan, step })))
-    .filter(({ step }) => step.endedAtMs !== null && !here.has(step.taskId))
-    .map(({ plan, step }) => ({
-      aggregate: plan.aggregate,
-      id: step.taskId,
-      planId: plan.id,
-      serverName: step.serverName,
-      serverId: step.serverId,
-      from: step.from,
-      to: step.to,
-      phase: step.phase,
-      status: step.state === 'failed' || step.state === 'skipped' ? step.state : ('completed' as const),
-      attempt: 1,
-      startedAtMs: null,
-      endedAtMs: step.endedAtMs,
-      problem: step.state === 'completed' || step.note === '' ? null : step.note,
-    }))
+    .flatMap(({ plan, step }): TaskRow[] =>
+      step.ended === null || here.has(step.taskId)
+        ? []
+        : [
+            {
+              aggregate: plan.aggregate,
+              id: step.taskId,
+              planId: plan.id,
+              serverName: step.serverName,
+              serverId: step.serverId,
+              from: step.from,
+              to: step.destination ?? step.to,
+              phase: step.phase,
+              status: step.ended,
+              attempt: step.attempt ?? 1,
+              startedAtMs: null,
+              endedAtMs: step.endedAtMs,
+              problem: step.state === 'completed' || step.note === '' ? null : step.note,
+            },
+          ],
+    )
     .sort((a, b) => (a.endedAtMs ?? 0) - (b.endedAtMs ?? 0));
 }
 
-const taskRow = (aggregate: string, task: TaskFacts) => ({
+type TaskRow = {
+  readonly aggregate: string;
+  readonly id: string;
+  readonly planId: string;
+  readonly serverName: string;
+  readonly serverId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly phase: Phase;
+  readonly status: TaskFacts['status'];
+  readonly attempt: number;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+  readonly problem: string | null;
+};
+
+const taskRow = (aggregate: string, task: TaskFacts): TaskRow => ({
   aggregate,
   id: task.id,
   planId: task.planId,
@@ -355,7 +377,7 @@ const taskRow = (aggregate: string, task: TaskFacts) => ({
 
 function tasksTable(
   terminal: Terminal,
-  rows: readonly ReturnType<typeof taskRow>[],
+  rows: readonly TaskRow[],
   ended: boolean,
   nowMs: number,
 ): string {
@@ -363,7 +385,7 @@ function tasksTable(
     return ended
       ? 'No task is in flight, and none has ended within a day.\n'
       : 'No task is in flight. kronos tasks --ended lists those of the last day.\n';
-  const times = (row: ReturnType<typeof taskRow>): string =>
+  const times = (row: TaskRow): string =>
     row.endedAtMs !== null
       ? `ended ${when(row.endedAtMs, nowMs)}`
       : row.startedAtMs !== null
