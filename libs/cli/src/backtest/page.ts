@@ -1,7 +1,7 @@
 /** The report of a backtest as one HTML page: no script, nothing that is loaded. Pure. */
 import type { BacktestFigures } from '@kronos/backtest';
 import { CycleChart, escaped, type WhatIfCycle } from '@kronos/replay';
-import { htmlPage, minute } from '../report/page.ts';
+import { figureTables, htmlPage, minute } from '../report/page.ts';
 import { linesOf, NOTES, policyHeads, policyRows } from './lines.ts';
 
 const NAMES = ['as it was', 'with Kronos'] as const;
@@ -51,8 +51,6 @@ export const backtestPage = (figures: readonly BacktestFigures[], charts: Backte
   ]);
 
 function section(of: BacktestFigures, charts: BacktestCharts): string {
-  const row = ([first = '', ...cells]: readonly string[]): string =>
-    `<tr><th>${escaped(first)}</th>${cells.map((cell) => `<td class="n">${escaped(cell)}</td>`).join('')}</tr>`;
   const moves = of.people.listed.map(
     ({ serverName, from, to, endedMs, verdict, kronosTo }) =>
       `<tr><td>${minute(endedMs)}</td><td>${escaped(serverName)}</td><td>${escaped(from)}</td><td>${escaped(to)}</td><td>${VERDICTS[verdict]}${kronosTo === null ? '' : ` (${escaped(kronosTo)})`}</td></tr>`,
@@ -60,12 +58,7 @@ function section(of: BacktestFigures, charts: BacktestCharts): string {
   return [
     `<section><h2>${escaped(of.aggregate)}</h2>`,
     `<p>${minute(of.sinceMs)} to ${minute(of.untilMs)}</p>`,
-    `<table>${linesOf(of)
-      .map(({ label, text }) => `<tr><th>${label}</th><td>${escaped(text)}</td></tr>`)
-      .join('\n')}</table>`,
-    `<table><thead><tr>${policyHeads.map((head, i) => `<th${i === 0 ? '' : ' class="n"'}>${head}</th>`).join('')}</tr></thead>`,
-    ...policyRows(of).map(row),
-    '</table>',
+    ...figureTables(linesOf(of), policyHeads, policyRows(of)),
     ...charts.svgs(of.aggregate),
     ...(moves.length === 0
       ? []

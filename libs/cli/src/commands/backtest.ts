@@ -23,9 +23,10 @@ import { configFile } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { openRecording } from '../recordings.ts';
+import { figureText, withNotes } from '../report/render.ts';
 import { filterAggregates } from '../scope.ts';
 import { INTERRUPTED, type Shell } from '../shell.ts';
-import { count, paint, type Terminal, table } from '../terminal.ts';
+import { count, paint, type Terminal } from '../terminal.ts';
 import { absolute, parseDuration, parseTime } from '../times.ts';
 
 export type BacktestOptions = ConfigOption &
@@ -188,19 +189,13 @@ async function plan(
 }
 
 function render(terminal: Terminal, figures: readonly BacktestFigures[], nowMs: number): string {
-  const parts = figures.map((of) => {
-    const lines = linesOf(of);
-    const width = Math.max(...lines.map(({ label }) => label.length));
-    const indented = ([first = '', ...others]: readonly string[]): string[] => [`  ${first}`, ...others];
-    return [
-      `${paint(terminal, 'bold', of.aggregate)} ${absolute(of.sinceMs, nowMs)} to ${absolute(of.untilMs, nowMs)}\n`,
-      ...lines.map(({ label, text }) => `  ${paint(terminal, 'dim', label.padEnd(width))}  ${text}\n`),
-      table(
-        terminal,
-        indented(policyHeads).map((head, i) => ({ head: head.toUpperCase(), right: i > 0 })),
-        policyRows(of).map(indented),
-      ),
-    ].join('');
-  });
-  return `${parts.join('\n')}\n${NOTES.map((note) => `${paint(terminal, 'dim', note)}\n`).join('')}`;
+  const parts = figures.map((of) =>
+    figureText(terminal, {
+      head: `${paint(terminal, 'bold', of.aggregate)} ${absolute(of.sinceMs, nowMs)} to ${absolute(of.untilMs, nowMs)}`,
+      lines: linesOf(of),
+      heads: policyHeads,
+      rows: policyRows(of),
+    }),
+  );
+  return withNotes(terminal, parts, NOTES);
 }

@@ -17,7 +17,7 @@ export function whyUnreadable(error: unknown): string {
 }
 
 /** What `--set` and `--planner` set, each as `OPTION=VALUE`. */
-export const setsOf = ({ set = [], planner }: { readonly set?: readonly string[]; readonly planner?: string }) => [
+export const settingsOf = ({ set = [], planner }: { readonly set?: readonly string[]; readonly planner?: string }) => [
   ...set,
   ...(planner === undefined ? [] : [`engine.planner=${planner}`]),
 ];
@@ -39,7 +39,7 @@ export function readText(option: string, file: string): string {
 }
 
 /** @throws UsageError that names the option and the file */
-export function parseJson(option: string, file: string, text: string): unknown {
+export function jsonIn(option: string, file: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -49,4 +49,4 @@ export function parseJson(option: string, file: string, text: string): unknown {
 
 /** @throws UsageError, CooldownsInvalid */
 export const readCooldownsFile = (file: string): Cooldowns =>
-  readCooldowns(parseJson('--cooldowns', file, readText('--cooldowns', file)));
+  readCooldowns(jsonIn('--cooldowns', file, readText('--cooldowns', file)));

@@ -375,12 +375,7 @@ const taskRow = (aggregate: string, task: TaskFacts): TaskRow => ({
   problem: task.lastFailure?.reason.text ?? null,
 });
 
-function tasksTable(
-  terminal: Terminal,
-  rows: readonly TaskRow[],
-  ended: boolean,
-  nowMs: number,
-): string {
+function tasksTable(terminal: Terminal, rows: readonly TaskRow[], ended: boolean, nowMs: number): string {
   if (rows.length === 0)
     return ended
       ? 'No task is in flight, and none has ended within a day.\n'

@@ -42,7 +42,7 @@ import {
   wholePercent,
 } from '../terminal.ts';
 import { absolute, estimated, partOfRange, relative, when } from '../times.ts';
-import { overridesOf, parseJson, readCooldownsFile, readText, setsOf } from './inputs.ts';
+import { jsonIn, overridesOf, readCooldownsFile, readText, settingsOf } from './inputs.ts';
 
 export type PlanOptions = OutputOption & {
   readonly cluster?: string;
@@ -115,12 +115,12 @@ async function onThreads<T>(plan: (carryOut: CarryOut) => T): Promise<T> {
 async function planClusterFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   if (options.maxMigrations === undefined)
     throw new UsageError('--cluster needs --max-migrations', 'Set the maximum number of moves: -k 20.');
-  const cluster = parseJson('--cluster', file, readText('--cluster', file));
+  const cluster = jsonIn('--cluster', file, readText('--cluster', file));
   const started = performance.now();
   const given = {
     maxMigrations: options.maxMigrations,
     ...(options.mode === undefined ? {} : { mode: options.mode }),
-    ...overridesOf(setsOf(options)),
+    ...overridesOf(settingsOf(options)),
   };
   const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut));
   const planMs = Math.round((performance.now() - started) * 10) / 10;
@@ -197,7 +197,7 @@ export const possible = (
 /** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
 async function snapshotIn(file: string): Promise<unknown> {
   const text = readText('--snapshot', file);
-  if (!isEvidence(file)) return parseJson('--snapshot', file, text);
+  if (!isEvidence(file)) return jsonIn('--snapshot', file, text);
   const { EvidenceInvalid, readEvidence, snapshotsIn } = await import('@kronos/evidence');
   const { evidence, problems } = readEvidence(file, text);
   if (evidence === null || problems.length > 0) throw new EvidenceInvalid(file, problems.join('; '));
@@ -220,7 +220,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
       options.maxMigrations === undefined ? policy : { ...policy, maxMigrationsPerCycle: options.maxMigrations },
     ),
   };
-  const engine: EngineOptions = { ...defaultEngineOptions, ...overridesOf(setsOf(options)) };
+  const engine: EngineOptions = { ...defaultEngineOptions, ...overridesOf(settingsOf(options)) };
   const nowMs = timeMs(snapshot.time);
   const cooldowns = options.cooldowns === undefined ? null : readCooldownsFile(options.cooldowns);
   const start = initialLogState();

@@ -30,7 +30,7 @@ import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
 import { INTERRUPTED, type Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, partOfRange, span } from '../times.ts';
-import { overridesOf, readCooldownsFile, readText, setsOf } from './inputs.ts';
+import { overridesOf, readCooldownsFile, readText, settingsOf } from './inputs.ts';
 
 export type ReplayOptions = ConfigOption &
   OutputOption &
@@ -115,7 +115,7 @@ async function replay(
   { defaults, seeded, problems }: Source,
 ): Promise<void> {
   const range = rangeOf(shell, options);
-  const sets = setsOf(options);
+  const sets = settingsOf(options);
   const policies = options.policies === undefined ? undefined : readPolicies(options.policies);
   const cooldowns = options.cooldowns === undefined ? seeded : readCooldownsFile(options.cooldowns);
   const overrides = overridesOf(sets);
@@ -142,7 +142,7 @@ async function replay(
 /** @param cooldowns where they come from; null: from the log */
 function whatIfName(options: ReplayOptions, cooldowns: string | null): string {
   const parts = [
-    ...setsOf(options),
+    ...settingsOf(options),
     ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
     ...(cooldowns === null ? [] : [`cooldowns of ${cooldowns}`]),
   ];

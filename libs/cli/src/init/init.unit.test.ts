@@ -44,7 +44,7 @@ describe('the scope of a cloud', () => {
     expect(scope.aggregates).toEqual(['zone']);
     expect(scope.left).toEqual([
       { name: 'ssd', why: 'shares b with zone' },
-      { name: 'one', why: '1 hosts: a move needs two' },
+      { name: 'one', why: '1 host: a move needs two' },
       { name: 'ironic', why: '0 hosts: a move needs two' },
     ]);
   });

@@ -1,5 +1,5 @@
 /** Which aggregates of a cloud can be balanced together. Pure. */
-import { byText } from '@kronos/contracts';
+import { byText, count } from '@kronos/contracts';
 
 export type AggregateHosts = { readonly name: string; readonly hosts: readonly string[] };
 
@@ -26,7 +26,7 @@ export function proposeScope(aggregates: readonly AggregateHosts[], hosts: Reado
   const left: { name: string; why: string }[] = [];
   for (const { name, hosts: members } of counted) {
     const shared = members.find((host) => owner.has(host));
-    if (members.length < 2) left.push({ name, why: `${members.length} hosts: a move needs two` });
+    if (members.length < 2) left.push({ name, why: `${count(members.length, 'host')}: a move needs two` });
     else if (shared !== undefined) left.push({ name, why: `shares ${shared} with ${owner.get(shared)}` });
     else {
       taken.push(name);

@@ -12,11 +12,7 @@ table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.2rem
 thead th{border-bottom:1px solid #999}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 svg{max-width:100%;height:auto}small{color:#555}@media print{h2{break-before:auto}section{break-inside:avoid}}`;
 
-const LABELS: ChartLabels = {
-  names: ['as it was', 'with plans'],
-  title: 'Combined imbalance and moves',
-  heading: (aggregate) => aggregate,
-};
+const LABELS: Omit<ChartLabels, 'title'> = { names: ['as it was', 'with plans'], heading: (aggregate) => aggregate };
 
 /**
  * @param cycles of all aggregates, for the charts
@@ -54,29 +50,33 @@ export const htmlPage = (title: string, parts: readonly string[]): string =>
     '',
   ].join('\n');
 
+/** The figures of an aggregate: lines with their labels, and a row for each policy where there is one. */
+export function figureTables(
+  lines: readonly { readonly label: string; readonly text: string }[],
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+): string[] {
+  const cell = (text: string): string => `<td class="n">${escaped(text)}</td>`;
+  return [
+    `<table>${lines.map(({ label, text }) => `<tr><th>${label}</th><td>${escaped(text)}</td></tr>`).join('\n')}</table>`,
+    ...(rows.length === 0
+      ? []
+      : [
+          `<table><thead><tr>${heads.map((head, i) => `<th${i === 0 ? '' : ' class="n"'}>${head}</th>`).join('')}</tr></thead>`,
+          ...rows.map(([policy = '', ...cells]) => `<tr><th>${escaped(policy)}</th>${cells.map(cell).join('')}</tr>`),
+          '</table>',
+        ]),
+  ];
+}
+
 function section(of: AggregateFigures, cycles: readonly ReportCycle[]): string {
   const chart = new CycleChart(of);
   for (const { aggregate, timeMs, recorded, planned } of cycles)
     chart.add({ aggregate, timeMs, both: [recorded, planned] });
-  const rows = policyRows(of).map(([policy = '', ...cells]) => {
-    const figures = cells.map((cell) => `<td class="n">${escaped(cell)}</td>`);
-    return `<tr><th>${escaped(policy)}</th>${figures.join('')}</tr>`;
-  });
   return [
     `<section><h2>${escaped(of.aggregate)}: ${modeOf(of)}</h2>`,
     `<p>${minute(of.sinceMs)} to ${minute(of.untilMs)}</p>`,
-    `<table>${linesOf(of)
-      .map((line) => `<tr><th>${line.label}</th><td>${escaped(line.text)}</td></tr>`)
-      .join('\n')}</table>`,
-    ...(rows.length === 0
-      ? []
-      : [
-          `<table><thead><tr>${policyHeads(of)
-            .map((head, i) => `<th${i === 0 ? '' : ' class="n"'}>${head}</th>`)
-            .join('')}</tr></thead>`,
-          ...rows,
-          '</table>',
-        ]),
+    ...figureTables(linesOf(of), policyHeads(of), policyRows(of)),
     chart.svg({ ...LABELS, title: `${of.aggregate}: combined imbalance and moves` }),
     '</section>',
   ].join('\n');

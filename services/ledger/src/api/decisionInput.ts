@@ -5,7 +5,7 @@ import { decisionIn, liveHistory, loadDecision, type StoredDecision } from '@kro
 import type { ApiAnswer } from './schemas.ts';
 
 /** The decision that an event records. */
-export function decisionOf(stored: StoredEvent): StoredDecision {
+export function recordedIn(stored: StoredEvent): StoredDecision {
   const recorded = decisionIn({}, stored);
   if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
   return recorded;
@@ -21,7 +21,7 @@ export async function loadInput(log: EventLog, recorded: StoredDecision) {
 
 /** What a recorded decision was made of, for a browser that makes it again: the ledger only reads. */
 export async function decisionInput(log: EventLog, stored: StoredEvent): Promise<ApiAnswer<'decision'>> {
-  const recorded = decisionOf(stored);
+  const recorded = recordedIn(stored);
   const { sequence, event } = recorded;
   const { aggregate, data } = event;
   const { snapshotId, snapshotTime: time, outcome, reason, plannerVersion, digests } = data;

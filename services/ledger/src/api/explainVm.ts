@@ -3,8 +3,8 @@ import type { EventLog } from '@kronos/eventlog';
 import { meaningOf } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
-import { decisionOf, loadInput } from './decisionInput.ts';
 import type { Costly } from './context.ts';
+import { loadInput, recordedIn } from './decisionInput.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 /** Destinations that an answer lists: the best ones. */
@@ -23,7 +23,7 @@ export async function explainVm(
   stored: StoredEvent,
   serverId: string,
 ): Promise<Omit<ApiAnswer<'vmWhy'>, 'waits'>> {
-  const recorded = decisionOf(stored);
+  const recorded = recordedIn(stored);
   const { sequence, event } = recorded;
   const { aggregate, data } = event;
   const { snapshotId, snapshotTime: time, outcome, reason } = data;
