@@ -38,6 +38,7 @@ export {
   type PlanRun,
   PlanRuns,
   runEndMs,
+  worstOf,
 } from './moment.ts';
 export {
   copyRate,

@@ -1,5 +1,6 @@
 /** What happened at a moment of the past: the plans that ran then, and one sentence for people. Pure. */
 import { clause, count, type LogEventOf, type StoredEvent, span, timeMs } from '@kronos/contracts';
+import { ratioOf, type Scored } from '@kronos/rules';
 
 /** A plan and its moves over time, as far as the events that were read tell, at the times that they state: ms since the epoch. */
 export type PlanRun = {
@@ -197,6 +198,16 @@ export type MomentFacts = {
   /** Why the decision made no plan; null: it made one, or the reason is not known. */
   readonly reason: string | null;
 };
+
+/** The policy with the highest multiple of its threshold; null: none has one. */
+export function worstOf(policies: readonly (Scored & { readonly policy: string })[]): MomentFacts['worst'] {
+  let worst: MomentFacts['worst'] = null;
+  for (const one of policies) {
+    const ratio = ratioOf(one);
+    if (ratio !== null && ratio > (worst?.ratio ?? Number.NEGATIVE_INFINITY)) worst = { policy: one.policy, ratio };
+  }
+  return worst;
+}
 
 /** How times and multiples of thresholds are written. */
 export type Wording = { readonly clock: (ms: number) => string; readonly ratio: (ratio: number) => string };

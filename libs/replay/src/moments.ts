@@ -1,4 +1,5 @@
-import { type Moment, type MomentFacts, momentAt, PlanRuns } from '@kronos/projections';
+import { type Moment, type MomentFacts, momentAt, PlanRuns, worstOf } from '@kronos/projections';
+import { ratioOf } from '@kronos/rules';
 import type { FoundDecision } from './find.ts';
 import { decisionIn, type History, type StoredDecision } from './history.ts';
 
@@ -9,20 +10,6 @@ const MOST_EVENTS = 10_000;
 export type FoundMoment = { readonly moment: Moment; readonly facts: MomentFacts };
 
 type Found = Pick<FoundDecision, 'event' | 'sequence' | 'snapshotMs' | 'state' | 'snapshot' | 'decision'>;
-type Imbalance = { readonly policy: string; readonly imbalance: number | null; readonly threshold: number };
-
-const ratioOf = ({ imbalance, threshold }: Imbalance): number | null =>
-  imbalance === null || threshold <= 0 ? null : imbalance / threshold;
-
-/** The highest multiple of a threshold; null: no policy has one. */
-function highest(policies: readonly Imbalance[]): MomentFacts['worst'] {
-  let worst: MomentFacts['worst'] = null;
-  for (const one of policies) {
-    const ratio = ratioOf(one);
-    if (ratio !== null && ratio > (worst?.ratio ?? Number.NEGATIVE_INFINITY)) worst = { policy: one.policy, ratio };
-  }
-  return worst;
-}
 
 /**
  * What happened at a decision: from the plans that were open then to the first decision after the last of their moves; where nothing moved, to
@@ -37,7 +24,7 @@ export async function findMoment(history: History, found: Found): Promise<FoundM
     return { ...seen, lastEndMs: seen.lastEndMs ?? state.lastMoveEnd?.atMs ?? null };
   };
   // As measured; where no snapshot is kept, as the decision counts it: with the moves under way as done.
-  const worst = highest(snapshot?.scores.policies ?? []) ?? highest(decision.before.policies);
+  const worst = worstOf(snapshot?.scores.policies ?? []) ?? worstOf(decision.before.policies);
   const later = (next: StoredDecision): MomentFacts['later'] => {
     const own = next.event.data.before.policies.find(({ policy }) => policy === worst?.policy);
     const ratio = own === undefined ? null : ratioOf(own);

@@ -1,8 +1,8 @@
 /** The past moment of an aggregate: what happened then in one sentence, and the plan that belongs to it. */
 import { html } from './lib/lit-html.js';
 import { clockTime, ratioText, said } from './parts.js';
-import { ratioAt, worstOf } from './ratio.js';
-import { momentAt, momentText, runEndMs } from './times.js';
+import { ratioAt } from './ratio.js';
+import { momentAt, momentText, runEndMs, worstOf } from './times.js';
 
 const ms = (time) => (time === null ? null : Date.parse(time));
 

@@ -1,3 +1,4 @@
+import { worstOf } from '@kronos/projections';
 import { describe, expect, it } from 'vitest';
 
 const { ratioAfter, ratioOf, worstPolicy, worstText } = await import(new URL('./ratio.js', import.meta.url).href);
@@ -29,6 +30,16 @@ describe('a ratio of the console', () => {
     expect(ratioOf(quiet)).toBe(1);
     expect(ratioOf(quiet, 0.1)).toBe(0.5);
     expect(worstPolicy([quiet, policy({ imbalance: 0.3 })])).toBe(1);
+  });
+
+  it('is the one of the command line', () => {
+    for (const participates of [true, false])
+      for (const detected of [true, false])
+        for (const imbalance of [null, 0, 0.1, 0.2, 0.7])
+          for (const threshold of [0, 0.2]) {
+            const one = policy({ participates, detected, imbalance, threshold });
+            expect(ratioOf(one), JSON.stringify(one)).toBe(worstOf([one])?.ratio ?? null);
+          }
   });
 
   it('has the name of its policy', () => {
