@@ -18,6 +18,8 @@ export type GuardInput = Omit<GuardOptions, 'onChange' | 'log'> & {
   readonly logger: Logger;
   readonly http: Pick<HttpServer, 'check'>;
   readonly stopping: AbortSignal;
+  /** The log was in doubt, and no longer is. */
+  readonly onSettled?: () => void;
 };
 
 /**
@@ -26,12 +28,20 @@ export type GuardInput = Omit<GuardOptions, 'onChange' | 'log'> & {
  *
  * @throws what `openGuard` throws; the signal's reason
  */
-export async function awaitTrustedLog({ logger, http, stopping, ...options }: GuardInput): Promise<LogGuard> {
+export async function awaitTrustedLog({
+  logger,
+  http,
+  stopping,
+  onSettled,
+  ...options
+}: GuardInput): Promise<LogGuard> {
   const guard = await openGuard({
     ...options,
     onChange(problem) {
-      if (problem === null) logger.warn('the log is no longer in doubt: continuing');
-      else
+      if (problem === null) {
+        logger.warn('the log is no longer in doubt: continuing');
+        onSettled?.();
+      } else
         logger.error({ code: 'KRONOS_LOG_NOT_STATED', problem }, 'the log is in doubt: nothing is planned or started');
     },
   });

@@ -11,6 +11,8 @@ export type JoinInput = Omit<ReportInput, 'sinks'> & {
   readonly metrics: Pick<Instruments, 'checkpointVerified' | 'clockSkew'>;
   /** Aggregates whose snapshots are compared with what was seen; none where the NATS user may not read them. */
   readonly snapshotsOf: readonly string[];
+  /** The log or the own clock was in doubt, and no longer is. */
+  readonly onSettled?: () => void;
 };
 
 export type JoinedLog = {
@@ -33,7 +35,7 @@ export type JoinedLog = {
  * @throws what `awaitTrustedLog`, `foldVerified` and `checkClock` throw
  */
 export async function joinLog(input: JoinInput): Promise<JoinedLog> {
-  const { log, config, by, clock, logger, http, metrics, stopping, snapshotsOf } = input;
+  const { log, config, by, clock, logger, http, metrics, stopping, snapshotsOf, onSettled } = input;
   const heartbeats = reportService(input);
   const guard = await awaitTrustedLog({
     log,
@@ -43,6 +45,7 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     logger,
     http,
     stopping,
+    ...(onSettled === undefined ? {} : { onSettled }),
   });
   const folded = await foldVerified(log, {
     guard,
@@ -62,7 +65,10 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     clock,
     metrics,
     maxSkewMs: config.engine.maxClockSkew * 1000,
-    onProblem: logClock(logger),
+    onProblem(problem) {
+      logClock(logger)(problem);
+      if (problem === null) onSettled?.();
+    },
   });
   http.check('nats', () => healthCheck(log.healthy()));
   http.check('log', () => healthCheck(view.healthy()));

@@ -14,11 +14,12 @@ export function closeWatch(
 ) {
   /** By task: its timer. */
   const open = new Map<string, Cancel>();
-  /** Called once before the changes of the log are read, for tasks that were closed before. */
+  /** Called before the changes of the log are read, for tasks that were closed before, and when the clock may have changed. */
   function begin(): void {
     for (const aggregate of aggregates)
       for (const { id, end, closeAsked } of now(aggregate).state.tasks.values()) {
-        if (end !== null || closeAsked?.force !== true || open.has(id)) continue;
+        if (end !== null || closeAsked?.force !== true) continue;
+        open.get(id)?.();
         const waitMs = Math.max(0, closeAsked.atMs + CLOSE_GRACE_MS - clock.now()) + MARGIN_MS;
         const cancel = clock.after(waitMs, () => {
           open.delete(id);

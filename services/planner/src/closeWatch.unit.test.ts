@@ -10,10 +10,18 @@ function watched(more: { readonly force?: true }) {
   log.started({ task });
   log.closed(task, 'ada', more);
   const clock = manualClock(log.nowMs);
+  const wrong = { byMs: 0 };
+  const own = { ...clock, now: () => clock.now() + wrong.byMs };
   const looks: number[] = [];
   const now = () => ({ state: log.state(), sequence: 0, expectedOn: () => 0 });
   const look = () => looks.push(clock.now() - log.nowMs);
-  return { log, clock, looks, closes: closeWatch({ clock, aggregates: [log.state().aggregate] }, { now }, look) };
+  return {
+    log,
+    clock,
+    wrong,
+    looks,
+    closes: closeWatch({ clock: own, aggregates: [log.state().aggregate] }, { now }, look),
+  };
 }
 
 it('a task that was closed with force is looked at again a minute after the close, also by a planner that starts meanwhile', () => {
@@ -24,6 +32,16 @@ it('a task that was closed with force is looked at again a minute after the clos
   clock.advance(20_000);
   expect(looks).toEqual([]);
   clock.advance(20_000);
+  expect(looks).toEqual([60_100]);
+});
+
+it('by a clock that was wrong when it was closed, it is looked at again once the clock is right', () => {
+  const { clock, wrong, looks, closes } = watched({ force: true });
+  wrong.byMs = -600_000;
+  closes.begin();
+  wrong.byMs = 0;
+  closes.begin();
+  clock.advance(60_100);
   expect(looks).toEqual([60_100]);
 });
 

@@ -11,6 +11,8 @@ export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
   readonly run: () => Promise<void>;
   readonly stop: () => Promise<void>;
+  /** The log or the own clock is no longer in doubt: does what waits for no snapshot. */
+  readonly lookAgain: () => void;
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
   readonly skewed: () => readonly string[];
   /** Why aggregates are not planned here: another planner, which started later, has other options for them. */
@@ -36,6 +38,27 @@ function reportUndecided(error: unknown, aggregate: string, { logger, meters }: 
   }
 }
 
+/** The snapshots that wait for a decision: of each aggregate the newest, and all requests for plans, since each has an answer. */
+class Undecided {
+  readonly #newest = new Map<string, Delivered<SnapshotTaken>>();
+  readonly #requests = new Map<string, Delivered<SnapshotTaken>[]>();
+
+  put(aggregate: string, delivered: Delivered<SnapshotTaken>): void {
+    if (delivered.problem === undefined && isRequest(delivered.message))
+      this.#requests.set(aggregate, [...(this.#requests.get(aggregate) ?? []), delivered]);
+    else this.#newest.set(aggregate, delivered);
+  }
+
+  /** Removes the one to decide next; undefined: none waits. */
+  take(aggregate: string): Delivered<SnapshotTaken> | undefined {
+    const request = this.#requests.get(aggregate)?.shift();
+    if (request !== undefined) return request;
+    const newest = this.#newest.get(aggregate);
+    this.#newest.delete(aggregate);
+    return newest;
+  }
+}
+
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
@@ -43,9 +66,7 @@ function reportUndecided(error: unknown, aggregate: string, { logger, meters }: 
 export function createPlanner(deps: PlannerDeps): Planner {
   const { log, view, meters } = deps;
   const own = ownOptions(deps);
-  const newest = new Map<string, Delivered<SnapshotTaken>>();
-  /** Requests for plans: each has an answer, also while newer snapshots arrive. */
-  const requests = new Map<string, Delivered<SnapshotTaken>[]>();
+  const undecided = new Undecided();
   const busy = new Map<string, Promise<void>>();
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
@@ -63,9 +84,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   async function attend(aggregate: string): Promise<void> {
-    const request = requests.get(aggregate)?.shift();
-    const delivered = request ?? newest.get(aggregate);
-    if (request === undefined) newest.delete(aggregate);
+    const delivered = undecided.take(aggregate);
     if ((deps.guard?.problem ?? null) !== null) return meters.notDecided(aggregate, 'other-log');
     try {
       if (delivered === undefined) await finishReleased(aggregate);
@@ -79,9 +98,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     for await (const delivered of log.snapshots({ aggregates: deps.aggregates })) {
       const aggregate = deps.aggregates.find((a) => subject('snapshots', a) === delivered.subject);
       if (aggregate === undefined) continue;
-      if (delivered.problem === undefined && isRequest(delivered.message))
-        requests.set(aggregate, [...(requests.get(aggregate) ?? []), delivered]);
-      else newest.set(aggregate, delivered);
+      undecided.put(aggregate, delivered);
       wake(aggregate);
     }
   }
@@ -95,13 +112,19 @@ export function createPlanner(deps: PlannerDeps): Planner {
     }
   }
 
+  function lookAgain(): void {
+    if (stopped) return;
+    for (const aggregate of deps.aggregates) wake(aggregate);
+    closes.begin();
+  }
+
   return {
+    lookAgain,
     async run() {
       const failed = new Promise<never>((_, reject) => {
         fail = reject;
       });
-      for (const aggregate of deps.aggregates) wake(aggregate);
-      closes.begin();
+      lookAgain();
       try {
         await Promise.race([Promise.all([readSnapshots(), readCommands()]), failed]);
       } catch (error) {

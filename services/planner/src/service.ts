@@ -50,6 +50,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       ackWaitSeconds: config.nats.ackWait,
     });
     const by = { service: 'planner', instance, version } as const;
+    let lookAgain = (): void => undefined;
     const folded = await joinLog({
       log,
       config,
@@ -62,6 +63,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       metrics,
       stopping,
       snapshotsOf: aggregates,
+      onSettled: () => lookAgain(),
     });
     const { view, guard, clockCheck } = folded;
     const decides = decider(config.engine.searchThreads || defaultSearchThreads());
@@ -79,6 +81,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       clock,
       clockProblem: clockCheck.problem,
     });
+    ({ lookAgain } = planner);
     http.check('clock', () => {
       const own = clockCheck.check();
       if (!own.ok) return own;
