@@ -41,7 +41,7 @@ export const coolingDown = (
   options: Pick<EngineOptions, 'instanceCooldownSeconds' | 'adaptiveCooldownFactor'>,
 ): number | null => instanceCooldown(state.vmReleases.get(serverId) ?? [], nowMs, options);
 
-/** A plan, or a part of one, is released. */
+/** A plan, or a part of one, is released: both cooldowns begin, and no end of a move takes them back. */
 export function releaseBegan(draft: StateDraft, f: WritableFacts, plan: PlanFacts, steps: readonly StepFacts[]): void {
   const { atMs } = draft;
   for (const { serverId } of steps)

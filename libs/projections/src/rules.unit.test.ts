@@ -1,6 +1,6 @@
 import type { Caps } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
-import { TEST_START_MS, testLog } from '../testing/index.ts';
+import { TEST_START_MS, type TestLog, testLog } from '../testing/index.ts';
 import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 import { brokenHosts, hostBroken } from './breaker.ts';
 import { cooldownOf, coolingDown } from './cooldown.ts';
@@ -191,6 +191,26 @@ describe('approvals', () => {
     expect([...tasks.keys()]).toEqual([`${plan}-s3`]);
     expect([...vmReleases.keys()]).toEqual(['vm3']);
     expect(lastRelease?.atMs).toBe(at(101));
+  });
+
+  it('charge both cooldowns at the release, whatever ends a move that never starts', () => {
+    const ends: readonly ((log: TestLog, task: string) => void)[] = [
+      ...['window-closed', 'expired', 'cancelled', 'dependency-failed', 'vm-locked'].map(
+        (code) => (log: TestLog, task: string) =>
+          void log.failed({ task, errorType: 'Cancelled', started: false, reason: { code, text: code } }),
+      ),
+      (log, task) => void log.skipped({ task }),
+    ];
+    for (const end of ends) {
+      const log = testLog();
+      log.configured();
+      const plan = log.at(10).released([move(1, closesAt(100))]);
+      const { vmReleases, lastRelease } = log.state();
+      end(log.at(100), `${plan}-s1`);
+      expect(log.state().tasks.get(`${plan}-s1`)?.end).toMatchObject({ atMs: at(100) });
+      expect([log.state().vmReleases, log.state().lastRelease]).toEqual([vmReleases, lastRelease]);
+      expect([vmReleases.get('vm1'), lastRelease?.atMs]).toEqual([[at(10)], at(10)]);
+    }
   });
 
   it('of a decision that is late release only what can still start', () => {
