@@ -339,6 +339,19 @@ describe('a move on a simulated cloud', () => {
     expect(bed.sim.migrations()).toMatchObject([{ status: 'running' }]);
   });
 
+  it('that an operator closes with force ends while Nova does not say why it failed', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'fail' } });
+    const asked = { api: 'compute', method: 'GET', path: 'os-instance-actions' } as const;
+    bed.sim.act({ act: 'faultApi', fault: { ...asked, effect: { kind: 'hang', when: 'before' } } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(() => bed.sim.migrations().some(({ status }) => status === 'failed'));
+    await bed.command('migration.closed', tasks[0] ?? '', { force: true });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 MigrationFailed migration-failed']);
+  });
+
   it('whose row is lost ends by the host of its server', async () => {
     const bed = await bedFor({ kind: 'hang' });
     await executorOn(bed, { settleMs: 200, rowGoneMs: 500 });

@@ -561,12 +561,10 @@ class Shell {
   }
 
   #explain(afterMs: number, requestId: string | null): Promise<FactBody> {
-    const { clock, cloud } = this.#deps;
-    const { stopping, lost } = this.#delivery;
-    const wait = clock.sleep(afterMs, stopping, lost);
-    return this.#asked(wait, 'Nova does not say why the migration failed', async () => {
-      const account = await readAccount(cloud.nova, this.#task, requestId, lost);
-      if (account !== null) return { kind: 'explained', account };
+    const { nova } = this.#deps.cloud;
+    return this.#asked(this.#untilLook(afterMs), 'Nova does not say why the migration failed', async () => {
+      const account = await this.#read((signal) => readAccount(nova, this.#task, requestId, signal));
+      if (account !== null) return { kind: 'explained', account, word: this.#word() };
       return { kind: 'blind', text: 'nova-conductor has not ended the action', word: this.#word() };
     });
   }

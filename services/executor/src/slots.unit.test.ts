@@ -124,6 +124,10 @@ describe('what the log says about an attempt', () => {
     expect(wordOn(log.state(), id(1), 1)).toEqual({ stopAsked: false, closeAsked: null, ended: false });
     log.aborted(id(1));
     expect(wordOn(log.state(), id(1), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
+    // The cancellation of a task that waits came just after its start.
+    log.started({ task: id(2) });
+    log.cancelled(id(2));
+    expect(wordOn(log.state(), id(2), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
     log.closed(id(1), 'ada');
     expect(wordOn(log.state(), id(1), 1)).toMatchObject({ closeAsked: { by: 'ada' }, ended: false });
   });

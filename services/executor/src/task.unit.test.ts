@@ -158,6 +158,7 @@ const refusedAbort: Body = {
 /** Nova's account of a failed migration. */
 const told = (story: Account['story'], account: Partial<Account> = {}): Body => ({
   kind: 'explained',
+  word: silence,
   account: { story, asked: true, hosts: { source: 'up', destination: 'up' }, ...account },
 });
 
@@ -1047,6 +1048,16 @@ describe('a task that an operator closes with force', () => {
     life.when(abortAccepted).later(2 * SECOND, closing);
     expect(life.stage).toBe('following');
     expect(life.when(last).ended).toMatchObject(ended);
+  });
+
+  it('is not asked about again when Nova does not say why it failed', () => {
+    const life = running().when(seen([row('failed')], on('h1')));
+    expect(life.when(blind).stage).toBe('explaining');
+    const unanswered = { ...blind, word: { ...silence, closeAsked } } as Body;
+    expect(life.when(unanswered).ended).toMatchObject({ reason: { code: 'migration-failed' }, next: null });
+    const answered = { ...told(null), word: { ...silence, stopAsked: true } } as Body;
+    const stopped = running().when(seen([row('failed')], on('h1')), answered);
+    expect(stopped.ended).toMatchObject({ reason: { code: 'migration-failed' }, next: null });
   });
 
   it('does not end at one look that Nova does not answer', () => {

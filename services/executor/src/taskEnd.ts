@@ -23,6 +23,7 @@ import {
   type TaskState,
   to,
   UnexpectedFact,
+  type Word,
 } from './taskStages.ts';
 
 export const finish = (
@@ -35,10 +36,20 @@ export const finish = (
 export const handOver = (state: TaskState): TaskState =>
   finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });
 
+/** Whether Nova is asked again why a migration ended otherwise; not for an operator who closes the task with force. */
+export const asksAgain = ({ options }: TaskState, tries: number, fact: Fact): boolean =>
+  fact.kind === 'blind' && fact.word.closeAsked?.force !== true && tries + 1 < options.explainTries;
+
+/** Whether a person stops the task, and so wants no further attempt. */
+export const isStopped = ({ stopAsked, closeAsked }: Word): boolean => stopAsked || closeAsked !== null;
+
+/** The same failure, after which no attempt follows. */
+export const finalOf = (failure: JudgedFailure): JudgedFailure => ({ ...failure, fault: 'none' });
+
 export function explained(state: TaskState, stage: Stage & { at: 'explaining' }, fact: Fact): TaskState {
   const { run, server, tries } = stage;
   if (fact.kind === 'draining') return handOver(state);
-  if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
+  if (asksAgain(state, tries, fact)) return to(state, { ...stage, tries: tries + 1 });
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
   const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
   const nova = { ...novaFacts(run, fact.at), reason: account.story?.text ?? null };
@@ -51,9 +62,8 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
   }
   const seen = { status, destCompute: run.destCompute, serverInError: inError(server) };
   const failure = failedMigration(seen, account, state.task);
-  // A person who stops a task wants no further attempt.
-  const wanted = run.stop?.cause === 'operator' ? { ...failure, fault: 'none' as const } : failure;
-  return fail(state, wanted, fact.at, { started: true, nova });
+  const stopped = run.stop?.cause === 'operator' || isStopped(fact.word);
+  return fail(state, stopped ? finalOf(failure) : failure, fact.at, { started: true, nova });
 }
 
 export const completed = (host: string, warnings: Reason[], nova: NovaFacts): Ended => ({

@@ -386,7 +386,7 @@ type FactBody =
   | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
   | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
   | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: AbortRefusal }
-  | { readonly kind: 'explained'; readonly account: Account }
+  | { readonly kind: 'explained'; readonly account: Account; readonly word: Word }
   | { readonly kind: 'published' };
 
 export type FactKind = FactBody['kind'];

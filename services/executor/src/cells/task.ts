@@ -21,7 +21,7 @@ import {
   reason,
   refusedPost,
 } from '../failure.ts';
-import { fail, handOver, inError, movedByOthers, operatorStopped } from '../taskEnd.ts';
+import { asksAgain, fail, finalOf, handOver, inError, isStopped, movedByOthers, operatorStopped } from '../taskEnd.ts';
 import {
   type AttemptLog,
   backoff,
@@ -230,10 +230,24 @@ function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly w
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
   const { by, comment, force } = word.closeAsked;
-  if (force !== true && mayBeBusy(fact.kind === 'lookedCell' ? fact.look.server : null)) return null;
+  if (force !== true && mayBeMoving(state, run, fact)) return null;
   const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
-  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${where}, and Nova still has it so`;
+  const seen = run.uuid === null ? 'no migration was seen' : `${where}, and Nova still has it so`;
+  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
   return failed(state, run, cancelled('closed', text), { at });
+}
+
+/** Whether Nova may work on the server, or have a request for it that it has not begun: the POST may have had no clear answer. */
+function mayBeMoving(
+  { task, options }: TaskState,
+  run: CellRun,
+  fact: Extract<Fact, { readonly word: Word }>,
+): boolean {
+  if (fact.kind !== 'lookedCell') return true;
+  const { server, migrations } = fact.look;
+  if (mayBeBusy(server)) return true;
+  if (run.uuid !== null) return false;
+  return fact.at.mono - run.since < options.takeoverMs || oursOf(migrations, run, task).length > 0;
 }
 
 function looked(
@@ -436,16 +450,22 @@ function concluded(state: TaskState, before: CellRun, { rows, server, at }: Seen
 function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fact): TaskState {
   const { run, server, tries } = stage;
   if (fact.kind === 'draining') return handOver(state);
-  if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
+  if (asksAgain(state, tries, fact)) return to(state, { ...stage, tries: tries + 1 });
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
-  return conclude(state, run, { server, at: fact.at, ...(fact.kind === 'explained' ? { account: fact.account } : {}) });
+  const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
+  return conclude(state, run, { server, at: fact.at, account, stopped: isStopped(fact.word) });
 }
 
 /** The end, by where the server is: on its source it failed or was reverted, elsewhere it is done. */
 function conclude(
   state: TaskState,
   run: CellRun,
-  { server, at, account = NO_ACCOUNT }: Omit<Seen, 'rows'> & { readonly account?: Account },
+  {
+    server,
+    at,
+    account = NO_ACCOUNT,
+    stopped = false,
+  }: Omit<Seen, 'rows'> & { readonly account?: Account; readonly stopped?: boolean },
 ): TaskState {
   const { task } = state;
   const wrong = damage(run, server, account);
@@ -470,7 +490,8 @@ function conclude(
       const seen = { status: status ?? 'unknown', destCompute: task.destination, serverInError: false };
       const failure = ofMethod(run, failedMigration(seen, account, task));
       // Nova does not call it over: another attempt could meet it.
-      return BROKEN.has(seen.status) ? failure : { ...failure, fault: 'none', hostAtFault: null };
+      if (!BROKEN.has(seen.status)) return { ...finalOf(failure), hostAtFault: null };
+      return stopped ? finalOf(failure) : failure;
     }
     if (settle?.act !== 'revert') return cancelled('reverted-by-others', 'somebody else reverted it');
     if (settle.cause === 'operator') return operatorStopped();

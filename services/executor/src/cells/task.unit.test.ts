@@ -322,14 +322,14 @@ describe('the end', () => {
       .settled('revert', 'verification')
       .sees({ ...home, status: 'ERROR', vmState: 'error' }, [row('error')]);
     expect(life.at).toBe('inquiring');
-    expect(life.when({ kind: 'explained', account: story }).ended).toMatchObject({
+    expect(life.when({ kind: 'explained', word, account: story }).ended).toMatchObject({
       reason: { code: 'server-in-error', detail: { step: 'revert' } },
     });
     const off = new Life()
       .accepted()
       .sees({ ...home, taskState: 'resize_migrating' })
       .when(appended);
-    off.sees({ ...home, powerState: 4 }, [row('error')]).when({ kind: 'explained', account: story });
+    off.sees({ ...home, powerState: 4 }, [row('error')]).when({ kind: 'explained', word, account: story });
     expect(off.ended).toMatchObject({ reason: { code: 'guest-off' }, next: null });
   });
 
@@ -345,7 +345,7 @@ describe('the end', () => {
         .sees(home, [row('error', { type, destCompute: null })])
         .when(appended)
         .sees(home, [row('error', { type })])
-        .when({ kind: 'explained', account: none });
+        .when({ kind: 'explained', word, account: none });
     expect(run({}, 'migration').ended).toMatchObject({
       reason: { code: 'no-valid-host' },
       next: { destination: 'h3' },
@@ -374,6 +374,36 @@ describe('the end', () => {
         'ending',
       );
     }
+  });
+
+  it('is not closed without force while Nova may have a request that it has not begun', () => {
+    const closeAsked = { by: 'ada', comment: null };
+    const life = new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } });
+    expect(life.sees(home, [], {}, { closeAsked }).at).toBe('travelling');
+    life.pass(MINUTE - 1);
+    expect(life.sees(home, [], {}, { closeAsked }).at).toBe('travelling');
+    life.pass(1);
+    expect(life.sees(home, [row('pre-migrating')], {}, { closeAsked }).at).toBe('recording');
+    const unseen = new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } }).pass(MINUTE);
+    expect(unseen.sees(home, [], {}, { closeAsked }).ended).toMatchObject({
+      reason: { code: 'closed', text: 'closed by ada; no migration was seen' },
+      next: null,
+    });
+  });
+
+  it('is not asked about again once a person closes it with force', () => {
+    const life = new Life()
+      .accepted()
+      .sees(home, [row('migrating')])
+      .when(appended)
+      .sees(home, [row('error')]);
+    const blind = (closeAsked: Word['closeAsked']): Body => ({
+      kind: 'blind',
+      text: 'down',
+      word: { ...word, closeAsked },
+    });
+    expect(life.when(blind(null)).at).toBe('inquiring');
+    expect(life.when(blind({ by: 'ada', comment: null, force: true })).ended).toMatchObject({ next: null });
   });
 });
 
@@ -486,7 +516,11 @@ function walk(seed: number, edges: Set<string>): void {
       case 'inquiring':
         life.when(
           pick<Body>(
-            { kind: 'explained', account: { story: null, asked: true, hosts: { source: 'up', destination: 'up' } } },
+            {
+              kind: 'explained',
+              word,
+              account: { story: null, asked: true, hosts: { source: 'up', destination: 'up' } },
+            },
             { kind: 'blind', text: '', word },
             { kind: 'draining' },
           ),

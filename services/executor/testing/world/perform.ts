@@ -111,7 +111,7 @@ function explain(scene: Scene, log: Log, { attempt, afterMs }: After): Body {
   if (fails(0.2)) return { kind: 'blind', text: 'down', word };
   const story = { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null };
   const hosts = { source: pick('up', 'up', 'down'), destination: pick('up', 'up', 'down') } as const;
-  return { kind: 'explained', account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
+  return { kind: 'explained', word, account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
 }
 
 function awaitStart(scene: Scene, log: Log, attempt: number, tried: boolean): Body {
