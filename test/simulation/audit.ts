@@ -11,7 +11,7 @@ import {
   type Snapshot,
   type SnapshotTaken,
 } from '@kronos/contracts';
-import { digest, runCycle } from '@kronos/cycle';
+import { digest, optionsOfDecision, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import {
@@ -245,7 +245,7 @@ function decideAgain(
   { data }: CycleDecided,
 ): string | null {
   try {
-    const { digests } = runCycle({ snapshot, state, options });
+    const { digests } = runCycle({ snapshot, state, options: optionsOfDecision(options, data) });
     if (data.plannerVersion !== plannerVersion) return null;
     const differing = Object.entries(digests).filter(([name, value]) => Reflect.get(data.digests, name) !== value);
     return differing.length === 0 ? null : `other ${differing.map(([name]) => name).join(', ')}`;

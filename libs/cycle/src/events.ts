@@ -64,12 +64,19 @@ function decisiveLoads({ policies, hosts }: PlanLoads, steps: readonly Step[]): 
 /** The decision as its event holds it: without the reasons of its steps where those are kept in the bucket. */
 export const decisionOf = (data: CycleDecided['data']): Decision => decisionSchema.parse(data);
 
+/** The options that a recorded decision was made by: those in force, with the work that its planner had the time for. */
+export const optionsOfDecision = (
+  inForce: EngineOptions,
+  { searchWorkLimit = inForce.searchWorkLimit }: Pick<CycleDecided['data'], 'searchWorkLimit'>,
+): EngineOptions => ({ ...inForce, searchWorkLimit });
+
 export type DecidedContext = {
   readonly snapshot: Snapshot;
   readonly basis: number;
   readonly plannerVersion: string;
   readonly options: EngineOptions;
   readonly digests: CycleDecided['data']['digests'];
+  readonly searchWorkLimit?: CycleDecided['data']['searchWorkLimit'];
   readonly absence?: CycleDecided['data']['absence'] | undefined;
   readonly novaRefusals?: CycleDecided['data']['novaRefusals'] | undefined;
   readonly loads?: CycleDecided['data']['loads'] | undefined;
@@ -80,8 +87,8 @@ export type DecidedContext = {
 
 /** The one event of a decided snapshot. */
 export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
-  const { snapshot, basis, plannerVersion, options, digests, absence, novaRefusals, loads, details, by, nowMs } =
-    context;
+  const { snapshot, basis, plannerVersion, options, digests, details, by, nowMs } = context;
+  const { searchWorkLimit, absence, novaRefusals, loads } = context;
   return {
     type: 'cycle.decided',
     version: 1,
@@ -100,6 +107,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
       release: releaseOf(decision, options, nowMs),
       plannerVersion,
       digests,
+      ...(searchWorkLimit === undefined ? {} : { searchWorkLimit }),
       ...(absence === undefined ? {} : { absence }),
       ...(novaRefusals === undefined ? {} : { novaRefusals }),
       ...(loads === undefined ? {} : { loads }),

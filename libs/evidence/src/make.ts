@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { coreScript, type PackedSnapshot, snapshotPacker } from '@kronos/browser-core';
 import { type CycleDecided, canonicalJson, iso } from '@kronos/contracts';
-import { decideInput } from '@kronos/cycle';
+import { decideInput, optionsOfDecision } from '@kronos/cycle';
 import { decide, plannerVersion } from '@kronos/placement';
 import { aggregateState, createFolder, optionsOf } from '@kronos/projections';
 import {
@@ -135,7 +135,9 @@ async function decisionsOf(history: History, entries: readonly SnapshotEntry[]):
     if (entry === undefined) return;
     const state = aggregateState(folder.snapshot(), event.aggregate);
     const { snapshot } = openSnapshot(await entry.read());
-    found[entry.id] = sha256(canonicalJson(decide(decideInput(state, snapshot, optionsOf(state)))));
+    found[entry.id] = sha256(
+      canonicalJson(decide(decideInput(state, snapshot, optionsOfDecision(optionsOf(state), event.data)))),
+    );
   };
   // A decision follows what it is based on, with other events between them.
   for await (const { event } of history.events()) if (event.type === 'cycle.decided') waiting.push(event);

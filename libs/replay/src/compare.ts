@@ -11,6 +11,7 @@ import {
 import {
   decisionOf,
   digest,
+  optionsOfDecision,
   planRequest,
   proposalRelease,
   releaseOf,
@@ -136,8 +137,8 @@ function compare(
   { snapshot, hasDigest }: LoadedSnapshot,
   state: AggregateState,
 ): ReplayVerdict {
-  const options = state.configured?.options;
-  if (options === undefined) return NO_OPTIONS;
+  if (state.configured === null) return NO_OPTIONS;
+  const options = optionsOfDecision(state.configured.options, data);
   const { decision, digests, absence, loads } = runCycle({ snapshot, state, options });
   const causes: string[] = [];
   const release = releaseOf(recorded, options, timeMs(time));

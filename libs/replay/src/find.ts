@@ -6,6 +6,7 @@ import {
   maybeAskedPlan,
   type ProposalDecision,
 } from '@kronos/contracts';
+import { optionsOfDecision } from '@kronos/cycle';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
 import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
@@ -27,7 +28,7 @@ export type FoundDecision = StoredDecision & {
   readonly state: AggregateState;
   /** Paces of the moves in any aggregate until then. */
   readonly paces: readonly number[];
-  /** In force then; null where the log names none. */
+  /** By which it was made; null where the log names none. */
   readonly options: EngineOptions | null;
   /** Null: `missing` says why. */
   readonly snapshot: LoadedSnapshot['snapshot'] | null;
@@ -100,7 +101,7 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
     decision: recordedDecision(event.data, await detailsOf(history, event.data)),
     state,
     paces: pacesOfAll(whole),
-    options: state.configured?.options ?? null,
+    options: state.configured && optionsOfDecision(state.configured.options, event.data),
     ...loaded,
   };
 }

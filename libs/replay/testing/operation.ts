@@ -13,7 +13,7 @@ import {
   type Snapshot,
   type StoredEvent,
 } from '@kronos/contracts';
-import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
+import { configuredEvent, decidedEvent, digest, optionsOfDecision, runCycle } from '@kronos/cycle';
 import { plannerVersion } from '@kronos/placement';
 import { type SketchHost, type SketchVm, snapshotOf } from '@kronos/placement/testing';
 import {
@@ -47,6 +47,8 @@ export type OperationOptions = {
   readonly planner?: EngineOptions['planner'];
   /** Candidates that a search may evaluate. Default 5000: plans are quick, and not the best. */
   readonly searchWorkLimit?: number;
+  /** Each decision of so many is made with a tenth of that, as by a planner that was too slow. Default: none. */
+  readonly slowEvery?: number;
   /** Snapshots hold what the VMs did on former days: in every other hour most of their load was over after 5 minutes. VMs are large. */
   readonly history?: boolean;
   /** Snapshots hold what the VMs write, which makes their moves cost more, by the rate of former moves. VMs are large. */
@@ -374,7 +376,11 @@ class Life {
 
   #decideOn(site: Site, snapshot: Snapshot): void {
     const basis = this.#folder.sequence;
-    const cycle = runCycle({ snapshot, state: this.#state(site), options: site.options });
+    const { slowEvery } = this.#options;
+    const slow = slowEvery !== undefined && snapshot.cycle % slowEvery === 0;
+    const searchWorkLimit = slow ? site.options.searchWorkLimit / 10 : undefined;
+    const options = optionsOfDecision(site.options, { searchWorkLimit });
+    const cycle = runCycle({ snapshot, state: this.#state(site), options });
     const decision = site.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
     // Events between the basis and the decision are no part of it.
     if (this.#chance(0.05)) this.#execute(site);
@@ -385,7 +391,8 @@ class Life {
         snapshot,
         basis,
         plannerVersion: site.version,
-        options: site.options,
+        options,
+        searchWorkLimit,
         digests: { ...cycle.digests, snapshot: storedDigest(snapshot), decision: digest(decision) },
         absence: cycle.absence,
         loads: cycle.loads,

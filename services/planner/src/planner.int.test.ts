@@ -15,7 +15,7 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { decideHere, digest, planRequest, runProposal } from '@kronos/cycle';
+import { type Decider, decideHere, digest, optionsOfDecision, planRequest, runCycle, runProposal } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { commandEvent, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { cellsSettings, type Sketch, snapshotOf } from '@kronos/placement/testing';
@@ -73,6 +73,10 @@ describe('planners on a real nats-server', () => {
   let expected: Set<string>;
   /** Rejects when a planner ends by itself or leaves a snapshot undecided for another reason: then nothing is worth waiting for. */
   let failed: PromiseWithResolvers<never>;
+  /** Of all planners. */
+  let decides: Decider;
+  /** What their decisions took by the planners' own clocks, beside the time that really went by. */
+  let workedMs: number;
 
   beforeEach(async () => {
     server = await startNatsServer();
@@ -86,6 +90,8 @@ describe('planners on a real nats-server', () => {
     open = [];
     expected = new Set(['already-decided', 'lost-race']);
     failed = Promise.withResolvers();
+    decides = decideHere;
+    workedMs = 0;
     failed.promise.catch(() => undefined);
   });
   afterEach(async () => {
@@ -107,7 +113,8 @@ describe('planners on a real nats-server', () => {
     const own: Clock = {
       ...systemClock,
       now: clock,
-      read: () => ({ wall: clock(), mono: systemClock.monotonic() }),
+      monotonic: () => systemClock.monotonic() + workedMs,
+      read: () => ({ wall: clock(), mono: own.monotonic() }),
     };
     const connected = await connectEventLog({ servers: [server.url], name }, {}, { ...natsWire, clock: own });
     const ownLog: EventLog = Object.assign(Object.create(connected) as EventLog, wrap(connected));
@@ -134,7 +141,7 @@ describe('planners on a real nats-server', () => {
       view: ownView,
       aggregates: Object.keys(ofAggregate),
       optionsOf: (aggregate) => ({ ...options, ...set, ...ofAggregate[aggregate] }),
-      decider: decideHere,
+      decider: decides,
       by,
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent' }),
       tracer: trace.getTracer('test'),
@@ -336,6 +343,44 @@ describe('planners on a real nats-server', () => {
     await publish(1);
     await untilRefused(notDecided, 'too-old');
     expect(await decisions()).toEqual([]);
+  });
+
+  it('after a decision that took longer than two intervals the next ones do less work, which is on the log: they end in time', async () => {
+    const FULL_MS = 150_000;
+    let lateMs = 0;
+    decides = {
+      ...decideHere,
+      async cycle(input) {
+        const tookMs = (FULL_MS * input.options.searchWorkLimit) / options.searchWorkLimit;
+        lateMs += tookMs;
+        workedMs += tookMs;
+        return decideHere.cycle(input);
+      },
+    };
+    expected.add('too-old');
+    const { notDecided } = await planner('p1', {}, () => Date.now() + lateMs);
+    await publish(1);
+    await untilRefused(notDecided, 'too-old');
+    // No decision may be lost again.
+    expected.delete('too-old');
+    lateMs = 0;
+    const taken = snapshot(2);
+    await publish(2, taken);
+    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
+    const [decided, ...more] = await decisions();
+    expect(more).toEqual([]);
+    expect(decided?.data).toMatchObject({ snapshotId: 'gpu-2', release: 'released' });
+    // The test itself takes some time, too.
+    expect(decided?.data.searchWorkLimit).toBeLessThanOrEqual(options.searchWorkLimit / 5);
+    if (decided === undefined) throw new Error('there is no decision');
+    const folder = createFolder();
+    for await (const stored of log.replay()) if (stored.sequence <= decided.data.basis) folder.apply(stored);
+    const again = runCycle({
+      snapshot: taken,
+      state: aggregateState(folder.snapshot(), AGGREGATE),
+      options: optionsOfDecision(options, decided.data),
+    });
+    expect({ ...again.digests, snapshot: decided.data.digests.snapshot }).toEqual(decided.data.digests);
   });
 
   it('property: whatever number of planners reads it, each snapshot is decided once and its tasks are queued once', async () => {

@@ -1,5 +1,5 @@
 import { defaultEngineOptions } from '@kronos/contracts';
-import { type CycleInput, decideHere } from '@kronos/cycle';
+import { type CycleInput, decideHere, digest } from '@kronos/cycle';
 import { snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, initialLogState } from '@kronos/projections';
 import { checkOf } from '@kronos/telemetry';
@@ -25,7 +25,9 @@ const input = (aggregate: string): CycleInput => ({
 it('a decision is slow when it takes 2 s longer than its interval, not before', () => {
   const taking = { intervalSeconds: INTERVAL_SECONDS, ended: true };
   expect(slowText({ ...taking, ms: 62_000 })).toBeNull();
-  expect(slowText({ ...taking, ms: 62_001 })).toBe('a decision took 62.1 s, and one is due every 60 s');
+  expect(slowText({ ...taking, ms: 62_001 })).toBe(
+    'a decision took 62.1 s, and one is due every 60 s: the next ones search with less work',
+  );
   expect(slowText({ ...taking, ms: 75_000, ended: false })).toBe(
     'a decision has taken 75 s so far, and one is due every 60 s',
   );
@@ -76,7 +78,7 @@ describe('a decider that notes how long decisions take', () => {
     work.resolve();
     expect((await first).decideMs).toBe(75_000);
     await timed.cycle(input('cpu'));
-    const took = 'a decision took 75 s, and one is due every 60 s';
+    const took = 'a decision took 75 s, and one is due every 60 s: the next ones search with less work';
     expect(checkOf(timed.slow())).toEqual({
       ok: false,
       reason: `gpu: ${took}`,
@@ -92,6 +94,44 @@ describe('a decider that notes how long decisions take', () => {
     expect(texts()).toEqual([]);
   });
 
+  /** Decides a cycle for which it waits, and then takes some time; returns the limit of its search. */
+  async function limitOf(waitMs: number, tookMs: number): Promise<number> {
+    [turn, work] = [Promise.withResolvers(), Promise.withResolvers()];
+    const decided = timed.cycle(input('gpu'));
+    nowMs += waitMs;
+    turn.resolve();
+    await turn.promise;
+    nowMs += tookMs;
+    work.resolve();
+    const { searchWorkLimit, digests } = await decided;
+    const options = { ...defaultEngineOptions, ...(searchWorkLimit === undefined ? {} : { searchWorkLimit }) };
+    expect(digests.options).toBe(digest(options));
+    return options.searchWorkLimit;
+  }
+  const FULL = defaultEngineOptions.searchWorkLimit;
+
+  it('lowers the work after a decision that took longer than its interval, so that the same one takes half of it, for an hour', async () => {
+    expect(await limitOf(0, 60_000)).toBe(FULL);
+    expect(await limitOf(0, 120_000)).toBe(FULL);
+    expect(await limitOf(0, 30_000)).toBe(FULL / 4);
+    expect(await limitOf(0, 61_000)).toBe(FULL / 4);
+    expect(await limitOf(0, 0)).toBe(Math.floor((FULL / 4) * (30 / 61)));
+    await timed.cycle(input('cpu')).then(({ searchWorkLimit }) => expect(searchWorkLimit).toBeUndefined());
+    nowMs += 3_600_000;
+    expect(await limitOf(0, 0)).toBe(FULL);
+  });
+
+  it('does so too where it waited for the decisions of other aggregates: its snapshot has become as old', async () => {
+    expect(await limitOf(90_000, 30_000)).toBe(FULL);
+    expect(await limitOf(0, 0)).toBe(FULL / 4);
+    expect(texts()).toEqual([]);
+  });
+
+  it('never lowers the work below a 64th', async () => {
+    for (let i = 0; i < 3; i++) await limitOf(0, 1_200_000);
+    expect(await limitOf(0, 0)).toBe(FULL / 64);
+  });
+
   it('counts a decision that fails', async () => {
     turn.resolve();
     const decided = timed.cycle(input('gpu'));
@@ -99,6 +139,8 @@ describe('a decider that notes how long decisions take', () => {
     nowMs += 75_000;
     work.reject(new Error('no thread'));
     await expect(decided).rejects.toThrow('no thread');
-    expect(texts()).toEqual(['gpu: a decision took 75 s, and one is due every 60 s']);
+    expect(texts()).toEqual([
+      'gpu: a decision took 75 s, and one is due every 60 s: the next ones search with less work',
+    ]);
   });
 });

@@ -395,6 +395,7 @@ function cycleText(terminal: Terminal, explained: Explained): string {
         ),
     `\n${cycle.hosts.destinations} of ${count(cycle.hosts.all, 'host')} may be destinations${counted(cycle.hosts.refused)}\n`,
     movableText(cycle.vms),
+    lessWork(explained),
     assumedNote(cycle.assumed),
     drains,
     skipLines(state),
@@ -408,6 +409,19 @@ function cycleText(terminal: Terminal, explained: Explained): string {
 function movableText({ all, movable, refused, evacuationOnly }: CycleExplanation['vms']): string {
   const later = Object.values(evacuationOnly).reduce((sum, n) => sum + n, 0);
   return `${movable - later} of ${count(all, 'VM')} may move now${counted({ ...refused, ...evacuationOnly })}\n`;
+}
+
+/** Says that the planner lowered its work. */
+export function lessWork({
+  event,
+  state: { configured },
+}: {
+  readonly event: Pick<Explained['event'], 'data'>;
+  readonly state: Pick<Explained['state'], 'configured'>;
+}): string {
+  const { searchWorkLimit } = event.data;
+  if (searchWorkLimit === undefined || configured === null) return '';
+  return `The search was limited to ${count(searchWorkLimit, 'candidate')} instead of ${configured.options.searchWorkLimit} ([engine] search_work_limit): the decisions before it took longer than evaluation_interval.\n`;
 }
 
 /** Under figures that assume released moves to be done. */
@@ -468,7 +482,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       .join('; '),
   ]);
   const ended =
-    plan?.endedBy === 'work'
+    plan?.endedBy === 'work' && explained.event.data.searchWorkLimit === undefined
       ? 'The search reached its work limit ([engine] search_work_limit): a higher limit may find a better plan.\n'
       : '';
   const left = decision.course === undefined ? '' : `${courseLine(decision.course)}\n`;
@@ -481,7 +495,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       { head: 'why', flex: true, below: true },
     ],
     rows,
-  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
+  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${lessWork(explained)}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
 
 /** What the hosts have after the moves beside what was predicted. */

@@ -4,7 +4,7 @@ import { decideInput } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../errors.ts';
-import { begun, lateNote, onlyOne, vmText } from './explain.ts';
+import { begun, lateNote, lessWork, onlyOne, vmText } from './explain.ts';
 
 const names = new Map([
   ['6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'db-01'],
@@ -39,6 +39,19 @@ describe('a decision that is late', () => {
     expect(noteOf(-0.001)).toBe('');
     expect(noteOf(0, 'dryRun')).toBe('');
   });
+});
+
+it('a decision with less work than the options allow says so', () => {
+  const log = testLog();
+  log.configured({ searchWorkLimit: 5000 });
+  log.decided('released', [{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+  const event = log.events.at(-1)?.event;
+  if (event?.type !== 'cycle.decided') throw new Error('no decision');
+  const state = log.state();
+  expect(lessWork({ event, state })).toBe('');
+  expect(lessWork({ event: { data: { ...event.data, searchWorkLimit: 200 } }, state })).toBe(
+    'The search was limited to 200 candidates instead of 5000 ([engine] search_work_limit): the decisions before it took longer than evaluation_interval.\n',
+  );
 });
 
 describe('the beginning of a uuid', () => {

@@ -26,6 +26,11 @@ export const cycleDecided = defineEvent({
       decision: z.string(),
     }),
     /**
+     * Candidates that the search might evaluate, where it was given less than the options allow: the decisions before it took longer than
+     * the interval. The digest of the options has it.
+     */
+    searchWorkLimit: z.int().positive().optional(),
+    /**
      * Servers with a failed move that are in no host's list any more, or are there again. A failure is forgotten when its
      * server has been absent for 7 days.
      */
@@ -64,6 +69,7 @@ export const cycleDecided = defineEvent({
     release: 'kept',
     plannerVersion: 'kept',
     digests: 'nested',
+    searchWorkLimit: 'kept',
     absence: 'nested',
     novaRefusals: 'nested',
     loads: 'nested',
