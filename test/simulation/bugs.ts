@@ -481,9 +481,9 @@ export const bugs: readonly Bug[] = [
   {
     name: 'decision by what the planner happens to remember',
     file: 'libs/cycle/src/memory.ts',
-    find: '): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });',
+    find: '): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options: completeEngineOptions(options) });',
     replace:
-      '): DecideInput => {\n  const held = globalThis as { kronosMemory?: Memory };\n  const memory = held.kronosMemory ?? toMemory(state, snapshot);\n  held.kronosMemory = toMemory(state, snapshot);\n  return { snapshot, memory, options };\n};',
+      '): DecideInput => {\n  const held = globalThis as { kronosMemory?: Memory };\n  const memory = held.kronosMemory ?? toMemory(state, snapshot);\n  held.kronosMemory = toMemory(state, snapshot);\n  return { snapshot, memory, options: completeEngineOptions(options) };\n};',
   },
   // ---- pre-flight
   {

@@ -1,5 +1,5 @@
 /** What `kronos config check` reports for one aggregate with three hosts and two VMs, from given answers of Prometheus. */
-import { defaultEngineOptions, type EngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
+import { type CompleteEngineOptions, defaultEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
 import { assemble, hostNamesOf, matchAnswers, type QueryAnswer, vmNamesOf } from '@kronos/observation';
 import { answer, cloud, indexOf, options, policy } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
@@ -8,7 +8,7 @@ import { judgeQueries } from '../src/check/queries.ts';
 
 export const HOSTS = ['a', 'b', 'c'];
 
-const engine: EngineOptions = { ...defaultEngineOptions, balance: true };
+const engine: CompleteEngineOptions = { ...defaultEngineOptions, balance: true };
 const units = { minUnit: 1, maxUnit: 64, stepSize: 1 };
 
 type Given = {

@@ -1,5 +1,6 @@
 import {
   type CompleteEngineOptions,
+  completeEngineOptions,
   type EngineOptions,
   engineOptionsSchema,
   type StorageLimits,
@@ -62,13 +63,13 @@ export const engineFields = {
 } as const satisfies Record<keyof EngineOptions, OptionPath>;
 
 /** The options that the decisions about one aggregate depend on, as they go into `planner.configured` and into `decide`. */
-export function engineOptions(common: Config, aggregate: string): EngineOptions {
+export function engineOptions(common: Config, aggregate: string): CompleteEngineOptions {
   const config = aggregateConfig(common, aggregate);
   const fields = Object.entries(engineFields).map(([field, path]) => {
     const [section, option] = path.split('.') as ['engine' | 'executor' | 'nova', string];
     return [field, recorded(path, Reflect.get(config[section], camel(option)))];
   });
-  return engineOptionsSchema.parse(Object.fromEntries(fields));
+  return completeEngineOptions(engineOptionsSchema.parse(Object.fromEntries(fields)));
 }
 
 /** An option's value as the log has it: a time zone with its changes, so that no decision needs a database of them. */

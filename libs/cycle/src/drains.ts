@@ -1,4 +1,4 @@
-import { completeEngineOptions, type EngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
+import { type CompleteEngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
 import { type AggregateState, estimatedDuration } from '@kronos/projections';
 import { type Estimate, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
@@ -67,8 +67,8 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
 }
 
 /** What the moves of a drain wait for after the service is disabled. */
-export function holdsOf(options: EngineOptions, nowMs: number): string[] {
-  const { approval, evacuationIgnoresWindows, windows, blackouts, timezone } = completeEngineOptions(options);
+export function holdsOf(options: CompleteEngineOptions, nowMs: number): string[] {
+  const { approval, evacuationIgnoresWindows, windows, blackouts, timezone } = options;
   const window = windowText(migrationWindow({ windows, blackouts, timezone }, nowMs));
   return [
     ...(window === null || evacuationIgnoresWindows ? [] : [`The moves are ${window}`]),
@@ -86,11 +86,10 @@ export function holdsOf(options: EngineOptions, nowMs: number): string[] {
 export function drainTime(
   moves: readonly Estimate[],
   budget: number,
-  given: Parameters<typeof completeEngineOptions>[0],
+  options: CompleteEngineOptions,
 ): DrainTime | null {
   if (moves.length > 0 && budget <= 0) return null;
-  const { cooldownSeconds, evacuationIgnoresCooldown, settleSeconds, evaluationIntervalSeconds } =
-    completeEngineOptions(given);
+  const { cooldownSeconds, evacuationIgnoresCooldown, settleSeconds, evaluationIntervalSeconds } = options;
   const cooldownMs = evacuationIgnoresCooldown ? 0 : cooldownSeconds * 1000;
   const intervalMs = evaluationIntervalSeconds * 1000;
   const plans = Math.ceil(moves.length / budget) || 0;

@@ -1,4 +1,4 @@
-import type { EngineOptions, Snapshot } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import type { DecideInput, InFlightTask, Memory, OwnMove, QuarantineFact } from '@kronos/placement';
 import {
   type AggregateState,
@@ -8,8 +8,8 @@ import {
   inFlight,
   movePaces,
   movesToGo,
-  optionsOf,
   quarantineFacts,
+  recordedOptions,
 } from '@kronos/projections';
 import { noiseOf } from '@kronos/rules';
 
@@ -25,12 +25,12 @@ export type MemoryTopic = {
   readonly endedMigrations?: Snapshot['endedMigrations'];
 };
 
-/** The input of a decision about the snapshot, by the options in force unless others are given. */
+/** The input of a decision about the snapshot, by the options in force unless others are given. It completes recorded options. */
 export const decideInput = (
   state: AggregateState,
   snapshot: Snapshot,
-  options: EngineOptions = optionsOf(state),
-): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });
+  options: EngineOptions = recordedOptions(state),
+): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options: completeEngineOptions(options) });
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has. */
 export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {

@@ -14,7 +14,7 @@ import {
   type Snapshot,
 } from '@kronos/contracts';
 import { decideCapacity, decideCells, memoryText } from '@kronos/placement';
-import { type AggregateState, startable } from '@kronos/projections';
+import { type AggregateState, recordedOptions, startable } from '@kronos/projections';
 import { digest } from './digest.ts';
 import { decideInput } from './memory.ts';
 
@@ -54,7 +54,7 @@ type Proposal = {
 /** Decides a request for a plan. The same input gives the same bytes, in the planner and in a replay. */
 export function runProposal({ request, stateOf, options }: ProposalInput): Proposal {
   const { planId, snapshot } = request;
-  const { memory } = decideInput(stateOf(snapshot.aggregate), snapshot, options);
+  const input = { planId, ...decideInput(stateOf(snapshot.aggregate), snapshot, options) };
   const others = Object.fromEntries(
     (request.kind === 'cells' ? request.snapshot.cells.others : []).map((other) => {
       const { memory, options } = decideInput(stateOf(other.aggregate), other);
@@ -63,14 +63,14 @@ export function runProposal({ request, stateOf, options }: ProposalInput): Propo
   );
   const decision =
     request.kind === 'cells'
-      ? decideCells({ planId, snapshot: request.snapshot, memory, options, others })
-      : decideCapacity({ planId, snapshot: request.snapshot, memory, options });
+      ? decideCells({ ...input, snapshot: request.snapshot, others })
+      : decideCapacity({ ...input, snapshot: request.snapshot });
   const each = Object.entries(others);
   return {
     decision,
     digests: {
-      state: digest([memoryText(memory), ...each.map(([name, of]) => [name, memoryText(of.memory)])]),
-      options: digest([options, ...each.map(([name, of]) => [name, of.options])]),
+      state: digest([memoryText(input.memory), ...each.map(([name, of]) => [name, memoryText(of.memory)])]),
+      options: digest([options, ...each.map(([name]) => [name, recordedOptions(stateOf(name))])]),
       decision: digest(decision),
     },
   };

@@ -1,8 +1,7 @@
 import {
+  type CompleteEngineOptions,
   type Course,
-  completeEngineOptions,
   type Decision,
-  type EngineOptions,
   iso,
   type Reason,
   type Snapshot,
@@ -31,7 +30,7 @@ import { plannedReason, withinWindows } from './windows.ts';
 export type DecideInput = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
-  readonly options: EngineOptions;
+  readonly options: CompleteEngineOptions;
 };
 
 /**
@@ -64,7 +63,7 @@ const passes: readonly Pass[] = [
 ];
 
 export function deliberate({ snapshot, memory, options }: DecideInput, carryOut: CarryOut = inTurn): Deliberation {
-  const state = begin(snapshot, memory, completeEngineOptions(options));
+  const state = begin(snapshot, memory, options);
   let end: Reason | null = null;
   for (const pass of passes) {
     const passed = pass(state, carryOut);

@@ -1,4 +1,4 @@
-import { byText, type EngineOptions, iso, type Reason, type Snapshot, timeMs } from '@kronos/contracts';
+import { byText, type CompleteEngineOptions, iso, type Reason, type Snapshot, timeMs } from '@kronos/contracts';
 import { aggregateCooldown, approval } from '@kronos/rules';
 import type { ReasonCode } from './reasons.ts';
 import type { Memory } from './snapshot/memory.ts';
@@ -15,7 +15,7 @@ export function gatesShut(
     snapshot,
     memory,
     options,
-  }: { readonly snapshot: Snapshot; readonly memory: Memory; readonly options: EngineOptions },
+  }: { readonly snapshot: Snapshot; readonly memory: Memory; readonly options: CompleteEngineOptions },
   judged: readonly JudgedPolicy[],
   now: number,
 ): Gate[] {

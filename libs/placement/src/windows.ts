@@ -1,5 +1,5 @@
 /** The effect of migration windows on a plan. */
-import { type EngineOptions, iso, type Reason, type Step } from '@kronos/contracts';
+import { type CompleteEngineOptions, iso, type Reason, type Step } from '@kronos/contracts';
 import { type WindowState, windowText } from '@kronos/rules';
 import type { Observed } from './snapshot/observe.ts';
 
@@ -17,7 +17,7 @@ export function withinWindows(
   steps: Step[],
   window: WindowState,
   { vmWindowEnds }: Pick<Observed, 'vmWindowEnds'>,
-  options: Pick<EngineOptions, 'evacuationIgnoresWindows'>,
+  options: Pick<CompleteEngineOptions, 'evacuationIgnoresWindows'>,
 ): Step[] {
   if (!window.open || (window.untilMs === null && vmWindowEnds.size === 0)) return steps;
   return steps.map((step) => {

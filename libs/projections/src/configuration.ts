@@ -1,13 +1,23 @@
 /** The options of planners: which are in force. */
-import { defaultEngineOptions, type EngineOptions, type LogEventOf } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  completeEngineOptions,
+  defaultEngineOptions,
+  type EngineOptions,
+  type LogEventOf,
+} from '@kronos/contracts';
 import { firstTime } from './controls.ts';
 import type { StateDraft } from './draft.ts';
 import type { Effects } from './effects.ts';
 import type { AggregateState } from './state.ts';
 
-/** The options that the aggregate's planner wrote last; the defaults before its first decision. */
-export const optionsOf = ({ configured }: Pick<AggregateState, 'configured'>): EngineOptions =>
+/** The options that the aggregate's planner wrote last, as they are on the log; the defaults before its first decision. */
+export const recordedOptions = ({ configured }: Pick<AggregateState, 'configured'>): EngineOptions =>
   configured?.options ?? defaultEngineOptions;
+
+/** As {@link recordedOptions}, and complete: the options by which everybody but a digest goes. */
+export const optionsOf = (state: Pick<AggregateState, 'configured'>): CompleteEngineOptions =>
+  completeEngineOptions(recordedOptions(state));
 
 /** The facts by which the options of a planner are in force or not. */
 export type PlannerIdentity = {

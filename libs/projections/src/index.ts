@@ -11,7 +11,7 @@ export {
   type Json,
   toParts,
 } from './checkpoint.ts';
-export { optionsOf, type PlannerRight, rightOf } from './configuration.ts';
+export { optionsOf, type PlannerRight, recordedOptions, rightOf } from './configuration.ts';
 export { cooldownFacts, cooldownOf, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';

@@ -1,7 +1,7 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
 import type { LogGuard } from '@kronos/checkpoints';
 import { type Cancel, type Clock, Turns } from '@kronos/clock';
-import { type Actor, completeEngineOptions, type MigrationRequested, type StoredEvent } from '@kronos/contracts';
+import type { Actor, MigrationRequested, StoredEvent } from '@kronos/contracts';
 import {
   contextFrom,
   type EventLog,
@@ -68,7 +68,7 @@ function checkOptionsBy(
   { taskId, planId, destination }: Task,
 ): Omit<CheckOptions, keyof ExecutorDeps['check'] | 'nowMs'> {
   const { restrictToAz, softRules, timezone, evacuationIgnoresWindows, moveUnknownTopology, movableDevices } =
-    completeEngineOptions(optionsOf({ configured }));
+    optionsOf({ configured });
   const planned = plans.get(planId)?.sequence ?? 0;
   return {
     restrictToAz,

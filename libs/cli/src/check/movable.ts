@@ -1,7 +1,6 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
 import {
-  completeEngineOptions,
-  type EngineOptions,
+  type CompleteEngineOptions,
   profileWords,
   SIZES_REMEDY,
   type Snapshot,
@@ -16,7 +15,7 @@ import { type CheckFinding, finding } from './finding.ts';
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
 export function judgeAggregate(
   snapshot: Snapshot,
-  options: EngineOptions,
+  options: CompleteEngineOptions,
   /** Names of all aggregates that Nova has. */
   aggregates: readonly string[] = [],
 ): CheckFinding[] {
@@ -28,7 +27,7 @@ export function judgeAggregate(
     }),
   );
   if (snapshot.problems.some(({ code }) => code === 'aggregate-not-found')) return problems;
-  const observed = observe(snapshot, emptyMemory, completeEngineOptions(options), timeMs(snapshot.time));
+  const observed = observe(snapshot, emptyMemory, options, timeMs(snapshot.time));
   const { cluster, vmGrounds, hostGrounds, judged } = observed;
   const hosts = cluster.H;
   const destinations = hosts - hostGrounds.size;
@@ -70,7 +69,7 @@ type Verdict = Pick<CheckFinding, 'state' | 'code'> & { readonly remedy?: string
 /** Whether anything in the aggregate can move. */
 function verdictOf(
   { cluster, vmGrounds, hostGrounds, judged }: ReturnType<typeof observe>,
-  { balance }: EngineOptions,
+  { balance }: CompleteEngineOptions,
   refused: ReadonlyMap<ReasonCode, number>,
 ): Verdict {
   const failed = (code: string, remedy: string): Verdict => ({ state: 'failed', code, remedy });
@@ -105,7 +104,7 @@ const HARDWARE_NOTES = new Set([
 ]);
 
 /** What is unknown of NUMA cells, and the generations of CPUs between which VMs move one way only. */
-function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: EngineOptions): string[] {
+function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: CompleteEngineOptions): string[] {
   const cells = snapshot.notes.flatMap(({ code, text }) => (HARDWARE_NOTES.has(code) ? [text] : []));
   const generations = cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot);
   return [...cells, ...generations.filter(({ closed }) => closed > 0).map(generationText)];

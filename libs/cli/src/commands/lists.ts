@@ -1,7 +1,6 @@
 import { didYouMean } from '@kronos/config/nearest';
 import {
   byText,
-  completeEngineOptions,
   type HostObservation,
   type Phase,
   type ServerListing,
@@ -222,7 +221,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
 
 function vmRows(state: LogState, aggregate: string, servers: readonly ServerObservation[], nowMs: number): VmRow[] {
   const facts = aggregateState(state, aggregate);
-  const options = completeEngineOptions(optionsOf(facts));
+  const options = optionsOf(facts);
   const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
   return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState }) => {
     const task = moving.get(id);

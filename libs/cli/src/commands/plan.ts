@@ -1,10 +1,10 @@
 import {
+  type CompleteEngineOptions,
   type Course,
   clause,
   type Decision,
   decisionWords,
   defaultEngineOptions,
-  type EngineOptions,
   failoverText,
   foreignText,
   type Reason,
@@ -220,7 +220,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
       options.maxMigrations === undefined ? policy : { ...policy, maxMigrationsPerCycle: options.maxMigrations },
     ),
   };
-  const engine: EngineOptions = { ...defaultEngineOptions, ...overridesOf(settingsOf(options)) };
+  const engine: CompleteEngineOptions = { ...defaultEngineOptions, ...overridesOf(settingsOf(options)) };
   const nowMs = timeMs(snapshot.time);
   const cooldowns = options.cooldowns === undefined ? null : readCooldownsFile(options.cooldowns);
   const start = initialLogState();

@@ -1,7 +1,6 @@
 import {
   byText,
   type CompleteEngineOptions,
-  completeEngineOptions,
   type HostObservation,
   type ServerObservation,
   type Shape,
@@ -72,7 +71,7 @@ function cellsOf(server: ServerObservation): Pick<Shape, 'cells'> {
 }
 
 function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
-  return observe(snapshot, memory, completeEngineOptions(options), decisionMs(snapshot, memory)).cluster;
+  return observe(snapshot, memory, options, decisionMs(snapshot, memory)).cluster;
 }
 
 const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObservation> =>
@@ -92,7 +91,7 @@ export type RoomOptions = Pick<CompleteEngineOptions, 'searchWorkLimit' | 'moveO
  * It ignores the thresholds of policies, because the load of the new VMs is unknown.
  */
 export function fit(input: DecideInput, shape: Shape, wanted: number, maxMoves?: number): Fit {
-  const options = { ...completeEngineOptions(input.options), maxMoves };
+  const options = { ...input.options, maxMoves };
   return makeRoom(clusterOf(input), input.snapshot.hosts, { shape, wanted }, options).fit;
 }
 

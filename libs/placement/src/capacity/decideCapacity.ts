@@ -1,7 +1,6 @@
 import {
   type CapacityReading,
-  completeEngineOptions,
-  type EngineOptions,
+  type CompleteEngineOptions,
   MAX_PROPOSED_STEPS,
   type ProposalDecision,
   type Snapshot,
@@ -25,7 +24,7 @@ export type DecideCapacityInput = {
   readonly planId: string;
   readonly snapshot: Snapshot & { readonly capacity: CapacityReading };
   readonly memory: Memory;
-  readonly options: EngineOptions;
+  readonly options: CompleteEngineOptions;
 };
 
 /** True when no state between the moves strands more VMs of failed hosts than the first one. */
@@ -44,8 +43,7 @@ function keepsRoomThrough(
  * Decides a request for room for new VMs. A pure function: the same input gives the same bytes. A person requests and approves the
  * plan, so neither the aggregate cooldown nor the budget of a cycle limits it.
  */
-export function decideCapacity({ planId, snapshot, memory, options: given }: DecideCapacityInput): ProposalDecision {
-  const options = completeEngineOptions(given);
+export function decideCapacity({ planId, snapshot, memory, options }: DecideCapacityInput): ProposalDecision {
   const { shape, count: wanted, maxMoves } = snapshot.capacity.asked;
   const now = decisionMs(snapshot, memory);
   const gate = gatesShut({ snapshot, memory, options }, [], now).find(({ reason }) => reason.code !== 'cooldown');

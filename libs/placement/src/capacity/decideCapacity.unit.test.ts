@@ -1,11 +1,16 @@
-import { defaultEngineOptions, type EngineOptions, proposalDecisionSchema, type Snapshot } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  defaultEngineOptions,
+  proposalDecisionSchema,
+  type Snapshot,
+} from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type Sketch, snapshotOf } from '../../testing/index.ts';
 import { emptyMemory, type Memory } from '../snapshot/memory.ts';
 import { decideCapacity } from './decideCapacity.ts';
 
 type World = Partial<Omit<Sketch, 'memory' | 'options'>> & {
-  readonly options?: Partial<EngineOptions>;
+  readonly options?: Partial<CompleteEngineOptions>;
   readonly memory?: Partial<Memory>;
 };
 

@@ -1,8 +1,6 @@
 import {
   type CellsReading,
   type CompleteEngineOptions,
-  completeEngineOptions,
-  type EngineOptions,
   iso,
   MAX_PROPOSED_STEPS,
   type ProposalDecision,
@@ -23,7 +21,7 @@ import { plannedReason } from '../windows.ts';
 import { type CellStep, planCells } from './cells.ts';
 
 /** The memory of an aggregate, and the options in force for it. */
-type Remembered = { readonly memory: Memory; readonly options: EngineOptions };
+type Remembered = { readonly memory: Memory; readonly options: CompleteEngineOptions };
 
 export type DecideCellsInput = Remembered & {
   readonly planId: string;
@@ -35,9 +33,8 @@ export type DecideCellsInput = Remembered & {
 
 /** Decides a request for moves between cells. A pure function: the same input gives the same bytes. */
 export function decideCells(input: DecideCellsInput): ProposalDecision {
-  const { snapshot, memory, others, planId } = input;
+  const { snapshot, memory, options, others, planId } = input;
   const { asked, map, settings, flavors, facts, metadata, unread } = snapshot.cells;
-  const options = completeEngineOptions(input.options);
   const end: typeof proposalDecision = (outcome, reason, more) =>
     proposalDecision(outcome, reason, { warnings: unread, ...more });
 
@@ -45,9 +42,7 @@ export function decideCells(input: DecideCellsInput): ProposalDecision {
     { snapshot, memory, options },
     ...snapshot.cells.others.flatMap((other) => {
       const of = own(others, other.aggregate);
-      return of === undefined
-        ? []
-        : [{ snapshot: other, memory: of.memory, options: completeEngineOptions(of.options) }];
+      return of === undefined ? [] : [{ snapshot: other, ...of }];
     }),
   ];
   const unmapped = [snapshot.aggregate, asked.to].find((name) => own(map, name) === undefined);

@@ -1,4 +1,9 @@
-import { type CellsReading, defaultEngineOptions, type EngineOptions, proposalDecisionSchema } from '@kronos/contracts';
+import {
+  type CellsReading,
+  type CompleteEngineOptions,
+  defaultEngineOptions,
+  proposalDecisionSchema,
+} from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { cellsSettings, type Sketch, snapshotOf } from '../../testing/index.ts';
 import { emptyMemory, type Memory } from '../snapshot/memory.ts';
@@ -9,7 +14,7 @@ type World = {
   readonly groups?: Sketch['groups'];
   readonly asked?: Partial<CellsReading['asked']>;
   readonly cells?: Partial<CellsReading>;
-  readonly options?: Partial<EngineOptions>;
+  readonly options?: Partial<CompleteEngineOptions>;
   readonly memory?: Partial<Memory>;
   /** Of the target. */
   readonly there?: Partial<Memory>;

@@ -1,7 +1,6 @@
 import {
   byText,
   clause,
-  completeEngineOptions,
   hostQueryOf,
   hostQueryUses,
   hostReadingOf,
@@ -316,7 +315,7 @@ function thresholds(input: AdviceInput): Advice[] {
 /** The words of the bound when no moves reach the threshold; null when some may. */
 function outOfReach({ snapshot, memory, options }: AdviceInput, policy: string): string | null {
   const now = decisionMs(snapshot, memory);
-  const { cluster } = observe(snapshot, memory, completeEngineOptions(options), now);
+  const { cluster } = observe(snapshot, memory, options, now);
   const text = unreachableIn(cluster).find(({ detail }) => detail?.policy === policy)?.text;
   return text === undefined ? null : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
@@ -359,7 +358,6 @@ const lasting: readonly ReasonCode[] = [
 function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
   if (snapshot.hosts.length < 2) return [];
   const now = timeMs(snapshot.time);
-  const idle = { ...completeEngineOptions(options) };
   const best: Snapshot = {
     ...snapshot,
     hosts: snapshot.hosts.map((host) => ({
@@ -373,7 +371,7 @@ function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
     servers: snapshot.servers.map((server) => ({ ...server, taskState: null, alsoOn: [] })),
     migrations: [],
   };
-  const { cluster, vmGrounds } = observe(best, emptyMemory, idle, now);
+  const { cluster, vmGrounds } = observe(best, emptyMemory, options, now);
   const reasons = new Map<string, { serverId: string; serverName: string }[]>();
   for (const { id, name, host: source } of snapshot.servers) {
     const ground = vmGrounds.get(id)?.code;

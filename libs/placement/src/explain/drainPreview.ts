@@ -1,4 +1,4 @@
-import { completeEngineOptions, type Reason } from '@kronos/contracts';
+import type { Reason } from '@kronos/contracts';
 import { isUp } from '@kronos/facts';
 import { float, int, item } from '../base/array.ts';
 import type { DecideInput } from '../decide.ts';
@@ -42,11 +42,10 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
       : host,
   );
   const draining = [...new Set([...(memory.draining ?? []), ...names])];
-  const complete = completeEngineOptions(options);
-  const observed = observe({ ...snapshot, hosts }, { ...memory, draining }, complete, decisionMs(snapshot, memory));
+  const observed = observe({ ...snapshot, hosts }, { ...memory, draining }, options, decisionMs(snapshot, memory));
   const { cluster } = observed;
   const draft = new Draft(cluster, cluster.V);
-  evacuate(draft, complete);
+  evacuate(draft, options);
   evacuationEnds(draft);
   const stuck = new Map(draft.stuck.map((one) => [one.serverId, one]));
   return {

@@ -1,4 +1,4 @@
-import { type EngineOptions, some } from '@kronos/contracts';
+import { type CompleteEngineOptions, some } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../base/array.ts';
 import type { Group } from '../cluster/cluster.ts';
@@ -9,7 +9,10 @@ import { type Placing, place } from '../draft/placing.ts';
 import { type Target, Targets } from '../draft/targets.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 
-type AffinityOptions = Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity' | 'evacuationThresholds'>;
+type AffinityOptions = Pick<
+  CompleteEngineOptions,
+  'enforceHardAffinity' | 'enforceSoftAffinity' | 'evacuationThresholds'
+>;
 
 /**
  * Affinity enforcer: repairs server groups whose members share a host against their rule, or are on several hosts against it. It moves

@@ -1,4 +1,4 @@
-import { byText, type Decision, type EngineOptions, type Stuck } from '@kronos/contracts';
+import { byText, type CompleteEngineOptions, type Decision, type Stuck } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { imbalances, worsened } from '../cluster/measure.ts';
@@ -17,7 +17,7 @@ const WORK = 6_000_000;
  * these goes where it exceeds them least. If there is no room, other VMs move to make room. The plan is the part of all this that the
  * budget allows. The next cycles make the rest.
  */
-export function evacuate(draft: Draft, options: Pick<EngineOptions, 'evacuationThresholds'>): void {
+export function evacuate(draft: Draft, options: Pick<CompleteEngineOptions, 'evacuationThresholds'>): void {
   const { cluster, place: at, budget } = draft;
   const vms: number[] = [];
   for (let vm = 0; vm < cluster.V; vm++) if (cluster.leaving[int(at, vm)] === 1 && draft.evacuable(vm)) vms.push(vm);

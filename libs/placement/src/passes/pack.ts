@@ -1,4 +1,4 @@
-import type { EngineOptions } from '@kronos/contracts';
+import type { CompleteEngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, keysAt, sharesIn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
@@ -28,7 +28,7 @@ const SET_WORK = 200_000;
 /** VMs that a set's search copies in the time of a check. */
 const VMS_PER_CHECK = 16;
 
-type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' | 'planner'>;
+type PackOptions = Pick<CompleteEngineOptions, 'packHeadroomHosts' | 'packReachCycles' | 'planner'>;
 
 /**
  * Imbalance planner in pack mode (First Fit Decreasing). Hosts are emptied one after the other, lowest combined score first:

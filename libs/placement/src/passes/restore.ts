@@ -1,11 +1,11 @@
-import { clause, type EngineOptions } from '@kronos/contracts';
+import { type CompleteEngineOptions, clause } from '@kronos/contracts';
 import { byte, float, int, item } from '../base/array.ts';
 import type { Draft } from '../draft/draft.ts';
 import { place } from '../draft/placing.ts';
 import { Targets } from '../draft/targets.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 
-type Options = Pick<EngineOptions, 'evacuationThresholds'>;
+type Options = Pick<CompleteEngineOptions, 'evacuationThresholds'>;
 
 /** Other VMs that may move for one VM. */
 const MOST_OTHERS = 3;

@@ -1,4 +1,4 @@
-import type { EngineOptions, Reason, Step } from '@kronos/contracts';
+import type { CompleteEngineOptions, Reason, Step } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, staysBelow } from '../cluster/cluster.ts';
@@ -28,7 +28,7 @@ export function complete(
   planId: string,
   draft: Draft,
   drains: readonly Drain[],
-  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds' | 'failoverHosts'>,
+  options: Pick<CompleteEngineOptions, 'alternates' | 'staggerSeconds' | 'failoverHosts'>,
 ): Completed {
   const { cluster, moves } = draft;
   const arrangement = arrange(cluster, moves);
@@ -42,7 +42,7 @@ export function complete(
   const rule = alternateRule(draft, drains);
   // An alternate destination could take the room for a failure.
   const allowed = (move: Move, host: number): boolean =>
-    (move.phase === 'evacuate' || (options.failoverHosts ?? 0) === 0) && rule(move, host);
+    (move.phase === 'evacuate' || options.failoverHosts === 0) && rule(move, host);
   const steps = toSteps(planId, draft, { moves, arrangement, allowed, gains }, options);
   for (const i of arrangement.blocked) {
     const { vm } = item(moves, i);

@@ -1,4 +1,4 @@
-import { type EngineOptions, type PlanLoads, type Reason, type Step, taskId } from '@kronos/contracts';
+import { type CompleteEngineOptions, type PlanLoads, type Reason, type Step, taskId } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { byte, float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn } from '../cluster/cluster.ts';
@@ -25,7 +25,7 @@ export function toSteps(
   planId: string,
   draft: Draft,
   { moves, arrangement, allowed, gains }: Ordered,
-  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
+  options: Pick<CompleteEngineOptions, 'alternates' | 'staggerSeconds'>,
 ): Step[] {
   const { cluster } = draft;
   const number = new Map(arrangement.order.map((i, n) => [i, n + 1]));

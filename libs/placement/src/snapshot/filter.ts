@@ -1,4 +1,4 @@
-import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
+import { type CompleteEngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
 import {
   type Device,
   deviceOfClaim,
@@ -18,7 +18,7 @@ import type { Memory } from './memory.ts';
 export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
 /** The one place that drops VMs because of their history. */
-export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
+export function remembered(id: string, memory: Memory, options: CompleteEngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
   const quarantined = quarantine(own(memory.quarantines, id) ?? [], now, options);

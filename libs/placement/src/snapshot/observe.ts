@@ -1,6 +1,5 @@
 import {
   type CompleteEngineOptions,
-  type EngineOptions,
   type HostObservation,
   iso,
   isoOrNull,
@@ -427,7 +426,12 @@ export function vmWindows(options: CompleteEngineOptions, now: number): (server:
 }
 
 /** The reason that a host is no destination; null when it is one. */
-export function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
+export function hostGround(
+  host: HostObservation,
+  memory: Memory,
+  options: CompleteEngineOptions,
+  now: number,
+): Ground | null {
   const { state, status, forcedDown, disabledReason } = host.service;
   const is = (code: ReasonCode, detail: Ground['detail'] = {}): Ground => ({ code, detail });
   if (state === 'unknown' || status === 'unknown') return is('host-unknown', { state, status });

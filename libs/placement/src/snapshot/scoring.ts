@@ -1,6 +1,6 @@
 import {
   byText,
-  type EngineOptions,
+  type CompleteEngineOptions,
   type Health,
   type HostObservation,
   type HostQuery,
@@ -19,7 +19,7 @@ import { type DefaultSizes, defaultSizes } from './sizes.ts';
 
 /** The input of the scores of an aggregate. */
 export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> & {
-  readonly options: Pick<EngineOptions, 'balance'>;
+  readonly options: Pick<CompleteEngineOptions, 'balance'>;
 };
 
 /** True when the host's service allows it to be a destination. Only such hosts take part in an imbalance. */
