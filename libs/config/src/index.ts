@@ -1,3 +1,4 @@
+export { matchesPattern } from '@kronos/rules';
 export { engineFields, engineOptions, engineOverrides, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
 export { headersOption, type Region, regionsOf, type Verify, verifyOf } from './kinds.ts';
@@ -5,7 +6,6 @@ export { type Loaded, loadConfig } from './load.ts';
 export type { Reader } from './option.ts';
 export type { Config, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
-export { matchesPattern } from './pattern.ts';
 export { parsePolicies } from './policies.ts';
 export type { Renamed } from './renamed.ts';
 export { defaultConfig } from './resolve.ts';

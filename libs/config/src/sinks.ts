@@ -1,5 +1,6 @@
 /** The sections `[notify:NAME]`: where notifications are sent. */
 import { logEventTypes } from '@kronos/contracts';
+import { matchesPattern } from '@kronos/rules';
 import { causes } from '@kronos/status/causes';
 import type { Problem } from './errors.ts';
 import { type Ini, shownName } from './ini.ts';
@@ -9,7 +10,6 @@ import type { Option } from './option.ts';
 import { sinkOptions } from './options/sink.ts';
 import { camel, type SinkOptions } from './options.ts';
 import type { Given } from './overrides.ts';
-import { matchesPattern } from './pattern.ts';
 import { readSecretFile } from './secretFile.ts';
 import type { Role, Source } from './source.ts';
 

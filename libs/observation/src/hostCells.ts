@@ -10,7 +10,7 @@ import { createLimiter } from './limit.ts';
 import { hostNamesOf } from './names.ts';
 import { note } from './reasons.ts';
 import type { ServerIndex } from './servers.ts';
-import { fitsPattern, type HostFacts } from './topology.ts';
+import { type HostFacts, matchesAny } from './topology.ts';
 
 export interface CellReaderDeps {
   readonly nova: Pick<Nova, 'getServerTopology'>;
@@ -117,7 +117,7 @@ export class CellReader {
     const { file, labels } = this.#deps;
     if (file !== null)
       return new Map(
-        hosts.map(({ name }) => [name, file.find((entry) => fitsPattern(entry.hosts, name))?.cells ?? null]),
+        hosts.map(({ name }) => [name, file.find((entry) => matchesAny(entry.hosts, name))?.cells ?? null]),
       );
     const answer = await this.#ask(notes, signal);
     const exported =

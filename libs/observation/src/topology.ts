@@ -1,6 +1,7 @@
 /** Which hosts an aggregate has, and what is known about each. Pure. */
 import { byText, type HostObservation, type Reason, some, UNASSIGNED } from '@kronos/contracts';
 import type { Aggregate, ComputeService, Hypervisor } from '@kronos/openstack';
+import { matchesPattern } from '@kronos/rules';
 import type { CloudLists, ObserveOptions } from './cloud.ts';
 import { type NoteCode, note, problem, unread } from './reasons.ts';
 
@@ -192,18 +193,10 @@ function zoneOf(
   return null;
 }
 
-/** The cell of a host by the first pattern that fits. */
+/** The cell of a host by the first pattern that it matches. */
 export const cellOf = (cells: ObserveOptions['cells'], host: string): string | null =>
-  cells.find(({ hosts }) => fitsPattern(hosts, host))?.cell ?? null;
+  cells.find(({ hosts }) => matchesAny(hosts, host))?.cell ?? null;
 
-/** Whether a name fits one of these patterns; `*` stands for any characters, a comma separates patterns. */
-export function fitsPattern(patterns: string, name: string): boolean {
-  return patterns.split(',').some((one) => {
-    const pattern = one
-      .trim()
-      .split('*')
-      .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`))
-      .join('.*');
-    return new RegExp(`^${pattern}$`, 's').test(name);
-  });
-}
+/** Whether a name matches one of these patterns, which have commas between them. */
+export const matchesAny = (patterns: string, name: string): boolean =>
+  patterns.split(',').some((pattern) => matchesPattern(pattern.trim(), name));

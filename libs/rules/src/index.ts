@@ -12,6 +12,7 @@ export * from './hostCells.ts';
 export * from './noise.ts';
 export * from './optOut.ts';
 export * from './pace.ts';
+export * from './pattern.ts';
 export * from './quarantine.ts';
 export * from './threshold.ts';
 export * from './usefulness.ts';

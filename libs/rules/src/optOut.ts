@@ -1,3 +1,5 @@
+import { matchesPattern } from './pattern.ts';
+
 /** The part of a server by which it may be opted out. */
 export interface OptOutFacts {
   readonly metadata: Readonly<Record<string, string>>;
@@ -30,7 +32,7 @@ function applies(entry: string, server: OptOutFacts): boolean {
     case 'flavor':
       return server.flavor?.name === rest;
     case 'name':
-      return server.name !== null && matches(rest, server.name);
+      return server.name !== null && matchesPattern(rest, server.name);
     case 'image': {
       // What is not shown may be there.
       if (server.imageProperties === undefined) return true;
@@ -46,18 +48,3 @@ function applies(entry: string, server: OptOutFacts): boolean {
 }
 
 const isOn = (value: string | undefined): boolean => value !== undefined && value.trim().toLowerCase() !== 'false';
-
-/** Whether a name matches a pattern in which `*` stands for any text. Linear in both: no pattern takes long. */
-function matches(pattern: string, name: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  if (rest.length === 0) return name === pattern;
-  const last = rest.pop() ?? '';
-  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
-  let at = first.length;
-  for (const part of rest) {
-    const found = name.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return at <= name.length - last.length;
-}
