@@ -10,7 +10,7 @@ import {
   type StateCheckpointed,
   streamNames,
 } from '@kronos/contracts';
-import { BadObject, digestOf, type EventLog, MissingObject } from '@kronos/eventlog';
+import { BadObject, digestOf, type EventLog, isUnusableObject } from '@kronos/eventlog';
 import {
   anchorOf,
   type CheckpointPart,
@@ -89,10 +89,10 @@ async function restore(
     try {
       state = data.body === null ? (data.state as Json) : await stateOf(log, data.body);
     } catch (error) {
-      if (error instanceof MissingObject || error instanceof BadObject) return wrong(`${aggregate}: ${error.message}`);
+      if (isUnusableObject(error)) return wrong(`${aggregate}: ${error.message}`);
       throw error;
     }
-    if (digestOfState(canonicalJson(state)) !== data.digest)
+    if (digestOf(canonicalJson(state)) !== data.digest)
       return wrong(`${aggregate}: the state has not the digest that it names`);
     parts.set(aggregate, { aggregate, sequence: data.sequence, foldVersion: data.foldVersion, state });
   }
@@ -109,8 +109,6 @@ async function stateOf(log: Pick<EventLog, 'objects'>, ref: Parameters<EventLog[
   if (!json.ok) throw new BadObject(`${ref.object} in ${ref.bucket}: ${json.problem}`);
   return json.value as Json;
 }
-
-const digestOfState = (text: string): string => digestOf(new TextEncoder().encode(text));
 
 type Writing = {
   readonly anchor: string;

@@ -10,11 +10,9 @@ import {
   type StoredEvent,
   timeOf,
 } from '@kronos/contracts';
-import { BadObject, MissingObject } from '@kronos/eventlog';
 import { startable, waitsSeconds, windowClosed } from '@kronos/projections';
 import { approval } from '@kronos/rules';
-import { recordedProposal } from './compare.ts';
-import { RecordingInvalid } from './errors.ts';
+import { isUnusable, recordedProposal } from './compare.ts';
 import type { History } from './history.ts';
 
 /** The states of a VM's move between cells. */
@@ -179,8 +177,7 @@ export async function wholeProposal(
   try {
     return recordedProposal(data, data.details === null ? null : await details(data.details));
   } catch (error) {
-    if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
-      return recordedProposal(data, null);
+    if (isUnusable(error)) return recordedProposal(data, null);
     throw error;
   }
 }

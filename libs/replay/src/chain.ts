@@ -4,6 +4,7 @@ import { open, opendir, readFile, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { createInterface } from 'node:readline';
 import { errorText, type LogMark } from '@kronos/contracts';
+import { digestOf } from '@kronos/eventlog';
 import { z } from 'zod';
 import { isMissing } from './errors.ts';
 
@@ -20,8 +21,6 @@ export const ABOUT = 'recording.json';
 export const SNAPSHOTS = 'snapshots/';
 /** Files that people may change, and on which nothing depends. */
 const FREE: ReadonlySet<string> = new Set(['README.txt', 'cooldowns.json', MANIFEST]);
-
-export const digestOfText = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;
 
 const digestSchema = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 const beginningSchema = z.strictObject({
@@ -47,7 +46,7 @@ export type ManifestFile = Omit<z.infer<typeof fileSchema>, 'previous'>;
 /** The lines of a manifest: the beginning, then every file in the order given. */
 export function manifestText(firstSequence: number | null, files: readonly ManifestFile[]): string {
   const lines = [JSON.stringify({ kronosRecording: 2, firstSequence, previous: null })];
-  for (const file of files) lines.push(JSON.stringify({ ...file, previous: digestOfText(lines.at(-1) ?? '') }));
+  for (const file of files) lines.push(JSON.stringify({ ...file, previous: digestOf(lines.at(-1) ?? '') }));
   return `${lines.join('\n')}\n`;
 }
 
@@ -158,7 +157,7 @@ async function* manifestFiles(
       const file = fileSchema.safeParse(value);
       if (!file.success) problems.push(`${at}: was changed: it names no file`);
       else {
-        if (above !== null && file.data.previous !== digestOfText(above))
+        if (above !== null && file.data.previous !== digestOf(above))
           problems.push(`${at}: a line was changed, dropped or moved here: it does not fit the line above it`);
         const { previous: _, ...kept } = file.data;
         last = kept.file;
@@ -225,7 +224,7 @@ function brokenLink(
   const wants = after === null ? 'nothing' : `event ${after}`;
   if (has !== wants)
     return `${LOG}:${number}: event ${sequence} followed ${wants} when it was recorded, and here it follows ${has}`;
-  if (above === null || previous === digestOfText(above.text)) return null;
+  if (above === null || previous === digestOf(above.text)) return null;
   return `${LOG}:${number - 1}: event ${above.sequence ?? '?'} was changed`;
 }
 

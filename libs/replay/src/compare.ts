@@ -20,7 +20,7 @@ import {
   withoutDetails,
   withoutRefused,
 } from '@kronos/cycle';
-import { BadObject, MissingObject } from '@kronos/eventlog';
+import { isUnusableObject } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import type { AggregateState } from '@kronos/projections';
 import { type Difference, differences } from './diff.ts';
@@ -116,7 +116,7 @@ function judged(
 
 /** Whether the input of a decision is missing or was changed. */
 export const isUnusable = (error: unknown): error is Error =>
-  error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid;
+  isUnusableObject(error) || error instanceof RecordingInvalid;
 
 /** The decision in full: from its event, or from its details when its event would have grown too large. */
 export function recordedDecision(data: CycleDecided['data'], details: Uint8Array | null): Decision {

@@ -7,10 +7,9 @@ import {
   type ProposalDecision,
 } from '@kronos/contracts';
 import { optionsOfDecision } from '@kronos/cycle';
-import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
-import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
-import { NotOnTheLog, RecordingInvalid } from './errors.ts';
+import { isUnusable, recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
+import { NotOnTheLog } from './errors.ts';
 import {
   detailsOf,
   type History,
@@ -130,15 +129,15 @@ const isPlan = ({ event: { data } }: StoredDecision, id: string | null): boolean
 
 async function snapshotOf(
   history: History,
-  { event, snapshotMs: timeMs }: StoredDecision,
+  { event, snapshotMs }: StoredDecision,
 ): Promise<Pick<FoundDecision, 'snapshot' | 'missing'>> {
-  for await (const entry of history.snapshots({ aggregates: [event.aggregate], sinceMs: timeMs, untilMs: timeMs }))
+  const range = { aggregates: [event.aggregate], sinceMs: snapshotMs, untilMs: snapshotMs };
+  for await (const entry of history.snapshots(range))
     if (entry.id === event.data.snapshotId)
       try {
         return { snapshot: (await loadRecordedSnapshot(entry)).snapshot, missing: null };
       } catch (error) {
-        if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
-          return { snapshot: null, missing: error.message };
+        if (isUnusable(error)) return { snapshot: null, missing: error.message };
         throw error;
       }
   return { snapshot: null, missing: `the snapshot ${event.data.snapshotId} is not kept (any more)` };

@@ -8,9 +8,8 @@ import {
   snapshotTimeMs,
   validator,
 } from '@kronos/contracts';
-import { BadObject } from '@kronos/eventlog';
+import { BadObject, digestOf } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
-import { digestOfText } from './chain.ts';
 import { RecordingInvalid } from './errors.ts';
 import { withoutLines } from './lines.ts';
 
@@ -71,7 +70,7 @@ export function openSnapshot(stored: StoredBody): LoadedSnapshot {
     hasDigest(expected) {
       if (digest !== null) return digest === expected;
       // Recordings of Kronos 0.1, and what other programs wrote, have spaces elsewhere too.
-      return digestOfText(text) === expected || digestOfText(JSON.stringify(body)) === expected;
+      return digestOf(text) === expected || digestOf(JSON.stringify(body)) === expected;
     },
   };
 }

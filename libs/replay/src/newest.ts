@@ -1,5 +1,5 @@
 import type { Snapshot, SnapshotTaken } from '@kronos/contracts';
-import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
+import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 
 /** The newest snapshot's message of an aggregate; null when the stream has none. */
 export async function newestSnapshot(
@@ -26,7 +26,7 @@ export async function newestSnapshots(
   const found: Snapshot[] = [];
   for (const aggregate of aggregates) {
     const taken = await newestSnapshot(log, aggregate);
-    const snapshot = taken === null ? null : await log.getSnapshot(taken).catch(noneIfGone);
+    const snapshot = taken === null ? null : await log.getSnapshot(taken).catch(nullIfUnusable);
     if (snapshot !== null) found.push(snapshot);
   }
   return found;
@@ -52,9 +52,4 @@ export async function findServers(
       if (id === wanted || name === wanted) found.push({ aggregate, id, name, host });
   const byId = found.filter((server) => server.id === wanted);
   return byId.length > 0 ? byId : found;
-}
-
-function noneIfGone(error: unknown): null {
-  if (error instanceof MissingObject || error instanceof BadObject) return null;
-  throw error;
 }

@@ -17,13 +17,13 @@ import {
   type StoredEvent,
   snapshotSchema,
 } from '@kronos/contracts';
+import { digestOf } from '@kronos/eventlog';
 import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
 import { z } from 'zod';
 import {
   ABOUT,
   checkChain,
   checkMark,
-  digestOfText,
   LOG,
   MANIFEST,
   type ManifestFile,
@@ -132,7 +132,7 @@ export async function createRecording(directory: string, beside: readonly string
 
   async function put(file: string, text: string): Promise<void> {
     await writeFile(join(directory, file), text);
-    files.push({ file, digest: digestOfText(text), bytes: Buffer.byteLength(text) });
+    files.push({ file, digest: digestOf(text), bytes: Buffer.byteLength(text) });
   }
 
   return {
@@ -143,7 +143,7 @@ export async function createRecording(directory: string, beside: readonly string
     },
     async event({ sequence, storedAt, originallyStoredAt, event }) {
       const original = originallyStoredAt === undefined ? {} : { originallyStoredAt: iso(originallyStoredAt) };
-      const link = { after: events.last, previous: above === null ? null : digestOfText(above) };
+      const link = { after: events.last, previous: above === null ? null : digestOf(above) };
       above = JSON.stringify({ sequence, storedAt: iso(storedAt), ...original, ...link, event });
       const line = `${above}\n`;
       await log.appendFile(line);

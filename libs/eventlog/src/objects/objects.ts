@@ -31,7 +31,9 @@ const FRESH_MS = 3_600_000;
 /** An object that claims more than this is not unpacked. */
 const MAX_BYTES = 1024 ** 3;
 
-export const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+/** `sha256:` and the digest in hex; of a text, of its UTF-8. */
+export const digestOf = (bytes: Uint8Array | string): string =>
+  `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 /** The store's own digest, of the bytes as they are stored. */
 const storeDigest = (bytes: Uint8Array): string =>

@@ -1,12 +1,12 @@
 import { timeMs } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { Costly } from './context.ts';
 import type { ApiAnswer } from './schemas.ts';
-import { decidedSnapshots, nullIfGone } from './snapshots.ts';
+import { decidedSnapshots } from './snapshots.ts';
 
 /** Points of a line: more of them are not told apart on a phone, and each costs a snapshot. */
 const MOST_POINTS = 30;
@@ -37,7 +37,7 @@ export async function hostValues(
       const decided = unknown.map(({ snapshotId: id, time }) => ({ id, atMs: timeMs(time) }));
       for (const [id, { data }] of await decidedSnapshots(log, aggregate, decided)) {
         const { body } = data;
-        const bytes = await log.objects.get(body).catch(nullIfGone);
+        const bytes = await log.objects.get(body).catch(nullIfUnusable);
         if (bytes === null) continue;
         const stored = { bytes, digest: body.digest, name: id };
         const [value] = await aside.run('values', { host, snapshots: [{ id, body: stored }] });

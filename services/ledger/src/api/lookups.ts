@@ -1,5 +1,5 @@
 import { iso, type LogEventOf, makesRoom, timeMs, timeOf } from '@kronos/contracts';
-import { BadObject, MissingObject } from '@kronos/eventlog';
+import { isUnusableObject } from '@kronos/eventlog';
 import { aggregateState } from '@kronos/projections';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { ApiError, numberParameter } from './answer.ts';
@@ -73,7 +73,7 @@ export class Lookups {
       const bytes = await this.#loading(() => this.#input.log.objects.get(details));
       return { ...decision, data: { ...decision.data, ...recordedDecision(decision.data, bytes) } };
     } catch (error) {
-      if (error instanceof MissingObject || error instanceof BadObject) return decision;
+      if (isUnusableObject(error)) return decision;
       throw error;
     }
   }

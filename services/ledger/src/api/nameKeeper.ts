@@ -1,11 +1,10 @@
 import type { Clock } from '@kronos/clock';
 import type { SnapshotTaken } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 import type { Logger } from '@kronos/telemetry';
 import type { Aside } from '../aside/aside.ts';
 import type { FoundNames } from '../aside/names.ts';
 import type { Orders } from '../aside/work.ts';
-import { nullIfGone } from './snapshots.ts';
 
 /** The names of an aggregate are read at most once in this many ms: their CPU is bounded, however often a scorer observes. */
 const EVERY_MS = 60_000;
@@ -61,7 +60,7 @@ class KeptNames {
     const { body, snapshotId: name } = data;
     let digest: string | null = body.digest;
     try {
-      const bytes = await log.objects.get(body).catch(nullIfGone);
+      const bytes = await log.objects.get(body).catch(nullIfUnusable);
       await aside.run('names', { aggregate, body: bytes === null ? null : { bytes, digest: body.digest, name } });
     } catch (error) {
       digest = null;

@@ -1,5 +1,5 @@
 import { type Snapshot, type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
-import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
+import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 import { newestSnapshot } from '@kronos/replay';
 import type { Costly } from './context.ts';
 
@@ -39,7 +39,7 @@ export function snapshotReader(
   function body(taken: SnapshotTaken): Promise<Snapshot | null> {
     const { digest, bytes } = taken.data.body;
     const known = kept.get(digest);
-    const entry = known ?? { bytes, snapshot: load(() => log.getSnapshot(taken).catch(nullIfGone)) };
+    const entry = known ?? { bytes, snapshot: load(() => log.getSnapshot(taken).catch(nullIfUnusable)) };
     kept.delete(digest);
     kept.set(digest, entry);
     const forget = () => void (kept.get(digest) === entry && kept.delete(digest));
@@ -111,10 +111,4 @@ export async function decidedSnapshots(
     if (wanted.size === 0) break;
   }
   return found;
-}
-
-/** For a body that is no longer kept, or was changed. */
-export function nullIfGone(error: unknown): null {
-  if (error instanceof MissingObject || error instanceof BadObject) return null;
-  throw error;
 }
