@@ -1,4 +1,5 @@
 import { float, int } from './base/array.ts';
+import { isBelow } from './base/sort.ts';
 import { type Cluster, destinationsOf } from './cluster/cluster.ts';
 import { Checker, NO_REPAIR } from './cluster/constraints.ts';
 import { imbalances, valuesAfter, worsened } from './cluster/measure.ts';
@@ -113,9 +114,4 @@ function oneMove(draft: Draft, room: FailureRoom, gaps: Gaps): Gaps | null {
     }
   draft.evaluated += tried;
   return best === null ? null : make(draft, room, gaps, [best.wish]);
-}
-
-function isBelow(a: readonly number[], b: readonly number[]): boolean {
-  for (const [i, x] of a.entries()) if (x !== b[i]) return x < (b[i] ?? 0);
-  return false;
 }

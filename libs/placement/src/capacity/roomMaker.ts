@@ -1,6 +1,7 @@
 /** Moves that make room for new VMs. */
 import { float, int, item } from '../base/array.ts';
 import { Random } from '../base/random.ts';
+import { subsets } from '../base/sort.ts';
 import { type Cluster, destinationsOf } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import type { ShapeSlots } from './slots.ts';
@@ -288,11 +289,6 @@ type Asked = {
   readonly moves: number;
   readonly may: () => boolean;
 };
-
-function subsets(of: readonly number[], size: number): readonly (readonly number[])[] {
-  if (size === 0) return [[]];
-  return of.flatMap((first, i) => subsets(of.slice(i + 1), size - 1).map((rest) => [first, ...rest]));
-}
 
 /** The ways to get the wanted slots from hosts, at most one gain of each, for which the given moves may be enough. */
 function* choices({ gains, more, moves, may }: Asked): Generator<readonly Gain[]> {

@@ -1,5 +1,5 @@
 import type { HostObservation, Shape } from '@kronos/contracts';
-import { traitsFit } from '@kronos/facts';
+import { isGrantable, traitsFit } from '@kronos/facts';
 import type { CellNeeds } from '@kronos/rules';
 import { float, int } from '../base/array.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -31,7 +31,7 @@ export class ShapeSlots {
         const found = host.inventory?.[name];
         if (found === undefined) return false;
         const { minUnit, maxUnit, stepSize } = found;
-        return amount >= (minUnit ?? 0) && amount <= (maxUnit ?? amount) && amount % (stepSize ?? 1) === 0;
+        return isGrantable(amount, minUnit ?? 0, maxUnit ?? amount, stepSize ?? 1);
       })
         ? 1
         : 0;

@@ -1,6 +1,7 @@
 import { type CompleteEngineOptions, some } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../base/array.ts';
+import { subsets } from '../base/sort.ts';
 import type { Group } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
@@ -154,12 +155,6 @@ function waysOf(draft: Draft, g: number, group: Group): readonly Way[] {
     ways = ways.flatMap((some) => sets.map((set) => [...some, ...set])).slice(0, MOST_WAYS);
   }
   return ways.map((vms) => ({ g, vms, host: null }));
-}
-
-/** All subsets of a size; only the empty one for sizes below 1. */
-function subsets(of: readonly number[], size: number): readonly (readonly number[])[] {
-  if (size <= 0) return [[]];
-  return of.flatMap((first, i) => subsets(of.slice(i + 1), size - 1).map((rest) => [first, ...rest]));
 }
 
 /** Makes the repairs in this order; returns those without a legal way. */

@@ -1,5 +1,6 @@
 import type { CompleteEngineOptions } from '@kronos/contracts';
 import { float, int, item } from '../base/array.ts';
+import { isBelow } from '../base/sort.ts';
 import { type Cluster, keysAt, sharesIn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import type { Draft, Move } from '../draft/draft.ts';
@@ -74,11 +75,6 @@ function resultOf(draft: Draft, drains: readonly Drain[], moves: readonly Move[]
   const rest = begun.reduce((sum, drain) => sum + drain.vms - drain.moves, 0);
   const ram = moves.reduce((sum, { vm }) => sum + float(draft.cluster.ramMb, vm), 0);
   return [-begun.filter(isEmptied).length, -begun.length, rest, moves.length, ram];
-}
-
-function isBelow(a: readonly number[], b: readonly number[]): boolean {
-  for (const [i, x] of a.entries()) if (x !== b[i]) return x < item(b, i);
-  return false;
 }
 
 /** Hosts, and the moves that empty all of them. */
