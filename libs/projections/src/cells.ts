@@ -7,7 +7,7 @@ import type { Effects } from './effects.ts';
 import { inFlight } from './inFlight.ts';
 import { refuse } from './plans.ts';
 import type { AggregateState, CellSlot, PlanFacts, TaskFacts } from './state.ts';
-import { putTask } from './tasks.ts';
+import { putTask, startedAttempt } from './tasks.ts';
 
 /** Plans between cells that can still be approved or have expired since the last decision. */
 export const proposedCellPlans = ({ plans }: Pick<WritableFacts, 'plans'>): PlanFacts[] =>
@@ -37,12 +37,12 @@ type Moved = LogEventOf<
 
 /** Folds the progress of a move. Each fact counts the first time. */
 function cellMoved(draft: StateDraft, event: Moved): void {
-  const { taskId: id, attempt } = event.data;
-  const task = draft.of(event.aggregate)?.tasks.get(id);
-  const cell = task?.slot?.cell;
-  if (task === undefined || task.slot === null || cell === undefined || task.slot.attempt !== attempt) return;
+  const attempt = startedAttempt(draft, event);
+  const cell = attempt?.slot.cell;
+  if (attempt === null || cell === undefined) return;
+  const { task, slot } = attempt;
   const next = moved(cell, event, draft);
-  if (next !== cell) putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, cell: next } });
+  if (next !== cell) putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, cell: next } });
 }
 
 function moved(cell: CellSlot, event: Moved, { sequence, atMs }: StateDraft): CellSlot {

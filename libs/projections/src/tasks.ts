@@ -60,11 +60,23 @@ function started(draft: StateDraft, event: LogEventOf<'migration.started'>): voi
   putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
 }
 
+type Attempted = {
+  readonly aggregate: string;
+  readonly data: { readonly taskId: string; readonly attempt: number };
+};
+
+/** The attempt that an event is about, while it holds its slot; null: it holds none. */
+export function startedAttempt(draft: StateDraft, { aggregate, data }: Attempted) {
+  const task = draft.of(aggregate)?.tasks.get(data.taskId);
+  const slot = task?.slot ?? null;
+  return task === undefined || slot === null || slot.attempt !== data.attempt ? null : { task, slot };
+}
+
 function observed(draft: StateDraft, event: LogEventOf<'migration.observed'>): void {
   const d = event.data;
-  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
-  if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
-  const { slot } = task;
+  const attempt = startedAttempt(draft, event);
+  if (attempt === null) return;
+  const { task, slot } = attempt;
   const known = { migrationId: slot.migrationId, requestId: slot.requestId, uuid: slot.cell?.migrationUuid ?? null };
   const migrationId = known.migrationId ?? d.migrationId;
   const requestId = known.requestId ?? d.requestId;
@@ -76,22 +88,22 @@ function observed(draft: StateDraft, event: LogEventOf<'migration.observed'>): v
 
 function abortRefused(draft: StateDraft, event: LogEventOf<'migration.abortRefused'>): void {
   const { atMs } = draft;
-  const d = event.data;
-  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
-  if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
-  if (task.slot.abortRefused !== null) return;
-  const refused = { sequence: draft.sequence, atMs, status: d.status, text: d.text };
-  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
+  const { status, text } = event.data;
+  const attempt = startedAttempt(draft, event);
+  if (attempt === null || attempt.slot.abortRefused !== null) return;
+  const { task, slot } = attempt;
+  const refused = { sequence: draft.sequence, atMs, status, text };
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, abortRefused: refused } });
 }
 
 function suspected(draft: StateDraft, event: LogEventOf<'migration.suspected'>): void {
   const { atMs } = draft;
-  const { taskId, attempt, tries } = event.data;
-  const task = draft.of(event.aggregate)?.tasks.get(taskId);
-  if (task === undefined || task.slot === null || task.slot.attempt !== attempt) return;
-  if (tries === 0 && task.slot.suspected === null) return;
-  const now = tries === 0 ? null : { tries, atMs };
-  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, suspected: now } });
+  const { tries } = event.data;
+  const attempt = startedAttempt(draft, event);
+  if (attempt === null || (tries === 0 && attempt.slot.suspected === null)) return;
+  const { task, slot } = attempt;
+  const suspicion = tries === 0 ? null : { tries, atMs };
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, suspected: suspicion } });
 }
 
 const ASKED = {
