@@ -2,34 +2,29 @@
 import type { HostFaultSetting, SeriesFault, ServerFaultSetting } from './faults.ts';
 import type { CloudState } from './state.ts';
 
-/** The setting for this server if it is one of these kinds; one of `times` is used up. */
-export function serverFault<K extends ServerFaultSetting['kind']>(
-  s: CloudState,
-  uuid: string,
-  ...kinds: K[]
-): Extract<ServerFaultSetting, { kind: K }> | undefined {
-  const fault = s.serverFaults.get(uuid);
-  if (fault === undefined || !(kinds as string[]).includes(fault.kind)) return undefined;
+type Setting = ServerFaultSetting | HostFaultSetting;
+type OfKind<F extends Setting, K extends F['kind']> = Extract<F, { kind: K }>;
+
+/** The setting of a server or a host if it is of one of these kinds; one of its `times` is used up. */
+function useFault<F extends Setting, K extends F['kind']>(
+  settings: Map<string, F>,
+  name: string,
+  kinds: readonly K[],
+): OfKind<F, K> | undefined {
+  const fault = settings.get(name);
+  if (fault === undefined || !kinds.some((kind) => kind === fault.kind)) return undefined;
   if (fault.times !== undefined) {
-    if (fault.times <= 1) s.serverFaults.delete(uuid);
-    else s.serverFaults.set(uuid, { ...fault, times: fault.times - 1 });
+    if (fault.times <= 1) settings.delete(name);
+    else settings.set(name, { ...fault, times: fault.times - 1 });
   }
-  return fault as Extract<ServerFaultSetting, { kind: K }>;
+  return fault as OfKind<F, K>;
 }
 
-export function hostFault<K extends HostFaultSetting['kind']>(
-  s: CloudState,
-  host: string,
-  ...kinds: K[]
-): Extract<HostFaultSetting, { kind: K }> | undefined {
-  const fault = s.hostFaults.get(host);
-  if (fault === undefined || !(kinds as string[]).includes(fault.kind)) return undefined;
-  if (fault.times !== undefined) {
-    if (fault.times <= 1) s.hostFaults.delete(host);
-    else s.hostFaults.set(host, { ...fault, times: fault.times - 1 });
-  }
-  return fault as Extract<HostFaultSetting, { kind: K }>;
-}
+export const serverFault = <K extends ServerFaultSetting['kind']>(s: CloudState, uuid: string, ...kinds: K[]) =>
+  useFault(s.serverFaults, uuid, kinds);
+
+export const hostFault = <K extends HostFaultSetting['kind']>(s: CloudState, host: string, ...kinds: K[]) =>
+  useFault(s.hostFaults, host, kinds);
 
 export function faultSeries(s: CloudState, fault: SeriesFault): number {
   const id = ++s.ids.fault;
