@@ -4,6 +4,16 @@ import { BadAnswer, type CallPlace } from './errors.ts';
 /** A text of at most N characters, and `...` if it was cut off: the code that hides secrets must see that. */
 export const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}...` : text);
 
+/** The words of a body that is no JSON, such as a proxy's page: without markup, at most N characters. */
+export function withoutMarkup(body: string, most: number): string {
+  const text = body
+    .replace(/<(style|script|title)[^>]*>.*?<\/\1>/gis, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return cut(text, most) || 'no reason given';
+}
+
 /** The body as JSON. @throws BadAnswer when it is not JSON. */
 function parseJson(place: CallPlace, text: string): unknown {
   try {

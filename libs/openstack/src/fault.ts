@@ -1,4 +1,4 @@
-import { type CallPlace, cut, type HttpAnswer, parseRetryAfter } from '@kronos/http';
+import { type CallPlace, type HttpAnswer, parseRetryAfter, withoutMarkup } from '@kronos/http';
 import { BadRequest, Conflict, Forbidden, HttpError, NotFound } from './errors.ts';
 
 /** `x-openstack-request-id` of an answer, under any of the names that the services use. */
@@ -22,13 +22,7 @@ export function faultText(body: string): string {
   } catch {
     // Not JSON: a proxy's page.
   }
-  const text = body
-    .replace(/<(style|script|title)[^>]*>.*?<\/\1>/gis, ' ')
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
-  if (text === '') return 'no reason given';
-  return cut(text, 300);
+  return withoutMarkup(body, 300);
 }
 
 function messageIn(value: unknown): string | undefined {

@@ -1,4 +1,11 @@
-import { type CallInProgress, type CallPlace, CallsInProgress, cut, type HttpAnswer, parseAs } from '@kronos/http';
+import {
+  type CallInProgress,
+  type CallPlace,
+  CallsInProgress,
+  type HttpAnswer,
+  parseAs,
+  withoutMarkup,
+} from '@kronos/http';
 import { z } from 'zod';
 import { BadAnswer, BadQuery, PrometheusUnauthorized, ServerError, Timeout } from './errors.ts';
 import { createPrometheusTransport, DEFAULT_TIMEOUT_MS, type PrometheusOptions } from './transport.ts';
@@ -259,16 +266,7 @@ export function parseValue(text: string): number | undefined {
 }
 
 /** What an answer that is no result says: the error of the API, else its text without markup. */
-function wordsOf(text: string): string {
-  const error = readEnvelope(text)?.error;
-  if (error !== undefined) return error;
-  const plain = text
-    .replace(/<(style|script|title)[^>]*>.*?<\/\1>/gis, ' ')
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
-  return cut(plain, 200) || 'no reason given';
-}
+const wordsOf = (text: string): string => readEnvelope(text)?.error ?? withoutMarkup(text, 200);
 
 function readEnvelope(text: string): z.infer<typeof envelopeSchema> | undefined {
   try {
