@@ -1,6 +1,13 @@
 /** How well loads of hosts were predicted: moves that should have changed them, and what was measured afterwards. */
 import type { CycleDecided, HostLoad, LogEventOf } from '@kronos/contracts';
-import { CALIBRATION_CAUSES, type Comparison, judgePredictions } from '@kronos/rules';
+import {
+  CALIBRATION_CAUSES,
+  COMPARED_LATE_MS,
+  COMPARED_LATER_MS,
+  COMPARED_SOON_MS,
+  type Comparison,
+  judgePredictions,
+} from '@kronos/rules';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import {
   type AggregateState,
@@ -9,11 +16,6 @@ import {
   type TaskFacts,
   type WatchedHost,
 } from './state.ts';
-
-/** When hosts are compared, after the last move has ended; and no later than this after the second time. */
-const SOON_MS = 60_000;
-const LATER_MS = 600_000;
-const LATE_MS = 600_000;
 
 /** One comparison that a decided snapshot allows. */
 export type Predicted = Comparison & {
@@ -87,8 +89,9 @@ function comparisonOf(
 }
 
 function dueAt({ endedMs, soon }: WatchedHost, snapshotMs: number): 'soon' | 'later' | null {
-  if (endedMs === null || snapshotMs < endedMs + SOON_MS) return null;
-  if (snapshotMs >= endedMs + LATER_MS) return snapshotMs <= endedMs + LATER_MS + LATE_MS ? 'later' : null;
+  if (endedMs === null || snapshotMs < endedMs + COMPARED_SOON_MS) return null;
+  if (snapshotMs >= endedMs + COMPARED_LATER_MS)
+    return snapshotMs <= endedMs + COMPARED_LATER_MS + COMPARED_LATE_MS ? 'later' : null;
   return soon ? null : 'soon';
 }
 
@@ -123,12 +126,12 @@ function watchedNext(
 ): WatchedHost | null {
   const ended = watch?.endedMs ?? null;
   // The load right after a move is not settled: further moves count with the former ones.
-  if (awaited && (ended === null || snapshotMs >= ended + SOON_MS))
+  if (awaited && (ended === null || snapshotMs >= ended + COMPARED_SOON_MS))
     return load === undefined
       ? null
       : { before: load.values, residents: load.vms, arrived: [], change: {}, planId: null, endedMs: null, soon: false };
-  if (watch === undefined || ended === null || snapshotMs >= ended + LATER_MS) return null;
-  return snapshotMs >= ended + SOON_MS && !watch.soon ? { ...watch, soon: true } : watch;
+  if (watch === undefined || ended === null || snapshotMs >= ended + COMPARED_LATER_MS) return null;
+  return snapshotMs >= ended + COMPARED_SOON_MS && !watch.soon ? { ...watch, soon: true } : watch;
 }
 
 export type PredictionsOff = NonNullable<ReturnType<typeof judgePredictions>> & {

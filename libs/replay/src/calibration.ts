@@ -1,16 +1,16 @@
 /** How good predictions were: the load of hosts after the moves of a plan, as predicted and as measured. */
 import { type Snapshot, timeMs, timeOf } from '@kronos/contracts';
 import { hostValues } from '@kronos/cycle';
-import { CALIBRATION_CAUSES, type CalibrationCause } from '@kronos/rules';
+import {
+  CALIBRATION_CAUSES,
+  type CalibrationCause,
+  COMPARED_LATE_MS,
+  COMPARED_LATER_MS,
+  COMPARED_SOON_MS,
+} from '@kronos/rules';
 import type { FoundDecision } from './find.ts';
 import { type History, isOfCycle, loadRecordedSnapshot } from './history.ts';
 import { lay } from './overlay.ts';
-
-/** When hosts are looked at, after the last move has ended. */
-const SOON_MS = 60_000;
-const LATER_MS = 600_000;
-/** A snapshot counts for a time when it was taken at most this much later. */
-const LATE_MS = 600_000;
 
 /** One host that gained or lost VMs, under one policy. */
 export type CalibratedHost = {
@@ -144,10 +144,10 @@ async function snapshotsAt(
   times: readonly [number, number],
 ): Promise<[Snapshot | null, Snapshot | null]> {
   const found: [Snapshot | null, Snapshot | null] = [null, null];
-  const range = { aggregates: [aggregate], sinceMs: times[0], untilMs: times[1] + LATE_MS };
+  const range = { aggregates: [aggregate], sinceMs: times[0], untilMs: times[1] + COMPARED_LATE_MS };
   for await (const entry of history.snapshots(range)) {
     for (const [i, atMs] of times.entries()) {
-      if (found[i] !== null || entry.timeMs < atMs || entry.timeMs > atMs + LATE_MS) continue;
+      if (found[i] !== null || entry.timeMs < atMs || entry.timeMs > atMs + COMPARED_LATE_MS) continue;
       const loaded = await loadRecordedSnapshot(entry);
       if (isOfCycle(loaded.snapshot.purpose)) found[i] = loaded.snapshot;
     }
@@ -165,7 +165,10 @@ export async function calibratePlan(
   const { aggregate } = event;
   const { moves, others, endedMs } = await movesAfter(history, sequence, { aggregate, planId: plan.id });
   if (moves.length === 0) return null;
-  const [soon, later] = await snapshotsAt(history, aggregate, [endedMs + SOON_MS, endedMs + LATER_MS]);
+  const [soon, later] = await snapshotsAt(history, aggregate, [
+    endedMs + COMPARED_SOON_MS,
+    endedMs + COMPARED_LATER_MS,
+  ]);
   const fromMs = timeMs(snapshot.time);
   const changedBy = (seen: Snapshot | null): Set<string> =>
     new Set(

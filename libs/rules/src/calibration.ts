@@ -1,5 +1,11 @@
 /** Whether measured loads of hosts follow the predicted ones after moves, and why not. */
 
+/** When the loads of hosts are compared with the predicted ones, after the last move has ended: one and ten minutes. */
+export const COMPARED_SOON_MS = 60_000;
+export const COMPARED_LATER_MS = 600_000;
+/** A measurement counts for one of these times when it was made at most this much later. */
+export const COMPARED_LATE_MS = 600_000;
+
 /** One host under one policy: the change that completed moves were to bring, and what was measured after them. */
 export type Comparison = {
   readonly host: string;
