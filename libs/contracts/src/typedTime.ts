@@ -1,7 +1,8 @@
 /** Times as people type them: `03:00`, `3am`, `yesterday 14:00`, `2h`, `-90m`, `2026-01-31 12:00`. Pure. */
 
+import { DAY_MS } from './time.ts';
+
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600, d: 86_400 };
-const DAY_MS = 86_400_000;
 
 /** The examples that an error of the console names. */
 export const EXAMPLES = '03:00, 3am, yesterday 14:00, 2h ago or 2026-01-31 12:00';

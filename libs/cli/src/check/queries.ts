@@ -156,10 +156,10 @@ function hostQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'host'>
     lines.push(`no series has the label ${policy.hostLabel}; the series have: ${list(labelNames(samples))}`);
     return end('failed', 'host-label', 'Set host_label to the label that names the host.');
   }
-  const twins = twinsOf(matched, policy.hostLabel, 'host');
-  if (twins !== null) {
-    lines.push(twins.text);
-    return end('failed', 'host-series-duplicate', twins.remedy);
+  const duplicates = duplicateSeries(matched, policy.hostLabel, 'host');
+  if (duplicates !== null) {
+    lines.push(duplicates.text);
+    return end('failed', 'host-series-duplicate', duplicates.remedy);
   }
   const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
   if (use !== 'host_size' && outside.length > 0) {
@@ -268,11 +268,11 @@ function vmQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'vm'>): C
     lines.push(`${outside} of ${samples.length} values are ${rule.range} and count as missing`, fallback);
     return end(partly, 'vm-range', rule.rangeRemedy(rangeOf(values, grows(range))));
   }
-  const twins = twinsOf(matched, policy.vmProfileLabel, 'VM');
-  if (twins !== null) {
-    lines.push(twins.text, fallback);
+  const duplicates = duplicateSeries(matched, policy.vmProfileLabel, 'VM');
+  if (duplicates !== null) {
+    lines.push(duplicates.text, fallback);
     // A few are VMs on their way from host to host; all of them are two exporters.
-    return end(partly, 'vm-series-duplicate', twins.remedy);
+    return end(partly, 'vm-series-duplicate', duplicates.remedy);
   }
   if (servers.size > 0 && usable.size === 0) {
     lines.push(`no VM in scope has a value (${servers.size} VMs); ${fallback}`);
@@ -290,19 +290,19 @@ const seriesOf = ({ answer }: MatchedAnswers['hosts'][number]['matched']) => ({
 });
 
 /** Hosts or VMs with several series: only one of the series can be theirs. */
-function twinsOf(
+function duplicateSeries(
   { instant }: Pick<MatchedAnswers['hosts'][number]['matched'], 'instant'>,
   label: string,
   kind: 'host' | 'VM',
 ): { readonly text: string; readonly remedy: string } | null {
-  const twins = [...instant].filter(([, series]) => series.length > 1);
-  const [first] = twins;
+  const duplicates = [...instant].filter(([, series]) => series.length > 1);
+  const [first] = duplicates;
   if (first === undefined) return null;
   const [name, series] = first;
   const without = kind === 'VM' ? 'so none of them counts, ' : '';
   return {
-    text: `${count(twins.length, `${kind} has`, `${kind}s have`)} several series, ${without}${name} among them; they differ in ${list(differingLabels(series))}`,
-    remedy: twinsRemedy(series, label, kind),
+    text: `${count(duplicates.length, `${kind} has`, `${kind}s have`)} several series, ${without}${name} among them; they differ in ${list(differingLabels(series))}`,
+    remedy: duplicatesRemedy(series, label, kind),
   };
 }
 
@@ -357,7 +357,7 @@ function wrongHostLabel(
 }
 
 /** One exporter is selected by a label in which the series of one host or VM differ. */
-function twinsRemedy(series: readonly Sample[], label: string, kind: 'host' | 'VM'): string {
+function duplicatesRemedy(series: readonly Sample[], label: string, kind: 'host' | 'VM'): string {
   const [name = 'job'] = differingLabels(series);
   const value = series[0]?.labels[name] ?? '';
   return `Two exporters report the same ${kind}. Select one of them, for instance with {${name}=${JSON.stringify(value)}}, or aggregate with max by (${label}).`;

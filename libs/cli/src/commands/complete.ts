@@ -1,11 +1,10 @@
+import { DAY_MS } from '@kronos/contracts/time';
 import { newestSnapshots } from '@kronos/replay';
 import { isKronosError } from '@kronos/telemetry/errors';
 import type { ConfigOption, NameKind } from '../grammar/shared.ts';
 import { type OpenLog, withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
 
-/** Plans of this time. */
-const DAY_MS = 86_400_000;
 /** A shell would take others apart. */
 const WHOLE = /^[\w.@:+/-]+$/;
 

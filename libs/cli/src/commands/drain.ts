@@ -220,25 +220,25 @@ async function run(
   { hosts, maxParallel, rolling }: DrainRun,
 ): Promise<void> {
   const interrupted = shell.interrupted();
-  const now = [...hosts];
+  const current = [...hosts];
   const shown = new Map<string, string>();
   const set = (host: RunHost, change: Partial<RunHost>): void => {
-    const i = now.findIndex((one) => one.host === host.host);
-    now[i] = { ...host, ...change };
+    const i = current.findIndex((one) => one.host === host.host);
+    current[i] = { ...host, ...change };
   };
   const view = await foldLog(session.log, tellCheckpoints(shell));
   try {
     for (;;) {
       if (interrupted.aborted) {
         shell.terminal.err(`kronos: stopped watching. Requested drains continue; kronos status shows them.\n`);
-        if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
+        if (rolling !== null) shell.terminal.err(howToContinue(current, view.at().state, rolling, options));
         process.exitCode = INTERRUPTED;
         return;
       }
       const { state } = await view.refresh();
       const of = (aggregate: string) => aggregateState(state, aggregate);
-      tellNews(shell, now, of, shown);
-      const act = nextRunAct(now, of, { maxParallel, rolling: rolling !== null });
+      tellNews(shell, current, of, shown);
+      const act = nextRunAct(current, of, { maxParallel, rolling: rolling !== null });
       switch (act.do) {
         case 'wait':
           await sleep(LOOK_MS, undefined, { signal: interrupted }).catch(() => undefined);
@@ -273,8 +273,8 @@ async function run(
 
   function stop(problem: string, stuck: readonly string[] = []): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (stuck.length > 0) shell.terminal.err(howToFree(now, view.at().state, stuck, rolling !== null));
-    if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
+    if (stuck.length > 0) shell.terminal.err(howToFree(current, view.at().state, stuck, rolling !== null));
+    if (rolling !== null) shell.terminal.err(howToContinue(current, view.at().state, rolling, options));
     process.exitCode = 1;
   }
 }

@@ -1,6 +1,7 @@
 import { didYouMean } from '@kronos/config/nearest';
 import {
   byText,
+  DAY_MS,
   type HostObservation,
   type Phase,
   type ServerListing,
@@ -288,9 +289,6 @@ const taskStyles: Readonly<Partial<Record<TaskFacts['status'], Style>>> = {
   retryPending: 'yellow',
 };
 
-/** `--ended` reaches this far back. */
-const ENDED_MS = 86_400_000;
-
 /** kronos tasks. */
 export async function listTasks(shell: Shell, options: TasksOptions): Promise<void> {
   await withSession(shell, options, async ({ log, history, scope }) => {
@@ -315,7 +313,7 @@ async function endedRows(
   nowMs: number,
 ): Promise<TaskRow[]> {
   const here = new Set(known.map(({ id }) => id));
-  const plans = await plansOf(history.events(), { aggregates, sinceMs: nowMs - ENDED_MS });
+  const plans = await plansOf(history.events(), { aggregates, sinceMs: nowMs - DAY_MS });
   return plans
     .flatMap((plan) => plan.steps.map((step) => ({ plan, step })))
     .flatMap(({ plan, step }): TaskRow[] =>
