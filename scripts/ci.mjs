@@ -126,7 +126,8 @@ const behind = (nice, plan) => ({ ...plan, nice });
 // `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
 // clouds, leases and builds, and share the machine well. The last branch is the shortest: it stands behind the others.
 const install = check('install', script('node', '--version'));
-const goTools = check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25);
+const goToolsOf = (...names) => script('node', 'scripts/goTools.ts', ...names);
+const goTools = check('go tools', goToolsOf(), 25);
 const each = inOrder(
   install,
   sideBySide(tests('test', ['test'], 50), behind(19, check('openstack bed', ['test/openstack/bed', 'install'], 25))),
@@ -159,7 +160,7 @@ const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
 const SERIES = ['2.10', '2.11', '2.12', '2.14'];
 const CACHE = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
 const onSeries = (series) => [
-  check(`build of nats-server ${series}`, [process.execPath, 'scripts/goTools.mjs', `nats-server-${series}`], 25),
+  check(`build of nats-server ${series}`, goToolsOf(`nats-server-${series}`), 25),
   tests(`nats-server ${series}`, ['vitest', 'run', 'libs/eventlog', 'test/e2e/demo'], 30, {
     KRONOS_NIGHTLY: '1',
     KRONOS_NATS_SERVER: join(CACHE, `kronos/gobin/nats-server-${series}`),
@@ -198,18 +199,18 @@ const nightly = inOrder(
     check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
   ),
   cells('faults', ['--cells', 'all', '--workers', '4'], 60),
-  check('build of nsc', [process.execPath, 'scripts/goTools.mjs', 'nsc'], 25),
+  check('build of nsc', goToolsOf('nsc'), 25),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   tests('upgrades', ['vitest', 'run', 'test/upgrade'], 60, { KRONOS_NIGHTLY: '1' }),
   tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
   ...SERIES.flatMap(onSeries),
-  check('build of Jaeger', [process.execPath, 'scripts/goTools.mjs', 'jaeger'], 70),
+  check('build of Jaeger', goToolsOf('jaeger'), 70),
   tests('observability', ['vitest', 'run', 'test/deploy/traces', 'test/deploy/faults', 'test/deploy/dashboards'], 60, {
     KRONOS_NIGHTLY: '1',
   }),
   goTools,
   tests('chart and release', ['containers', 'test/deploy'], 60, { KRONOS_NIGHTLY: '1' }),
-  check('build of Kubernetes', [process.execPath, 'scripts/goTools.mjs', 'kubernetes'], 70),
+  check('build of Kubernetes', goToolsOf('kubernetes'), 70),
   tests('release', ['installs'], 90, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),

@@ -16,7 +16,8 @@ import { runUnderUsers } from './underUsers.ts';
 const run = promisify(execFile);
 const script = fileURLToPath(new URL('../../deploy/nats/accounts-nsc.sh', import.meta.url));
 const nsc = onPath('nsc', process.env, [join(cacheDir(), 'gobin')]);
-if (nsc === null) console.warn('skipped: there is no nsc; with Go, `node scripts/goTools.mjs nsc` builds it');
+if (nsc === null)
+  console.warn('skipped: there is no nsc; with Go, `node scripts/run.mjs node scripts/goTools.ts nsc` builds it');
 
 type Claim = {
   /** The public key of the user. */

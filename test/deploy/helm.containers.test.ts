@@ -57,7 +57,8 @@ async function operatorSchemas(directory: string): Promise<void> {
 const kubeconform = onPath('kubeconform', process.env, [join(cacheDir(), 'gobin')]);
 /** The schemas come from a Go module. */
 const checksSchemas = kubeconform !== null && go !== null;
-if (helm === null) console.warn('skipped: there is no helm; with Go, `node scripts/goTools.mjs` builds it');
+if (helm === null)
+  console.warn('skipped: there is no helm; with Go, `node scripts/run.mjs node scripts/goTools.ts` builds it');
 
 type Resource = { kind: string; metadata: { name: string }; spec?: Record<string, unknown> };
 type Container = Record<string, unknown> & { name: string; image: string; args?: string[]; env?: { name: string }[] };

@@ -23,7 +23,7 @@ type Trace = { traceID: string; spans: Span[]; processes: Record<string, { servi
 
 /** Of the night: Jaeger takes half an hour to build. */
 const jaeger = nightly ? onPath('jaeger', process.env, [join(cacheDir(), 'gobin')]) : null;
-if (nightly && jaeger === null) console.warn('skipped: there is no jaeger on the PATH, and goTools.mjs has built none');
+if (nightly && jaeger === null) console.warn('skipped: there is no jaeger on the PATH, and goTools.ts has built none');
 
 /** A collector between the services and the store: the OpenTelemetry Collector that the program of Jaeger is made of. */
 const collector = (otlp: number, store: number): string =>

@@ -18,7 +18,10 @@ import { transcript } from './transcript.ts';
 
 const run = promisify(execFile);
 const MINUTE = 60_000;
-const none = helm === null ? 'there is no helm; with Go, `node scripts/goTools.mjs` builds it' : noKubernetes();
+const none =
+  helm === null
+    ? 'there is no helm; with Go, `node scripts/run.mjs node scripts/goTools.ts` builds it'
+    : noKubernetes();
 if (none !== null) console.warn(`skipped: the chart is not installed; ${none}`);
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

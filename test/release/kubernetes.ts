@@ -19,7 +19,9 @@ const binaries = join(cacheDir(), 'gobin', 'kubernetes');
 /** Why there is no Kubernetes here; null when one can be started. */
 export const noKubernetes = (): string | null =>
   noMachines() ??
-  (existsSync(binaries) ? null : 'there is no Kubernetes; with Go, `node scripts/goTools.mjs kubernetes` builds it');
+  (existsSync(binaries)
+    ? null
+    : 'there is no Kubernetes; with Go, `node scripts/run.mjs node scripts/goTools.ts kubernetes` builds it');
 
 export type Kubernetes = {
   /** The environment of its administrator's commands. */

@@ -14,7 +14,7 @@ const command =
   ) ?? null;
 if (command === null)
   console.warn(
-    'The commands of docs/nats.md were NOT run with the nats command: there is none here (node scripts/goTools.mjs builds it with Go). natsRequests.int.test.ts makes the same requests with the client library.',
+    'The commands of docs/nats.md were NOT run with the nats command: there is none here (node scripts/run.mjs node scripts/goTools.ts builds it with Go). natsRequests.int.test.ts makes the same requests with the client library.',
   );
 
 describe.skipIf(command === null)('docs/nats.md with the real nats command', () => {

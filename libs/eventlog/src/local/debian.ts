@@ -37,6 +37,22 @@ export const unpackDebian = (env: NodeJS.ProcessEnv, name: string, wanted: Debia
     }
   });
 
+/**
+ * Packages of Debian's development release, from the mirror that this machine uses for its own packages.
+ *
+ * @returns the directory of the cache, or null where the machine has no mirror of Debian
+ * @throws Error as {@link unpackDebian}
+ */
+export async function unpackNewerDebian(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  packages: readonly string[],
+): Promise<string | null> {
+  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
+  const mirror = stdout.split('\n').find((uri) => /\/debian\/?$/.test(uri));
+  return mirror === undefined ? null : await unpackDebian(env, name, { packages, sources: `deb ${mirror} sid main` });
+}
+
 /** Downloads into a directory below `state`, and gives it. */
 async function download(state: string, { packages, dependencies = false, sources }: DebianPackages): Promise<string> {
   const archives = join(state, 'archives');

@@ -6,7 +6,7 @@ import { errorText } from '@kronos/contracts';
 import { atLeast, parseVersion } from '../wire/capabilities.ts';
 import { ServerNotFound } from '../wire/errors.ts';
 import { cacheDir, intoCache } from './cache.ts';
-import { unpackDebian } from './debian.ts';
+import { unpackDebian, unpackNewerDebian } from './debian.ts';
 
 const run = promisify(execFile);
 
@@ -61,24 +61,24 @@ function cached(env: NodeJS.ProcessEnv): string[] {
     .filter((path) => isExecutable(path));
 }
 
-/** `sources`: other package lists than the machine's. */
-async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string | null): Promise<FoundBinary | null> {
-  if (onPath('apt-get', env) === null || onPath('dpkg-deb', env) === null) return null;
-  const dir = await unpackDebian(env, name, { packages: ['nats-server'], ...(sources === null ? {} : { sources }) });
-  const from = sources === null ? "the distribution's package" : 'the package of a newer distribution';
+async function fromPackage(dir: string, from: string): Promise<FoundBinary | null> {
   return (
     (await known(join(dir, 'usr/sbin/nats-server'), from)) ?? (await known(join(dir, 'usr/bin/nats-server'), from))
   );
 }
 
-const fromDebian = (env: NodeJS.ProcessEnv) => fromPackage(env, 'nats-server-debian', null);
+const hasApt = (env: NodeJS.ProcessEnv) => onPath('apt-get', env) !== null && onPath('dpkg-deb', env) !== null;
 
-/** Debian's next release, from the mirror that this machine uses for its own. */
+async function fromDebian(env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {
+  if (!hasApt(env)) return null;
+  const dir = await unpackDebian(env, 'nats-server-debian', { packages: ['nats-server'] });
+  return await fromPackage(dir, "the distribution's package");
+}
+
 async function fromNewerDebian(env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {
-  if (onPath('apt-get', env) === null) return null;
-  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
-  const mirror = stdout.split('\n').find((uri) => /\/debian\/?$/.test(uri));
-  return mirror === undefined ? null : await fromPackage(env, 'nats-server-newer-debian', `deb ${mirror} sid main`);
+  if (!hasApt(env)) return null;
+  const dir = await unpackNewerDebian(env, 'nats-server-newer-debian', ['nats-server']);
+  return dir === null ? null : await fromPackage(dir, 'the package of a newer distribution');
 }
 
 async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundBinary | null> {

@@ -1,16 +1,43 @@
-#!/usr/bin/env node
-// Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
-// the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart),
-// nsc (test of deploy/nats/accounts-nsc.sh), servers of NATS between the oldest and the newest that tests run on, and Kubernetes
-// (test of the chart on a node).
-// Where a command cannot be built, this script says why and exits with 0: the test that needs it skips itself with the same reason.
-//   node scripts/goTools.mjs [NAME ...]     default: all that .ci/run needs
+/**
+ * Commands that tests use and that Debian's stable releases lack, in the cache where the tests look for them: the nats command
+ * (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart), nsc (test of
+ * deploy/nats/accounts-nsc.sh), servers of NATS between the oldest and the newest that tests run on, and Kubernetes (test of the
+ * chart on a node). Debian's development release has some of them; Go builds the others, and these as well where there is no mirror
+ * of Debian. Where a command can be had in neither way, this script says why and exits with 0: the test that needs it skips itself
+ * with the same reason.
+ *
+ *     node scripts/run.mjs node scripts/goTools.ts [NAME ...]     default: all that .ci/run needs
+ */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { cacheDir, unpackNewerDebian } from '@kronos/eventlog/testing';
 
-const natsServer = (version) => ({
+type Tool = {
+  readonly module: string;
+  /** The directory of the command in the module. Several become a directory of commands. */
+  readonly command: string | readonly string[];
+  readonly version: string;
+  readonly ldflags: string;
+  readonly flags?: readonly string[];
+  /** The version of the parts that the module keeps below staging/. */
+  readonly staging?: string;
+  /** Only .ci/nightly needs it. */
+  readonly nightly?: boolean;
+  /** The package of Debian's development release that has it, and the path of the command in it. */
+  readonly debian?: { readonly package: string; readonly path: string };
+};
+
+const natsServer = (version: string): Tool => ({
   module: 'github.com/nats-io/nats-server/v2',
   command: '',
   version,
@@ -18,13 +45,14 @@ const natsServer = (version) => ({
   nightly: true,
 });
 
-const TOOLS = {
+const TOOLS: Readonly<Record<string, Tool>> = {
   nats: { module: 'github.com/nats-io/natscli', command: 'nats', version: 'v0.3.0', ldflags: '' },
   'docker-compose': {
     module: 'github.com/docker/compose/v2',
     command: 'cmd',
     version: 'v2.40.0',
     ldflags: '-X github.com/docker/compose/v2/internal.Version=v2.40.0',
+    debian: { package: 'docker-compose', path: 'usr/libexec/docker/cli-plugins/docker-compose' },
   },
   'nats-server-2.10': natsServer('v2.10.29'),
   'nats-server-2.11': natsServer('v2.11.12'),
@@ -59,8 +87,8 @@ const TOOLS = {
 /** More than the largest takes on a busy machine. */
 const LONGEST_MS = 3_600_000;
 
-const place = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos', 'gobin');
-const go = (args, cwd) =>
+const place = join(cacheDir(), 'gobin');
+const go = (args: readonly string[], cwd: string) =>
   spawnSync('go', args, {
     cwd,
     encoding: 'utf8',
@@ -72,7 +100,7 @@ const go = (args, cwd) =>
  * The flags for a module that finds parts of itself in its own repository, below staging/: the same parts are modules of their
  * own, of the version `staging`, and an archive of the module lacks them. Go checks what it downloads against its sums.
  */
-function publishedParts(directory, staging, draft) {
+function publishedParts(directory: string, staging: string, draft: string): string[] {
   const file = join(draft, 'published.mod');
   const own = readFileSync(join(directory, 'go.mod'), 'utf8');
   writeFileSync(file, own.replaceAll(/=> \.\/staging\/src\/(\S+)/g, `=> $1 ${staging}`));
@@ -80,32 +108,44 @@ function publishedParts(directory, staging, draft) {
   return ['-mod=mod', `-modfile=${file}`];
 }
 
-/** Builds from the module's own folder: `go install` asks for the list of all versions, and not every module proxy has it. */
-function build(name, { module, command, version, ldflags, flags = [], staging }) {
-  const target = join(place, name);
-  if (existsSync(target)) return `${name} is built already: ${target}`;
+/** Takes the command from Debian's development release; null where there is none to take. */
+async function fromDebian(name: string, { debian }: Tool): Promise<string | null> {
+  if (debian === undefined) return null;
+  const unpacked = await unpackNewerDebian(process.env, `${name}-newer-debian`, [debian.package]).catch(() => null);
+  const found = unpacked === null ? null : join(unpacked, debian.path);
+  if (found === null || !existsSync(found)) return null;
+  const draft = mkdtempSync(join(place, 'draft-'));
+  copyFileSync(found, join(draft, name));
+  renameSync(join(draft, name), join(place, name));
+  rmSync(draft, { recursive: true });
+  return `took ${name} from Debian: ${join(place, name)}`;
+}
+
+/** Builds from the module's own directory: `go install` asks for the list of all versions, and not every module proxy has it. */
+function build(name: string, { module, command, version, ldflags, flags = [], staging }: Tool): string {
   if (go(['version'], place).status !== 0) return `skipped: ${name} is not built. There is no Go.`;
   const fetched = go(['mod', 'download', '-json', `${module}@${version}`], place);
   if (fetched.status !== 0) return `skipped: ${name} is not built. go mod download: ${failure(fetched)}`;
   const draft = mkdtempSync(join(place, 'draft-'));
   try {
     const binary = join(draft, name);
-    const { Dir } = JSON.parse(fetched.stdout);
+    const { Dir } = JSON.parse(fetched.stdout) as { Dir: string };
     const commands = [command].flat().map((path) => `./${path}`);
     if (commands.length > 1) mkdirSync(binary);
     const parts = staging === undefined ? [] : publishedParts(Dir, staging, draft);
     const built = go(['build', ...flags, ...parts, '-ldflags', `-s -w ${ldflags}`, '-o', binary, ...commands], Dir);
     if (built.status !== 0) return `skipped: ${name} is not built. go build: ${failure(built)}`;
-    renameSync(binary, target);
-    return `built ${name}: ${target}`;
+    renameSync(binary, join(place, name));
+    return `built ${name}: ${join(place, name)}`;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-const failure = ({ stdout, stderr, error }) => error?.message ?? (stderr.trim() || stdout.trim());
+const failure = ({ stdout, stderr, error }: ReturnType<typeof go>): string =>
+  error?.message ?? (stderr.trim() || stdout.trim());
 
-const everyday = Object.keys(TOOLS).filter((name) => !TOOLS[name].nightly);
+const everyday = Object.keys(TOOLS).filter((name) => TOOLS[name]?.nightly !== true);
 const wanted = process.argv.length > 2 ? process.argv.slice(2) : everyday;
 mkdirSync(place, { recursive: true });
 for (const name of wanted) {
@@ -114,5 +154,7 @@ for (const name of wanted) {
     console.error(`goTools: no tool ${name}; choose from ${Object.keys(TOOLS).join(', ')}`);
     process.exit(2);
   }
-  console.log(build(name, tool));
+  const there = join(place, name);
+  if (existsSync(there)) console.log(`${name} is there already: ${there}`);
+  else console.log((await fromDebian(name, tool)) ?? build(name, tool));
 }
