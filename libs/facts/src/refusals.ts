@@ -1,6 +1,9 @@
 /**
  * What Nova refused is remembered: its scheduler knows rules that no API shows (NUMA cells, CPU models, filters of the operator's own). A
  * destination that Nova refused for a server is not proposed for servers of this shape again while nothing about it has changed.
+ *
+ * A failure of the host itself, whatever the server, is no such refusal: the breaker counts it. So a refusal says nothing of a host once its
+ * server was deleted before a decision has seen its shape: it closes the host for no other server, and Nova judges the next one of that shape.
  */
 import { canonicalJson, DAY_MS, type HostObservation, type ServerObservation } from '@kronos/contracts';
 

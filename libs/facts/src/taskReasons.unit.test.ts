@@ -60,6 +60,17 @@ describe('the party at fault', () => {
     expect(parties.scheduler).toMatchObject({ quarantines: false, chargesHost: false, remembered: true });
   });
 
+  it('is the host for a failure of the host itself, which a breaker counts, and never for a refusal of a kind of server', () => {
+    const move = { from: 'cmp1', destination: 'cmp2' };
+    const after = (text: string) => consequencesOf(taskReasons[causeOfText(text, move) ?? 'migration-failed'].party);
+    expect(after('Compute service of cmp2 is unavailable at this time.')).toMatchObject({
+      chargesHost: true,
+      remembered: false,
+    });
+    for (const text of ['No valid host was found.', 'Insufficient compute resources', 'Unacceptable CPU info'])
+      expect(after(text), text).toMatchObject({ chargesHost: false, remembered: true });
+  });
+
   it('counts for both where it is unknown, or of a later version', () => {
     expect(consequencesOf('unknown')).toMatchObject({ quarantines: true, chargesHost: true });
     expect(consequencesOf('of a later version')).toBe(consequencesOf('unknown'));
