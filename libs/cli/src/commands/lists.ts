@@ -196,6 +196,8 @@ type VmRow = {
   readonly aggregate: string;
   readonly name: string;
   readonly id: string;
+  /** Null: Nova does not say. */
+  readonly projectId: string | null;
   readonly host: string;
   readonly status: string;
   /** The reasons that keep it on its host; empty where none is known without a decision. */
@@ -224,7 +226,8 @@ function vmRows(state: LogState, aggregate: string, servers: readonly ServerObse
   const facts = aggregateState(state, aggregate);
   const options = optionsOf(facts);
   const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
-  return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState }) => {
+  return servers.map((server) => {
+    const { id, name, projectId, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState } = server;
     const task = moving.get(id);
     const quarantine = quarantined(facts, id, nowMs, options);
     const held = [
@@ -235,7 +238,7 @@ function vmRows(state: LogState, aggregate: string, servers: readonly ServerObse
       ...(locked ? ['locked'] : []),
       ...(taskState === null ? [] : [taskState]),
     ].join(', ');
-    return { aggregate, name, id, host, status, held, flavor, vcpus, ramMb };
+    return { aggregate, name, id, projectId, host, status, held, flavor, vcpus, ramMb };
   });
 }
 
@@ -264,6 +267,7 @@ function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
       { head: 'aggregate', flex: true, minor: true },
       { head: 'status', minor: true },
       { head: 'held by', flex: true, sparse: true, below: true },
+      { head: 'project', wide: true },
       { head: 'flavor', wide: true },
       { head: 'vcpus', right: true, wide: true },
       { head: 'MiB', right: true, wide: true },
@@ -275,6 +279,7 @@ function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
       row.aggregate,
       row.status,
       row.held,
+      row.projectId ?? '',
       row.flavor ?? '',
       String(row.vcpus),
       String(row.ramMb),
