@@ -8,7 +8,7 @@ import { flows, flowText, named } from './pairs.js';
 import { closedBy, count, link, serviceText } from './parts.js';
 import { countedValues, counts, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
-import { sharesText, shareText, withoutDomain } from './words.js';
+import { digitsBeside, sharesText, shareText, withoutDomain } from './words.js';
 
 const PLOT = { columns: 290, top: 26, foot: 38 };
 /** Room for the numbers at the edges of the band. */
@@ -20,6 +20,10 @@ const MOST_LANES = 6;
 const LINE = 14;
 /** Columns with room for names below them; names of narrower ones are upright. */
 const NAMED = 64;
+/** Columns with room for a value with decimals over them, and for two such values. */
+const DECIMALS = 48;
+const CHANGES = 80;
+const CHANGES_DECIMALS = 112;
 const UPRIGHT = 12;
 const UPRIGHT_FOOT = 110;
 /** Width of a letter, at most. */
@@ -103,12 +107,13 @@ export function layout(picture, policy, steps, withPlan) {
     values.filter((_, i) => counts(hosts[i])),
     threshold,
   );
+  const sides = hosts.map((host, i) => (counts(host) ? sideOf(values[i], band) : 'closed-host'));
   const drawn = order.map((i) => ({
     ...hosts[i],
     value: values[i],
     planned: withPlan || planned.get(hosts[i].name) === values[i] ? null : planned.get(hosts[i].name),
     vms: numbers.get(hosts[i].name),
-    side: counts(hosts[i]) ? sideOf(values[i], band) : 'closed-host',
+    side: sides[i],
     blocks: blocks[i],
   }));
   if (!withPlan) addGhosts(drawn, steps, share);
@@ -131,6 +136,7 @@ export function layout(picture, policy, steps, withPlan) {
     threshold,
     policy: name,
     top: top * 1.02,
+    digits: digitsBeside(band, values, sides),
     crowded: vms === null,
     changes,
     short,
@@ -169,9 +175,14 @@ function addGhosts(hosts, steps, share) {
   }
 }
 
+const stepOf = (hosts, width) => (width - EDGES) / Math.max(1, hosts.length);
+
+/** Whether columns of that width have below them which VMs leave and come. */
+export const columnsAreNamed = (hosts, width) => stepOf(hosts, width) > NAMED;
+
 /** Where everything stands in the picture of the columns. */
 function frameOf({ hosts, top, changes, short }, width) {
-  const step = (width - EDGES) / Math.max(1, hosts.length);
+  const step = stepOf(hosts, width);
   const bar = Math.max(1, step * 0.82);
   const lanes = step > NAMED ? lanesOf(hosts) : [];
   const above = PLOT.top + lanes.length * LANE;
@@ -208,11 +219,11 @@ const GHOST = 4;
 const over = ({ ghosts = [] }, { high }) => ghosts.reduce((sum, { size }) => sum + Math.max(GHOST, high(size)) + 1, 0);
 
 /** The band and the numbers at its edges. */
-function bandOfColumns(band, { width, base, y }) {
+function bandOfColumns({ band, digits }, { width, base, y }) {
   const floor = svg`<text class="edge" x=${width - 2} y=${base} text-anchor="end">0 %</text>`;
   if (band === null) return floor;
   return svg`<rect class="band" x="0" width=${width - EDGES} y=${y(band.high)} height=${Math.max(1, y(Math.max(0, band.low)) - y(band.high))}></rect>
-    ${edges(band, y).map(([value, at]) => (at > base - LINE ? '' : svg`<text class="edge" x=${width - 2} y=${at} text-anchor="end">${shareText(value)}</text>`))}${floor}`;
+    ${edges(band, y).map(([value, at]) => (at > base - LINE ? '' : svg`<text class="edge" x=${width - 2} y=${at} text-anchor="end">${shareText(value, digits)}</text>`))}${floor}`;
 }
 
 /** From the top of a host up to its lane, along it, and down to each host where its VMs would go. */
@@ -262,25 +273,25 @@ function fitting(own, width) {
 }
 
 /** The same of a narrow column: its name stands upright, with how many VMs leave or come. */
-function uprightOf(host, i, { frame: { step, bar, x, base, above }, changes, short }) {
+function uprightOf(host, i, { frame: { step, bar, x, base, above }, changes, short, digits }) {
   const own = changes.get(host.name) ?? [];
   const by = own.reduce((sum, change) => sum + change.by, 0);
   const moved = own.length > 0;
   const middle = x(i) + bar / 2 + 4;
   const words = `${shortened(short(host.name), UPRIGHT_FOOT - 30)}${moved ? ` ${by < 0 ? '−' : '+'}${Math.abs(by)}` : ''}`;
   return svg`${step > UPRIGHT ? svg`<text class=${moved ? 'change' : 'count'} transform=${`translate(${middle} ${base + 6}) rotate(-90)`} text-anchor="end">${words}</text>` : ''}
-    <rect class="hit" x=${i * step} width=${step} y=${above} height=${PLOT.columns}><title>${`${host.name}: ${shareText(host.value)}, ${count(host.vms, 'VM')}`}</title></rect>`;
+    <rect class="hit" x=${i * step} width=${step} y=${above} height=${PLOT.columns}><title>${`${host.name}: ${shareText(host.value, digits)}, ${count(host.vms, 'VM')}`}</title></rect>`;
 }
 
 /** @param running VMs that move now: their uuids */
 export function columns(shown, { aggregate, width, snapshot, running, draining }) {
-  const { hosts, band, crowded, changes, short } = shown;
+  const { hosts, crowded, changes, short, digits } = shown;
   const frame = frameOf(shown, width);
   const { step, bar, base, height, x, y, high } = frame;
   const blocks = hosts.flatMap((host, i) => host.blocks.map((block) => ({ ...block, i, side: host.side })));
-  const how = { frame, aggregate, snapshot, draining, changes, short };
+  const how = { frame, aggregate, snapshot, draining, changes, short, digits };
   return html`<svg class="blocks" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${sentence(shown)}>
-    ${bandOfColumns(band, frame)}
+    ${bandOfColumns(shown, frame)}
     ${crowded ? hosts.map((host, i) => svg`<rect class=${host.side} x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}></rect>`) : ''}
     ${repeat(
       blocks,
@@ -293,7 +304,7 @@ export function columns(shown, { aggregate, width, snapshot, running, draining }
     ${arrows(shown, frame)}
     ${hosts.map(
       (host, i) => svg`
-        ${step > 34 ? svg`<text class="value" x=${x(i) + bar / 2} y=${y(host.value ?? 0) - over(host, frame) - 6} text-anchor="middle">${valueText(host, step)}</text>` : ''}
+        ${step > 34 ? svg`<text class="value" x=${x(i) + bar / 2} y=${y(host.value ?? 0) - over(host, frame) - 6} text-anchor="middle">${valueText(host, step, digits)}</text>` : ''}
         ${counts(host) ? '' : svg`<rect class="closed" x=${x(i)} width=${bar} y=${y(host.value ?? 0)} height=${base - y(host.value ?? 0)}><title>${serviceText(host.service)}</title></rect>`}
         ${step > NAMED ? footOf(host, i, how) : uprightOf(host, i, how)}`,
     )}
@@ -310,9 +321,11 @@ function edges({ low, high }, y) {
 }
 
 /** Its value; of a host that a plan changes, also the one with the plan, where there is room. */
-function valueText({ value, planned }, width) {
+function valueText({ value, planned }, width, digits) {
   if (value === null) return '?';
-  return planned == null || width < 80 ? shareText(value) : sharesText(value, planned);
+  return planned == null || width < CHANGES
+    ? shareText(value, width < DECIMALS ? 0 : digits)
+    : sharesText(value, planned, width < CHANGES_DECIMALS ? 0 : digits);
 }
 
 /** Its VMs, and why it takes none: no more than fits. */
@@ -333,14 +346,14 @@ export const shortened = (name, width) => {
 
 /** One row per host: for phones, and for many hosts. */
 export function rows(shown, { aggregate, width, snapshot, running }) {
-  const { hosts, band, top, crowded, changes } = shown;
+  const { hosts, band, top, crowded, changes, digits } = shown;
   const room = Math.max(60, width - ROW_LABELS - 104);
   const at = (value) => (Math.max(0, value) / top) * room;
   return html`<ul class="host-rows">${repeat(
     hosts,
     ({ name }) => name,
     (host) => html`<li><a href=${link.host(aggregate, host.name, snapshot)}>${host.name}</a>
-      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${shareText(host.value)}, ${count(host.vms, 'VM')}`}>
+      <svg class="blocks" width=${room} height=${ROW} viewBox=${`0 0 ${room} ${ROW}`} role="img" aria-label=${`${shareText(host.value, digits)}, ${count(host.vms, 'VM')}`}>
         ${band === null ? '' : svg`<rect class="band" x=${at(band.low)} width=${at(band.high) - at(Math.max(0, band.low))} y="0" height=${ROW}></rect>`}
         ${crowded ? svg`<rect class=${host.side} x="0" y="3" height=${ROW - 6} width=${at(host.value ?? 0)}></rect>` : ''}
         ${host.blocks.map(
@@ -349,7 +362,7 @@ export function rows(shown, { aggregate, width, snapshot, running }) {
         )}
         ${(host.ghosts ?? []).map(({ name, offset, size }) => svg`<rect class="ghost" x=${at(offset) + 1} y="3" height=${ROW - 6} width=${Math.max(3, at(size))}><title>${`${name} would come here`}</title></rect>`)}
       </svg>
-      <span class="number">${host.planned == null ? shareText(host.value) : sharesText(host.value, host.planned)}</span>
+      <span class="number">${host.planned == null ? shareText(host.value, digits) : sharesText(host.value, host.planned, digits)}</span>
       ${
         changes.get(host.name)?.length > 0
           ? html`<span class="change">${changes

@@ -2,7 +2,7 @@
 import { repeat } from './lib/directives/repeat.js';
 import { html } from './lib/lit-html.js';
 import { heat, heatWords, link, ratioText, serviceText } from './parts.js';
-import { ratioOf } from './ratio.js';
+import { counts, ratioOf } from './ratio.js';
 import { shareText } from './words.js';
 
 /**
@@ -40,7 +40,7 @@ export function heatmap({ aggregate, policies, hosts, snapshot }, view, choose, 
         ({ name }) => name,
         (host) => html`<tr>
           <th scope="row"><a href=${link.host(aggregate, host.name, past ? snapshot.id : undefined)}>${host.name}</a></th>
-          <td class=${host.service.status === 'enabled' && host.service.state === 'up' ? '' : 'warn'}>${serviceText(host.service)}</td>
+          <td class=${counts(host) ? '' : 'warn'}>${serviceText(host.service)}</td>
           <td class="number">${host.vms}</td>
           ${policies.map((policy, i) => {
             const kind = heat(host.values[i], policy);

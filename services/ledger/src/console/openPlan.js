@@ -1,5 +1,5 @@
 /** The plan of an aggregate that matters at a moment, and its steps. */
-import { nowMs } from './api.js';
+import { nowMs, tryRead } from './api.js';
 import { waitsForPerson } from './approval.js';
 import { indexOf, planOfMoment } from './moment.js';
 import { recorded } from './recorded.js';
@@ -24,18 +24,29 @@ function running({ plans, moves }) {
   return released.find(({ id }) => moves.some(({ planId, phase }) => planId === id && phase !== 'cell')) ?? released[0];
 }
 
+/** A plan as it was recorded; of a past one that has not ended, what has happened meanwhile. */
+async function answerOf({ id, sequence, state }) {
+  const path = `/plans/${encodeURIComponent(id)}?sequence=${sequence}`;
+  const known = await recorded(path);
+  return state === 'past' && known.plan?.endedAt === null ? await tryRead(path) : known;
+}
+
 /** The steps of a plan; of one that runs, those under way: what has ended moves nothing any more. */
-async function stepsOf(plan, page) {
-  if (plan === null) return [];
-  const answer = await recorded(`/plans/${encodeURIComponent(plan.id)}?sequence=${plan.sequence}`);
-  const steps = answer.decision?.data.plan?.steps ?? [];
+function stepsOf({ decision }, plan, page) {
+  const steps = decision?.data.plan?.steps ?? [];
   if (!plan.runs) return steps;
   const open = new Set(page.moves.map(({ serverId }) => serverId));
   return steps.filter(({ serverId }) => open.has(serverId));
 }
 
-/** The plan that the picture shows (null: there is none) with its steps. */
+/** When the moves of a plan were completed, by VM. */
+const doneIn = ({ events = [] }) =>
+  new Map(events.flatMap(({ type, serverId, time }) => (type === 'migration.completed' ? [[serverId, time]] : [])));
+
+/** The plan that the picture shows (null: there is none), its steps, and when their moves were completed. */
 export async function openPlan({ page, series }, snapshot) {
   const plan = planAt({ page, series }, snapshot);
-  return { plan, steps: await stepsOf(plan, page) };
+  if (plan === null) return { plan, steps: [], doneAt: new Map() };
+  const answer = await answerOf(plan);
+  return { plan, steps: stepsOf(answer, plan, page), doneAt: doneIn(answer) };
 }

@@ -2,6 +2,17 @@
 import { copiedMb } from './sizes.js';
 import { count, listed, memoryText } from './words.js';
 
+/**
+ * The steps that were still to be done when the hosts looked so.
+ *
+ * @param doneAt when each VM's move was completed, by uuid: tells it where the picture has too many VMs to name their hosts
+ */
+export function stepsLeft(steps, { vms, hosts, snapshot }, doneAt) {
+  if (vms === null) return steps.filter(({ serverId }) => !(doneAt.get(serverId) <= snapshot.time));
+  const on = new Map(vms.ids.map((id, i) => [id, hosts[vms.hosts[i]].name]));
+  return steps.filter(({ serverId, to }) => on.get(serverId) !== to);
+}
+
 /** More hosts than these are counted in a sentence, and not named. */
 const NAMED_HOSTS = 2;
 

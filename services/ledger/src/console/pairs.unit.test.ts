@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-const { flows, flowText, leaving, pairs, sizeText } = await import(new URL('./pairs.js', import.meta.url).href);
+const { flows, flowText, leaving, pairs, sizeText, stepsLeft } = await import(
+  new URL('./pairs.js', import.meta.url).href
+);
 
 const step = (n: number, from: string, to: string) => ({
   step: n,
@@ -47,5 +49,25 @@ describe('moves as people tell them', () => {
     expect(flows(many(13)).map((flow: unknown) => [flowText(flow, false), sizeText(flow)])).toEqual([
       ['13 VMs', '416 GiB'],
     ]);
+  });
+});
+
+describe('what is left of a plan at a moment', () => {
+  const steps = [step(1, 'a', 'b'), step(2, 'a', 'b'), step(3, 'a', 'b')];
+  const left = (picture: object, doneAt: readonly (readonly [string, string])[]) =>
+    stepsLeft(steps, picture, new Map(doneAt)).map(({ serverId }: { serverId: string }) => serverId);
+
+  it('is told by the hosts of the VMs', () => {
+    const vms = { ids: ['uuid-1', 'uuid-2', 'uuid-3'], hosts: [1, 0, 0] };
+    expect(left({ vms, hosts: [{ name: 'a' }, { name: 'b' }] }, [])).toEqual(['uuid-2', 'uuid-3']);
+  });
+
+  it('is told by the ends of the moves where there are too many VMs', () => {
+    const picture = { vms: null, hosts: [], snapshot: { time: '2026-03-01T12:00:00.000Z' } };
+    const ends = [
+      ['uuid-1', '2026-03-01T11:59:59.000Z'],
+      ['uuid-2', '2026-03-01T12:00:01.000Z'],
+    ] as const;
+    expect(left(picture, ends)).toEqual(['uuid-2', 'uuid-3']);
   });
 });

@@ -9,7 +9,7 @@ import { flows, flowText, named, pairs, sizeText } from './pairs.js';
 import { count, link } from './parts.js';
 import { countedValues, valuesAfter } from './ratio.js';
 import { bandOf, sideOf } from './skyline.js';
-import { edgesOf, listed, measureText, sharesText, withoutDomain } from './words.js';
+import { digitsBeside, edgesOf, listed, measureText, sharesText, withoutDomain } from './words.js';
 
 /** The line of a ribbon's end, and the room around the lines of a host. */
 const LINE = 14;
@@ -20,8 +20,8 @@ const GAP = 3;
 const LETTER = 7;
 const TOP = 16;
 const BAR = 12;
-/** Room of a value before and after: `100 → 100 %`. */
-const VALUES = 84;
+/** Room of a value before and after, in each number of decimals: `100 → 100 %`, `99.5 → 99.5 %`. */
+const VALUES = [84, 104];
 /** On a narrow screen nothing is beside each other. */
 const NARROW = 700;
 /** On a wide one the list of the pairs is beside the picture. */
@@ -84,7 +84,8 @@ function progressOf({ steps }, statusOf) {
 }
 
 /** A host's value before and after: `43 → 27 %`. */
-const changeText = ({ before, after }) => (before === null || after === null ? '?' : sharesText(before, after));
+const changeText = ({ before, after }, digits) =>
+  before === null || after === null ? '?' : sharesText(before, after, digits);
 
 /** Bar of a host: what stays, and in violet what leaves or comes; behind it the band after the plan. */
 function bar(row, { x, y, width, scale, bands, arrives }) {
@@ -114,7 +115,13 @@ function scene(picture, { steps, policy }) {
     ...[...left, ...right].flatMap(({ before, after }) => [before ?? 0, after ?? 0]),
   );
   const short = withoutDomain(picture.hosts.map(({ name }) => name));
-  return { left, right, bands, top, byName: named(steps), short };
+  const ends = [...left, ...right].map(({ after }) => after);
+  const digits = digitsBeside(
+    bands.after,
+    ends,
+    ends.map((value) => sideOf(value, bands.after)),
+  );
+  return { left, right, bands, top, byName: named(steps), short, digits };
 }
 
 /** What stands at an end of a ribbon, cut to its room: the size is whole. */
@@ -131,18 +138,18 @@ const hostName = ({ aggregate, short }, name, [x, y], room) =>
 
 /** A host that VMs leave: its name, its bar, its values, and the names of its VMs at the edge. */
 function leftRow(row, how) {
-  const { column, end, scale, bands, byName } = how;
+  const { column, end, scale, bands, byName, digits } = how;
   const y = row.y + row.height / 2;
   return svg`<rect class="row" x="0" y=${row.y} width=${end} height=${row.height} rx="4"></rect>
     ${hostName(how, row.name, [6, y], column.name - 8)}
     ${bar(row, { x: column.name, y, width: column.bar, scale, bands, arrives: false })}
-    ${label('dim', [column.name + column.bar + 6, y], changeText(row))}
+    ${label('dim', [column.name + column.bar + 6, y], changeText(row, digits))}
     ${row.flows.map((flow) => label('leaves', [end - 6, lineOf(row, flow)], endText(flowText(flow, byName), column.label, sizeText(flow)), 'end'))}`;
 }
 
 /** A host where VMs arrive: the same the other way round. */
 function rightRow(row, how) {
-  const { column, start, end, scale, bands, byName, short } = how;
+  const { column, start, end, scale, bands, byName, short, digits } = how;
   const y = row.y + row.height / 2;
   const x = start + column.label;
   const what = (flow) =>
@@ -153,7 +160,7 @@ function rightRow(row, how) {
     ${row.flows.map((flow) => label('arrives', [start + 6, lineOf(row, flow)], endText(what(flow), column.label - 8)))}
     ${hostName(how, row.name, [x, y], column.name - 6)}
     ${bar(row, { x: x + column.name, y, width: column.bar, scale, bands, arrives: true })}
-    ${label('dim', [x + column.name + column.bar + 6, y], changeText(row))}`;
+    ${label('dim', [x + column.name + column.bar + 6, y], changeText(row, digits))}`;
 }
 
 function ribbon(flow, { from, to, most, byName, statusOf }) {
@@ -166,12 +173,12 @@ function ribbon(flow, { from, to, most, byName, statusOf }) {
 }
 
 /** Both sides and the ribbons between them. */
-function wide({ left, right, bands, top, byName, short }, { aggregate, statusOf, width }) {
+function wide({ left, right, bands, top, byName, short, digits }, { aggregate, statusOf, width }) {
   const column = columnsOf(width);
   const height = Math.max(...[...left, ...right].map((row) => row.y + row.height)) + 2;
-  const end = column.name + column.bar + VALUES + column.label;
+  const end = column.name + column.bar + VALUES[digits] + column.label;
   const start = width - end;
-  const how = { aggregate, column, start, end, scale: column.bar / top, bands, byName, short };
+  const how = { aggregate, column, start, end, scale: column.bar / top, bands, byName, short, digits };
   const of = new Map(right.map((row) => [row.name, row]));
   const most = Math.max(1, ...left.flatMap((row) => row.flows.map(({ mb }) => mb)));
   const moves = left.reduce((sum, row) => sum + row.flows.reduce((all, { steps }) => all + steps.length, 0), 0);
@@ -191,13 +198,13 @@ function wide({ left, right, bands, top, byName, short }, { aggregate, statusOf,
 }
 
 /** On a phone: the hosts that VMs leave, each with where they go; then the others with what comes. */
-function stacked({ left, right, bands, top, byName }, { aggregate, statusOf, width }) {
+function stacked({ left, right, bands, top, byName, digits }, { aggregate, statusOf, width }) {
   const scale = width / top;
   const list = (title, rows, text) =>
     html`<h3>${title}</h3><ul class="plain ends">${rows.map(
       (
         row,
-      ) => html`<li><p class="host"><a href=${link.host(aggregate, row.name)}>${row.name}</a> <span>${changeText(row)}</span></p>
+      ) => html`<li><p class="host"><a href=${link.host(aggregate, row.name)}>${row.name}</a> <span>${changeText(row, digits)}</span></p>
         <svg class="ribbons" width=${width} height=${BAR + 6} viewBox=${`0 0 ${width} ${BAR + 6}`} aria-hidden="true">${bar(row, { x: 0, y: BAR / 2 + 3, width, scale, bands, arrives: rows === right })}</svg>
         ${row.flows.map((flow) => html`<p class="end ${progressOf(flow, statusOf)}">${text(flow)}</p>`)}</li>`,
     )}</ul>`;
@@ -234,5 +241,5 @@ export function ribbons(picture, { steps, policy, aggregate, statusOf }) {
     <p class="dim">${others(picture, shown)}${measureText(picture.policies[policy])} Before → after the plan:
       <span class="whole"><span class="swatch move"></span> what leaves and arrives</span>, <span class="whole"><span class="swatch warm"></span> a host above the band now</span>,
       <span class="whole"><span class="swatch cold"></span> below it</span>, <span class="whole"><span class="swatch inside"></span> inside</span>.
-      ${bands.after === null ? '' : html`<span class="swatch band"></span> The band after the plan, ${edgesOf(bands.after)}: balanced is when every host is inside it.`}</p>`;
+      ${bands.after === null ? '' : html`<span class="swatch band"></span> The band after the plan, ${edgesOf(bands.after, shown.digits)}: balanced is when every host is inside it.`}</p>`;
 }

@@ -110,11 +110,13 @@ const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below i
  * @param band the one that is drawn; null: there are several
  * @param planned the one after a plan that is not drawn as done; null: none
  * @param policy the one that is drawn; null: there are several
+ * @param digits decimals of the edges
  */
 export const balanceLegend = ({
   band = null,
   planned = null,
   policy = null,
+  digits = 0,
 } = {}) => html`<p class="dim">${policy === null ? 'A bar is a host: its height is the share of the host that is in use or allocated, as the policy measures it.' : measureText(policy)}
   ${['warm', 'inside', 'cold'].map((side) => html`<span class="whole"><span class="swatch ${side}"></span> ${SIDE_WORDS[side]}</span>, `)}<span class="whole"><span class="swatch closed-host"></span> takes no VM and is not counted</span>.
-  <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band)}${planned === null ? '' : ` (${edgesOf(planned)} after the plan)`},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;
+  <span class="whole"><span class="swatch band"></span> The band</span>${band === null ? '' : `, ${edgesOf(band, digits)}${planned === null ? '' : ` (${edgesOf(planned, digits)} after the plan)`},`} is as wide as the threshold, halfway between the highest and the lowest host: balanced is when all are inside, at 1.00× or less of the threshold.</p>`;

@@ -14,9 +14,19 @@ export const memoryText = (mib) =>
 export const shareText = (value, digits = 0) =>
   value === null || value === undefined ? 'unknown' : `${(100 * value).toFixed(digits)} %`;
 
+/**
+ * Decimals of values beside a band: one where a value outside of it would be written as its edge is.
+ *
+ * @param sides of the values: `warm` above the band, `cold` below it
+ */
+export function digitsBeside(band, values, sides) {
+  const edges = band === null ? {} : { warm: shareText(band.high), cold: shareText(Math.max(0, band.low)) };
+  return values.some((value, i) => edges[sides[i]] === shareText(value)) ? 1 : 0;
+}
+
 /** A value that changes: `43 → 27 %`; alone where the change is not seen. */
-export function sharesText(before, after) {
-  const [from, to] = [before, after].map((value) => (100 * value).toFixed(0));
+export function sharesText(before, after, digits = 0) {
+  const [from, to] = [before, after].map((value) => (100 * value).toFixed(digits));
   return from === to ? `${to} %` : `${from} → ${to} %`;
 }
 
@@ -24,7 +34,8 @@ export function sharesText(before, after) {
 export const lineText = (policy, ratio, promised) => `${policy} ${ratio.toFixed(2)}×${promised ? ', moves done' : ''}`;
 
 /** The edges of a band: `21 to 41 %`. */
-export const edgesOf = ({ low, high }) => `${(100 * Math.max(0, low)).toFixed(0)} to ${shareText(high)}`;
+export const edgesOf = ({ low, high }, digits = 0) =>
+  `${(100 * Math.max(0, low)).toFixed(digits)} to ${shareText(high, digits)}`;
 
 /** What the value of a host is a share of, as a sentence. */
 export const measureText = ({ policy, allocation }) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-const { edgesOf, lineText, listed, measureText, shareText, sharesText, withoutDomain } = await import(
+const { digitsBeside, edgesOf, lineText, listed, measureText, shareText, sharesText, withoutDomain } = await import(
   new URL('./words.js', import.meta.url).href
 );
 
@@ -8,6 +8,19 @@ describe('a value of a host in words', () => {
   it('is a share of what the host has', () => {
     expect([shareText(0.47), shareText(0.4749, 1), shareText(null)]).toEqual(['47 %', '47.5 %', 'unknown']);
     expect(edgesOf({ low: -0.04, high: 0.36 })).toBe('0 to 36 %');
+  });
+
+  it('has a decimal where it would be written as the edge of the band beside which it is', () => {
+    const band = { low: 0.02, high: 0.221 };
+    expect(digitsBeside(band, [0.224, 0.1], ['warm', 'even'])).toBe(1);
+    expect(digitsBeside(band, [0.017, 0.1], ['cold', 'even'])).toBe(1);
+    expect(digitsBeside(band, [0.22, 0.24, 0.224, null], ['even', 'warm', 'closed-host', 'none'])).toBe(0);
+    expect(digitsBeside(null, [null], ['none'])).toBe(0);
+    expect([shareText(0.224, 1), edgesOf(band, 1), sharesText(0.224, 0.2, 1)]).toEqual([
+      '22.4 %',
+      '2.0 to 22.1 %',
+      '22.4 → 20.0 %',
+    ]);
   });
 
   it('that changes is both values; one where nobody sees the change', () => {

@@ -1,7 +1,7 @@
 import { alarmLine, alarmsOf } from '../alarms.js';
 import { nowMs, read, tryRead } from '../api.js';
 import { stillWaits } from '../approval.js';
-import { columns, layout, rows, switches } from '../blocks.js';
+import { columns, columnsAreNamed, layout, rows, switches } from '../blocks.js';
 import { aggregateCommands, meanings } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { repeat } from '../lib/directives/repeat.js';
@@ -9,7 +9,7 @@ import { html } from '../lib/lit-html.js';
 import { marksOf, momentOfEvent } from '../marks.js';
 import { momentOf, pastStory } from '../moment.js';
 import { openPlan } from '../openPlan.js';
-import { leaving } from '../pairs.js';
+import { leaving, stepsLeft } from '../pairs.js';
 import {
   at,
   byPerson,
@@ -83,13 +83,6 @@ async function presentOf(name, snapshot) {
       });
   }
   return present.data;
-}
-
-/** The steps that were still to be done when the hosts looked so: their VMs are not where they lead to. */
-function stepsLeft(steps, { vms, hosts }) {
-  if (vms == null) return steps;
-  const on = new Map(vms.ids.map((id, i) => [id, hosts[vms.hosts[i]].name]));
-  return steps.filter(({ serverId, to }) => on.get(serverId) !== to);
 }
 
 /** How far the plans under way are together. */
@@ -262,13 +255,11 @@ const policySwitch = (policies, policy, choose) =>
 
 /** The picture, and what it needs to be read: of many hosts, which VMs go where. */
 function drawnHosts({ page, picture, steps }, shown, { shape, policy, how }) {
-  const named = shape === 'rows' || picture.hosts.length * ROOM <= how.width || steps.length === 0;
+  const named = shape === 'rows' || columnsAreNamed(shown.hosts, how.width) || steps.length === 0;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Picture of the hosts">${shape === 'rows' ? rows(shown, how) : columns(shown, how)}</div>
     ${named ? '' : pairList(steps, { aggregate: page.name, short: shown.short })}
-    ${balanceLegend({ band: shown.band, planned: shown.bandAfter, policy: picture.policies[policy] })}`;
+    ${balanceLegend({ band: shown.band, planned: shown.bandAfter, policy: picture.policies[policy], digits: shown.digits })}`;
 }
-/** Room of a column with the names of the VMs that leave and come below it. */
-const ROOM = 70;
 
 /** What moves, and how the picture shows it. */
 const movesText = ({ steps, past, plan, picture }, withPlan) =>
@@ -372,13 +363,13 @@ export const aggregate = {
     const past = snapshot !== null;
     const path = `${base}/picture${at(snapshot)}`;
     const known = presentOf(name, snapshot);
-    const [now, picture, { plan, steps }] = await Promise.all([
+    const [now, picture, { plan, steps, doneAt }] = await Promise.all([
       known,
       past ? recorded(path) : tryRead(path),
       known.then((data) => openPlan(data, snapshot)),
     ]);
     const index = past ? now.series.snapshotIds.indexOf(snapshot) : -1;
-    const left = past ? stepsLeft(steps, picture) : steps;
+    const left = past && picture.refused === undefined ? stepsLeft(steps, picture, doneAt) : steps;
     return { ...now, picture, steps: left, plan, index, past, snapshot };
   },
   /** What happened around a recorded moment: read when the person rests at it. */

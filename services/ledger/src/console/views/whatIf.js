@@ -11,6 +11,7 @@ import {
   link,
   memoryText,
   missing,
+  near,
   pending,
   ratioText,
   said,
@@ -253,10 +254,12 @@ export const whatIf = {
   still: true,
   async load({ name }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
-    if (stay.name !== name || Date.now() - stay.readMs > STAY_MS)
-      stay = { name, readMs: Date.now(), series: await read(`${base}/imbalance`) };
+    const asked = query.get('snapshot');
+    const has = stay.name === name && (asked === null || stay.series.snapshotIds.includes(asked));
+    if (!has || Date.now() - stay.readMs > STAY_MS)
+      stay = { name, readMs: Date.now(), series: await read(`${base}/imbalance${near(asked)}`) };
     const { series } = stay;
-    const snapshot = query.get('snapshot') ?? series.snapshotIds.at(-1) ?? null;
+    const snapshot = asked ?? series.snapshotIds.at(-1) ?? null;
     const [made, picture] =
       snapshot === null
         ? [null, null]
