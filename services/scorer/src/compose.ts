@@ -1,19 +1,15 @@
 /** Makes the snapshot that a request asks for out of one observation. */
 import { type EndedMigration, iso, type Snapshot } from '@kronos/contracts';
 import {
+  aggregateReader,
   assemble,
   type Capacity,
-  CapacityReader,
-  CellReader,
   endedOf,
-  exporterLabels,
   type Fetched,
   type KnownServer,
   type Observation,
-  PortReader,
   type ReadHistory,
   readCells,
-  topologyOf,
 } from '@kronos/observation';
 import { forecastsOf, type ScorerDeps } from './deps.ts';
 import type { SnapshotRequest } from './requests.ts';
@@ -45,20 +41,22 @@ type Asked = {
   readonly known: readonly KnownServer[];
 };
 
-function cellReaderOf(deps: Pick<ScorerDeps, 'nova' | 'prometheus' | 'settings' | 'clock'>): CellReader {
-  const { scope, concurrency, hostCells: file, policiesOf } = deps.settings;
-  return new CellReader({ ...deps, file, labels: exporterLabels(scope.flatMap(policiesOf)), concurrency });
-}
-
 export function createCompose(
   deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'prometheus' | 'settings' | 'clock' | 'metrics'>,
 ): Compose {
   const { settings, clock, metrics } = deps;
-  const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
-  const cellReader = cellReaderOf(deps);
-  const portReader = new PortReader({ neutron: deps.neutron, mode: settings.observe.sriovPorts, clock });
   const forecasts = forecastsOf(settings);
   const capacities = new Map<string, Capacity>();
+  const readAggregate = aggregateReader({
+    ...deps,
+    ...settings,
+    file: settings.hostCells,
+    onCapacity(aggregate, capacity, ms) {
+      capacities.set(aggregate, capacity);
+      const outcome = capacity.failures.size === 0 ? 'read' : 'failed';
+      metrics.collectDuration.record(ms / 1000, { part: 'capacity', outcome });
+    },
+  });
 
   /** One aggregate of the observation. */
   async function assembled(
@@ -66,16 +64,7 @@ export function createCompose(
     observation: CycleReadings,
     signal: AbortSignal,
   ): Promise<Snapshot> {
-    const topology = topologyOf(observation.lists, aggregate, settings.scope, settings.observe);
-    const readFrom = clock.now();
-    const capacity = await capacityReader.read(topology, signal);
-    capacities.set(aggregate, capacity);
-    metrics.collectDuration.record((clock.now() - readFrom) / 1000, {
-      part: 'capacity',
-      outcome: capacity.failures.size === 0 ? 'read' : 'failed',
-    });
-    const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
-    const ports = await portReader.read(observation.index, signal);
+    const readings = await readAggregate(aggregate, observation, signal);
     return assemble({
       identity: {
         id: request.id,
@@ -92,9 +81,7 @@ export function createCompose(
       policies: aggregate === request.aggregate ? settings.policiesOf(aggregate) : [],
       balance: settings.balances(aggregate),
       ...observation,
-      capacity,
-      cells,
-      ports,
+      ...readings,
       known,
       history: forecasts(aggregate) ? observation.history : null,
     });

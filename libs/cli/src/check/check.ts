@@ -26,17 +26,13 @@ import {
 } from '@kronos/contracts';
 import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
+  aggregateReader,
   assemble,
-  CapacityReader,
-  CellReader,
   createLimiter,
-  exporterLabels,
   hostNamesOf,
   type Observation,
-  PortReader,
   readCloud,
   readOptions,
-  topologyOf,
   vmNamesOf,
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
@@ -332,25 +328,21 @@ async function snapshotsOf(
   const { engine } = config;
   const scope = scopeOf(config);
   const options = readOptions(config);
-  const reader = new CapacityReader(cloud.placement, CONCURRENCY, systemClock);
-  const cellReader = new CellReader({
-    nova: cloud.nova,
+  const readAggregate = aggregateReader({
+    ...cloud,
     prometheus,
     file: hostCells,
-    labels: exporterLabels(scope.flatMap(policiesOf)),
     concurrency: CONCURRENCY,
     clock: systemClock,
+    scope,
+    policiesOf,
+    observe: options,
   });
-  const portReader = new PortReader({ neutron: cloud.neutron, mode: options.sriovPorts, clock: systemClock });
   const { signal } = new AbortController();
   return await Promise.all(
     scope.map(async (aggregate) => {
-      const topology = topologyOf(observation.lists, aggregate, scope, options);
-      const capacity = await reader.read(topology, signal);
-      const cells = await cellReader.read({ ...observation, hosts: topology.hosts, capacity }, signal);
-      const ports = await portReader.read(observation.index, signal);
+      const readings = await readAggregate(aggregate, observation, signal);
       return assemble({
-        listings: observation.listings,
         identity: {
           id: cycleSnapshotId(aggregate, 0),
           purpose: 'record',
@@ -364,15 +356,9 @@ async function snapshotsOf(
         options,
         policies: policiesOf(aggregate),
         balance: aggregateConfig(config, aggregate).engine.balance,
-        lists: observation.lists,
-        index: observation.index,
-        capacity,
-        cells,
-        ports,
-        vtpmMoves: observation.vtpmMoves,
-        answers: observation.answers,
+        ...observation,
+        ...readings,
         known: [],
-        fates: observation.fates,
       });
     }),
   );
