@@ -1,12 +1,10 @@
+import type { Policy } from '@kronos/contracts';
 import { describe, expect, test } from 'vitest';
 import { answer, at, policy, samples } from '../testing/given.ts';
 import { matchAnswers, type QueryAnswer, questionsOf, readingsFor } from './readings.ts';
 
 const stalenessMs = 300_000;
-const cloudHosts = ['a', 'b', 'c', 'x'].map((host) => ({
-  serviceHost: host,
-  hypervisorHostname: `${host}.example`,
-}));
+const cloudHosts = ['a', 'b', 'c', 'x'].map((host) => ({ serviceHost: host, hypervisorHostname: `${host}.example` }));
 const cloudVms = ['1', '2', '9'].map((id) => ({ uuid: id, internalName: `instance-${id}`, displayName: `web` }));
 
 const hostsWith = (states: Readonly<Record<string, 'up' | 'down' | 'unknown'>>) =>
@@ -20,33 +18,25 @@ const running = [
   { id: '2', status: 'ACTIVE', host: 'b' },
 ];
 
-const healthyVms = answer('vm_cpu', [
-  [{ uuid: '1' }, 0.1],
-  [{ uuid: '2' }, 0.2],
-]);
-const healthyHosts = answer('host_cpu', [
-  [{ host: 'a' }, 0.1],
-  [{ host: 'b' }, 0],
-  [{ host: 'c' }, 0.9],
-]);
+type Values = Readonly<Record<string, number>>;
+/** Series with one label each, by its value. */
+const by = (label: string, values: Values) =>
+  Object.entries(values).map(([name, value]) => [{ [label]: name }, value] as const);
+const ofHosts = (values: Values) => answer('host_cpu', by('host', values));
+const ofVms = (values: Values) => answer('vm_cpu', by('uuid', values));
+
+const healthyVms = ofVms({ 1: 0.1, 2: 0.2 });
+const healthyHosts = ofHosts({ a: 0.1, b: 0, c: 0.9 });
+
+const matched = (policies: readonly Policy[], answers: readonly QueryAnswer[], hosts = cloudHosts) =>
+  matchAnswers({ policies, answers, stalenessMs, hosts, vms: cloudVms });
 
 const read = (
   answers: readonly QueryAnswer[],
   more: Parameters<typeof policy>[1] = {},
   hosts = allUp,
   servers = running,
-) =>
-  readingsFor(
-    matchAnswers({
-      policies: [policy('cpu', more)],
-      answers,
-      stalenessMs,
-      hosts: cloudHosts,
-      vms: cloudVms,
-    }),
-    hosts,
-    servers,
-  );
+) => readingsFor(matched([policy('cpu', more)], answers), hosts, servers);
 const hostReading = (given: QueryAnswer, more: Parameters<typeof policy>[1] = {}, hosts = allUp) => {
   const [reading] = read([given, healthyVms], more, hosts).hostReadings;
   if (reading === undefined) throw new Error('no reading');
@@ -112,12 +102,7 @@ describe('an answer about hosts', () => {
   });
 
   test('does not call the series of another aggregate unknown, and does not take them either', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b' }, 0],
-      [{ host: 'c' }, 0.9],
-      [{ host: 'x' }, 0.5],
-    ]);
+    const given = ofHosts({ a: 0.1, b: 0, c: 0.9, x: 0.5 });
     const reading = hostReading(given);
     expect(reading.values).toEqual({ a: 0.1, b: 0, c: 0.9 });
     expect(reading.unmatchedLabels).toEqual([]);
@@ -133,19 +118,8 @@ describe('an answer about hosts', () => {
 
   test('takes no value from a label that fits several hosts', () => {
     const hosts = [...cloudHosts.slice(1), { serviceHost: 'a', hypervisorHostname: 'b.example' }];
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b.example' }, 0.2],
-      [{ host: 'c' }, 0.3],
-    ]);
-    const matched = matchAnswers({
-      policies: [policy('cpu')],
-      answers: [given, healthyVms],
-      stalenessMs,
-      hosts,
-      vms: cloudVms,
-    });
-    const [reading] = readingsFor(matched, allUp, running).hostReadings;
+    const given = ofHosts({ a: 0.1, 'b.example': 0.2, c: 0.3 });
+    const [reading] = readingsFor(matched([policy('cpu')], [given, healthyVms], hosts), allUp, running).hostReadings;
     expect(reading).toMatchObject({
       health: 'PARTIAL',
       values: { a: 0.1, c: 0.3 },
@@ -155,28 +129,19 @@ describe('an answer about hosts', () => {
   });
 
   test('is PARTIAL when a host that is up has no value', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b' }, 0.2],
-    ]);
+    const given = ofHosts({ a: 0.1, b: 0.2 });
     const reading = hostReading(given);
     expect(reading).toMatchObject({ health: 'PARTIAL', missing: ['c'], values: { a: 0.1, b: 0.2 } });
     expect(reading.text).toContain('c');
   });
 
   test('is healthy when only hosts that are down have no value', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b' }, 0.2],
-    ]);
+    const given = ofHosts({ a: 0.1, b: 0.2 });
     expect(hostReading(given, {}, hostsWith({ a: 'up', b: 'up', c: 'down' })).health).toBe('HEALTHY');
   });
 
   test('is PARTIAL when a host of unknown state has no value: it may be up', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b' }, 0.2],
-    ]);
+    const given = ofHosts({ a: 0.1, b: 0.2 });
     expect(hostReading(given, {}, hostsWith({ a: 'up', b: 'up', c: 'unknown' })).health).toBe('PARTIAL');
   });
 
@@ -190,11 +155,7 @@ describe('an answer about hosts', () => {
   });
 
   test('is STALE when a series that was there within the threshold is gone', () => {
-    const now = [
-      [{ host: 'a' }, 0.1],
-      [{ host: 'b' }, 0.2],
-    ] as const;
-    const reading = hostReading({ ...healthyHosts, instant: samples(now) });
+    const reading = hostReading({ ...healthyHosts, instant: samples(by('host', { a: 0.1, b: 0.2 })) });
     expect(reading.health).toBe('STALE');
     expect(reading.text).toContain('c');
   });
@@ -207,11 +168,7 @@ describe('an answer about hosts', () => {
 
   test('is STALE when a plain selector has a sample older than the threshold', () => {
     const seconds = at / 1000;
-    const timestamps = samples([
-      [{ host: 'a' }, seconds - 10],
-      [{ host: 'b' }, seconds - 299],
-      [{ host: 'c' }, seconds - 301],
-    ]);
+    const timestamps = samples(by('host', { a: seconds - 10, b: seconds - 299, c: seconds - 301 }));
     const reading = hostReading({ ...healthyHosts, timestamps });
     expect(reading).toMatchObject({ health: 'STALE', values: { a: 0.1, b: 0 } });
     expect(reading.text).toContain('c');
@@ -240,11 +197,7 @@ describe('an answer about hosts', () => {
   });
 
   test('keeps a value outside [0,1] as it is: the scores refuse it and name the host', () => {
-    const given = answer('host_cpu', [
-      [{ host: 'a' }, 1.5],
-      [{ host: 'b' }, 0.2],
-      [{ host: 'c' }, 0.3],
-    ]);
+    const given = ofHosts({ a: 1.5, b: 0.2, c: 0.3 });
     expect(hostReading(given)).toMatchObject({ health: 'HEALTHY', values: { a: 1.5 } });
   });
 });
@@ -275,7 +228,7 @@ describe('an answer about VMs', () => {
   });
 
   test('is healthy when VMs have no sample: they take the fallback', () => {
-    const { reading } = vmReading(answer('vm_cpu', [[{ uuid: '1' }, 0.1]]));
+    const { reading } = vmReading(ofVms({ 1: 0.1 }));
     expect(reading).toMatchObject({ health: 'HEALTHY', text: '', values: { 1: 0.1 } });
   });
 
@@ -338,7 +291,7 @@ describe('an answer about VMs', () => {
 
   test('with a warning is PARTIAL, and the warning is quoted', () => {
     const { reading } = vmReading({
-      ...answer('vm_cpu', [[{ uuid: '1' }, 0.1]]),
+      ...ofVms({ 1: 0.1 }),
       warnings: ['some replicas of the store gateway are unavailable'],
     });
     expect(reading).toMatchObject({ health: 'PARTIAL', cause: 'warning', values: { 1: 0.1 } });
@@ -346,34 +299,23 @@ describe('an answer about VMs', () => {
   });
 
   test('says how many values are outside of [0,1], and how far', () => {
-    const { reading } = vmReading(
-      answer('vm_cpu', [
-        [{ uuid: '1' }, 4.7],
-        [{ uuid: '2' }, -1],
-      ]),
-    );
+    const { reading } = vmReading(ofVms({ 1: 4.7, 2: -1 }));
     expect(reading).toMatchObject({ values: {}, unused: { outside: 2, lowest: -1, highest: 4.7, duplicates: 0 } });
   });
 
   describe('about what moves cost', () => {
-    const costs = (samplesOf: Parameters<typeof answer>[1]) =>
-      read([healthyHosts, healthyVms, answer('dirtied', samplesOf)], { moveCostQuery: 'dirtied' });
+    const costs = (values: Values) =>
+      read([healthyHosts, healthyVms, answer('dirtied', by('uuid', values))], { moveCostQuery: 'dirtied' });
 
     test('are bytes per second, beside the shares of the VMs', () => {
-      const { moveCostReadings, vmReadings, notes } = costs([
-        [{ uuid: '1' }, 5e9],
-        [{ uuid: '2' }, 0],
-      ]);
+      const { moveCostReadings, vmReadings, notes } = costs({ 1: 5e9, 2: 0 });
       expect(moveCostReadings).toMatchObject([{ query: 'dirtied', health: 'HEALTHY', values: { 1: 5e9, 2: 0 } }]);
       expect(vmReadings.map(({ query }) => query)).toEqual(['vm_cpu']);
       expect(notes).toEqual([]);
     });
 
     test('below 0 are missing, with a note', () => {
-      const { moveCostReadings, notes } = costs([
-        [{ uuid: '1' }, -1],
-        [{ uuid: '2' }, 3],
-      ]);
+      const { moveCostReadings, notes } = costs({ 1: -1, 2: 3 });
       expect(moveCostReadings[0]?.values).toEqual({ 2: 3 });
       expect(notes.map(({ code }) => code)).toEqual(['move-cost-out-of-range']);
     });
@@ -395,19 +337,14 @@ describe('an answer about VMs', () => {
   });
 
   test('a value that is no share of a host is missing, with a note', () => {
-    const { reading, notes } = vmReading(
-      answer('vm_cpu', [
-        [{ uuid: '1' }, 12],
-        [{ uuid: '2' }, 0],
-      ]),
-    );
+    const { reading, notes } = vmReading(ofVms({ 1: 12, 2: 0 }));
     expect(reading).toMatchObject({ health: 'HEALTHY', values: { 2: 0 } });
     expect(notes.map((one) => one.code)).toEqual(['vm-value-out-of-range']);
     expect(notes[0]?.text).toContain('1 (12)');
   });
 
   test('is STALE when a VM that runs has lost its series, and not when one that stopped has', () => {
-    const gone = { ...healthyVms, instant: samples([[{ uuid: '1' }, 0.1]]) };
+    const gone = { ...healthyVms, instant: samples(by('uuid', { 1: 0.1 })) };
     expect(vmReading(gone).reading.health).toBe('STALE');
     const stopped = [
       { id: '1', status: 'ACTIVE', host: 'a' },
@@ -423,9 +360,7 @@ describe('readings', () => {
       policy('cpu', { capacityQuery: 'host_cpu' }),
       policy('busy', { imbalanceQuery: 'host_cpu', hostLabel: 'node', vmProfileQuery: 'vm_cpu' }),
     ];
-    const answers = [healthyHosts, healthyVms];
-    const matched = matchAnswers({ policies, answers, stalenessMs, hosts: cloudHosts, vms: cloudVms });
-    const { hostReadings, vmReadings } = readingsFor(matched, allUp, running);
+    const { hostReadings, vmReadings } = readingsFor(matched(policies, [healthyHosts, healthyVms]), allUp, running);
     expect(hostReadings.map(({ query, label, health }) => [query, label, health])).toEqual([
       ['host_cpu', 'host', 'HEALTHY'],
       ['host_cpu', 'node', 'PARTIAL'],
@@ -434,12 +369,7 @@ describe('readings', () => {
   });
 
   test('are none without policies', () => {
-    expect(
-      readingsFor(
-        matchAnswers({ policies: [], answers: [], stalenessMs, hosts: cloudHosts, vms: cloudVms }),
-        allUp,
-        running,
-      ),
-    ).toEqual({ hostReadings: [], vmReadings: [], moveCostReadings: [], notes: [] });
+    const none = { hostReadings: [], vmReadings: [], moveCostReadings: [], notes: [] };
+    expect(readingsFor(matched([], []), allUp, running)).toEqual(none);
   });
 });

@@ -22,6 +22,7 @@ beforeEach(async () => {
 afterEach(() => cloud.close());
 
 const DETAIL = 'GET /v2.1/servers/detail';
+const HYPERVISORS = 'GET /v2.1/os-hypervisors/detail';
 const ACTION = 'POST /v2.1/servers/s1/action';
 
 /** A server as Nova 2.60 shows it. */
@@ -60,6 +61,11 @@ const wireServer = (id: string, more: Readonly<Record<string, unknown>> = {}): R
   ...more,
 });
 
+/** Every request of this kind is answered so. */
+const answers = (route: string, answer: Answer) => cloud.on({ [route]: () => answer });
+const gives = (route: string, body: unknown) => answers(route, { body });
+const lists = (...servers: Record<string, unknown>[]) => gives(DETAIL, { servers });
+
 /** Pages of rows by limit and marker, as Nova gives them. */
 const paged =
   (name: string, rows: () => readonly Record<string, unknown>[], key = 'id', links = `${name}_links`) =>
@@ -78,11 +84,10 @@ const paged =
 
 describe('microversions', () => {
   it('are discovered once, and each call uses the highest that both know', async () => {
-    cloud.on({ 'GET /v2.1/': NOVA_VERSION('2.90'), 'GET /v2.1/os-aggregates': () => ({ body: { aggregates: [] } }) });
-    cloud.on({
-      [DETAIL]: () => ({ body: { servers: [] } }),
-      'GET /v2.1/os-hypervisors/detail': () => ({ body: { hypervisors: [] } }),
-    });
+    cloud.on({ 'GET /v2.1/': NOVA_VERSION('2.90') });
+    gives('GET /v2.1/os-aggregates', { aggregates: [] });
+    gives(HYPERVISORS, { hypervisors: [] });
+    lists();
     await nova.listAggregates();
     await nova.listServers();
     await nova.listHypervisors();
@@ -91,9 +96,7 @@ describe('microversions', () => {
       'openstack-api-version': 'compute 2.90',
       'x-openstack-nova-api-version': '2.90',
     });
-    expect(cloud.of('GET /v2.1/os-hypervisors/detail')[0]?.headers).toMatchObject({
-      'openstack-api-version': 'compute 2.87',
-    });
+    expect(cloud.of(HYPERVISORS)[0]?.headers).toMatchObject({ 'openstack-api-version': 'compute 2.87' });
   });
 
   it('that the cloud lacks are an error that names the call and both ranges', async () => {
@@ -108,11 +111,8 @@ describe('microversions', () => {
 
   it('are found behind an endpoint with a project id, and behind one without a version', async () => {
     const offered = { id: 'v2.1', status: 'CURRENT', version: '2.60', min_version: '2.1' };
-    cloud.on({
-      'GET /compute/v2.1/': () => ({
-        body: { versions: [{ id: 'v2.0', status: 'SUPPORTED', version: '', min_version: '' }, offered] },
-      }),
-    });
+    const old = { id: 'v2.0', status: 'SUPPORTED', version: '', min_version: '' };
+    gives('GET /compute/v2.1/', { versions: [old, offered] });
     for (const path of ['/compute/v2.1/0123456789abcdef', '/compute']) {
       const session = cloud.session({ auth: { endpointOverrides: { compute: `${cloud.url}${path}` } } });
       expect(await createNova(session).versions()).toEqual({ min: '2.1', max: '2.60' });
@@ -120,9 +120,9 @@ describe('microversions', () => {
   });
 
   it('that are not Nova own are an error', async () => {
-    cloud.on({ 'GET /v2.1/': () => ({ body: { versions: [{ id: 'v3', status: 'stable' }] } }) });
+    gives('GET /v2.1/', { versions: [{ id: 'v3', status: 'stable' }] });
     expect(await failure(nova.versions())).toBeInstanceOf(BadAnswer);
-    cloud.on({ 'GET /v2.1/': () => ({ status: 404, body: 'page not found' }) });
+    answers('GET /v2.1/', { status: 404, body: 'page not found' });
     expect(await failure(nova.versions())).toHaveProperty('message', expect.stringContaining('this is not nova'));
   });
 
@@ -140,7 +140,7 @@ describe('listServers', () => {
   it('reads a server into plain data', async () => {
     const mac = { 'OS-EXT-IPS-MAC:mac_addr': 'fa:16:3e:00:00:01' };
     const addresses = { net: ['10.0.0.5', '192.0.2.5'].map((addr) => ({ addr, version: 4, ...mac })) };
-    cloud.on({ [DETAIL]: () => ({ body: { servers: [{ ...wireServer('a'), addresses }] } }) });
+    lists({ ...wireServer('a'), addresses });
     expect(await nova.listServers()).toEqual([
       {
         id: 'a',
@@ -197,7 +197,7 @@ describe('listServers', () => {
   });
 
   it('says so where Nova fails without them, too', async () => {
-    cloud.on({ [DETAIL]: () => ({ status: 500, body: 'boom' }) });
+    answers(DETAIL, { status: 500, body: 'boom' });
     expect(await failure(nova.listServers())).toMatchObject({ status: 500 });
   });
 
@@ -209,19 +209,11 @@ describe('listServers', () => {
       status: 'ERROR',
       fault: { code: 500, message: 'boom', created: '2026-01-01T00:00:03Z' },
     };
-    cloud.on({
-      [DETAIL]: () => ({
-        body: {
-          servers: [
-            wireServer('a', { ...newer, pinned_availability_zone: 'az1' }),
-            wireServer('b', {
-              pinned_availability_zone: null,
-              image: { id: 'i', properties: { hw_cpu_policy: 'dedicated' } },
-            }),
-          ],
-        },
-      }),
-    });
+    const image = { id: 'i', properties: { hw_cpu_policy: 'dedicated' } };
+    lists(
+      wireServer('a', { ...newer, pinned_availability_zone: 'az1' }),
+      wireServer('b', { pinned_availability_zone: null, image }),
+    );
     const [a, b] = await nova.listServers();
     expect(a).toMatchObject({
       bootFromVolume: true,
@@ -230,22 +222,12 @@ describe('listServers', () => {
       pinnedAvailabilityZone: 'az1',
       fault: { code: 500, message: 'boom', createdAt: '2026-01-01T00:00:03.000Z' },
     });
-    expect(b).toMatchObject({
-      pinnedAvailabilityZone: null,
-      imageProperties: { hw_cpu_policy: 'dedicated' },
-    });
+    expect(b).toMatchObject({ pinnedAvailabilityZone: null, imageProperties: { hw_cpu_policy: 'dedicated' } });
   });
 
   it('reads servers on no host, with a lost flavor, and in a cell that is down', async () => {
-    cloud.on({
-      [DETAIL]: () => ({
-        body: {
-          servers: [
-            wireServer('a', { 'OS-EXT-SRV-ATTR:host': null, flavor: {} }),
-            { id: 'b', status: 'UNKNOWN', tenant_id: 'p2', created: '2026-01-01T00:00:00Z', links: [] },
-          ],
-        },
-      }),
+    lists(wireServer('a', { 'OS-EXT-SRV-ATTR:host': null, flavor: {} }), {
+      ...{ id: 'b', status: 'UNKNOWN', tenant_id: 'p2', created: '2026-01-01T00:00:00Z', links: [] },
     });
     const [a, b] = await nova.listServers();
     expect(a).toMatchObject({ host: null, flavor: null, cellDown: false });
@@ -261,7 +243,7 @@ describe('listServers', () => {
   ])('names URL and field when %s is missing', async (name, field, text) => {
     const broken = wireServer('b');
     delete broken[name];
-    cloud.on({ [DETAIL]: () => ({ body: { servers: [wireServer('a'), broken] } }) });
+    lists(wireServer('a'), broken);
     const error = await failure(nova.listServers());
     expect(error).toBeInstanceOf(BadAnswer);
     expect(error).toMatchObject({ field, url: expect.stringContaining('/v2.1/servers/detail') });
@@ -270,10 +252,11 @@ describe('listServers', () => {
 
   it('says which right is missing when policy hides the extra specs', async () => {
     const flavor = { original_name: 'm', vcpus: 1, ram: 1, disk: 1, ephemeral: 0, swap: '' };
-    cloud.on({ [DETAIL]: () => ({ body: { servers: [wireServer('a', { flavor })] } }) });
-    const error = await failure(nova.listServers());
-    expect(error).toMatchObject({ field: 'servers[0].flavor.extra_specs' });
-    expect(error).toHaveProperty('message', expect.stringContaining('show:flavor-extra-specs'));
+    lists(wireServer('a', { flavor }));
+    expect(await failure(nova.listServers())).toMatchObject({
+      field: 'servers[0].flavor.extra_specs',
+      message: expect.stringContaining('show:flavor-extra-specs'),
+    });
   });
 
   it('asks for all projects, page by page, and passes the filters on', async () => {
@@ -300,15 +283,9 @@ describe('listServers', () => {
 
   it('ends with an error that names list and marker when a marker comes again', async () => {
     // A proxy that drops the query: each page is the first.
-    cloud.on({
-      'GET /v2.1/': NOVA_VERSION('2.96'),
-      [DETAIL]: () => ({
-        body: {
-          servers: [wireServer('a'), wireServer('b')],
-          servers_links: [{ rel: 'next', href: 'http://elsewhere/' }],
-        },
-      }),
-    });
+    cloud.on({ 'GET /v2.1/': NOVA_VERSION('2.96') });
+    const servers_links = [{ rel: 'next', href: 'http://elsewhere/' }];
+    gives(DETAIL, { servers: [wireServer('a'), wireServer('b')], servers_links });
     const failed = nova.listServers();
     await expect(failed).rejects.toBeInstanceOf(BadAnswer);
     await expect(failed).rejects.toThrow(/GET \/servers\/detail: .*the marker b again/);
@@ -342,12 +319,8 @@ describe('listServers', () => {
 
 describe('getServer', () => {
   it('that does not exist is NotFound', async () => {
-    cloud.on({
-      'GET /v2.1/servers/s1': () => ({
-        status: 404,
-        body: { itemNotFound: { code: 404, message: 'Instance s1 could not be found.' } },
-      }),
-    });
+    const itemNotFound = { code: 404, message: 'Instance s1 could not be found.' };
+    answers('GET /v2.1/servers/s1', { status: 404, body: { itemNotFound } });
     expect(await failure(nova.getServer('s1'))).toBeInstanceOf(NotFound);
   });
 });
@@ -356,7 +329,7 @@ describe('getServerTopology', () => {
   const path = 'GET /v2.1/servers/s1/topology';
   const node = (more: object) => ({ memory_mb: 1024, siblings: [], vcpu_set: [0, 1, 2], ...more });
   const topology = async (body: object) => {
-    cloud.on({ [path]: () => ({ body }) });
+    gives(path, body);
     return nova.getServerTopology('s1');
   };
 
@@ -381,38 +354,13 @@ describe('getServerTopology', () => {
 
 describe('listServices', () => {
   it('asks for nova-compute, and reads those of a cell that is down as unknown', async () => {
-    cloud.on({
-      'GET /v2.1/os-services': () => ({
-        body: {
-          services: [
-            {
-              id: 'u',
-              host: 'cmp1',
-              binary: 'nova-compute',
-              zone: 'nova',
-              status: 'disabled',
-              state: 'up',
-              forced_down: true,
-              disabled_reason: 'kernel',
-              updated_at: '2026-01-01T00:00:00.000000',
-            },
-            { host: 'cmp2', binary: 'nova-compute', status: 'UNKNOWN' },
-          ],
-        },
-      }),
-    });
+    const same = { id: 'u', host: 'cmp1', binary: 'nova-compute', zone: 'nova', status: 'disabled', state: 'up' };
+    const wire = { forced_down: true, disabled_reason: 'kernel', updated_at: '2026-01-01T00:00:00.000000' };
+    const down = { host: 'cmp2', binary: 'nova-compute', status: 'UNKNOWN' };
+    gives('GET /v2.1/os-services', { services: [{ ...same, ...wire }, down] });
     const [one, two] = await nova.listServices();
-    expect(one).toEqual({
-      id: 'u',
-      host: 'cmp1',
-      binary: 'nova-compute',
-      zone: 'nova',
-      status: 'disabled',
-      state: 'up',
-      forcedDown: true,
-      disabledReason: 'kernel',
-      updatedAt: '2026-01-01T00:00:00.000Z',
-    });
+    const read = { forcedDown: true, disabledReason: 'kernel', updatedAt: '2026-01-01T00:00:00.000Z' };
+    expect(one).toEqual({ ...same, ...read });
     expect(two).toMatchObject({ host: 'cmp2', status: 'unknown', state: 'unknown', id: null });
     expect(cloud.of('GET /v2.1/os-services')[0]?.url.search).toBe('?binary=nova-compute');
   });
@@ -432,7 +380,7 @@ describe('listHypervisors', () => {
 
   it('reads them, without the figures that Nova no longer shows from 2.88 on', async () => {
     const old = { ...wire, id: 'h2', vcpus: 64, memory_mb: 1000, cpu_info: { model: 'x' } };
-    cloud.on({ 'GET /v2.1/os-hypervisors/detail': paged('hypervisors', () => [wire, old]) });
+    cloud.on({ [HYPERVISORS]: paged('hypervisors', () => [wire, old]) });
     const [one, two] = await nova.listHypervisors();
     expect(one).toEqual({
       id: 'h1',
@@ -567,71 +515,31 @@ describe('migrations', () => {
   });
 
   it('of two cells are two, whatever their ids', async () => {
+    const both = [wire(7, 'running'), { ...wire(7, 'running'), uuid: 'of the other cell' }];
     cloud.on({
-      [LIST]: ({ url }) => ({
-        body: {
-          migrations:
-            url.searchParams.get('status') === 'running'
-              ? [wire(7, 'running'), { ...wire(7, 'running'), uuid: 'of the other cell' }]
-              : [],
-        },
-      }),
+      [LIST]: ({ url }) => ({ body: { migrations: url.searchParams.get('status') === 'running' ? both : [] } }),
     });
     expect((await nova.listUnfinishedMigrations()).map((one) => one.id)).toEqual([7, 7]);
   });
 
   it('in progress come with byte counts, null where the hypervisor gave none yet', async () => {
-    const bytes = {
-      memory_total_bytes: 100,
-      memory_processed_bytes: 40,
-      memory_remaining_bytes: 60,
-      disk_total_bytes: null,
-    };
-    const migration = { ...wire(9, 'running'), server_uuid: 's1', ...bytes };
-    cloud.on({
-      'GET /v2.1/servers/s1/migrations/9': () => ({ body: { migration } }),
+    const memory = { memory_total_bytes: 100, memory_processed_bytes: 40, memory_remaining_bytes: 60 };
+    const migration = { ...wire(9, 'running'), server_uuid: 's1', ...memory, disk_total_bytes: null };
+    gives('GET /v2.1/servers/s1/migrations/9', { migration });
+    expect(await nova.getServerMigration('s1', 9)).toMatchObject({
+      ...{ id: 9, status: 'running', memoryTotalBytes: 100, memoryProcessedBytes: 40, memoryRemainingBytes: 60 },
+      ...{ diskTotalBytes: null, diskRemainingBytes: null },
     });
-    const expected = {
-      id: 9,
-      status: 'running',
-      memoryTotalBytes: 100,
-      memoryProcessedBytes: 40,
-      memoryRemainingBytes: 60,
-      diskTotalBytes: null,
-      diskRemainingBytes: null,
-    };
-    expect(await nova.getServerMigration('s1', 9)).toMatchObject(expected);
   });
 });
 
 describe('instance actions', () => {
   it('are read with their events', async () => {
-    cloud.on({
-      'GET /v2.1/servers/s1/os-instance-actions/req-1': () => ({
-        body: {
-          instanceAction: {
-            action: 'live-migration',
-            instance_uuid: 's1',
-            request_id: 'req-1',
-            start_time: '2026-01-01T00:00:00.000000',
-            updated_at: null,
-            message: 'Error',
-            events: [
-              {
-                event: 'conductor_live_migrate_instance',
-                start_time: '2026-01-01T00:00:00.000000',
-                finish_time: null,
-                result: null,
-                traceback: null,
-                host: 'c',
-                hostId: 'x',
-                details: null,
-              },
-            ],
-          },
-        },
-      }),
-    });
+    const start_time = '2026-01-01T00:00:00.000000';
+    const event = { event: 'conductor_live_migrate_instance', start_time, finish_time: null, result: null };
+    const events = [{ ...event, traceback: null, host: 'c', hostId: 'x', details: null }];
+    const head = { action: 'live-migration', instance_uuid: 's1', request_id: 'req-1', start_time, updated_at: null };
+    gives('GET /v2.1/servers/s1/os-instance-actions/req-1', { instanceAction: { ...head, message: 'Error', events } });
     expect(await nova.getInstanceAction('s1', 'req-1')).toMatchObject({
       message: 'Error',
       events: [{ event: 'conductor_live_migrate_instance', finishedAt: null, host: 'c' }],
@@ -642,29 +550,28 @@ describe('instance actions', () => {
 const go = { checkSend: () => null };
 
 describe('liveMigrate', () => {
-  const accepted = (): Answer => ({ status: 202, headers: { 'x-openstack-request-id': 'req-5' } });
+  const migrate = (how: Parameters<Nova['liveMigrate']>[1] = go) =>
+    nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, how);
+  const accepted: Answer = { status: 202, headers: { 'x-openstack-request-id': 'req-5' } };
 
   it('that is refused when its first byte is about to be written is not sent, and says so', async () => {
-    cloud.on({ [ACTION]: accepted });
-    const refused = nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { checkSend: () => 'too late' });
+    answers(ACTION, accepted);
+    const refused = migrate({ checkSend: () => 'too late' });
     expect(await failure(refused)).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT', reason: 'too late' });
     expect(cloud.of(ACTION)).toHaveLength(0);
   });
 
   it('is asked about again before it is sent with a new token', async () => {
-    cloud.on({ [ACTION]: () => ({ status: 401 }) });
+    answers(ACTION, { status: 401 });
     let asked = 0;
     const checkSend = () => (++asked === 1 ? null : 'too late');
-    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { checkSend }))).toBeInstanceOf(NotSent);
+    expect(await failure(migrate({ checkSend }))).toBeInstanceOf(NotSent);
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
   it('names the host, leaves the storage to Nova, and never says force unless asked', async () => {
-    cloud.on({ [ACTION]: accepted });
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go)).toEqual({
-      outcome: 'accepted',
-      requestId: 'req-5',
-    });
+    answers(ACTION, accepted);
+    expect(await migrate()).toEqual({ outcome: 'accepted', requestId: 'req-5' });
     expect(JSON.parse(cloud.of(ACTION)[0]?.body ?? '')).toEqual({
       'os-migrateLive': { host: 'cmp2', block_migration: 'auto' },
     });
@@ -672,7 +579,7 @@ describe('liveMigrate', () => {
   });
 
   it('forces at a version that still knows it', async () => {
-    cloud.on({ [ACTION]: accepted });
+    answers(ACTION, accepted);
     await nova.liveMigrate({ serverId: 's1', host: 'cmp2', force: true }, go);
     expect(JSON.parse(cloud.of(ACTION)[0]?.body ?? '')).toEqual({
       'os-migrateLive': { host: 'cmp2', block_migration: 'auto', force: true },
@@ -686,21 +593,21 @@ describe('liveMigrate', () => {
     [409, Conflict],
     [429, HttpError],
   ])('that Nova refuses with %i is an error and was sent once', async (status, kind) => {
-    cloud.on({ [ACTION]: () => ({ status, body: { fault: { message: 'no' } } }) });
-    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go))).toBeInstanceOf(kind);
+    answers(ACTION, { status, body: { fault: { message: 'no' } } });
+    expect(await failure(migrate())).toBeInstanceOf(kind);
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
   it.each([200, 302, 500, 502, 503, 504])('that is answered with %i is unknown and was sent once', async (status) => {
-    cloud.on({ [ACTION]: () => ({ status, body: 'gateway' }) });
-    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go);
+    answers(ACTION, { status, body: 'gateway' });
+    const result = await migrate();
     expect(result).toMatchObject({ outcome: 'unknown', error: { status } });
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
   it('whose connection breaks after it was written is unknown and was sent once', async () => {
     cloud.on({ [ACTION]: () => (response) => void response.socket?.destroy() });
-    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go);
+    const result = await migrate();
     expect(result).toMatchObject({ outcome: 'unknown', error: expect.any(Unreachable) });
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
@@ -725,11 +632,8 @@ describe('liveMigrate', () => {
       },
     });
     const { signal } = controller;
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal, ...go })).toEqual({
-      outcome: 'unknown',
-      error: reason,
-    });
-    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal, ...go }))).toBe(reason);
+    expect(await migrate({ signal, ...go })).toEqual({ outcome: 'unknown', error: reason });
+    expect(await failure(migrate({ signal, ...go }))).toBe(reason);
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
@@ -750,8 +654,8 @@ describe('liveMigrate', () => {
   });
 
   it('that a stale token stopped is sent again with a new one: a 401 means that nothing was done', async () => {
-    cloud.on({ [ACTION]: (_, times) => (times === 1 ? { status: 401 } : accepted()) });
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go)).toMatchObject({ outcome: 'accepted' });
+    cloud.on({ [ACTION]: (_, times) => (times === 1 ? { status: 401 } : accepted) });
+    expect(await migrate()).toMatchObject({ outcome: 'accepted' });
     expect(cloud.of(ACTION).map((seen) => seen.headers['x-auth-token'])).toEqual(['token-1', 'token-2']);
   });
 });

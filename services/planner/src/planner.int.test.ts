@@ -41,13 +41,7 @@ const snapshot = (cycle: number, more: Pick<Sketch, 'hosts' | 'vms'> = { hosts: 
     time: new Date().toISOString(),
     policies: { cpu: { threshold: 0.1, maxMigrationsPerCycle: 5 } },
     hosts: { h1: {}, h2: {}, ...more.hosts },
-    vms: {
-      a: { host: 'h1', w: { cpu: 0.2 } },
-      b: { host: 'h1', w: { cpu: 0.2 } },
-      c: { host: 'h1', w: { cpu: 0.2 } },
-      d: { host: 'h1', w: { cpu: 0.2 } },
-      ...more.vms,
-    },
+    vms: { ...Object.fromEntries([...'abcd'].map((id) => [id, { host: 'h1', w: { cpu: 0.2 } }])), ...more.vms },
     snapshot: { intervalSeconds: 60 },
   }),
   id: `gpu-${cycle}`,
@@ -62,6 +56,13 @@ const large = (cycle: number): Snapshot =>
     vms: Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [`${i}-${'v'.repeat(300)}`, { host: 'h3', set: { locked: true } }]),
     ),
+  });
+
+const provision = (log: EventLog, ...aggregates: string[]) =>
+  log.provision({
+    limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
+    replicas: 1,
+    aggregates: aggregates.length > 0 ? aggregates : [AGGREGATE],
   });
 
 describe('planners on a real nats-server', () => {
@@ -81,11 +82,7 @@ describe('planners on a real nats-server', () => {
   beforeEach(async () => {
     server = await startNatsServer();
     log = await connectEventLog({ servers: [server.url], name: 'test' });
-    await log.provision({
-      limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
-      replicas: 1,
-      aggregates: [AGGREGATE],
-    });
+    await provision(log);
     view = await log.view(folding());
     open = [];
     expected = new Set(['already-decided', 'lost-race']);
@@ -172,6 +169,17 @@ describe('planners on a real nats-server', () => {
     return { close, notDecided, problems, yielding: created.yielding };
   }
 
+  const closeAll = async (): Promise<void> => {
+    for (const { close } of open.splice(0)) await close();
+  };
+  /** A planner releases a plan of the first snapshot, and ends. */
+  async function releasedBy(name: string, set: Partial<EngineOptions> = {}): Promise<void> {
+    await planner(name, set);
+    await publish(1);
+    await untilDispatched('gpu-1');
+    await closeAll();
+  }
+
   const events = async (): Promise<LogEvent[]> => {
     const all: LogEvent[] = [];
     for await (const { event } of log.replay()) if (event.type !== 'unreadable') all.push(event);
@@ -189,6 +197,8 @@ describe('planners on a real nats-server', () => {
     };
     await Promise.race([folded(), failed.promise]);
   }
+  const untilDispatched = (planId: string) => untilFolded(() => state().plans.get(planId)?.dispatched != null);
+  const untilDecided = (cycle: number) => untilFolded(() => state().decided?.cycle === cycle);
   /** Waits until a planner has said why it does not decide a snapshot. */
   const untilRefused = (notDecided: readonly string[], reason: string) =>
     Promise.race([until(() => notDecided.includes(reason)), failed.promise]);
@@ -225,7 +235,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     await publish(2);
     await planner('fast', evacuating);
-    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
+    await untilDispatched('gpu-2');
     held.go();
     await slow.close();
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
@@ -233,8 +243,7 @@ describe('planners on a real nats-server', () => {
 
   it('each aggregate is decided by its own options, which are on the log before its first decision', async () => {
     const other = 'general';
-    const limits = { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 };
-    await log.provision({ limits, replicas: 1, aggregates: [AGGREGATE, other] });
+    await provision(log, AGGREGATE, other);
     const own: Record<string, Partial<EngineOptions>> = {
       [AGGREGATE]: { dryRun: true, planTtlSeconds: 77 },
       [other]: {},
@@ -268,7 +277,7 @@ describe('planners on a real nats-server', () => {
     await blocked.close();
     await planner('open');
     await publish(2);
-    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
+    await untilDispatched('gpu-2');
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
   });
 
@@ -293,7 +302,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     await publish(2);
     await planner('fast', evacuating);
-    await untilFolded(() => state().decided?.cycle === 2);
+    await untilDecided(2);
     held.go();
     expect(await refused.promise).toBeInstanceOf(AppendConflict);
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
@@ -306,7 +315,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     const { sequence } = await log.append(paused());
     held.go();
-    await untilFolded(() => state().decided?.cycle === 1);
+    await untilDecided(1);
     const [decided] = await decisions();
     expect(decided?.data).toMatchObject({ outcome: 'gated', release: 'none', reason: { code: 'paused' } });
     expect(decided?.data.basis).toBeGreaterThanOrEqual(sequence);
@@ -366,7 +375,7 @@ describe('planners on a real nats-server', () => {
     lateMs = 0;
     const taken = snapshot(2);
     await publish(2, taken);
-    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
+    await untilDispatched('gpu-2');
     const [decided, ...more] = await decisions();
     expect(more).toEqual([]);
     expect(decided?.data).toMatchObject({ snapshotId: 'gpu-2', release: 'released' });
@@ -387,7 +396,7 @@ describe('planners on a real nats-server', () => {
     await Promise.all(['p1', 'p2', 'p3', 'p4'].map((name) => planner(name, { dryRun: true })));
     for (let cycle = 1; cycle <= 6; cycle++) {
       await publish(cycle);
-      await untilFolded(() => state().decided?.cycle === cycle);
+      await untilDecided(cycle);
     }
     expect((await decisions()).map((d) => d.data.cycle)).toEqual([1, 2, 3, 4, 5, 6]);
     expect((await events()).filter((e) => e.type === 'planner.configured')).toHaveLength(1);
@@ -400,10 +409,7 @@ describe('planners on a real nats-server', () => {
     'a planner with a clock that is %s plans nothing, from its first snapshot on, and ends no task',
     async (_, byMs, how) => {
       expected.add('clock');
-      await planner('right', { planTtlSeconds: 60 });
-      await publish(1);
-      await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
-      for (const { close } of open.splice(0)) await close();
+      await releasedBy('right', { planTtlSeconds: 60 });
       const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
       expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
       await publish(2);
@@ -418,7 +424,7 @@ describe('planners on a real nats-server', () => {
     let byMs = 0;
     const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
     await publish(1);
-    await untilFolded(() => state().decided?.cycle === 1);
+    await untilDecided(1);
     byMs = -600_000;
     await publish(2);
     await untilRefused(notDecided, 'clock');
@@ -428,7 +434,7 @@ describe('planners on a real nats-server', () => {
     byMs = 0;
     await untilFolded(() => state().tasks.get('gpu-1-s1')?.status === 'failed');
     await publish(3);
-    await untilFolded(() => state().decided?.cycle === 3);
+    await untilDecided(3);
     expect(problems).not.toContain(undefined);
     expect(await decisions()).toHaveLength(2);
   });
@@ -437,14 +443,14 @@ describe('planners on a real nats-server', () => {
     expected.add('other-options');
     const first = await planner('first');
     await publish(1);
-    await untilFolded(() => state().decided?.cycle === 1);
+    await untilDecided(1);
     const second = await planner('second', { cooldownSeconds: 60, dryRun: true });
     // The first planner that decides a snapshot leaves nothing to the other: it takes some until each has met the other's options.
     let cycle = 1;
     const publishUntil = async (met: () => boolean) => {
       do {
         await publish(++cycle);
-        await untilFolded(() => state().decided?.cycle === cycle);
+        await untilDecided(cycle);
       } while (!met());
     };
     await publishUntil(() => first.notDecided.includes('other-options'));
@@ -469,7 +475,7 @@ describe('planners on a real nats-server', () => {
   it('releases the plan with its event, queues its tasks and says so', async () => {
     await planner('p1');
     await publish(1);
-    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilDispatched('gpu-1');
     const [decided] = await decisions();
     expect(decided?.data).toMatchObject({
       outcome: 'planned',
@@ -486,21 +492,14 @@ describe('planners on a real nats-server', () => {
 
   it('a planner that died between release and dispatch leaves nothing undone: the next one queues the tasks', async () => {
     // The first planner's work is done by hand up to the release: its options, then the decision.
-    await planner('first');
-    await publish(1);
-    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
+    await releasedBy('first');
     const all = await events();
-    for (const { close } of open.splice(0)) await close();
     const released = all.filter((e) => e.type === 'planner.configured' || e.type === 'cycle.decided');
 
     // The same log without `plan.dispatched` and with an empty queue, on a server of its own.
     const other = await startNatsServer();
     const otherLog = await connectEventLog({ servers: [other.url], name: 'other' });
-    await otherLog.provision({
-      limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
-      replicas: 1,
-      aggregates: [AGGREGATE],
-    });
+    await provision(otherLog);
     for (const event of released) await otherLog.append(event);
     const previous = server;
     server = other;
@@ -512,7 +511,7 @@ describe('planners on a real nats-server', () => {
       expect(dispatched()?.tasks).toBe(2);
       await otherView.close();
     } finally {
-      for (const { close } of open.splice(0)) await close();
+      await closeAll();
       await otherLog.close();
       await other.stop();
       server = previous;
@@ -524,10 +523,10 @@ describe('planners on a real nats-server', () => {
     await publish(1);
     await untilFolded(() => state().plans.get('gpu-1')?.state === 'proposed');
     await publish(2);
-    await untilFolded(() => state().decided?.cycle === 2);
+    await untilDecided(2);
     expect((await decisions())[1]?.data.outcome).toBe('gated');
     await log.append(commandEvent('plan.approved', AGGREGATE, 'c1', { planId: 'gpu-1', steps: null }));
-    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilDispatched('gpu-1');
     expect(state().plans.get('gpu-1')?.tasks).toHaveLength(2);
     // A close with force ends its task a minute later, without another snapshot.
     const closed = commandEvent('migration.closed', AGGREGATE, 'c2', { taskId: 'gpu-1-s1', force: true });
@@ -538,10 +537,7 @@ describe('planners on a real nats-server', () => {
   });
 
   it('ends a task that no executor ended, one plan_ttl after it could last be started', async () => {
-    await planner('p1', { planTtlSeconds: 60 });
-    await publish(1);
-    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
-    for (const { close } of open.splice(0)) await close();
+    await releasedBy('p1', { planTtlSeconds: 60 });
     await planner('later', { planTtlSeconds: 60 }, () => Date.now() + 121_000);
     await untilFolded(() => state().recentPlans.some((p) => p.id === 'gpu-1' && p.failed === 2));
     const failed = (await events()).filter((e) => e.type === 'migration.failed');
@@ -553,10 +549,7 @@ describe('planners on a real nats-server', () => {
 
   it('does not end a task that an executor starts while the one before it is ended', async () => {
     expected.add('too-old');
-    await planner('p1', { planTtlSeconds: 60 });
-    await publish(1);
-    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
-    for (const { close } of open.splice(0)) await close();
+    await releasedBy('p1', { planTtlSeconds: 60 });
     const [first, second] = [1, 2].map((n) => state().tasks.get(taskId('gpu-1', n)));
     if (first === undefined || second === undefined) throw new Error('two tasks were planned');
     const started = (task: typeof first): LogEvent => ({
@@ -627,6 +620,18 @@ describe('planners on a real nats-server', () => {
       },
     };
   };
+  /** The answer to the request of this snapshot is made again to the byte. */
+  async function replays(asked: Snapshot, data: LogEventOf<'plan.proposed'>['data']): Promise<void> {
+    const folder = createFolder();
+    for await (const stored of log.replay()) if (stored.sequence <= data.basis) folder.apply(stored);
+    const of = planRequest(asked);
+    if (of === null) throw new Error('the snapshot is of no request');
+    const again = runProposal({ request: of, stateOf: (name) => aggregateState(folder.snapshot(), name), options });
+    expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
+    expect(again.decision.steps).toEqual(data.steps);
+  }
+  const approve = (planId: string) =>
+    log.append(commandEvent('plan.approved', AGGREGATE, `approve-${planId}`, { planId, steps: null }));
   const proposals = async () => (await events()).filter((e) => e.type === 'plan.proposed');
 
   it('a request for moves between cells has one answer of two planners, in whatever order snapshots arrive, and replays to the byte', async () => {
@@ -641,26 +646,14 @@ describe('planners on a real nats-server', () => {
     await untilFolded(() => state().decided?.snapshotId === 'gpu-2');
     const found = await proposals();
     expect(found).toHaveLength(1);
-    const [{ data, sequence }] = found.map((event) => ({ ...event, sequence: event.data.basis })) as [
-      LogEventOf<'plan.proposed'> & { sequence: number },
-    ];
+    const { data } = found[0] as LogEventOf<'plan.proposed'>;
     // The rest depends on whether the cycle's plan was released before it.
     expect(data).toMatchObject({ outcome: 'planned', release: 'proposed', to: 'new' });
     expect(data.steps.map(({ from, phase, cell }) => [from, phase, cell?.target])).toEqual([
       ['h1', 'cell', 'new'],
       ['h1', 'cell', 'new'],
     ]);
-    const folder = createFolder();
-    for await (const stored of log.replay()) if (stored.sequence <= sequence) folder.apply(stored);
-    const of = planRequest(asked);
-    if (of === null) throw new Error('the snapshot is of no request');
-    const again = runProposal({
-      request: of,
-      stateOf: (name) => aggregateState(folder.snapshot(), name),
-      options,
-    });
-    expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
-    expect(again.decision.steps).toEqual(data.steps);
+    await replays(asked, data);
   });
 
   it('an approved plan between cells is dispatched; its tasks say how each server moves', async () => {
@@ -668,12 +661,8 @@ describe('planners on a real nats-server', () => {
     await publish(0, request('c2'));
     const planId = cellsPlanId(AGGREGATE, 'c2');
     await untilFolded(() => state().plans.get(planId)?.state === 'proposed');
-    await log.append({
-      ...paused(),
-      type: 'plan.approved',
-      data: { commandId: 'a1', comment: null, planId, steps: null },
-    });
-    await untilFolded(() => state().plans.get(planId)?.dispatched != null);
+    await approve(planId);
+    await untilDispatched(planId);
     expect([...state().tasks.values()].map(({ step }) => step.cell?.method)).toEqual(['migrate', 'migrate']);
   });
 
@@ -715,23 +704,13 @@ describe('planners on a real nats-server', () => {
     expect(data.steps.map(({ phase, serverId, from, to }) => [phase, serverId, from, to])).toEqual([
       ['capacity', 'a', 'h1', 'h2'],
     ]);
-    const folder = createFolder();
-    for await (const stored of log.replay()) if (stored.sequence <= data.basis) folder.apply(stored);
-    const of = planRequest(asked);
-    if (of === null) throw new Error('the snapshot is of no request');
-    const again = runProposal({ request: of, stateOf: (name) => aggregateState(folder.snapshot(), name), options });
-    expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
-    expect(again.decision.steps).toEqual(data.steps);
+    await replays(asked, data);
     // Another request finds a plan that waits.
     await publish(0, roomRequest('r2'));
     await untilFolded(() => wasProposed(view.at().state, AGGREGATE, capacityPlanId(AGGREGATE, 'r2')));
     expect((await proposals()).at(-1)?.data).toMatchObject({ outcome: 'gated', reason: { code: 'awaiting-approval' } });
-    await log.append({
-      ...paused(),
-      type: 'plan.approved',
-      data: { commandId: 'a2', comment: null, planId, steps: null },
-    });
-    await untilFolded(() => state().plans.get(planId)?.dispatched != null);
+    await approve(planId);
+    await untilDispatched(planId);
     expect([...state().tasks.values()].map(({ step }) => [step.phase, step.serverId])).toEqual([['capacity', 'a']]);
   });
 

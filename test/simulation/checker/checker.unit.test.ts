@@ -83,6 +83,9 @@ function store(family: string, type: string, service: string, data: object, stre
   checker.log.stored(stream, message);
 }
 
+/** A task comes to the work queue. */
+const queue = (task: object): void => store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+
 function look(): void {
   checker.cloud.look([{ uuid: SERVER, host: 'h1' }], ['h1', 'h2']);
 }
@@ -90,7 +93,7 @@ function look(): void {
 /** A move to h2 is requested on fresh reads. The request leaves and arrives that many ms after its start. */
 function request(leaves = 0, arrives = leaves, attempt = 1): void {
   const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt };
-  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  queue(task);
   store('results', 'migration.started', 'executor', { ...task, from: 'h1', destination: 'h2', groups: [] });
   checker.cloud.read(`/v2.1/servers/${SERVER}`);
   const body = { 'os-migrateLive': { host: 'h2' } };
@@ -110,16 +113,13 @@ function refused(text: string): void {
 
 const broken = (): string[] => checker.breaches.map(({ rule }) => rule);
 
-it('a request that leaves within its window is no breach, however late it arrives', () => {
+it.each([
+  ['within its window, however late it arrives', 9_900, 14_000, false],
+  ['after its window', 11_100, 11_100, true],
+] as const)('a request that leaves %s: %i ms, arrives after %i ms: a breach is %s', (_, leaves, arrives, isBreach) => {
   look();
-  request(9_900, 14_000);
-  expect(broken()).not.toContain('post-late');
-});
-
-it('a request that leaves after its window is a breach', () => {
-  look();
-  request(11_100);
-  expect(broken()).toContain('post-late');
+  request(leaves, arrives);
+  expect(broken().includes('post-late')).toBe(isBreach);
 });
 
 it('a move to a host that has long been closed is a breach', () => {
@@ -140,65 +140,49 @@ it('a move to a host that was opened since the last look is no breach', () => {
   expect(broken()).not.toContain('closed-host');
 });
 
-const taken = (digest: string): void =>
-  store(
-    'snapshots',
-    'snapshot.taken',
-    'scorer',
-    { snapshotId: 'agg-1', observedFrom: new Date(now).toISOString(), body: { digest } },
-    'KRONOS_SNAPSHOTS',
-  );
-const decide = (digest: string): void =>
+const taken = (digest: string): void => {
+  const data = { snapshotId: 'agg-1', observedFrom: new Date(now).toISOString(), body: { digest } };
+  store('snapshots', 'snapshot.taken', 'scorer', data, 'KRONOS_SNAPSHOTS');
+};
+/** A decision by all that is on the log, without a plan. */
+const decided = (more: object): void =>
   store('plans', 'cycle.decided', 'planner', {
-    snapshotId: 'agg-1',
-    basis: last,
-    digests: { snapshot: digest },
-    plan: null,
+    ...{ snapshotId: 'agg-1', basis: last, digests: { snapshot: 'none' }, plan: null },
+    ...more,
   });
+const decide = (digest: string): void => decided({ digests: { snapshot: digest } });
 
-it('of two snapshots with one id a decision is judged by the one that it names', () => {
-  taken('first');
-  now += HOUR_MS;
-  taken('second');
-  decide('second');
-  expect(broken()).not.toContain('fresh');
-});
-
-it('a decision on the older of two snapshots with one id comes too late', () => {
-  taken('first');
-  now += HOUR_MS;
-  taken('second');
-  decide('first');
-  expect(broken()).toContain('fresh');
-});
+it.each([
+  ['second', false],
+  ['first', true],
+])(
+  'of two snapshots with one id a decision is judged by the one that it names: too late on the %s is %s',
+  (named, late) => {
+    taken('first');
+    now += HOUR_MS;
+    taken('second');
+    decide(named);
+    expect(broken().includes('fresh')).toBe(late);
+  },
+);
 
 /** A decision by the log up to `basis`, stored after everything that is on its subject. */
-const decideAt = (basis: number): void =>
-  store('plans', 'cycle.decided', 'planner', {
-    snapshotId: 'agg-1',
-    basis,
-    digests: { snapshot: 'first' },
-    plan: null,
-  });
+const decideAt = (basis: number): void => decided({ basis, digests: { snapshot: 'first' } });
 
-it('a decision with an expectation that its basis does not have is a breach', () => {
+it.each([
+  ['one that its basis does not have', 1, true],
+  ['that of its basis', 0, false],
+])('the expectation of a decision is %s, %i events later: a breach is %s', (_, behind, isBreach) => {
   taken('first');
   store('plans', 'plan.dispatched', 'planner', { planId: 'agg-0' });
-  decideAt(last - 1);
-  expect(broken()).toContain('expectation');
-});
-
-it('a decision with the expectation of its basis is no breach', () => {
-  taken('first');
-  store('plans', 'plan.dispatched', 'planner', { planId: 'agg-0' });
-  decideAt(last);
-  expect(broken()).not.toContain('expectation');
+  decideAt(last - behind);
+  expect(broken().includes('expectation')).toBe(isBreach);
 });
 
 /** A task is requested, and ends as expired after a time, by a service. */
 function expire(service: string, afterMs: number): void {
   const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
-  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  queue(task);
   now += afterMs;
   store('results', 'migration.failed', service, { ...task, errorType: 'Cancelled', reason: { code: 'expired' } });
 }
@@ -216,33 +200,28 @@ it.each([
 /** A plan that waits for approval is approved, and its task is on the work queue some time later; another plan moves the server. */
 function movedAgain(dispatchedMs: number, againMs: number): void {
   const step = { taskId: 'agg-1-s1', serverId: SERVER, phase: 'spread', dependsOn: [] };
-  const decided = (snapshotId: string, taskId: string): void =>
-    store('plans', 'cycle.decided', 'planner', {
-      snapshotId,
-      basis: last,
-      digests: { snapshot: 'none' },
-      release: 'proposed',
-      plan: { steps: [{ ...step, taskId }] },
-    });
+  const proposed = (snapshotId: string, taskId: string): void =>
+    decided({ snapshotId, release: 'proposed', plan: { steps: [{ ...step, taskId }] } });
   begin({ instanceCooldownMs: 600_000, approvalTtlMs: HOUR_MS });
-  decided('agg-1', 'agg-1-s1');
+  proposed('agg-1', 'agg-1-s1');
   store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
   now += dispatchedMs;
   const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
-  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  queue(task);
   now += againMs;
-  decided('agg-2', 'agg-2-s1');
+  proposed('agg-2', 'agg-2-s1');
 }
 
-it('the cooldown of a server begins with the approval of its plan, whenever its task came to the work queue', () => {
-  movedAgain(120_000, 490_000);
-  expect(broken()).not.toContain('instance-cooldown');
-});
-
-it('a server that is moved again within its cooldown is a breach', () => {
-  movedAgain(120_000, 400_000);
-  expect(broken()).toContain('instance-cooldown');
-});
+it.each([
+  [490_000, false],
+  [400_000, true],
+])(
+  'the cooldown of a server begins with the approval of its plan: moved again %i ms after it is queued, a breach is %s',
+  (againMs, isBreach) => {
+    movedAgain(120_000, againMs);
+    expect(broken().includes('instance-cooldown')).toBe(isBreach);
+  },
+);
 
 /** Closed from now on, after as much. */
 const closing = (afterMs: number): Partial<Rules> => {
@@ -254,20 +233,17 @@ const closedFrom = (fromMs: number, ms: number): Partial<Rules> => ({
   openings: { evacuationIgnoresWindows: false, open: (_, __, atMs) => atMs < fromMs || atMs >= fromMs + ms },
 });
 const STEP = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1, phase: 'spread' };
-const decided = (phase: string, release: object): void =>
-  store('plans', 'cycle.decided', 'planner', {
-    snapshotId: 'agg-1',
+const planOf = (phase: string, release: object): void =>
+  decided({
     snapshotTime: new Date(now).toISOString(),
-    basis: last,
-    digests: { snapshot: 'none' },
     ...release,
     plan: { steps: [{ ...STEP, phase, dependsOn: [] }] },
   });
-const planned = (phase: string): void => decided(phase, { release: 'released', reason: { code: 'planned' } });
+const planned = (phase: string): void => planOf(phase, { release: 'released', reason: { code: 'planned' } });
 const endForWindow = (errorType: string): void =>
   store('results', 'migration.failed', 'executor', { ...STEP, errorType, reason: { code: 'window-closed' } });
 const start = (phase: string): void => {
-  store('migrations', 'migration.requested', 'planner', { ...STEP, phase }, 'KRONOS_MIGRATIONS');
+  queue({ ...STEP, phase });
   store('results', 'migration.started', 'executor', { ...STEP, phase, from: 'h1', destination: 'h2', groups: [] });
 };
 
@@ -317,10 +293,10 @@ it.each([
   (_, isBreach) => {
     const fromMs = Date.UTC(2026, 0, 1) + 600_000;
     begin({ approvalTtlMs: HOUR_MS, ...closedFrom(fromMs, isBreach ? 0 : 300_000) });
-    decided('spread', { release: 'proposed' });
+    planOf('spread', { release: 'proposed' });
     store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
     now = fromMs + 301_000;
-    store('migrations', 'migration.requested', 'planner', STEP, 'KRONOS_MIGRATIONS');
+    queue(STEP);
     endForWindow('Cancelled');
     expect(broken().includes('window')).toBe(isBreach);
   },
@@ -337,7 +313,7 @@ it.each([
     const snapshotTime = new Date(now).toISOString();
     // No planner ran meanwhile; the next window is open.
     now = fromMs + 780_000;
-    decided('spread', { release: 'released', snapshotTime });
+    planOf('spread', { release: 'released', snapshotTime });
     endForWindow('Cancelled');
     expect(broken().includes('window')).toBe(isBreach);
   },
@@ -390,15 +366,11 @@ it.each([
   (_, release) => {
     begin(release === 'proposed' ? { approvalTtlMs: HOUR_MS } : {});
     const startBefore = new Date(now + 60_000).toISOString();
-    const request = (taskId: string): void =>
-      store('migrations', 'migration.requested', 'planner', { ...STEP, taskId }, 'KRONOS_MIGRATIONS');
+    const request = (taskId: string): void => queue({ ...STEP, taskId });
     const snapshotTime = new Date(now).toISOString();
     if (release === 'released') now += 60_000;
-    store('plans', 'cycle.decided', 'planner', {
-      snapshotId: 'agg-1',
+    decided({
       snapshotTime,
-      basis: last,
-      digests: { snapshot: 'none' },
       release,
       plan: {
         steps: [
@@ -422,13 +394,7 @@ it.each([
 
 it('a doubled message of an attempt may leave the queue while a later attempt is on it, which may not until the one after it is there', () => {
   const attemptIsQueued = (attempt: number): string => {
-    store(
-      'migrations',
-      'migration.requested',
-      'planner',
-      { taskId: 'agg-1-s1', serverId: SERVER, attempt },
-      'KRONOS_MIGRATIONS',
-    );
+    queue({ taskId: 'agg-1-s1', serverId: SERVER, attempt });
     return `$JS.ACK.KRONOS_MIGRATIONS.executor.1.${last}`;
   };
   const leaves = (reply: string): void => {
@@ -462,7 +428,7 @@ it.each([
   unprofiledSince = now;
   now += HOUR_MS;
   taken('first');
-  decided(phase, { release: 'released', digests: { snapshot: 'first' } });
+  planOf(phase, { release: 'released', digests: { snapshot: 'first' } });
   expect(broken().filter((rule) => rule === 'blind')).toEqual(breaches);
 });
 
@@ -472,7 +438,7 @@ it.each([
 ] as const)('what is %s for longer than it takes to see it gets no plan and no request', (rule, change) => {
   const planned = (): void => {
     taken('first');
-    decided('spread', { release: 'released', digests: { snapshot: 'first' } });
+    planOf('spread', { release: 'released', digests: { snapshot: 'first' } });
     request();
   };
   look();
@@ -499,7 +465,7 @@ it.each([
   now += HOUR_MS;
   const snapshotTime = new Date(atMs + snapshotAfterMs).toISOString();
   taken('first');
-  decided('spread', { release: 'released', digests: { snapshot: 'first' }, snapshotTime });
+  planOf('spread', { release: 'released', digests: { snapshot: 'first' }, snapshotTime });
   request();
   expect(broken().filter((one) => one === 'older-host')).toEqual(breaches);
 });

@@ -61,7 +61,20 @@ const row = (status: string, changes: Partial<CellMigration> = {}): CellMigratio
   destCompute: 'h2',
   ...changes,
 });
+type Slot = Extract<AttemptLog, { readonly kind: 'started' }>;
+/** An attempt of the log that has started, with what is known of its move between cells. */
+const begun = (slot: object): Slot =>
+  ({
+    ...{ kind: 'started', newestMigrationId: 0, migrationId: 7, requestId: null, stop: null },
+    cell: { ...start, migrationUuid: 'ours', verifying: null, verified: null, settle: null, startedAtMs: 0, ...slot },
+  }) as Slot;
 const log = (attempt: AttemptLog): Body => ({ kind: 'log', log: { attempt, expected: 9 } });
+/** Nova's account of a failed migration. */
+const told = (text: string): Body => ({
+  kind: 'explained',
+  word,
+  account: { story: { text, event: null, host: null }, asked: true, hosts: { source: 'up', destination: 'up' } },
+});
 const appended: Body = { kind: 'appended', began: 0 };
 
 /** A move between cells from its POST on, told fact by fact. */
@@ -93,6 +106,10 @@ class Life {
     return this;
   }
 
+  later(ms: number, ...look: Parameters<Life['sees']>): this {
+    return this.pass(ms).sees(...look);
+  }
+
   sees(
     server: CellLook['server'],
     migrations: readonly CellMigration[] = [row('finished')],
@@ -103,8 +120,12 @@ class Life {
     return this.when({ kind: 'lookedCell', look, word: { ...word, ...said } });
   }
 
+  posted(answer: Extract<Fact, { readonly kind: 'posted' }>['answer']): this {
+    return this.when({ kind: 'posted', answer });
+  }
+
   accepted(): this {
-    return this.when({ kind: 'posted', answer: { kind: 'accepted', requestId: 'req' } });
+    return this.posted({ kind: 'accepted', requestId: 'req' });
   }
 
   /** In VERIFY_RESIZE, and the log says so. */
@@ -116,16 +137,7 @@ class Life {
   settled(act: 'confirm' | 'revert', cause: string): this {
     const settle = { sequence: 1, atMs: 0, act, cause, reason: { code: cause, text: cause } };
     const { run } = this.state.stage as { run: ReturnType<typeof startCellRun> };
-    const slot = { ...run.start, migrationUuid: 'ours', verifying: null, verified: null, settle, startedAtMs: 0 };
-    const attempt = {
-      kind: 'started',
-      newestMigrationId: 0,
-      migrationId: 7,
-      requestId: null,
-      stop: null,
-      cell: slot,
-    } as const;
-    return this.when(appended, log(attempt), { kind: 'settleAnswered' });
+    return this.when(appended, log(begun({ ...run.start, settle })), { kind: 'settleAnswered' });
   }
 
   get at() {
@@ -162,21 +174,19 @@ describe('the start of a move between cells', () => {
 describe('the POST of a move between cells', () => {
   it('acts: accepted or unknown, it is looked for', () => {
     expect(new Life().accepted().at).toBe('travelling');
-    expect(new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } }).at).toBe('travelling');
+    expect(new Life().posted({ kind: 'unknown', text: 'cut off' }).at).toBe('travelling');
     const busy = "Cannot 'migrate' instance vm while it is in task_state resize_prep";
-    expect(new Life().when({ kind: 'posted', answer: { kind: 'refused', status: 409, text: busy } }).at).toBe(
-      'travelling',
-    );
+    expect(new Life().posted({ kind: 'refused', status: 409, text: busy }).at).toBe('travelling');
   });
 
   it('refuses: a host that only the policy hides is nobody’s fault, and no other is tried', () => {
     const text = 'Compute host h2 could not be found.';
-    const life = new Life().when({ kind: 'posted', answer: { kind: 'refused', status: 400, text } });
+    const life = new Life().posted({ kind: 'refused', status: 400, text });
     expect(life.ended).toMatchObject({ reason: { code: 'cell-policy' }, next: null, hostAtFault: null });
   });
 
   it('refuses: not sent, it is tried again later', () => {
-    const life = new Life().when({ kind: 'posted', answer: { kind: 'notSent', text: 'late' } });
+    const life = new Life().posted({ kind: 'notSent', text: 'late' });
     expect(life.ended).toMatchObject({ reason: { code: 'not-sent' }, next: { attempt: 2, destination: 'h2' } });
   });
 });
@@ -199,7 +209,7 @@ describe('the migration of the attempt', () => {
   it('does nothing: an empty list, until Nova can no longer be at work', () => {
     const life = new Life().accepted().sees(home, []);
     expect(life.at).toBe('travelling');
-    expect(life.pass(61 * SECOND).sees(home, []).ended).toMatchObject({
+    expect(life.later(61 * SECOND, home, []).ended).toMatchObject({
       reason: { code: 'no-migration' },
       next: { destination: 'h2' },
     });
@@ -210,7 +220,7 @@ describe('the verification', () => {
   it('acts: all checks passed for verifySeconds, it is confirmed', () => {
     const life = new Life().arrived().sees(there);
     expect(life.at).toBe('verifying');
-    life.pass(60 * SECOND).sees(there);
+    life.later(60 * SECOND, there);
     expect(decide(life.state)).toEqual({ do: 'appendVerified', host: 'h2', verifySeconds: 60 });
     expect(life.when(appended).sees(there).settle).toBe('confirm verified');
   });
@@ -227,10 +237,9 @@ describe('the verification', () => {
     const life = new Life()
       .arrived()
       .sees(there)
-      .pass(50 * SECOND)
-      .sees(wrong, [row('finished')], more);
-    expect(life.pass(20 * SECOND).sees(there).at).toBe('verifying');
-    expect(life.pass(10 * MINUTE).sees(wrong, [row('finished')], more).settle).toBe('revert verification');
+      .later(50 * SECOND, wrong, [row('finished')], more);
+    expect(life.later(20 * SECOND, there).at).toBe('verifying');
+    expect(life.later(10 * MINUTE, wrong, [row('finished')], more).settle).toBe('revert verification');
   });
 
   it('refuses at once: a host outside the target, and for a cold migration any but the named one', () => {
@@ -251,18 +260,15 @@ describe('the verification', () => {
 
   it('does nothing: with confirm = manual it waits for a person', () => {
     const life = new Life({ cell: { confirm: 'manual', verifySeconds: 0 } }).arrived().sees(there).when(appended);
-    expect(
-      life
-        .sees(there)
-        .pass(MINUTE)
-        .sees({ ...there, powerState: 4 }).at,
-    ).toBe('verifying');
+    expect(life.sees(there).later(MINUTE, { ...there, powerState: 4 }).at).toBe('verifying');
     const asks = (act: 'confirm' | 'revert') => ({ settleAsked: { act, by: 'ada' } });
     expect(new Life().arrived().sees(there, [row('finished')], {}, asks('confirm')).settle).toBe('confirm operator');
     expect(new Life().arrived().sees(there, [row('finished')], {}, asks('revert')).settle).toBe('revert operator');
     expect(new Life().arrived().sees(there, [row('finished')], {}, { stopAsked: true }).settle).toBe('revert operator');
   });
 });
+
+const closeAsked = { by: 'ada', comment: null };
 
 describe('the end', () => {
   const verified = () => new Life({ cell: { verifySeconds: 0 } }).arrived().sees(there).when(appended).sees(there);
@@ -281,7 +287,7 @@ describe('the end', () => {
   it('acts: what the log has first is done, whatever this executor wanted', () => {
     const life = verified().settled('revert', 'operator');
     expect(life.sees(there).at).toBe('concluding');
-    expect(life.pass(MINUTE).sees(there).at).toBe('asking');
+    expect(life.later(MINUTE, there).at).toBe('asking');
     expect(decide(life.state)).toMatchObject({ do: 'settle', act: 'revert' });
     life.when({ kind: 'settleAnswered' });
     expect(life.sees(home, [row('reverted')]).ended).toMatchObject({ errorType: 'Cancelled', next: null });
@@ -299,53 +305,40 @@ describe('the end', () => {
       .accepted()
       .sees(away, [row('confirmed')])
       .when(appended);
-    for (let looks = 0; looks < 2; looks++) unseen.pass(MINUTE).sees(away, [row('confirmed')]);
+    for (let looks = 0; looks < 2; looks++) unseen.later(MINUTE, away, [row('confirmed')]);
     expect(unseen.ended).toMatchObject({ type: 'completed', warnings: [] });
     expect(
       new Life()
         .arrived()
         .sees(home, [row('reverted')])
         .sees(home, [row('reverted')]).ended,
-    ).toMatchObject({
-      reason: { code: 'reverted-by-others' },
-      next: null,
-    });
+    ).toMatchObject({ reason: { code: 'reverted-by-others' }, next: null });
   });
 
   it('refuses to call it plain: a server in ERROR, or powered off', () => {
-    const story = {
-      story: { text: 'no space', event: null, host: null },
-      asked: true,
-      hosts: { source: 'up', destination: 'up' },
-    } as const;
+    const story = told('no space');
     const life = verified()
       .settled('revert', 'verification')
       .sees({ ...home, status: 'ERROR', vmState: 'error' }, [row('error')]);
     expect(life.at).toBe('inquiring');
-    expect(life.when({ kind: 'explained', word, account: story }).ended).toMatchObject({
-      reason: { code: 'server-in-error', detail: { step: 'revert' } },
-    });
+    expect(life.when(story).ended).toMatchObject({ reason: { code: 'server-in-error', detail: { step: 'revert' } } });
     const off = new Life()
       .accepted()
       .sees({ ...home, taskState: 'resize_migrating' })
       .when(appended);
-    off.sees({ ...home, powerState: 4 }, [row('error')]).when({ kind: 'explained', word, account: story });
+    off.sees({ ...home, powerState: 4 }, [row('error')]).when(story);
     expect(off.ended).toMatchObject({ reason: { code: 'guest-off' }, next: null });
   });
 
   it('refuses: a target without room leads to the alternate; a resize has none', () => {
-    const none = {
-      story: { text: 'No valid host was found.', event: null, host: null },
-      asked: true,
-      hosts: { source: 'up', destination: 'up' },
-    } as const;
+    const none = told('No valid host was found.');
     const run = (given: ConstructorParameters<typeof Life>[0], type: string) =>
       new Life(given)
         .accepted()
         .sees(home, [row('error', { type, destCompute: null })])
         .when(appended)
         .sees(home, [row('error', { type })])
-        .when({ kind: 'explained', word, account: none });
+        .when(none);
     expect(run({}, 'migration').ended).toMatchObject({
       reason: { code: 'no-valid-host' },
       next: { destination: 'h3' },
@@ -359,14 +352,12 @@ describe('the end', () => {
       reason: { code: 'server-gone' },
     });
     expect(new Life().arrived().sees(there, [], {}, { ended: true }).at).toBe('received');
-    const closeAsked = { by: 'ada', comment: null };
     expect(new Life().arrived().sees(there, [], {}, { closeAsked }).ended).toMatchObject({
       reason: { code: 'closed' },
     });
   });
 
   it('is closed without force only when Nova shows that nothing works on the server', () => {
-    const closeAsked = { by: 'ada', comment: null };
     const busy = { ...there, taskState: 'resize_reverting' };
     for (const server of [busy, null]) {
       expect(new Life().arrived().sees(server, [], {}, { closeAsked }).at).not.toBe('ending');
@@ -377,14 +368,13 @@ describe('the end', () => {
   });
 
   it('is not closed without force while Nova may have a request that it has not begun', () => {
-    const closeAsked = { by: 'ada', comment: null };
-    const life = new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } });
+    const life = new Life().posted({ kind: 'unknown', text: 'cut off' });
     expect(life.sees(home, [], {}, { closeAsked }).at).toBe('travelling');
     life.pass(MINUTE - 1);
     expect(life.sees(home, [], {}, { closeAsked }).at).toBe('travelling');
     life.pass(1);
     expect(life.sees(home, [row('pre-migrating')], {}, { closeAsked }).at).toBe('recording');
-    const unseen = new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } }).pass(MINUTE);
+    const unseen = new Life().posted({ kind: 'unknown', text: 'cut off' }).pass(MINUTE);
     expect(unseen.sees(home, [], {}, { closeAsked }).ended).toMatchObject({
       reason: { code: 'closed', text: 'closed by ada; no migration was seen' },
       next: null,
@@ -411,18 +401,7 @@ describe('after a crash', () => {
   const resume = (slot: object): string => {
     const life = new Life();
     life.state = { ...life.state, stage: { at: 'received' } };
-    const found = {
-      ...start,
-      migrationUuid: 'ours',
-      verifying: null,
-      verified: null,
-      settle: null,
-      startedAtMs: 0,
-      ...slot,
-    };
-    return life.when(
-      log({ kind: 'started', newestMigrationId: 0, migrationId: 7, requestId: null, stop: null, cell: found }),
-    ).at;
+    return life.when(log(begun(slot))).at;
   };
 
   it('goes on where the log has it, and never POSTs', () => {
@@ -442,7 +421,7 @@ function walk(seed: number, edges: Set<string>): void {
   let first: 'confirm' | 'revert' | null = null;
   const said = (): Word => ({
     stopAsked: uniform() < 0.05,
-    closeAsked: uniform() < 0.02 ? { by: 'ada', comment: null } : null,
+    closeAsked: uniform() < 0.02 ? closeAsked : null,
     ended: uniform() < 0.02,
     ...(uniform() < 0.2 ? { settleAsked: { act: pick('confirm', 'revert'), by: 'ada' } } : {}),
   });
@@ -500,13 +479,7 @@ function walk(seed: number, edges: Set<string>): void {
       case 'agreeing': {
         first ??= pick('confirm', 'revert');
         const settle = { sequence: 1, atMs: 0, act: first, cause: 'operator', reason: { code: 'x', text: '' } };
-        const slot = { ...start, migrationUuid: 'ours', verifying: null, verified: null, settle, startedAtMs: 0 };
-        life.when(
-          pick(
-            log({ kind: 'started', newestMigrationId: 0, migrationId: 7, requestId: null, stop: null, cell: slot }),
-            log({ kind: 'ended', next: null }),
-          ),
-        );
+        life.when(pick(log(begun({ settle })), log({ kind: 'ended', next: null })));
         break;
       }
       case 'asking':
