@@ -22,10 +22,12 @@ const input = (more: Partial<AnswerInput>): AnswerInput => ({
   ...more,
 });
 
+const judge = (more: Partial<AnswerInput>) => judgeAnswer(input(more));
+
 describe('an answer about hosts', () => {
   it('is HEALTHY when every expected host has a value; 0 is one', () => {
     const instant = [sample('a', 0), sample('b', 0.5)];
-    expect(judgeAnswer(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }))).toEqual({
+    expect(judge({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] })).toEqual({
       health: 'HEALTHY',
       cause: null,
       text: '',
@@ -40,26 +42,24 @@ describe('an answer about hosts', () => {
   });
 
   it('is UNREACHABLE without an answer, and when its age could not be checked', () => {
-    expect(judgeAnswer(input({ instant: null, expected: ['a'] }))).toMatchObject({
+    expect(judge({ instant: null, expected: ['a'] })).toMatchObject({
       health: 'UNREACHABLE',
       missing: ['a'],
       text: 'no answer',
     });
     const instant = [sample('a', 1)];
     const age = 'the age of the answer could not be checked';
-    expect(judgeAnswer(input({ instant, range: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
-    expect(judgeAnswer(input({ instant, timestamps: null }))).toMatchObject({ health: 'UNREACHABLE', text: age });
+    expect(judge({ instant, range: null })).toMatchObject({ health: 'UNREACHABLE', text: age });
+    expect(judge({ instant, timestamps: null })).toMatchObject({ health: 'UNREACHABLE', text: age });
   });
 
   it('is PARTIAL when an expected host was not there lately either', () => {
-    const result = judgeAnswer(input({ instant: [sample('a', 1)], range: [series('a')], expected: ['b', 'a'] }));
+    const result = judge({ instant: [sample('a', 1)], range: [series('a')], expected: ['b', 'a'] });
     expect(result).toMatchObject({ health: 'PARTIAL', missing: ['b'], stale: [], text: 'missing hosts: b' });
   });
 
   it('is STALE when an expected host was there within the threshold and is gone', () => {
-    const result = judgeAnswer(
-      input({ instant: [sample('a', 1)], range: [series('a'), series('b')], expected: ['a', 'b', 'c'] }),
-    );
+    const result = judge({ instant: [sample('a', 1)], range: [series('a'), series('b')], expected: ['a', 'b', 'c'] });
     expect(result).toMatchObject({
       health: 'STALE',
       stale: ['b'],
@@ -69,28 +69,26 @@ describe('an answer about hosts', () => {
   });
 
   it('is not STALE for a host that nobody expects: it is down', () => {
-    expect(
-      judgeAnswer(input({ instant: [sample('a', 1)], range: [series('a'), series('gone')], expected: ['a'] })).health,
-    ).toBe('HEALTHY');
+    expect(judge({ instant: [sample('a', 1)], range: [series('a'), series('gone')], expected: ['a'] }).health).toBe(
+      'HEALTHY',
+    );
   });
 
   it('is STALE when the sample itself is older than the threshold, whose value is not used', () => {
     const timestamps = [sample('a', NOW / 1000 - 299), sample('b', NOW / 1000 - 301)];
     const instant = [sample('a', 1), sample('b', 2)];
-    const result = judgeAnswer(input({ instant, timestamps, expected: ['a', 'b'] }));
+    const result = judge({ instant, timestamps, expected: ['a', 'b'] });
     expect(result).toMatchObject({ health: 'STALE', stale: ['b'], values: { a: 1 }, missing: ['b'] });
   });
 
   it('takes a timestamp that is not finite for too old', () => {
-    const result = judgeAnswer(
-      input({ instant: [sample('a', 1)], timestamps: [sample('a', Number.NaN)], expected: ['a'] }),
-    );
+    const result = judge({ instant: [sample('a', 1)], timestamps: [sample('a', Number.NaN)], expected: ['a'] });
     expect(result.health).toBe('STALE');
   });
 
   it('counts NaN and Inf as missing', () => {
     const instant = [sample('a', Number.NaN), sample('b', Number.NEGATIVE_INFINITY)];
-    const result = judgeAnswer(input({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] }));
+    const result = judge({ instant, range: [series('a'), series('b')], expected: ['a', 'b'] });
     expect(result).toMatchObject({
       health: 'PARTIAL',
       values: {},
@@ -102,7 +100,7 @@ describe('an answer about hosts', () => {
 
   it('is ERROR when two series claim one host, and names both', () => {
     const instant = [sample('a', 1, { job: 'x' }), sample('a', 2, { job: 'y' })];
-    const result = judgeAnswer(input({ instant, expected: ['a'] }));
+    const result = judge({ instant, expected: ['a'] });
     expect(result).toMatchObject({
       health: 'ERROR',
       values: {},
@@ -116,7 +114,7 @@ describe('an answer about hosts', () => {
       ['a', 'cmp1'],
       ['a:9100', 'cmp1'],
     ]);
-    const result = judgeAnswer(input({ instant: [sample('a', 1), sample('a:9100', 1)], subjects, expected: ['cmp1'] }));
+    const result = judge({ instant: [sample('a', 1), sample('a:9100', 1)], subjects, expected: ['cmp1'] });
     expect(result.health).toBe('ERROR');
     expect(result.duplicates).toEqual([{ subject: 'cmp1', series: ['load{host="a"}', 'load{host="a:9100"}'] }]);
   });
@@ -124,7 +122,7 @@ describe('an answer about hosts', () => {
   it('speaks of hosts by their service host, and lists the labels that stand for none', () => {
     const subjects = new Map([['a:9100', 'cmp1']]);
     const instant = [sample('a:9100', 1), sample('strange', 1), { labels: { job: 'x' }, timeMs: NOW, value: 1 }];
-    expect(judgeAnswer(input({ instant, subjects, range: [series('a:9100')], expected: ['cmp1'] }))).toMatchObject({
+    expect(judge({ instant, subjects, range: [series('a:9100')], expected: ['cmp1'] })).toMatchObject({
       health: 'HEALTHY',
       values: { cmp1: 1 },
       unknown: ['strange'],
@@ -134,14 +132,14 @@ describe('an answer about hosts', () => {
 
   it('shortens a long list', () => {
     const expected = Array.from({ length: 12 }, (_, i) => `h${String(i).padStart(2, '0')}`);
-    expect(judgeAnswer(input({ expected })).text).toMatch(/^missing hosts: h00, .*, h09 and 2 more$/);
+    expect(judge({ expected }).text).toMatch(/^missing hosts: h00, .*, h09 and 2 more$/);
   });
 });
 
 describe('an answer about VMs', () => {
   it('is never PARTIAL nor ERROR: VMs without a sample, or with two, have no value', () => {
     const instant = [sample('v1', 0.1), sample('v2', 1, { node: 'a' }), sample('v2', 2, { node: 'b' })];
-    expect(judgeAnswer(input({ kind: 'vm', instant, expected: ['v1', 'v2', 'v3'] }))).toMatchObject({
+    expect(judge({ kind: 'vm', instant, expected: ['v1', 'v2', 'v3'] })).toMatchObject({
       health: 'HEALTHY',
       values: { v1: 0.1 },
       missing: ['v2', 'v3'],
@@ -152,18 +150,16 @@ describe('an answer about VMs', () => {
 
   it('is STALE when a running VM was there within the threshold and is gone, not when a deleted one was', () => {
     const range = [series('v1'), series('deleted')];
-    expect(judgeAnswer(input({ kind: 'vm', range, expected: ['v1'] }))).toMatchObject({
+    expect(judge({ kind: 'vm', range, expected: ['v1'] })).toMatchObject({
       health: 'STALE',
       stale: ['v1'],
       text: 'stale VMs: v1',
     });
-    expect(judgeAnswer(input({ kind: 'vm', instant: [sample('v1', 1)], range, expected: ['v1'] })).health).toBe(
-      'HEALTHY',
-    );
+    expect(judge({ kind: 'vm', instant: [sample('v1', 1)], range, expected: ['v1'] }).health).toBe('HEALTHY');
   });
 
   it('is UNREACHABLE without an answer', () => {
-    expect(judgeAnswer(input({ kind: 'vm', instant: null })).health).toBe('UNREACHABLE');
+    expect(judge({ kind: 'vm', instant: null }).health).toBe('UNREACHABLE');
   });
 });
 

@@ -2,7 +2,7 @@ import { manualClock } from '@kronos/clock/testing';
 import type { StoredEvent } from '@kronos/contracts';
 import { type StepInput, testLog } from '@kronos/projections/testing';
 import type { Caps } from '@kronos/rules';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
 import { StartBoard, type WaitEnd } from './board.ts';
 import type { Task } from './taskStages.ts';
@@ -14,7 +14,12 @@ const roomy: Caps = {
   maxConcurrentPerGroup: 10,
 };
 
-/** A board over a log that the test writes. */
+const boards: StartBoard[] = [];
+afterEach(() => {
+  for (const board of boards.splice(0)) board.close();
+});
+
+/** A board over a log that the test writes; closed when the test is over. */
 function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   const log = testLog('gpu', Date.now());
   log.configured();
@@ -41,6 +46,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
   });
+  boards.push(board);
   const never = new AbortController().signal;
   const task = (step: number): Task => {
     const facts = log.state().tasks.get(`${planId}-s${step}`)?.step;
@@ -71,19 +77,8 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   };
   const open = async (waiting: Promise<WaitEnd>): Promise<boolean> =>
     (await Promise.race([waiting, ready().then(() => 'open')])) === 'open';
-  return {
-    log,
-    clock,
-    time,
-    alarms,
-    board,
-    task,
-    wait,
-    noticed,
-    open,
-    held,
-    id: (step: number) => `${planId}-s${step}`,
-  };
+  const id = (step: number): string => `${planId}-s${step}`;
+  return { log, clock, time, alarms, board, task, wait, noticed, open, held, id };
 }
 
 const two: readonly StepInput[] = [
@@ -93,12 +88,8 @@ const two: readonly StepInput[] = [
 
 describe('the board of an aggregate', () => {
   it('lets a task start, with the sequence of the log as it stands', async () => {
-    const { wait, log, board } = setUp(two);
-    expect(await wait(1)).toEqual({
-      kind: 'mayStart',
-      grant: { expected: log.events.length, disturbed: false },
-    });
-    board.close();
+    const { wait, log } = setUp(two);
+    expect(await wait(1)).toEqual({ kind: 'mayStart', grant: { expected: log.events.length, disturbed: false } });
   });
 
   it('grants no more than the caps, the log and its own grants together', async () => {
@@ -110,11 +101,10 @@ describe('the board of an aggregate', () => {
     expect(await open(second)).toBe(true);
     board.release(task(1));
     expect((await second).kind).toBe('mayStart');
-    board.close();
   });
 
   it('keeps a grant until the log has the start, and then counts that', async () => {
-    const { wait, board, open, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
+    const { wait, open, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
     await wait(1);
     const second = wait(2);
     log.started({ task: id(1) });
@@ -123,11 +113,10 @@ describe('the board of an aggregate', () => {
     log.completed({ task: id(1) });
     await noticed();
     expect((await second).kind).toBe('mayStart');
-    board.close();
   });
 
   it('sleeps while an expired task may not end, as the log is not understood', async () => {
-    const { wait, board, open, log, noticed, alarms } = setUp(two);
+    const { wait, open, log, noticed, alarms } = setUp(two);
     log.unreadable();
     const waiting = wait(1);
     await noticed();
@@ -136,11 +125,10 @@ describe('the board of an aggregate', () => {
     await noticed();
     expect(await open(waiting)).toBe(true);
     expect(alarms).toEqual([30_000]);
-    board.close();
   });
 
   it('goes by the order of the queue', async () => {
-    const { wait, board, log, noticed, open } = setUp(two, { maxConcurrentMigrations: 1 });
+    const { wait, log, noticed, open } = setUp(two, { maxConcurrentMigrations: 1 });
     log.paused();
     const later = wait(2);
     const earlier = wait(1);
@@ -148,49 +136,44 @@ describe('the board of an aggregate', () => {
     await noticed();
     expect((await earlier).kind).toBe('mayStart');
     expect(await open(later)).toBe(true);
-    board.close();
   });
 
   it('wakes for what a person says, whatever the caps', async () => {
-    const { wait, board, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
+    const { wait, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
     await wait(1);
     const second = wait(2);
     log.cancelled(id(2));
     await noticed();
     expect(await second).toMatchObject({ kind: 'mustEnd', failure: { reason: { code: 'cancelled' } } });
-    board.close();
   });
 
   it('wakes when another has started the attempt', async () => {
-    const { wait, board, log, id, noticed } = setUp(two);
+    const { wait, log, id, noticed } = setUp(two);
     log.paused();
     const waiting = wait(1);
     await noticed();
     log.started({ task: id(1) });
     await noticed();
     expect(await waiting).toEqual({ kind: 'overtaken' });
-    board.close();
   });
 
   it('does not start before its time by the monotonic clock', async () => {
-    const { wait, board, open, time } = setUp(two);
+    const { wait, open, time } = setUp(two);
     const waiting = wait(1, { notBefore: time.monotonic() + 60 });
     time.advance(59);
     expect(await open(waiting)).toBe(true);
     time.advance(1);
     expect((await waiting).kind).toBe('mayStart');
-    board.close();
   });
 
   it('says when something happened to the hosts of a task since its pre-flight', async () => {
-    const { wait, board, log, id, noticed } = setUp([...two, { serverId: 'c', from: 'h7', to: 'h8' }]);
+    const { wait, log, id, noticed } = setUp([...two, { serverId: 'c', from: 'h7', to: 'h8' }]);
     const checked = log.events.length;
     log.started({ task: id(1) });
     await noticed();
     expect(await wait(2, { checked })).toMatchObject({ grant: { disturbed: true } });
     expect(await wait(3, { checked })).toMatchObject({ grant: { disturbed: false } });
     expect(await wait(2, { checked: log.events.length })).toMatchObject({ grant: { disturbed: false } });
-    board.close();
   });
 
   it('sends the longest waiting back to make room', async () => {
@@ -203,7 +186,6 @@ describe('the board of an aggregate', () => {
     expect(await first).toEqual({ kind: 'requeued' });
     expect(await open(second)).toBe(true);
     expect(board.waiting).toBe(1);
-    board.close();
   });
 
   it('lets everything go when the executor stops', async () => {
@@ -214,7 +196,6 @@ describe('the board of an aggregate', () => {
     stopping.abort();
     expect(await waiting).toEqual({ kind: 'draining' });
     expect(board.waiting).toBe(0);
-    board.close();
   });
 });
 

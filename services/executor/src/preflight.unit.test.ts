@@ -266,41 +266,21 @@ describe('a repair', () => {
 });
 
 describe('room on the destination', () => {
+  const roomy = { groups: [], fits: true, resources: {}, cells: null, refusedBefore: null, forced: false };
+  const judged = (more: Partial<Parameters<typeof judgeRoom>[2]> = {}) =>
+    judgeRoom(task(), facts(), { ...roomy, ...more }, options);
+
   it('is what Placement says', () => {
-    const verdict = judgeRoom(
-      task(),
-      facts(),
-      { groups: [], fits: false, resources: { VCPU: 2 }, cells: null, refusedBefore: null, forced: false },
-      options,
-    );
-    expect(words(verdict)).toBe('capacity PreFlightError destination');
+    expect(words(judged({ fits: false, resources: { VCPU: 2 } }))).toBe('capacity PreFlightError destination');
   });
 
   it('is refused where Nova refused it for a server of this shape', () => {
-    const room = {
-      groups: [],
-      fits: true,
-      resources: {},
-      cells: null,
-      refusedBefore: 'No valid host was found.',
-      forced: false,
-    };
-    expect(words(judgeRoom(task(), facts(), room, options))).toBe('refused-before PreFlightError destination');
+    const verdict = judged({ refusedBefore: 'No valid host was found.' });
+    expect(words(verdict)).toBe('refused-before PreFlightError destination');
   });
 
   it('lets the move go, with the newest migration known', () => {
-    expect(
-      judgeRoom(
-        task(),
-        facts(),
-        { groups: [], fits: true, resources: {}, cells: null, refusedBefore: null, forced: false },
-        options,
-      ),
-    ).toEqual({
-      kind: 'go',
-      newestMigrationId: 9,
-      forced: false,
-    });
+    expect(judged()).toEqual({ kind: 'go', newestMigrationId: 9, forced: false });
     expect(newestId([])).toBe(0);
   });
 });

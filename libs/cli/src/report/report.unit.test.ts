@@ -42,6 +42,24 @@ beforeAll(async () => {
 
 const decided = (): CycleDecided[] =>
   recorded.filter((event) => event.type === 'cycle.decided' && event.aggregate === 'gpu') as CycleDecided[];
+/** The first decisions of the history. */
+const firstDecided = () => decided().slice(0, 3) as [CycleDecided, CycleDecided, CycleDecided];
+/** The first decision with a plan. */
+const planned = () => decided().find(({ data }) => data.plan !== null) as CycleDecided;
+const withData = (event: CycleDecided, more: Partial<CycleDecided['data']>): CycleDecided => ({
+  ...event,
+  data: { ...event.data, ...more },
+});
+/** What the report says under a heading, where these facts are known. */
+const said = (
+  heading: RegExp,
+  facts: NonNullable<Parameters<ReportFold['figures']>[0]> extends ReadonlyMap<string, infer F> ? Partial<F> : never,
+) => {
+  const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
+  for (const event of recorded) fold.add(event, honest(event));
+  const figures = fold.figures(new Map([['gpu', { profileSums: [], generations: [], ...facts }]]));
+  return { figures, lines: renderReport(plain, figures).match(heading) };
+};
 
 describe('the report on a recorded history', () => {
   it('counts decisions, plans, moves and how they ended, as the events do', () => {
@@ -58,14 +76,8 @@ describe('the report on a recorded history', () => {
   });
 
   it('says how far measured loads of hosts are from the predicted ones', () => {
-    const { events } = operate({
-      seed: 11,
-      cycles: 120,
-      aggregates: ['gpu'],
-      planner: 'greedy',
-      failures: 0,
-      commands: 0,
-    });
+    const quiet = { failures: 0, commands: 0 };
+    const { events } = operate({ seed: 11, cycles: 120, aggregates: ['gpu'], planner: 'greedy', ...quiet });
     const log = events.flatMap(({ event }) => (event.type === 'unreadable' ? [] : [event]));
     const gpu = figuresFor('gpu', log);
     const { soon, later, off } = gpu.predictions;
@@ -100,24 +112,13 @@ describe('the report on a recorded history', () => {
   });
 
   it('counts each move of others once, and the time in which nothing was balanced for them', () => {
-    const foreign = {
-      count: 2,
-      undone: 1,
-      moves: [1, 2].map((vm) => ({
-        serverId: `vm-${vm}`,
-        serverName: `vm-${vm}`,
-        from: 'h2',
-        to: 'h1',
-        at: '2026-01-01T00:00:00Z',
-        undoes: vm === 1,
-      })),
-    };
-    const [first, second, third] = decided();
-    if (first === undefined || second === undefined || third === undefined)
-      throw new Error('the history has decisions');
+    const move = { from: 'h2', to: 'h1', at: '2026-01-01T00:00:00Z' };
+    const moves = ['vm-1', 'vm-2'].map((vm) => ({ serverId: vm, serverName: vm, ...move, undoes: vm === 'vm-1' }));
+    const foreign = { count: 2, undone: 1, moves };
+    const [first, second, third] = firstDecided();
     const reason = { code: 'foreign-moves', text: 'others move VMs' };
-    const waited = { ...second, data: { ...second.data, foreign, reason } };
-    const held = { ...third, data: { ...third.data, foreign: { ...foreign, moves: foreign.moves.slice(0, 1) } } };
+    const waited = withData(second, { foreign, reason });
+    const held = withData(third, { foreign: { ...foreign, moves: foreign.moves.slice(0, 1) } });
     const gpu = figuresFor('gpu', [first, waited, held]);
     expect({ ...gpu.foreign, waitMs: minutes(gpu.foreign.waitMs) }).toEqual({ moves: 2, undone: 1, waitMs: 1 });
     expect(renderReport(plain, [gpu])).toMatch(
@@ -130,60 +131,51 @@ describe('the report on a recorded history', () => {
   });
 
   it('says what was left of the course at the last decision that looked for it', () => {
-    const [first, second] = decided();
-    if (first === undefined || second === undefined) throw new Error('the history has decisions');
+    const [first, second] = firstDecided();
     const course = {
       ...{ reaches: true, moves: 31, costGib: 118, cycles: 4, seconds: 2400 },
       after: { combined: 0.1, policies: [] },
     };
-    const looked = { ...first, data: { ...first.data, outcome: 'quiet' as const, course } };
-    const gated = { ...second, data: { ...second.data, outcome: 'gated' as const } };
+    const looked = withData(first, { outcome: 'quiet', course });
+    const gated = withData(second, { outcome: 'gated' });
     expect(renderReport(plain, [figuresFor('gpu', [looked, gated])])).toMatch(
       /Course +31 moves of 118 GiB in about 4 cycles \(40 min\) were left until every policy is at its target at \d\d:\d\d:\d\dZ\n/,
     );
-    const quiet = { ...second, data: { ...second.data, outcome: 'quiet' as const } };
+    const quiet = withData(second, { outcome: 'quiet' });
     expect(renderReport(plain, [figuresFor('gpu', [looked, quiet])])).not.toContain('Course');
   });
 
   it('names the policies whose VMs do not add up to their hosts, with the likely cause', () => {
-    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
-    for (const event of recorded) fold.add(event, honest(event));
     const sums = [
       { policy: 'cpu', ratio: 0.001, host: 'h1', sum: 0.0008, value: 0.8, cause: 'unit' as const, factor: 1000 },
     ];
-    const all = fold.figures(new Map([['gpu', { profileSums: sums, generations: [] }]]));
-    expect(all.find(({ aggregate }) => aggregate === 'gpu')?.profileSums).toEqual(sums);
-    expect(renderReport(plain, all).match(/Values of VMs.*/g)).toEqual([
+    const { figures, lines } = said(/Values of VMs.*/g, { profileSums: sums });
+    expect(figures.find(({ aggregate }) => aggregate === 'gpu')?.profileSums).toEqual(sums);
+    expect(lines).toEqual([
       "Values of VMs       cpu: the values of the VMs on h1 add up to 0.0008, and the host's value is 0.8 (over all hosts 0.001 times): the unit of the VMs' values is wrong",
     ]);
   });
 
   it('names the server groups that are broken and not repaired', () => {
-    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
-    for (const event of recorded) fold.add(event, honest(event));
-    const facts = { profileSums: [], generations: [], brokenGroups: 'anti-affinity group web (a, b on h1)' };
-    expect(renderReport(plain, fold.figures(new Map([['gpu', facts]]))).match(/Group rules.*/g)).toEqual([
+    expect(said(/Group rules.*/g, { brokenGroups: 'anti-affinity group web (a, b on h1)' }).lines).toEqual([
       'Group rules         anti-affinity group web (a, b on h1); [engine] enforce_hard_affinity = true repairs them',
     ]);
   });
 
   it('says how many VMs are caught on a generation of CPUs', () => {
-    const fold = new ReportFold({ optionsOf: () => defaultEngineOptions });
-    for (const event of recorded) fold.add(event, honest(event));
     const generations = [{ traits: ['HW_CPU_X86_AVX512F'], hosts: ['h3', 'h4'], servers: 17, closed: 2 }];
-    const all = fold.figures(new Map([['gpu', { profileSums: [], generations }]]));
-    expect(renderReport(plain, all).match(/CPU generations.*/g)).toEqual([
+    expect(said(/CPU generations.*/g, { generations }).lines).toEqual([
       'CPU generations     h3, h4: CPU traits that others lack (HW_CPU_X86_AVX512F); 17 VMs on them may not move to 2 other hosts (cpu-traits)',
     ]);
   });
 
   it('counts the VMs that plans move to newer hosts, from which they may not return', () => {
-    const first = decided().find(({ data }) => data.plan !== null);
-    const plan = first?.data.plan ?? null;
-    if (first === undefined || plan === null) throw new Error('the history has a plan');
+    const first = planned();
+    const { plan } = first.data;
+    if (plan === null) throw new Error('the history has a plan');
     const why = { code: 'lowers-imbalance', text: 'it lowers the imbalance', detail: { oneWay: 'cpu-traits' } };
     const steps = plan.steps.map((step, i) => (i === 0 ? { ...step, why } : step));
-    const figures = figuresFor('gpu', [{ ...first, data: { ...first.data, plan: { ...plan, steps } } }]);
+    const figures = figuresFor('gpu', [withData(first, { plan: { ...plan, steps } })]);
     expect(renderReport(plain, [figures])).toMatch(/One-way moves +1 VM planned to newer hosts/);
     expect(renderReport(plain, [figuresFor('gpu', [first])])).not.toContain('One-way');
   });
@@ -198,18 +190,16 @@ describe('the report on a recorded history', () => {
 
 describe('a gap in the decisions', () => {
   it('counts for two intervals at most', () => {
-    const [first, second] = decided();
-    if (first === undefined || second === undefined) throw new Error('the history has decisions');
-    const later = { ...second, data: { ...second.data, ...at(first, 3600) } };
+    const [first, second] = firstDecided();
+    const later = withData(second, at(first, 3600));
     expect(minutes(figuresFor('gpu', [first, later]).observedMs)).toBe(2 + 1);
   });
 });
 
 describe('a time that cannot be true', () => {
   it('of a snapshot counts as a minute after the timestamp of its event', () => {
-    const [first, second] = decided();
-    if (first === undefined || second === undefined) throw new Error('the history has decisions');
-    const forged = { ...second, data: { ...second.data, snapshotTime: '2099-01-01T00:00:00.000Z' } };
+    const [first, second] = firstDecided();
+    const forged = withData(second, { snapshotTime: '2099-01-01T00:00:00.000Z' });
     const [gpu] = figuresOf([first, forged], undefined, ({ time }) => Date.parse(time));
     expect(gpu?.untilMs).toBe(Date.parse(second.time) + 60_000);
   });
@@ -233,15 +223,7 @@ const at = ({ data }: CycleDecided, seconds: number) => {
 };
 
 describe('a dry run', () => {
-  const planned = (): CycleDecided => {
-    const event = decided().find(({ data }) => data.plan !== null);
-    if (event === undefined) throw new Error('the history has a plan');
-    return event;
-  };
-  const dry = (seconds: number): CycleDecided => {
-    const event = planned();
-    return { ...event, data: { ...event.data, ...at(event, seconds), release: 'dryRun' } };
-  };
+  const dry = (seconds: number) => withData(planned(), { ...at(planned(), seconds), release: 'dryRun' });
   const { cooldownSeconds, instanceCooldownSeconds } = defaultEngineOptions;
 
   it('counts the moves of a plan once while the cooldowns last', () => {
@@ -284,9 +266,7 @@ describe('a dry run', () => {
 });
 
 it('the page shows names as text, whatever they hold', () => {
-  const event = decided().find(({ data }) => data.plan !== null);
-  if (event === undefined) throw new Error('the history has a plan');
-  const page = reportPage(figuresOf([{ ...event, aggregate: '<b>&' }]), [], 0);
+  const page = reportPage(figuresOf([{ ...planned(), aggregate: '<b>&' }]), [], 0);
   expect(page).toContain('&lt;b&gt;&amp;');
   expect(page).not.toContain('<b>');
 });

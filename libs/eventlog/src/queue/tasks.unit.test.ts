@@ -43,6 +43,19 @@ const work = (options: Partial<TaskWorkerOptions> = {}, onStop?: (worker: TaskWo
   return worker;
 };
 
+const stopped = (limitMs?: number) => bench.settled(worker?.stop(limitMs) ?? Promise.resolve());
+/** A worker that took one task so long ago. */
+const holding = async (ms = 1) => {
+  await start();
+  await put(1);
+  work();
+  await bench.pass(ms);
+};
+/** Nothing reaches the server for longer than it waits for an ack. */
+const loses = async () => {
+  bench.faults.fate = () => 'lost';
+  await bench.pass(2 * ACK_WAIT_MS);
+};
 const put = (n: number, aggregate = 'gpu') =>
   bench.settled(append(bench.link, TASK_STREAM, taskMessage(n, aggregate), {}));
 const queued = () => bench.server.stream(TASK_STREAM)?.size;
@@ -71,10 +84,7 @@ describe('a worker', () => {
   });
 
   it('hands a task to its handler, with where it is from', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(1);
+    await holding();
     const [delivery] = taken;
     expect(delivery).toMatchObject({
       task: taskMessage(1),
@@ -104,10 +114,7 @@ describe('a worker', () => {
   });
 
   it('gives back what is to come later, or to go to another worker', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(1);
+    await holding();
     await end(0, { kind: 'later', delayMs: 500 });
     await bench.pass(600);
     expect(seen()).toEqual(['gpu-1/1 at 0', 'gpu-1/2 at 501']);
@@ -145,32 +152,21 @@ describe('a worker', () => {
   });
 
   it('gives up a delivery when the server confirms nothing for the ack wait, and says what that costs', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(1);
-    bench.faults.fate = () => 'lost';
-    await bench.pass(2 * ACK_WAIT_MS);
+    await holding();
+    await loses();
     expect([taken[0]?.lost.aborted, taken[0]?.held()]).toEqual([true, false]);
     bench.faults.fate = () => 'answered';
     bench.warnings.length = 0;
     await end(0, { kind: 'done' });
     expect(bench.warnings).toEqual([
-      {
-        code: 'task_lost',
-        text: 'kronos.migrations.gpu 1 was done, but the delivery was lost: it comes again',
-      },
+      { code: 'task_lost', text: 'kronos.migrations.gpu 1 was done, but the delivery was lost: it comes again' },
     ]);
     expect(queued()).toBe(1);
   });
 
   it('says nothing about a lost delivery that was to come again anyway', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(1);
-    bench.faults.fate = () => 'lost';
-    await bench.pass(2 * ACK_WAIT_MS);
+    await holding();
+    await loses();
     bench.warnings.length = 0;
     await end(0, { kind: 'later', delayMs: 0 });
     expect(bench.warnings).toEqual([]);
@@ -413,12 +409,9 @@ describe('a worker that is stopped', () => {
   });
 
   it('hands over for a handler that does not end within 3 s', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(500);
+    await holding(500);
     const from = bench.nowMs;
-    await bench.settled(worker?.stop() ?? Promise.resolve());
+    await stopped();
     // 501 ms until the request that was under way ends.
     expect(bench.nowMs - from).toBeLessThanOrEqual(3_501);
     expect(bench.nowMs - from).toBeGreaterThanOrEqual(3_000);
@@ -430,14 +423,11 @@ describe('a worker that is stopped', () => {
   });
 
   it('without a connection gives up at once what it holds', async () => {
-    await start();
-    await put(1);
-    work();
-    await bench.pass(500);
+    await holding(500);
     bench.connection.break();
     await bench.pass(1);
     const from = bench.nowMs;
-    await bench.settled(worker?.stop(100) ?? Promise.resolve());
+    await stopped(100);
     expect([bench.nowMs - from, taken[0]?.lost.aborted]).toEqual([100, true]);
     expect(queued()).toBe(1);
   });
@@ -447,7 +437,7 @@ describe('a worker that is stopped', () => {
     await start({ aggregates });
     work({ aggregates, concurrency: 2 });
     await bench.pass(100);
-    await bench.settled(worker?.stop() ?? Promise.resolve());
+    await stopped();
     const asked = bench.asked.length;
     await bench.pass(5_000);
     bench.connection.break();
