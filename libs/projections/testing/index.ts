@@ -87,11 +87,12 @@ export type StepInput = {
   readonly target?: string;
 };
 
-export type AttemptInput = {
-  readonly task: string;
-  readonly attempt?: number;
-  readonly destination?: string;
-};
+export type AttemptInput = { readonly task: string; readonly attempt?: number; readonly destination?: string };
+
+type Attempt = Pick<
+  LogEventOf<'migration.observed'>['data'],
+  'taskId' | 'planId' | 'serverId' | 'attempt' | 'from' | 'destination'
+>;
 
 export type FailureInput = AttemptInput & {
   readonly reason?: Reason;
@@ -145,6 +146,24 @@ export class TestLog {
     return { type, version: 1 as const, id, time, aggregate: this.#current, by, correlationId, causationId: null };
   }
 
+  #write<T extends LogEventType>(type: T, id: string, by: Actor, data: LogEventOf<T>['data']) {
+    return this.#push({ ...this.#envelope(type, id, by), data } as unknown as LogEventOf<T>);
+  }
+
+  /** What an executor writes about an attempt. @param id of the event, from the task and the number of the attempt */
+  #of<T extends LogEventType>(
+    type: T,
+    input: AttemptInput,
+    id: (task: string, attempt: number) => string,
+    own: Omit<LogEventOf<T>['data'], keyof Attempt>,
+  ) {
+    const attempt = this.#attemptOf(input);
+    return this.#write(type, id(input.task, attempt.attempt), executor, {
+      ...attempt,
+      ...own,
+    } as unknown as LogEventOf<T>['data']);
+  }
+
   #command<T extends LogEventType>(type: T, person: string) {
     this.#commands += 1;
     const commandId = `c${this.#commands}`;
@@ -153,7 +172,7 @@ export class TestLog {
     return { head, data: { commandId, comment: null } };
   }
 
-  #attemptOf(input: AttemptInput) {
+  #attemptOf(input: AttemptInput): Attempt {
     const step = this.#steps.get(input.task);
     return {
       taskId: input.task,
@@ -211,10 +230,9 @@ export class TestLog {
   configured(options: Partial<EngineOptions> = {}, plannerVersion = '1.0.0') {
     this.#configurations += 1;
     const optionsDigest = `sha256:${JSON.stringify(options).length.toString(16).padStart(4, '0')}${this.#configurations}`;
-    return this.#push({
-      ...this.#envelope('planner.configured', messageId.configured(this.#current, optionsDigest, this.#count), planner),
-      data: { plannerVersion, optionsDigest, options: { ...defaultEngineOptions, dryRun: false, ...options } },
-    });
+    const data = { plannerVersion, optionsDigest, options: { ...defaultEngineOptions, dryRun: false, ...options } };
+    const id = messageId.configured(this.#current, optionsDigest, this.#count);
+    return this.#write('planner.configured', id, planner, data);
   }
 
   /** One decision; with steps it carries a plan. Gives the plan's id. */
@@ -283,17 +301,11 @@ export class TestLog {
 
   withdrawn(planId: string, snapshotId = 'gpu-1') {
     const reason = { code: 'reason-gone', text: 'h1 is enabled again: its VMs stay' };
-    return this.#push({
-      ...this.#envelope('plan.withdrawn', messageId.withdrawn(planId), planner),
-      data: { planId, snapshotId, reason },
-    });
+    return this.#write('plan.withdrawn', messageId.withdrawn(planId), planner, { planId, snapshotId, reason });
   }
 
   dispatched(planId: string, tasks = 1) {
-    return this.#push({
-      ...this.#envelope('plan.dispatched', messageId.dispatched(planId), planner),
-      data: { planId, tasks },
-    });
+    return this.#write('plan.dispatched', messageId.dispatched(planId), planner, { planId, tasks });
   }
 
   started(input: AttemptInput & { readonly diskGb?: number; readonly forced?: boolean }, instance = 'executor-1') {
@@ -314,62 +326,42 @@ export class TestLog {
   }
 
   observed(input: AttemptInput & { readonly migrationId?: number | null; readonly requestId?: string | null }) {
-    const attempt = this.#attemptOf(input);
     const { migrationId = this.#count, requestId = `req-${this.#count}` } = input;
-    return this.#push({
-      ...this.#envelope('migration.observed', messageId.observed(input.task, attempt.attempt), executor),
-      data: { ...attempt, migrationId, requestId },
-    });
+    return this.#of('migration.observed', input, messageId.observed, { migrationId, requestId });
   }
 
   completed(input: AttemptInput & { readonly host?: string }, seconds = 30, warnings: readonly Reason[] = []) {
-    const attempt = this.#attemptOf(input);
-    return this.#push({
-      ...this.#envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
-      data: {
-        ...attempt,
-        outcome: 'migrated',
-        host: input.host ?? attempt.destination,
-        retries: attempt.attempt - 1,
-        nova: this.#nova(seconds),
-        warnings: [...warnings],
-      },
+    const { attempt, destination } = this.#attemptOf(input);
+    return this.#of('migration.completed', input, messageId.ended, {
+      outcome: 'migrated',
+      host: input.host ?? destination,
+      retries: attempt - 1,
+      nova: this.#nova(seconds),
+      warnings: [...warnings],
     });
   }
 
   failed(input: FailureInput) {
-    const attempt = this.#attemptOf(input);
+    const { attempt, destination } = this.#attemptOf(input);
     const { retry, errorType = 'MigrationFailed' } = input;
-    return this.#push({
-      ...this.#envelope('migration.failed', messageId.ended(input.task, attempt.attempt), executor),
-      data: {
-        ...attempt,
-        errorType,
-        reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
-        ...(input.cause === undefined ? {} : { cause: input.cause }),
-        retries: attempt.attempt - 1,
-        retryPending: retry !== undefined,
-        next:
-          retry === undefined
-            ? null
-            : {
-                attempt: attempt.attempt + 1,
-                destination: retry.destination ?? attempt.destination,
-                notBefore: new Date(this.#nowMs + (retry.notBeforeSeconds ?? 0) * 1000).toISOString(),
-              },
-        hostAtFault: input.hostAtFault ?? null,
-        started: input.started ?? true,
-        nova: input.nova === undefined ? null : this.#nova(input.nova.runningMs / 1000),
-      },
+    const notBefore = new Date(this.#nowMs + (retry?.notBeforeSeconds ?? 0) * 1000).toISOString();
+    return this.#of('migration.failed', input, messageId.ended, {
+      errorType,
+      reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
+      ...(input.cause === undefined ? {} : { cause: input.cause }),
+      retries: attempt - 1,
+      retryPending: retry !== undefined,
+      next:
+        retry === undefined ? null : { attempt: attempt + 1, destination: retry.destination ?? destination, notBefore },
+      hostAtFault: input.hostAtFault ?? null,
+      started: input.started ?? true,
+      nova: input.nova === undefined ? null : this.#nova(input.nova.runningMs / 1000),
     });
   }
 
   skipped(input: AttemptInput) {
-    const attempt = this.#attemptOf(input);
-    return this.#push({
-      ...this.#envelope('migration.skipped', messageId.ended(input.task, attempt.attempt), executor),
-      data: { ...attempt, reason: { code: 'dry-run', text: 'dry run of the executor' } },
-    });
+    const reason = { code: 'dry-run', text: 'dry run of the executor' };
+    return this.#of('migration.skipped', input, messageId.ended, { reason });
   }
 
   paused(person = 'ada') {
@@ -381,18 +373,15 @@ export class TestLog {
   }
 
   approved(planId: string, only: readonly number[] | null = null, person = 'ada') {
-    const { head, data } = this.#command('plan.approved', person);
-    return this.#push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+    return this.asked('plan.approved', { planId, steps: only === null ? null : [...only] }, person);
   }
 
   rejected(planId: string, only: readonly number[] | null = null, person = 'ada') {
-    const { head, data } = this.#command('plan.rejected', person);
-    return this.#push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+    return this.asked('plan.rejected', { planId, steps: only === null ? null : [...only] }, person);
   }
 
   quarantined(serverId: string, seconds = -1, person = 'ada') {
-    const { head, data } = this.#command('instance.quarantined', person);
-    return this.#push({ ...head, data: { ...data, serverId, seconds } });
+    return this.asked('instance.quarantined', { serverId, seconds }, person);
   }
 
   unquarantined(serverId: string, person = 'ada') {
@@ -466,33 +455,22 @@ export class TestLog {
   }
 
   verifying(input: AttemptInput, host?: string) {
-    const attempt = this.#attemptOf(input);
-    const head = this.#envelope('migration.verifying', messageId.verifying(input.task, attempt.attempt), executor);
-    return this.#push({ ...head, data: { ...attempt, host: host ?? attempt.destination } });
+    const at = host ?? this.#attemptOf(input).destination;
+    return this.#of('migration.verifying', input, messageId.verifying, { host: at });
   }
 
   verified(input: AttemptInput) {
-    const attempt = this.#attemptOf(input);
-    const head = this.#envelope('migration.verified', messageId.verified(input.task, attempt.attempt), executor);
-    return this.#push({ ...head, data: { ...attempt, host: attempt.destination, verifySeconds: 60 } });
+    const { destination: host } = this.#attemptOf(input);
+    return this.#of('migration.verified', input, messageId.verified, { host, verifySeconds: 60 });
   }
 
   settleRequested(act: 'confirm' | 'revert', input: AttemptInput, cause = 'verified') {
-    const attempt = this.#attemptOf(input);
-    const id = messageId.settleRequested(input.task, attempt.attempt);
     const type = act === 'confirm' ? 'migration.confirmRequested' : 'migration.revertRequested';
-    return this.#push({
-      ...this.#envelope(type, id, executor),
-      data: { ...attempt, cause, reason: { code: cause, text: cause } },
-    });
+    return this.#of(type, input, messageId.settleRequested, { cause, reason: { code: cause, text: cause } });
   }
 
   settleAsked(act: 'confirm' | 'revert', task: string, person = 'ada') {
-    const { head, data } = this.#command(
-      act === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked',
-      person,
-    );
-    return this.#push({ ...head, data: { ...data, taskId: task } });
+    return this.asked(act === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked', { taskId: task }, person);
   }
 
   drainAsked(host: string, person = 'ada') {
@@ -504,71 +482,53 @@ export class TestLog {
   }
 
   hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
-    const head = this.#envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);
-    return this.#push({ ...head, data: { drainId, host, act, attempt } });
+    const id = messageId.hostClaimed(drainId, act, attempt);
+    return this.#write('host.claimed', id, executor, { drainId, host, act, attempt });
   }
 
   hostActFailed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
-    const head = this.#envelope('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor);
-    return this.#push({ ...head, data: { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' } });
+    const data = { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' };
+    return this.#write('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor, data);
   }
 
   hostDisabled(drainId: string, host: string, byKronos = true) {
-    const head = this.#envelope('host.disabled', messageId.hostDisabled(drainId), executor);
     const disabledReason = byKronos ? disabledReasonOf(drainId, 'ada', null) : 'broken disk';
-    return this.#push({ ...head, data: { drainId, host, byKronos, disabledReason } });
+    const data = { drainId, host, byKronos, disabledReason };
+    return this.#write('host.disabled', messageId.hostDisabled(drainId), executor, data);
   }
 
   hostDrained(drainId: string, host: string) {
-    return this.#push({
-      ...this.#envelope('host.drained', messageId.hostDrained(drainId), executor),
-      data: { drainId, host },
-    });
+    return this.#write('host.drained', messageId.hostDrained(drainId), executor, { drainId, host });
   }
 
   hostEnabled(drainId: string, host: string, byKronos = true) {
-    const head = this.#envelope('host.enabled', messageId.hostDrainEnded(drainId), executor);
-    return this.#push({ ...head, data: { drainId, host, byKronos } });
+    return this.#write('host.enabled', messageId.hostDrainEnded(drainId), executor, { drainId, host, byKronos });
   }
 
   hostLeftDisabled(drainId: string, host: string) {
     const reason = { code: 'changed', text: 'somebody changed it' };
-    const head = this.#envelope('host.leftDisabled', messageId.hostDrainEnded(drainId), executor);
-    return this.#push({ ...head, data: { drainId, host, reason, disabledReason: 'broken disk' } });
+    const data = { drainId, host, reason, disabledReason: 'broken disk' };
+    return this.#write('host.leftDisabled', messageId.hostDrainEnded(drainId), executor, data);
   }
 
   abortRefused(input: AttemptInput, text = 'by the test') {
-    const attempt = this.#attemptOf(input);
-    return this.#push({
-      ...this.#envelope('migration.abortRefused', messageId.abortRefused(input.task, attempt.attempt), executor),
-      data: { ...attempt, migrationId: this.#count, status: 409, text },
-    });
+    const own = { migrationId: this.#count, status: 409, text };
+    return this.#of('migration.abortRefused', input, messageId.abortRefused, own);
   }
 
   /** @param tries 0: the executor survived */
   suspected(input: AttemptInput, tries: number) {
-    const attempt = this.#attemptOf(input);
-    const id = messageId.suspected(input.task, attempt.attempt, String(this.#count), tries);
-    return this.#push({
-      ...this.#envelope('migration.suspected', id, executor),
-      data: { ...attempt, deliveries: 6, tries },
-    });
+    const id = (task: string, attempt: number) => messageId.suspected(task, attempt, String(this.#count), tries);
+    return this.#of('migration.suspected', input, id, { deliveries: 6, tries });
   }
 
   evaluationRequested(person = 'ada') {
-    const { head, data } = this.#command('evaluation.requested', person);
-    return this.#push({ ...head, data: { ...data, purpose: 'evaluate' } });
+    return this.asked('evaluation.requested', { purpose: 'evaluate' }, person);
   }
 
   unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
-    return this.#push({
-      type: 'unreadable',
-      aggregate: this.#current,
-      claimedType,
-      claimedVersion,
-      problem: 'unknown type',
-      remedy: 'upgrade',
-    });
+    const named = { aggregate: this.#current, claimedType, claimedVersion };
+    return this.#push({ type: 'unreadable', ...named, problem: 'unknown type', remedy: 'upgrade' });
   }
 
   eventSkipped(sequence: number, through = sequence, person = 'carol') {
@@ -651,10 +611,7 @@ export function testStep(planId: string, number: number, input: StepInput): Step
     resources: { VCPU: 2, MEMORY_MB: input.ramMb ?? 4096 },
     ramMb: input.ramMb ?? 4096,
     diskGb: 20,
-    weights: input.weights ?? {
-      cpu: { source: 0.08, destination: 0.08 },
-      memory: { source: 0.05, destination: 0.05 },
-    },
+    weights: input.weights ?? { cpu: { source: 0.08, destination: 0.08 }, memory: { source: 0.05, destination: 0.05 } },
     ...(input.phase === 'cell' ? { cell: testCell(input.target ?? 'new') } : {}),
     why: { code: 'gain', text: 'lowers the combined imbalance', detail: { gain: input.gain ?? 0.02 } },
   };
