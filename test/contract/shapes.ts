@@ -13,64 +13,66 @@ const link = z.strictObject({ rel: z.string(), href: z.string() });
 const text = z.string();
 const count = z.number().int();
 const bytes = count.nullable();
+/** Fields of one type. */
+const each = <T, const N extends string>(type: T, ...names: N[]): Record<N, T> =>
+  Object.fromEntries(names.map((name) => [name, type])) as Record<N, T>;
 
 const serverBase = {
   id: uuid,
-  name: text,
-  status: text,
-  tenant_id: hex,
-  user_id: hex,
+  ...each(
+    text,
+    'name',
+    'status',
+    'accessIPv4',
+    'accessIPv6',
+    'OS-DCF:diskConfig',
+    'OS-EXT-AZ:availability_zone',
+    'config_drive',
+    'OS-EXT-SRV-ATTR:host',
+    'OS-EXT-SRV-ATTR:hypervisor_hostname',
+    'OS-EXT-STS:vm_state',
+  ),
+  ...each(hex, 'tenant_id', 'user_id'),
+  ...each(seconds, 'created', 'updated'),
+  ...each(count, 'progress', 'OS-EXT-STS:power_state'),
+  ...each(z.null(), 'key_name', 'OS-SRV-USG:terminated_at'),
+  'OS-SRV-USG:launched_at': micros,
+  'OS-EXT-STS:task_state': text.nullable(),
   metadata: z.record(text, text),
   hostId: z.string().regex(/^[0-9a-f]{56}$/),
-  created: seconds,
-  updated: seconds,
   addresses: z.strictObject({}),
-  accessIPv4: text,
-  accessIPv6: text,
   links: z.array(link).length(2),
-  'OS-DCF:diskConfig': text,
-  progress: count,
-  'OS-EXT-AZ:availability_zone': text,
-  config_drive: text,
-  key_name: z.null(),
-  'OS-SRV-USG:launched_at': micros,
-  'OS-SRV-USG:terminated_at': z.null(),
-  'OS-EXT-SRV-ATTR:host': text,
   'OS-EXT-SRV-ATTR:instance_name': z.string().regex(/^instance-[0-9a-f]{8}$/),
-  'OS-EXT-SRV-ATTR:hypervisor_hostname': text,
-  'OS-EXT-STS:task_state': text.nullable(),
-  'OS-EXT-STS:vm_state': text,
-  'OS-EXT-STS:power_state': count,
   'os-extended-volumes:volumes_attached': z.array(z.unknown()).length(0),
 };
 const image = { id: uuid, links: z.array(link).length(1) };
 const flavor = {
-  vcpus: count,
-  ram: count,
-  disk: count,
-  ephemeral: count,
-  swap: count,
+  ...each(count, 'vcpus', 'ram', 'disk', 'ephemeral', 'swap'),
   original_name: text,
   extra_specs: z.record(text, text),
 };
 const since3 = {
-  'OS-EXT-SRV-ATTR:reservation_id': text,
+  ...each(
+    text,
+    'OS-EXT-SRV-ATTR:reservation_id',
+    'OS-EXT-SRV-ATTR:hostname',
+    'OS-EXT-SRV-ATTR:kernel_id',
+    'OS-EXT-SRV-ATTR:ramdisk_id',
+    'OS-EXT-SRV-ATTR:root_device_name',
+  ),
   'OS-EXT-SRV-ATTR:launch_index': count,
-  'OS-EXT-SRV-ATTR:hostname': text,
-  'OS-EXT-SRV-ATTR:kernel_id': text,
-  'OS-EXT-SRV-ATTR:ramdisk_id': text,
-  'OS-EXT-SRV-ATTR:root_device_name': text,
   'OS-EXT-SRV-ATTR:user_data': z.null(),
 };
 const since73 = {
+  host_status: text,
+  ...each(text.nullable(), 'description', 'locked_reason'),
+  trusted_image_certificates: z.null(),
   ...since3,
   locked: z.boolean(),
-  host_status: text,
-  description: text.nullable(),
   tags: z.array(text),
-  trusted_image_certificates: z.null(),
-  locked_reason: text.nullable(),
 };
+/** At 2.96, without its image. */
+const newest = { ...serverBase, ...since73, flavor: z.strictObject(flavor), pinned_availability_zone: text.nullable() };
 
 /** A server of `servers/detail`, by microversion. */
 export const serverForms: Readonly<Record<string, z.ZodType>> = {
@@ -90,43 +92,22 @@ export const serverForms: Readonly<Record<string, z.ZodType>> = {
     tags: z.array(text),
   }),
   '2.90': z.strictObject({ ...serverBase, ...since73, image: z.strictObject(image), flavor: z.strictObject(flavor) }),
-  '2.96': z.strictObject({
-    ...serverBase,
-    ...since73,
-    image: z.strictObject(image),
-    flavor: z.strictObject(flavor),
-    pinned_availability_zone: text.nullable(),
-  }),
+  '2.96': z.strictObject({ ...newest, image: z.strictObject(image) }),
   '2.100': z.strictObject({
-    ...serverBase,
-    ...since73,
+    ...newest,
     image: z.strictObject({ ...image, properties: z.record(text, z.unknown()) }),
-    flavor: z.strictObject(flavor),
-    pinned_availability_zone: text.nullable(),
     scheduler_hints: z.record(text, z.unknown()),
   }),
 };
 /** `GET /servers/{id}` at 2.96. */
-export const shownServer = z.strictObject({
-  ...serverBase,
-  ...since73,
-  image: z.strictObject(image),
-  flavor: z.strictObject(flavor),
-  pinned_availability_zone: text.nullable(),
-  server_groups: z.array(uuid),
-});
+export const shownServer = z.strictObject({ ...newest, image: z.strictObject(image), server_groups: z.array(uuid) });
 
 const migrationBase = {
-  id: count,
-  source_compute: text,
-  dest_compute: text.nullable(),
-  source_node: text.nullable(),
-  dest_node: text.nullable(),
+  ...each(count, 'id', 'old_instance_type_id', 'new_instance_type_id'),
+  ...each(text, 'source_compute', 'status'),
+  ...each(text.nullable(), 'dest_compute', 'source_node', 'dest_node'),
   dest_host: z.null(),
-  old_instance_type_id: count,
-  new_instance_type_id: count,
   instance_uuid: uuid,
-  status: text,
   created_at: micros,
   updated_at: micros.nullable(),
 };
@@ -141,20 +122,19 @@ export const migrationForms: Readonly<Record<string, z.ZodType>> = {
 
 const progressBase = {
   created_at: micros,
-  dest_compute: text,
+  ...each(text, 'dest_compute', 'dest_node', 'source_compute', 'source_node', 'status'),
   dest_host: z.null(),
-  dest_node: text,
-  disk_processed_bytes: bytes,
-  disk_remaining_bytes: bytes,
-  disk_total_bytes: bytes,
+  ...each(
+    bytes,
+    'disk_processed_bytes',
+    'disk_remaining_bytes',
+    'disk_total_bytes',
+    'memory_processed_bytes',
+    'memory_remaining_bytes',
+    'memory_total_bytes',
+  ),
   id: count,
-  memory_processed_bytes: bytes,
-  memory_remaining_bytes: bytes,
-  memory_total_bytes: bytes,
   server_uuid: uuid,
-  source_compute: text,
-  source_node: text,
-  status: text,
   updated_at: micros.nullable(),
 };
 /** A migration of `/servers/{id}/migrations`, by microversion. */
@@ -167,18 +147,16 @@ export const progressForms: Readonly<Record<string, z.ZodType>> = {
 const actionBase = {
   action: text,
   instance_uuid: uuid,
-  request_id: z.string().regex(/^req-/),
-  user_id: hex,
-  project_id: hex,
+  ...each(hex, 'user_id', 'project_id'),
   start_time: micros,
   message: text.nullable(),
+  request_id: z.string().regex(/^req-/),
 };
 const eventBase = {
   event: text,
   start_time: micros,
   finish_time: micros.nullable(),
-  result: text.nullable(),
-  traceback: text.nullable(),
+  ...each(text.nullable(), 'result', 'traceback'),
 };
 const hostId = z.string().regex(/^[0-9a-f]{56}$/);
 /** `GET /servers/{id}/os-instance-actions/{req}`, by microversion. */
@@ -198,25 +176,26 @@ export const actionForms: Readonly<Record<string, z.ZodType>> = {
 };
 
 const hypervisorBase = {
-  hypervisor_hostname: text,
+  ...each(text, 'hypervisor_hostname', 'hypervisor_type', 'host_ip'),
   state: z.enum(['up', 'down']),
-  status: z.enum(['enabled', 'disabled']),
-  hypervisor_type: text,
   hypervisor_version: count,
-  host_ip: text,
+  status: z.enum(['enabled', 'disabled']),
 };
 const sizes = {
-  vcpus: count,
-  memory_mb: count,
-  local_gb: count,
-  vcpus_used: count,
-  memory_mb_used: count,
-  local_gb_used: count,
-  free_ram_mb: count,
-  free_disk_gb: count,
-  current_workload: count,
-  running_vms: count,
-  disk_available_least: count,
+  ...each(
+    count,
+    'vcpus',
+    'memory_mb',
+    'local_gb',
+    'vcpus_used',
+    'memory_mb_used',
+    'local_gb_used',
+    'free_ram_mb',
+    'free_disk_gb',
+    'current_workload',
+    'running_vms',
+    'disk_available_least',
+  ),
 };
 const cpuInfo = z.strictObject({
   arch: text,
@@ -237,13 +216,11 @@ export const hypervisorForms: Readonly<Record<string, z.ZodType>> = {
 };
 
 const serviceBase = {
-  binary: text,
-  host: text,
-  zone: text,
-  status: z.enum(['enabled', 'disabled']),
+  ...each(text, 'binary', 'host', 'zone'),
   state: z.enum(['up', 'down']),
   updated_at: micros,
   disabled_reason: text.nullable(),
+  status: z.enum(['enabled', 'disabled']),
 };
 /** A service of os-services, by microversion. */
 export const serviceForms: Readonly<Record<string, z.ZodType>> = {
@@ -255,13 +232,13 @@ export const serviceForms: Readonly<Record<string, z.ZodType>> = {
 const aggregateBase = {
   id: count,
   name: text,
-  hosts: z.array(text),
-  metadata: z.record(text, text),
   created_at: micros,
   updated_at: micros.nullable(),
   deleted_at: z.null(),
-  deleted: z.literal(false),
   availability_zone: text.nullable(),
+  hosts: z.array(text),
+  metadata: z.record(text, text),
+  deleted: z.literal(false),
 };
 /** An aggregate of os-aggregates, by microversion. */
 export const aggregateForms: Readonly<Record<string, z.ZodType>> = {
@@ -300,11 +277,7 @@ export const novaError = (kind: string): z.ZodType =>
   z.strictObject({ [kind]: z.strictObject({ code: count, message: text }) });
 
 const inventory = z.strictObject({
-  total: count,
-  reserved: count,
-  min_unit: count,
-  max_unit: count,
-  step_size: count,
+  ...each(count, 'total', 'reserved', 'min_unit', 'max_unit', 'step_size'),
   allocation_ratio: z.number(),
 });
 const resources = z.record(z.enum(['VCPU', 'MEMORY_MB', 'DISK_GB']), count);
@@ -407,9 +380,7 @@ export const token = z.strictObject({
   }),
 });
 export const unscopedToken = z.strictObject({ token: z.strictObject(tokenBase) });
-export const keystoneError = z.strictObject({
-  error: z.strictObject({ code: count, message: text, title: text }),
-});
+export const keystoneError = z.strictObject({ error: z.strictObject({ code: count, message: text, title: text }) });
 
 const labels = z.record(text, text);
 const sample = z.tuple([z.number(), text]);

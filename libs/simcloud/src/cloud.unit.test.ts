@@ -22,16 +22,35 @@ function cloudOf(more: Partial<ScenarioInput> = {}): Cloud {
 }
 
 let requests = 0;
-function migrate(cloud: Cloud, nowMs: number, name: string, host: string | null, more: object = {}): void {
-  const { admin } = cloud;
-  const caller = { userId: admin.id, projectId: admin.projectId, requestId: `req-${++requests}` };
-  const request = { host, force: false, async: true, ...more };
-  cloud.liveMigrate(nowMs, caller, cloud.server(name).uuid, request);
+const callerOf = ({ admin }: Cloud, request = ++requests) => ({
+  userId: admin.id,
+  projectId: admin.projectId,
+  requestId: `req-${request}`,
+});
+function migrate(cloud: Cloud, nowMs: number, name: string, host: string | null): void {
+  cloud.liveMigrate(nowMs, callerOf(cloud), cloud.server(name).uuid, { host, force: false, async: true });
+}
+const abort = (cloud: Cloud, nowMs: number, server: string, migration = '1') =>
+  cloud.abort(nowMs, callerOf(cloud), { server, migration }, { queuedToo: true });
+
+/** A cloud in which v1 moves to h2, at that time. */
+function migrating(untilMs: number, fault: Parameters<Cloud['serverFaults']['set']>[1]): Cloud {
+  const cloud = cloudOf();
+  cloud.serverFaults.set(cloud.server('v1').uuid, fault);
+  migrate(cloud, START, 'v1', 'h2');
+  cloud.advance(untilMs);
+  return cloud;
 }
 
 function statuses(migration: Migration | undefined): string[] {
   return migration?.history.map((each) => each.status) ?? [];
 }
+
+/** A group of v1 on h1 and v2 on h2. */
+const pairOf = (policy: 'affinity' | 'anti-affinity'): Partial<ScenarioInput> => ({
+  groups: [{ name: 'g', policy }],
+  servers: [1, 2].map((n) => ({ name: `v${n}`, host: `h${n}`, flavor: 'small', group: 'g' })),
+});
 
 const ALWAYS = START + 10 * 60_000;
 
@@ -47,10 +66,7 @@ describe('a live migration', () => {
   });
 
   test('a change of speed keeps the share that is done', () => {
-    const cloud = cloudOf();
-    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'slow', seconds: 100 });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(START + 20_000);
+    const cloud = migrating(START + 20_000, { kind: 'slow', seconds: 100 });
     const [migration] = cloud.migrations;
     expect(migration?.status).toBe('running');
     const before = migration === undefined ? null : cloud.progress(migration);
@@ -61,28 +77,19 @@ describe('a live migration', () => {
   });
 
   test('a request lost on its way leaves the server migrating for ever', () => {
-    const cloud = cloudOf();
-    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'lost' });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(ALWAYS);
+    const cloud = migrating(ALWAYS, { kind: 'lost' });
     expect([cloud.migrations.length, cloud.server('v1').taskState]).toEqual([0, 'migrating']);
   });
 
   test('a late conductor makes the row late', () => {
-    const cloud = cloudOf();
-    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'conductor-delay', seconds: 30 });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(START + 30_000);
+    const cloud = migrating(START + 30_000, { kind: 'conductor-delay', seconds: 30 });
     expect(cloud.migrations.length).toBe(0);
     cloud.advance(START + 32_000);
     expect(cloud.migrations.length).toBe(1);
   });
 
   test('a fault with times goes away by itself', () => {
-    const cloud = cloudOf();
-    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'fail', times: 1 });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(ALWAYS);
+    const cloud = migrating(ALWAYS, { kind: 'fail', times: 1 });
     migrate(cloud, ALWAYS, 'v1', 'h2');
     cloud.advance(2 * ALWAYS - START);
     expect(cloud.migrations.map((each) => each.status)).toEqual(['failed', 'completed']);
@@ -97,9 +104,7 @@ describe('a live migration', () => {
       at += 20;
       cloud.advance(at);
     }
-    const { admin } = cloud;
-    const caller = { userId: admin.id, projectId: admin.projectId, requestId: 'req-abort' };
-    cloud.abort(at, caller, { server: v1.uuid, migration: '1' }, { queuedToo: true });
+    abort(cloud, at, v1.uuid);
     cloud.advance(ALWAYS);
     expect([cloud.migrations[0]?.status, v1.host]).toEqual(['completed', 'h2']);
   });
@@ -174,11 +179,8 @@ describe('a live migration', () => {
   });
 
   test('a hanging move whose source has died does not go on', () => {
-    const cloud = cloudOf();
+    const cloud = migrating(START + 60_000, { kind: 'hang' });
     const { uuid, host } = cloud.server('v1');
-    cloud.serverFaults.set(uuid, { kind: 'hang' });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(START + 60_000);
     cloud.killHost(START + 60_000, host);
     cloud.mendServer(START + 60_000, uuid);
     cloud.advance(ALWAYS);
@@ -186,33 +188,15 @@ describe('a live migration', () => {
   });
 
   test('an abort that is ignored leaves a hanging move where it is', () => {
-    const cloud = cloudOf();
-    const v1 = cloud.server('v1');
-    cloud.serverFaults.set(v1.uuid, { kind: 'hang' });
-    migrate(cloud, START, 'v1', 'h2');
-    cloud.advance(START + 60_000);
-    cloud.serverFaults.set(v1.uuid, { kind: 'abort-ignored' });
-    const { admin } = cloud;
-    cloud.abort(
-      START + 60_000,
-      { userId: admin.id, projectId: admin.projectId, requestId: 'req' },
-      { server: v1.uuid, migration: '1' },
-      {
-        queuedToo: true,
-      },
-    );
+    const cloud = migrating(START + 60_000, { kind: 'hang' });
+    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'abort-ignored' });
+    abort(cloud, START + 60_000, cloud.server('v1').uuid);
     cloud.advance(ALWAYS);
     expect(cloud.migrations[0]?.status).toBe('running');
   });
 
   test('two members of an anti-affinity group that follow each other: the one that leaves still counts', () => {
-    const cloud = cloudOf({
-      groups: [{ name: 'g', policy: 'anti-affinity' }],
-      servers: [
-        { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
-        { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
-      ],
-    });
+    const cloud = cloudOf({ ...pairOf('anti-affinity') });
     migrate(cloud, START, 'v1', 'h3');
     // v1 is on its way to h3 and still counted on h1.
     migrate(cloud, START, 'v2', 'h1');
@@ -225,14 +209,7 @@ describe('a live migration', () => {
 
   test('of two schedulers none knows the moves of the other: the compute refuses, and Nova puts the server into ERROR', () => {
     const both = (schedulers: number): Cloud => {
-      const cloud = cloudOf({
-        schedulers,
-        groups: [{ name: 'g', policy: 'anti-affinity' }],
-        servers: [
-          { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
-          { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
-        ],
-      });
+      const cloud = cloudOf({ schedulers, ...pairOf('anti-affinity') });
       cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'hang' });
       migrate(cloud, START, 'v1', 'h3');
       cloud.advance(START + 30_000);
@@ -245,13 +222,7 @@ describe('a live migration', () => {
   });
 
   test('a split affinity group can be gathered on the host of a member, and nowhere else', () => {
-    const cloud = cloudOf({
-      groups: [{ name: 'g', policy: 'affinity' }],
-      servers: [
-        { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
-        { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
-      ],
-    });
+    const cloud = cloudOf({ ...pairOf('affinity') });
     migrate(cloud, START, 'v2', 'h3');
     cloud.advance(ALWAYS);
     migrate(cloud, ALWAYS, 'v2', 'h1');
@@ -338,18 +309,11 @@ function play(steps: readonly RandomStep[], seed: number, check?: (cloud: Cloud)
     at += each.afterMs;
     const name = `v${each.server}`;
     const host = hosts[each.host] ?? 'h1';
-    const { admin } = cloud;
-    const caller = { userId: admin.id, projectId: admin.projectId, requestId: `req-${index}` };
+    const caller = callerOf(cloud, index);
     const uuid = `00000000-0000-4000-8000-00000000000${each.server}`;
     try {
       if (each.what === 'migrate') cloud.liveMigrate(at, caller, uuid, { host, force: false, async: true });
-      if (each.what === 'abort')
-        cloud.abort(
-          at,
-          caller,
-          { server: uuid, migration: String(cloud.migrationsByServer.get(uuid)?.at(-1)?.id ?? 0) },
-          { queuedToo: true },
-        );
+      if (each.what === 'abort') abort(cloud, at, uuid, String(cloud.migrationsByServer.get(uuid)?.at(-1)?.id ?? 0));
       if (each.what === 'delete' && cloud.servers.has(uuid)) cloud.deleteServer(at, name);
       if (each.what === 'fault') {
         const fault = each.fault === 'slow' ? { kind: each.fault, seconds: 20 } : { kind: each.fault };

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import { manualClock } from './clock.ts';
+import type { ApiFaultSetting } from './faults.ts';
 import type { ScenarioInput } from './scenario.ts';
 import { generate } from './scenarios/generate.ts';
 import { type Sim, startSim } from './sim.ts';
@@ -40,6 +41,12 @@ async function login(sim: Sim, name = 'admin', password = 'secret'): Promise<str
   return answer.headers.get('x-subject-token') ?? '';
 }
 
+async function loggedIn() {
+  const sim = await start();
+  return { sim, token: await login(sim) };
+}
+const faultApi = (sim: Sim, fault: ApiFaultSetting) => sim.act({ act: 'faultApi', fault });
+
 function nova(sim: Sim, token: string, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { 'X-Auth-Token': token, 'OpenStack-API-Version': 'compute 2.96' };
   return fetch(sim.urls.compute + path, { ...init, headers });
@@ -56,10 +63,7 @@ describe('API faults', () => {
     // At Nova's own pace: the server must still be migrating when it is asked again.
     const sim = await start(SCENARIO, { speed: 1 });
     const token = await login(sim);
-    sim.act({
-      act: 'faultApi',
-      fault: { api: 'compute', method: 'post', times: 1, effect: { kind: 'cut', when: 'after' } },
-    });
+    faultApi(sim, { api: 'compute', method: 'post', times: 1, effect: { kind: 'cut', when: 'after' } });
     await expect(migrate(sim, token)).rejects.toThrow();
     expect(sim.cloud.server('v1').taskState).toBe('migrating');
     expect(sim.calls().filter((call) => call.api === 'compute')).toMatchObject([
@@ -69,49 +73,42 @@ describe('API faults', () => {
   });
 
   test('a call that is cut off before it was not', async () => {
-    const sim = await start();
-    const token = await login(sim);
-    sim.act({ act: 'faultApi', fault: { api: '*', times: 1, effect: { kind: 'cut', when: 'before' } } });
+    const { sim, token } = await loggedIn();
+    faultApi(sim, { api: '*', times: 1, effect: { kind: 'cut', when: 'before' } });
     await expect(migrate(sim, token)).rejects.toThrow();
     expect(sim.cloud.server('v1').taskState).toBeNull();
   });
 
   test('half an answer breaks off in the middle', async () => {
-    const sim = await start();
-    const token = await login(sim);
-    sim.act({ act: 'faultApi', fault: { api: 'compute', effect: { kind: 'cut', when: 'middle' } } });
+    const { sim, token } = await loggedIn();
+    faultApi(sim, { api: 'compute', effect: { kind: 'cut', when: 'middle' } });
     const answer = await nova(sim, token, '/servers/detail?all_tenants=1');
     expect(answer.status).toBe(200);
     await expect(answer.text()).rejects.toThrow();
   });
 
   test('a gateway timeout after the act, 5xx by path, 401 and garbage', async () => {
-    const sim = await start();
-    const token = await login(sim);
+    const { sim, token } = await loggedIn();
     const effects = [
       [{ kind: 'status', status: 504, processed: true }, 504],
       [{ kind: 'unauthorized' }, 401],
       [{ kind: 'garbage' }, 200],
     ] as const;
     for (const [effect, status] of effects) {
-      sim.act({ act: 'faultApi', fault: { api: 'compute', path: '/servers/', times: 1, effect } });
+      faultApi(sim, { api: 'compute', path: '/servers/', times: 1, effect });
       const answer = await nova(sim, token, `/servers/${sim.cloud.server('v1').uuid}`);
       expect(answer.status).toBe(status);
       if (effect.kind === 'garbage') await expect(answer.json()).rejects.toThrow();
     }
     expect((await nova(sim, token, '/os-services')).status).toBe(200);
-    sim.act({
-      act: 'faultApi',
-      fault: { api: 'compute', times: 1, effect: { kind: 'status', status: 504, processed: true } },
-    });
+    faultApi(sim, { api: 'compute', times: 1, effect: { kind: 'status', status: 504, processed: true } });
     expect((await migrate(sim, token)).status).toBe(504);
     expect(sim.cloud.server('v1').taskState).toBe('migrating');
   });
 
   test('a hanging call ends with the patience of its caller; latency is only slow', async () => {
-    const sim = await start();
-    const token = await login(sim);
-    sim.act({ act: 'faultApi', fault: { api: 'compute', times: 1, effect: { kind: 'hang' } } });
+    const { sim, token } = await loggedIn();
+    faultApi(sim, { api: 'compute', times: 1, effect: { kind: 'hang' } });
     const patience = new AbortController();
     const hanging = expect(nova(sim, token, '/servers', { signal: patience.signal })).rejects.toThrow();
     const taken = async () => {
@@ -122,16 +119,15 @@ describe('API faults', () => {
     await expect.poll(taken).toBe(true);
     patience.abort();
     await hanging;
-    sim.act({ act: 'faultApi', fault: { api: 'compute', times: 1, effect: { kind: 'latency', ms: 120 } } });
+    faultApi(sim, { api: 'compute', times: 1, effect: { kind: 'latency', ms: 120 } });
     const before = performance.now();
     expect((await nova(sim, token, '/servers')).status).toBe(200);
     expect(performance.now() - before).toBeGreaterThan(110);
   });
 
   test('a rate hits about its share', async () => {
-    const sim = await start();
-    const token = await login(sim);
-    sim.act({ act: 'faultApi', fault: { api: 'compute', probability: 0.3, effect: { kind: 'status', status: 503 } } });
+    const { sim, token } = await loggedIn();
+    faultApi(sim, { api: 'compute', probability: 0.3, effect: { kind: 'status', status: 503 } });
     let failed = 0;
     for (let i = 0; i < 200; i++) if ((await nova(sim, token, '/os-services')).status === 503) failed++;
     expect(failed).toBeGreaterThan(35);
@@ -139,8 +135,7 @@ describe('API faults', () => {
   });
 
   test('a paused API answers when it is resumed', async () => {
-    const sim = await start();
-    const token = await login(sim);
+    const { sim, token } = await loggedIn();
     sim.act({ act: 'pauseApi', api: 'compute' });
     let answered = false;
     const waiting = nova(sim, token, '/os-services').finally(() => {
@@ -250,16 +245,12 @@ describe('the admin endpoint', () => {
         { act: 'lockServer', server: 'v1' },
         { act: 'setHost', hots: 'h1' },
       ]),
-    ).toMatchObject({
-      status: 400,
-      body: { message: expect.stringMatching(/^act 1: host: /) },
-    });
+    ).toMatchObject({ status: 400, body: { message: expect.stringMatching(/^act 1: host: /) } });
     expect((await acts(sim, 'xx')).status).toBe(400);
   });
 
   test('keeps the record of migrations and of calls, and no secret in it', async () => {
-    const sim = await start();
-    const token = await login(sim);
+    const { sim, token } = await loggedIn();
     const answer = await migrate(sim, token);
     await expect.poll(() => sim.migrations()[0]?.status, { timeout: 5000 }).toBe('completed');
     const record = await (await fetch(`${sim.urls.admin}/migrations`)).json();
