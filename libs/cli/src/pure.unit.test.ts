@@ -1,4 +1,4 @@
-import { ALL, type ServiceName } from '@kronos/contracts';
+import { ALL, count, type ServiceName } from '@kronos/contracts';
 import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, type Facts, type Heartbeat, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
@@ -6,12 +6,14 @@ import { parse } from 'yaml';
 import { ownWindow } from './commands/lists.ts';
 import { UsageError } from './errors.ts';
 import type { OutputOption } from './grammar/shared.ts';
+import { figure } from './numbers.ts';
 import { answer, answerStream } from './output.ts';
 import { progressBar } from './progress.ts';
 import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts';
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
-import { coloured, count, cutToWidth, figure, type Terminal, table } from './terminal.ts';
+import { table } from './table.ts';
+import { coloured, cutToWidth, type Terminal } from './terminal.ts';
 import { absolute, expected, parseDuration, parseRange, parseTime, relative, span, when } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { aligned, cutMiddle, harmless, MOVE_COLUMNS, paint, type Terminal, table } from './terminal.ts';
+import { aligned } from './numbers.ts';
+import { MOVE_COLUMNS, table } from './table.ts';
+import { cutMiddle, harmless, paint, type Terminal } from './terminal.ts';
 
 const terminal = (columns: number): Terminal => ({
   out: () => undefined,

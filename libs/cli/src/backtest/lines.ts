@@ -1,6 +1,7 @@
 /** The statements of a backtest's report, for the terminal and for the page alike. Pure. */
 import type { BacktestFigures } from '@kronos/backtest';
-import { count, figure } from '../terminal.ts';
+import { count } from '@kronos/contracts/words';
+import { figure } from '../numbers.ts';
 import { span } from '../times.ts';
 
 type Line = { readonly label: string; readonly text: string };

@@ -3,7 +3,7 @@
 import { type Durability, durabilityText } from '@kronos/connect';
 import { type StorageLimits, storageNeeded } from '@kronos/contracts';
 import type { AccountLimits, EventLog } from '@kronos/eventlog';
-import { byteText } from '../sizes.ts';
+import { byteText } from '../numbers.ts';
 import { type CheckFinding, finding } from './finding.ts';
 
 const DAY = 86_400;

@@ -3,7 +3,7 @@ import { type ArchivedEvent, type ArchiveReport, installationOf, readArchive, ve
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
-import { type Actor, ALL, iso, streamNames, subject } from '@kronos/contracts';
+import { type Actor, ALL, count, iso, streamNames, subject } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, inForce } from '@kronos/projections';
@@ -14,7 +14,6 @@ import { configOf } from '../open.ts';
 import { answer, answerInParts } from '../output.ts';
 import { type Progress, progressBar } from '../progress.ts';
 import type { Shell } from '../shell.ts';
-import { count } from '../terminal.ts';
 import { when } from '../times.ts';
 
 /** The subject of the statements about an installation. */

@@ -13,7 +13,7 @@ import {
 import { systemClock } from '@kronos/clock';
 import { aggregateConfig, engineOptions, type Loaded, loadConfig, scopeOf } from '@kronos/config';
 import { openCloud, openPrometheus } from '@kronos/connect';
-import { defaultEngineOptions } from '@kronos/contracts';
+import { count, defaultEngineOptions } from '@kronos/contracts';
 import { kronosVersion } from '@kronos/telemetry/version';
 import { linesOf, NOTES, policyHeads, policyRows } from '../backtest/lines.ts';
 import { BacktestCharts, backtestPage } from '../backtest/page.ts';
@@ -26,7 +26,7 @@ import { openRecording } from '../recordings.ts';
 import { figureText, withNotes } from '../report/render.ts';
 import { filterAggregates } from '../scope.ts';
 import { INTERRUPTED, type Shell } from '../shell.ts';
-import { count, paint, type Terminal } from '../terminal.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { absolute, parseDuration, parseTime } from '../times.ts';
 
 export type BacktestOptions = ConfigOption &

@@ -1,16 +1,18 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { type Shape, some, timeMs } from '@kronos/contracts';
+import { count, type Shape, some, timeMs } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { control } from '@kronos/operator';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, shapesOf } from '@kronos/placement';
 import { aggregateState } from '@kronos/projections';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
+import { gibText } from '../numbers.ts';
 import { currentState, type OpenLog, requireSnapshots, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count, figure, paint, type Terminal, table } from '../terminal.ts';
+import { table } from '../table.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { propose } from './proposals.ts';
 
@@ -152,7 +154,7 @@ function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string
     );
   else {
     lines.push(
-      `${after} fit after ${count(moves.length, 'move')} of ${figure(costGib, 0)} GiB${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
+      `${after} fit after ${count(moves.length, 'move')} of ${gibText(costGib, 0)}${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
       ...moves.map(({ serverName, from, to }, i) => `  ${i + 1}. ${serverName}  ${from} -> ${to}`),
       'Nothing is moved yet: --propose asks for a plan with these moves, which waits for kronos approve.',
       'The load of the new VMs is not known: thresholds of policies are not compared.',

@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { errorText, type Snapshot } from '@kronos/contracts';
+import { count, errorText, type Snapshot } from '@kronos/contracts';
 import { aggregateOfTask, control, requireCells } from '@kronos/operator';
 import { type AggregateState, aggregateState, approvalOf, type PlanFacts, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
@@ -11,7 +11,8 @@ import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count, MOVE_COLUMNS, paint, type Terminal, table } from '../terminal.ts';
+import { MOVE_COLUMNS, table } from '../table.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { readText } from './inputs.ts';
 import { eachTask } from './operator.ts';

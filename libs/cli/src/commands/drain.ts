@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
-import { clause, some, timeMs } from '@kronos/contracts';
+import { clause, count, some, timeMs } from '@kronos/contracts';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
 import { remedyOfReason } from '@kronos/facts';
 import {
@@ -17,12 +17,13 @@ import { type AggregateState, aggregateState, type LogState, pacesOfAll } from '
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
+import { gibText } from '../numbers.ts';
 import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates, unknownHost } from '../scope.ts';
 import { agrees, INTERRUPTED, type Shell } from '../shell.ts';
-import { count, paint, type Terminal } from '../terminal.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { estimated, expected, parseDuration, said, when } from '../times.ts';
 import { give, tell } from './operator.ts';
 
@@ -394,7 +395,7 @@ function render(terminal: Terminal, one: Preview, nowMs: number): string {
         ]),
     ...moves.map(
       ({ serverName, serverId, to, ramMb, duration }) =>
-        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}, ${expected(duration)}`,
+        `  ${serverName} (${serverId}, ${gibText(ramMb / 1024)}) -> ${to}, ${expected(duration)}`,
     ),
     ...waiting.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${clause(reason.text)}`),

@@ -3,17 +3,19 @@ import {
   type CycleDecided,
   clause,
   commandSnapshotId,
+  count,
   decisionWords,
   releaseWords,
   streamNames,
 } from '@kronos/contracts';
 import { control, type Told } from '@kronos/operator';
 import { collect } from '@kronos/replay';
+import { figure } from '../numbers.ts';
 import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count, figure, paint, type Terminal } from '../terminal.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, said } from '../times.ts';
 import { give, type Target, tellLate } from './operator.ts';
 

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { count } from '@kronos/contracts/words';
 import { EvidenceInvalid, makeEvidence, publicKeyIn, readEvidence, withRecordingOf } from '@kronos/evidence';
 import { type History, type Range, readRecording, VerifyCount, verify } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
@@ -8,7 +9,6 @@ import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
-import { count } from '../terminal.ts';
 import { partOfRange } from '../times.ts';
 import { whyUnreadable } from './inputs.ts';
 

@@ -1,5 +1,15 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { clause, type Decision, decisionWords, iso, type Snapshot, sentence, timeMs, timeOf } from '@kronos/contracts';
+import {
+  clause,
+  count,
+  type Decision,
+  decisionWords,
+  iso,
+  type Snapshot,
+  sentence,
+  timeMs,
+  timeOf,
+} from '@kronos/contracts';
 import { someOf } from '@kronos/operator/scope';
 import {
   type Assumed,
@@ -34,12 +44,14 @@ import { brokenGroups } from '../brokenGroups.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { authorText } from '../names.ts';
+import { figure } from '../numbers.ts';
 import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, STEP_COLUMNS, stepCells, type Terminal, table } from '../terminal.ts';
+import { type Cell, STEP_COLUMNS, stepCells, table } from '../table.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { ASSUMED_PACE, absolute, estimated, expected, parseTime, said, when } from '../times.ts';
 import { courseLine, failoverLine, possible, reasonLine, refusals, troublesOf } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';

@@ -17,12 +17,14 @@ import { type History, newestSnapshots, plansOf } from '@kronos/replay';
 import { serverWindow, type TimeZoneRules } from '@kronos/rules';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { aligned, figure } from '../numbers.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
-import { aligned, type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
+import { type Cell, table } from '../table.ts';
+import type { Style, Terminal } from '../terminal.ts';
 import { absolute, said, when } from '../times.ts';
 
 export type ListOptions = ConfigOption & OutputOption & AggregateOption;

@@ -2,6 +2,7 @@ import {
   type CompleteEngineOptions,
   type Course,
   clause,
+  count,
   type Decision,
   decisionWords,
   defaultEngineOptions,
@@ -22,25 +23,14 @@ import { NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/
 import { courseEnd, courseTime } from '@kronos/status';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { aligned, figure, gibText, wholePercent } from '../numbers.ts';
 import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { isEvidence } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import {
-  aligned,
-  type Cell,
-  count,
-  figure,
-  paint,
-  STEP_COLUMNS,
-  type Style,
-  stepCells,
-  type Terminal,
-  table,
-  waitsFor,
-  wholePercent,
-} from '../terminal.ts';
+import { type Cell, STEP_COLUMNS, stepCells, table, waitsFor } from '../table.ts';
+import { paint, type Style, type Terminal } from '../terminal.ts';
 import { absolute, estimated, partOfRange, relative, when } from '../times.ts';
 import { jsonIn, overridesOf, readCooldownsFile, readText, settingsOf } from './inputs.ts';
 
@@ -267,7 +257,7 @@ export function courseLine({
   seconds,
 }: Pick<Course, 'moves' | 'costGib' | 'reaches'> & Partial<Pick<Course, 'cycles' | 'seconds'>>): string {
   const time = cycles === undefined || seconds === undefined ? '' : ` ${courseTime({ cycles, seconds })}`;
-  return `course: ${count(moves, 'move')} of ${figure(costGib, 0)} GiB${time} ${moves === 1 ? 'is' : 'are'} left ${courseEnd({ reaches })}`;
+  return `course: ${count(moves, 'move')} of ${gibText(costGib, 0)}${time} ${moves === 1 ? 'is' : 'are'} left ${courseEnd({ reaches })}`;
 }
 
 /** Whether hosts may fail, where failover_hosts is not 0, and moves of others, where there are any. */

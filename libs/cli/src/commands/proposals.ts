@@ -1,6 +1,7 @@
 import {
   type Control,
   clause,
+  count,
   makesRoom,
   type PlanProposed,
   type Reason,
@@ -14,7 +15,8 @@ import type { OperatorOptions } from '../grammar/shared.ts';
 import type { OpenLog } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, paint, STEP_COLUMNS, stepCells, type Terminal, table, waitsFor } from '../terminal.ts';
+import { type Cell, STEP_COLUMNS, stepCells, table, waitsFor } from '../table.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import { span } from '../times.ts';
 import { give, tellLate } from './operator.ts';
 import { reasonLine } from './plan.ts';

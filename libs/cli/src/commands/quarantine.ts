@@ -10,7 +10,8 @@ import { currentState, type OpenLog, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Terminal, table } from '../terminal.ts';
+import { table } from '../table.ts';
+import type { Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { give, tell } from './operator.ts';
 

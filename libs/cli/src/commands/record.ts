@@ -1,4 +1,4 @@
-import { ALL, commandSnapshotId, some, streamNames } from '@kronos/contracts';
+import { ALL, commandSnapshotId, count, some, streamNames } from '@kronos/contracts';
 import { control } from '@kronos/operator';
 import { checkEmpty, collect, recordRange } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
@@ -9,7 +9,6 @@ import { answer } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count } from '../terminal.ts';
 import { parseDuration, partOfRange, span } from '../times.ts';
 import { give } from './operator.ts';
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { ConfigError, parsePolicies } from '@kronos/config';
-import { defaultEngineOptions, type EngineOptions, type Policy, type StoredEvent } from '@kronos/contracts';
+import { count, defaultEngineOptions, type EngineOptions, type Policy, type StoredEvent } from '@kronos/contracts';
 import type { Cooldowns } from '@kronos/projections';
 import {
   allBreaks,
@@ -23,12 +23,14 @@ import {
 } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { figure } from '../numbers.ts';
 import { withSession } from '../open.ts';
 import { answerStream, textShell } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { isEvidence, openRecording, tellProblems } from '../recordings.ts';
 import { INTERRUPTED, type Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, table } from '../terminal.ts';
+import { type Cell, table } from '../table.ts';
+import { paint } from '../terminal.ts';
 import { absolute, partOfRange, span } from '../times.ts';
 import { overridesOf, readCooldownsFile, readText, settingsOf } from './inputs.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Snapshot, timeMs } from '@kronos/contracts';
+import { count, type Snapshot, timeMs } from '@kronos/contracts';
 import { serviceText } from '@kronos/facts';
 import { isCounted, score } from '@kronos/placement';
 import { newestSnapshots } from '@kronos/replay';
@@ -12,7 +12,7 @@ import { type OpenLog, withSession } from '../open.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
-import { count, cutToWidth, paint, type Terminal } from '../terminal.ts';
+import { cutToWidth, paint, type Terminal } from '../terminal.ts';
 import { said, when } from '../times.ts';
 
 export type TopOptions = ConfigOption & AggregateOption & { readonly interval: number; readonly once?: boolean };

@@ -1,8 +1,8 @@
 /** The statements of a report, for the terminal and for the page alike. Pure. */
-import { type ProfileSum, profileWords } from '@kronos/contracts';
+import { count, type ProfileSum, profileWords } from '@kronos/contracts';
 import { generationText } from '@kronos/placement';
 import { courseEnd, courseTime } from '@kronos/status';
-import { count, figure } from '../terminal.ts';
+import { figure, gibText } from '../numbers.ts';
 import { absolute, span } from '../times.ts';
 import type { AggregateFigures } from './figures.ts';
 import type { ErrorFigures } from './predictions.ts';
@@ -24,7 +24,7 @@ const inBrackets = (parts: readonly (string | false)[]): string => {
   return said.length === 0 ? '' : ` (${said.join(', ')})`;
 };
 
-const gib = (bytes: number): string => `${figure(bytes / 1024 ** 3, 1)} GiB`;
+const gib = (bytes: number): string => gibText(bytes / 1024 ** 3);
 
 /** The mode of an aggregate in the range: whether plans were released. */
 export const modeOf = ({ plans }: AggregateFigures): string => {

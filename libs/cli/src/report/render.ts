@@ -1,6 +1,7 @@
 /** The report on a terminal. Pure. */
 import { iso } from '@kronos/contracts';
-import { type Column, paint, type Terminal, table } from '../terminal.ts';
+import { type Column, table } from '../table.ts';
+import { paint, type Terminal } from '../terminal.ts';
 import type { AggregateFigures } from './figures.ts';
 import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
 

@@ -1,8 +1,8 @@
-import { clause, decisionWords, iso } from '@kronos/contracts';
+import { clause, count, decisionWords, iso } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, courseText, ratioText, type Status } from '@kronos/status';
-import { byteText } from '../sizes.ts';
-import type { Terminal } from '../terminal.ts';
-import { count, cutToWidth, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
+import { byteText, figure } from '../numbers.ts';
+import { MOVE_COLUMNS, table } from '../table.ts';
+import { cutToWidth, paint, type Style, type Terminal } from '../terminal.ts';
 import { relative, said, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
