@@ -34,6 +34,7 @@ export const elsewhere: Partial<Record<CauseCode, readonly [file: string, test: 
   'predictions-off': [JUDGE, 'hosts do not change with the moves'],
   'foreign-move': [JUDGE, 'names the VM that others moved, and is well'],
   'foreign-moves': [JUDGE, 'others moved several VMs'],
+  'snapshot-stored-late': [JUDGE, 'a snapshot takes long to store'],
   'decision-slow': [JUDGE, 'a decision takes longer than the interval'],
   'decision-note': [JUDGE, 'a decision that knows what it does (%s) raises no alarm'],
   'plan-undispatched': [JUDGE, 'tasks are not queued'],

@@ -37,4 +37,10 @@ export const partCodes = {
   refused: 'append-refused',
   /** A cycle of an aggregate takes longer to decide than until the next one is due. */
   decisionSlow: 'decision-slow',
+  /** The snapshot of an aggregate was stored later than its time by more than max_clock_skew. */
+  storedLate: 'stored-late',
 } as const;
+
+/** Says that a snapshot was stored so many ms after its time. */
+export const storedLateText = (ms: number): string =>
+  `the last snapshot was stored ${(ms / 1000).toFixed(1)} s after its time, more than max_clock_skew`;

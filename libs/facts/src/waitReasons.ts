@@ -29,7 +29,8 @@ export type DrainReasonCode = keyof typeof drainReasons;
 export const snapshotReasons = {
   'record-only': shared['record-only'],
   'already-decided': 'The snapshot was decided before, or a later one was.',
-  'clock-skew': 'The clocks of the scorer and of the NATS server differ by more than max_clock_skew.',
+  'clock-skew': "The scorer's clock is ahead of the NATS server's by more than max_clock_skew.",
+  'stored-late': 'The snapshot was stored later than its time by more than max_clock_skew.',
   clock: shared.clock,
   'too-old': 'The snapshot is older than two intervals.',
   'unreadable-snapshot': 'The message of the snapshot cannot be read.',

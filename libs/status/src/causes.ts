@@ -480,6 +480,14 @@ export const causes = {
     apart: ['aggregate'],
     explains: ['snapshot-undecided'],
   },
+  'snapshot-stored-late': {
+    severity: 'alarm',
+    remedy:
+      "Find out what is slow: the machine of the scorer, or the disks and the network of the NATS servers. Compare the scorer's clock, too (`chronyc tracking`).",
+    section: 'snapshot-stored-late',
+    apart: ['aggregate'],
+    explains: ['snapshot-undecided'],
+  },
   'snapshot-undecided': {
     severity: 'alarm',
     remedy: 'Look at the log of the planner.',

@@ -36,6 +36,7 @@ const failingBy = (
     parts.map(([code, part, text, sinceMs = null]) => ({ code, part, text, sinceMs })),
   );
 
+const LATE = 'the last snapshot was stored 6.2 s after its time, more than max_clock_skew';
 const SLOW = 'a decision took 75 s, and one is due every 60 s';
 
 type Change = NonNullable<Parameters<typeof wellFacts>[1]>;
@@ -232,8 +233,8 @@ describe('status', () => {
     [
       'clock-skew',
       'the clock of a service is wrong',
-      beats(without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs - 60_000 }))),
-      /differ by/,
+      beats(without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs + 60_000 }))),
+      /its clock is 1 min 3 s ahead of/,
     ],
     [
       'local-clock',
@@ -260,6 +261,12 @@ describe('status', () => {
       'a decision takes longer than the interval',
       beats(failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW])),
       /^a decision took 75 s, and one is due every 60 s$/,
+    ],
+    [
+      'snapshot-stored-late',
+      'a snapshot takes long to store',
+      beats(failingBy('planner', 'decisions', ['stored-late', 'gpu', LATE])),
+      /^the last snapshot was stored 6.2 s after its time, more than max_clock_skew$/,
     ],
     ['snapshot-unjudged', 'an older scorer says nothing about hosts', unjudged(), /unknown/],
     [

@@ -1,5 +1,6 @@
 import { partCodes, type ServiceName, serviceNames, some, streamNames } from '@kronos/contracts';
 import { inFlight, optionsOf } from '@kronos/projections';
+import type { CauseCode } from './causes.ts';
 import type { AggregateInput, Facts, Heartbeat } from './facts.ts';
 import type { Finding } from './finding.ts';
 import { span, when } from './times.ts';
@@ -120,8 +121,8 @@ function unready(beat: Heartbeat, nowMs: number): Finding[] {
   return [
     ...changing,
     ...failing.flatMap((one) => {
-      const slow = slowDecisions(beat, one);
-      return slow.length > 0 ? slow : [failed(beat, one, nowMs)];
+      const apart = ofAggregates(beat, one);
+      return apart.length > 0 ? apart : [failed(beat, one, nowMs)];
     }),
   ];
 }
@@ -129,16 +130,17 @@ function unready(beat: Heartbeat, nowMs: number): Finding[] {
 type Failing = Heartbeat['failing'][number];
 type Part = NonNullable<Failing['parts']>[number];
 
-/** The aggregates whose decisions take longer than the interval, each by itself: they may have different work limits. */
-const slowDecisions = ({ service, instance }: Heartbeat, { parts = [] }: Failing): Finding[] =>
-  parts
-    .filter(({ code }) => code === partCodes.decisionSlow)
-    .map(({ part: aggregate, text }) => ({
-      code: 'decision-slow',
-      place: { service, instance, aggregate },
-      about: aggregate,
-      text,
-    }));
+/** By the code of a part whose aggregates have a cause each: its finding. */
+const OF_AGGREGATE: Readonly<Record<string, CauseCode>> = {
+  [partCodes.decisionSlow]: 'decision-slow',
+  [partCodes.storedLate]: 'snapshot-stored-late',
+};
+
+const ofAggregates = ({ service, instance }: Heartbeat, { parts = [] }: Failing): Finding[] =>
+  parts.flatMap(({ code: ofPart, part: aggregate, text }): Finding[] => {
+    const code = OF_AGGREGATE[ofPart];
+    return code === undefined ? [] : [{ code, place: { service, instance, aggregate }, about: aggregate, text }];
+  });
 
 /** The finding of a failing check. */
 function failed({ service, instance }: Heartbeat, one: Failing, nowMs: number): Finding {

@@ -7,13 +7,12 @@ import { type Span, SpanKind } from '@opentelemetry/api';
 import { Decisions } from './decideOnce.ts';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
-import { type DeliveredSnapshot, permission } from './permission.ts';
+import { type DeliveredSnapshot, type Permission, permission } from './permission.ts';
 
 export type SnapshotDecider = {
   /** @throws AppendConflict when another planner decided it */
   readonly consider: (aggregate: string, delivered: Delivered<SnapshotTaken>) => Promise<void>;
-  /** Aggregates whose newest snapshot has a time that cannot be trusted. */
-  readonly skewed: ReadonlySet<string>;
+  readonly misdated: Permission['misdated'];
   readonly slow: Decisions['slow'];
 };
 
@@ -75,5 +74,5 @@ export function snapshotDecider(
     await finishReleased(aggregate);
   }
 
-  return { consider, skewed: may.skewed, slow: decide.slow };
+  return { consider, misdated: may.misdated, slow: decide.slow };
 }

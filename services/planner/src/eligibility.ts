@@ -1,4 +1,4 @@
-import { type EngineOptions, type SnapshotTaken, timeMs } from '@kronos/contracts';
+import { type EngineOptions, partCodes, type SnapshotTaken, storedLateText, timeMs } from '@kronos/contracts';
 import type { ReasonOf, SnapshotReasonCode } from '@kronos/facts';
 import type { AggregateState } from '@kronos/projections';
 
@@ -50,6 +50,14 @@ export type OwnClock = { readonly nowMs: number; readonly problem: string | null
 /** A snapshot's message, and the server's stamp of it in ms since the epoch. */
 type Delivered = { readonly message: SnapshotTaken; readonly storedAt: number };
 
+/** A time ahead of the server's stamp proves a wrong clock; one behind it may also be that of a snapshot that took long to store. */
+function misdating(aheadMs: number, mostMs: number): Eligibility | null {
+  if (-aheadMs > mostMs) return no(partCodes.storedLate, storedLateText(-aheadMs), true);
+  if (aheadMs <= mostMs) return null;
+  const text = `the scorer's clock is ${(aheadMs / 1000).toFixed(1)} s ahead of the NATS server's, more than max_clock_skew`;
+  return no('clock-skew', text, true);
+}
+
 /**
  * A snapshot is decided if its id was not decided before, it is later than the last decided one and at most two intervals old, and its time
  * differs from the server's stamp by at most `maxClockSkewSeconds`. A snapshot of a request for a plan may be older than the last decided
@@ -67,13 +75,8 @@ export function eligibility(
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
   const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);
   if (decided !== null) return decided;
-  const skewSeconds = Math.abs(takenMs - storedAt) / 1000;
-  if (skewSeconds > options.maxClockSkewSeconds)
-    return no(
-      'clock-skew',
-      `the scorer's clock and the NATS server's differ by ${skewSeconds.toFixed(1)} s, more than max_clock_skew allows`,
-      true,
-    );
+  const misdated = misdating(takenMs - storedAt, options.maxClockSkewSeconds * 1000);
+  if (misdated !== null) return misdated;
   if (own.problem !== null) return no('clock', own.problem, true);
   const ageSeconds = (own.nowMs - takenMs) / 1000;
   if (ageSeconds > 2 * intervalSeconds)

@@ -98,11 +98,14 @@ describe('eligibility of a snapshot', () => {
     });
   });
 
-  it.each([-5001, 5001])('refuses, with an alarm, a time that is %d ms off the server stamp', (skew) => {
+  it.each([
+    [-5001, 'clock-skew', "the scorer's clock is 5.0 s ahead of the NATS server's, more than max_clock_skew"],
+    [6200, 'stored-late', 'the last snapshot was stored 6.2 s after its time, more than max_clock_skew'],
+  ])('refuses, with an alarm, a snapshot that is stored %d ms after its time', (skew, code, text) => {
     expect(eligibility({ message: taken(), storedAt: at + skew }, fresh, options, own(at))).toMatchObject({
       ok: false,
       alarm: true,
-      reason: { code: 'clock-skew' },
+      reason: { code, text },
     });
   });
 

@@ -13,8 +13,8 @@ export type Planner = {
   readonly stop: () => Promise<void>;
   /** The log or the own clock is no longer in doubt: does what waits for no snapshot. */
   readonly lookAgain: () => void;
-  /** Aggregates whose newest snapshot has a time that cannot be trusted. */
-  readonly skewed: () => readonly string[];
+  /** Aggregates whose newest snapshot has a time that cannot be trusted, and why. */
+  readonly misdated: SnapshotDecider['misdated'];
   /** Why aggregates are not planned here: another planner, which started later, has other options for them. */
   readonly yielding: () => readonly string[];
   /** The aggregates of which a cycle takes longer to decide than until the next one is due. */
@@ -74,7 +74,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const { now } = state;
   const closes = closeWatch(deps, state, wake);
   const finishReleased = dispatcher(deps, state, () => stopped);
-  const { consider, skewed, slow } = snapshotDecider(deps, own, state, finishReleased);
+  const { consider, misdated, slow } = snapshotDecider(deps, own, state, finishReleased);
 
   /** Has the aggregate looked at again, after what is under way for it. */
   function wake(aggregate: string): void {
@@ -137,7 +137,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       closes.stop();
       await Promise.all(busy.values());
     },
-    skewed: () => [...skewed],
+    misdated,
     slow,
     yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => now(aggregate).state),
   };

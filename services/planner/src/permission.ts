@@ -1,5 +1,5 @@
 /** Whether this planner may decide a snapshot: one of this log, in time, with the options that are in force. */
-import { type SnapshotTaken, subject } from '@kronos/contracts';
+import { type FailingPart, type SnapshotTaken, subject } from '@kronos/contracts';
 import { configuredEvent } from '@kronos/cycle';
 import type { Delivered, LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
@@ -19,13 +19,13 @@ export type Permission = {
   readonly decides: (delivered: DeliveredSnapshot, at: LogPosition<AggregateState>) => Promise<'yes' | 'no' | 'soon'>;
   /** Why a decision that was made on this state may not be appended now; null: it may. */
   readonly problem: (delivered: DeliveredSnapshot, basis: AggregateState) => string | null;
-  /** Aggregates whose newest snapshot has a time that cannot be trusted. */
-  readonly skewed: ReadonlySet<string>;
+  /** Aggregates whose newest snapshot has a time that cannot be trusted, and why. */
+  readonly misdated: () => readonly FailingPart[];
 };
 
 export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Folded, 'now'>): Permission {
   const { log, guard, by, logger, meters, clock } = deps;
-  const skewed = new Set<string>();
+  const misdated = new Map<string, FailingPart>();
 
   const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
     eligibility(delivered, state, own.of(delivered.message.aggregate).options, {
@@ -37,10 +37,11 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
     const { aggregate, data } = delivered.message;
     const may = judge(delivered, state);
     if (may.ok) {
-      skewed.delete(aggregate);
+      misdated.delete(aggregate);
       return true;
     }
-    if (may.reason.code === 'clock-skew') skewed.add(aggregate);
+    const { code, text } = may.reason;
+    if (code === 'clock-skew' || code === 'stored-late') misdated.set(aggregate, { code, part: aggregate, text });
     meters.notDecided(aggregate, may.reason.code);
     const told = { aggregate, snapshotId: data.snapshotId, reason: may.reason };
     logger[may.alarm ? 'error' : 'debug'](told, 'not decided');
@@ -82,7 +83,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
   }
 
   return {
-    skewed,
+    misdated: () => [...misdated.values()],
     eligible,
     async ofThisLog({ message: { data }, storedAt }) {
       if (guard === undefined || data.log === undefined) return true;

@@ -1,6 +1,6 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside } from '@kronos/connect';
-import { bucketNames, streamNames } from '@kronos/contracts';
+import { bucketNames, partCodes, streamNames } from '@kronos/contracts';
 import { decider, defaultSearchThreads } from '@kronos/cycle';
 import type { EventLog, LogView } from '@kronos/eventlog';
 import {
@@ -84,15 +84,13 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
     ({ lookAgain } = planner);
     http.check('clock', () => {
       const own = clockCheck.check();
-      if (!own.ok) return own;
-      const skewed = planner.skewed();
-      return healthCheck({
-        ok: skewed.length === 0,
-        detail: `clock skew beyond max_clock_skew in the snapshots of ${skewed.join(', ')}: correct the scorer's clock`,
-      });
+      return own.ok ? checkOf(planner.misdated().filter(({ code }) => code !== partCodes.storedLate)) : own;
     });
     http.check('options', () => noneOf(planner.yielding()));
-    http.check('decisions', () => checkOf(planner.slow()));
+    http.check('decisions', () => {
+      const late = planner.misdated().filter(({ code }) => code === partCodes.storedLate);
+      return checkOf([...planner.slow(), ...late]);
+    });
     onScrape(() => measureLog({ log, view, metrics, logger }));
     return {
       done: folded.hold(planner.run()),

@@ -1,10 +1,13 @@
 import { type Clock, systemClock } from '@kronos/clock';
 import { manualClock, until } from '@kronos/clock/testing';
 import { ALL, type SnapshotTaken } from '@kronos/contracts';
+import { snapshotOf } from '@kronos/placement/testing';
 import { demoCloud } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Bed, type BedScorer, openBed, type ScorerOptions } from '../testing/bed.ts';
 import { createScoreLoop, type ScoreLoop } from './scoreLoop.ts';
+import { Seen } from './seen.ts';
+import { SnapshotStream } from './snapshotStream.ts';
 
 let bed: Bed;
 beforeAll(async () => {
@@ -247,5 +250,31 @@ describe("an operator's request", () => {
     await bed.request('general', 'record', 'ask-7');
     await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-7').length > 0);
     expect(one.takes.flat().filter((id) => id.includes('ask-6'))).toEqual([]);
+  });
+});
+
+describe('a snapshot of this process', () => {
+  test.each([
+    [-6000, 'a late one', { current: { parts: [{ code: 'stored-late', part: 'general' }] }, clockRight: { ok: true } }],
+    [6000, 'a wrong clock', { current: { ok: true }, clockRight: { ok: false } }],
+  ])('whose time is %d ms off the stamp of its message is %s', async (byMs, instance, found) => {
+    const stream = new SnapshotStream({
+      log: bed.log,
+      seen: new Seen(),
+      scope: ['general'],
+      intervalMs: 60_000,
+      clock: systemClock,
+      maxClockSkewMs: 5000,
+      instance,
+      logger: bed.silent,
+    });
+    const time = new Date(systemClock.now() + byMs).toISOString();
+    const of = snapshotOf({ time, policies: {}, hosts: { h1: {} }, vms: {}, snapshot: { purpose: 'record' } });
+    const by = { service: 'scorer', instance, version: 'test' } as const;
+    await bed.log.putSnapshot({ ...of, id: `general-${byMs}`, aggregate: 'general' }, { by, causationId: null });
+    const { promise: level, resolve } = Promise.withResolvers<void>();
+    stream.follow(resolve, () => undefined).catch(() => undefined);
+    await level;
+    expect({ current: stream.current(), clockRight: stream.clockRight() }).toMatchObject(found);
   });
 });

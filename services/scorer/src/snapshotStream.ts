@@ -1,6 +1,14 @@
 /** Follows the snapshots of all replicas, this one's among them. */
 import type { Clock } from '@kronos/clock';
-import { iso, type SnapshotTaken, subject, timeMs } from '@kronos/contracts';
+import {
+  type FailingPart,
+  iso,
+  partCodes,
+  type SnapshotTaken,
+  storedLateText,
+  subject,
+  timeMs,
+} from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
 import { type Check, checkOf, type Logger } from '@kronos/telemetry';
 import { REQUEST_KEPT_MS } from './openRequests.ts';
@@ -26,8 +34,8 @@ export class SnapshotStream {
   readonly #startedMs: number;
   /** By aggregate: the server's stamp of the newest snapshot. */
   readonly #newestMs = new Map<string, number>();
-  /** The time in the newest snapshot of this process, less the server's stamp of it. */
-  #skewMs = 0;
+  /** By aggregate: the time in the newest snapshot of this process, less the server's stamp of it. */
+  readonly #aheadMs = new Map<string, number>();
 
   constructor(deps: SnapshotStreamDeps) {
     this.#deps = deps;
@@ -65,13 +73,13 @@ export class SnapshotStream {
     const { message, sequence, storedAt } = delivered;
     seen.note(message, sequence);
     this.#newestMs.set(message.aggregate, storedAt);
-    if (message.by.instance === instance) this.#skewMs = timeMs(message.time) - storedAt;
+    if (message.by.instance === instance) this.#aheadMs.set(message.aggregate, timeMs(message.time) - storedAt);
     return true;
   }
 
-  /** Whether every aggregate has had a recent snapshot. */
+  /** Whether every aggregate has had a recent snapshot, which this process, if it was its own, stored in time. */
   current(): Check {
-    const { scope, clock, intervalMs } = this.#deps;
+    const { scope, clock, intervalMs, maxClockSkewMs } = this.#deps;
     const late = scope.filter((aggregate) => {
       const at = Math.max(this.#startedMs, this.#newestMs.get(aggregate) ?? 0);
       return clock.now() - at > MISSED_INTERVALS * intervalMs;
@@ -81,15 +89,19 @@ export class SnapshotStream {
       const text = at === undefined ? 'no snapshot' : `no snapshot since ${iso(at)}`;
       return { code: 'snapshot-late', part: aggregate, text };
     });
-    return checkOf(parts);
+    const slow = [...this.#aheadMs].flatMap(([part, aheadMs]): FailingPart[] =>
+      -aheadMs > maxClockSkewMs ? [{ code: partCodes.storedLate, part, text: storedLateText(-aheadMs) }] : [],
+    );
+    return checkOf([...parts, ...slow]);
   }
 
-  /** Whether this process's clock agrees with the server's. */
+  /** Whether this process's clock agrees with the server's. A late stamp is no proof: the snapshot may have taken long to store. */
   clockRight(): Check {
-    if (Math.abs(this.#skewMs) <= this.#deps.maxClockSkewMs) return { ok: true };
+    const aheadMs = Math.max(0, ...this.#aheadMs.values());
+    if (aheadMs <= this.#deps.maxClockSkewMs) return { ok: true };
     return {
       ok: false,
-      reason: `the last snapshot's time and the NATS server's timestamp differ by ${(this.#skewMs / 1000).toFixed(1)} s, more than max_clock_skew: set the clocks right`,
+      reason: `the last snapshot's time is ${(aheadMs / 1000).toFixed(1)} s ahead of the NATS server's timestamp, more than max_clock_skew: set the clocks right`,
     };
   }
 }
