@@ -1,6 +1,14 @@
+import { statSync } from 'node:fs';
 import { type Reconstruct, type Recording, readRecording } from '@kronos/replay';
+import { UsageError } from './errors.ts';
 import { progressBar } from './progress.ts';
 import type { Shell } from './shell.ts';
+
+/** @throws UsageError */
+export function requireDirectory(directory: string, remedy: string): void {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new UsageError(`there is no directory ${directory}`, remedy);
+}
 
 /** Problems that are told; the JSON has all of them. */
 const SHOWN = 10;
@@ -9,8 +17,9 @@ const SHOWN = 10;
 const reconstruct: Reconstruct = async (directory) =>
   (await (await import('@kronos/backtest')).openSteps(directory)).entries();
 
-/** A recorded directory, with its chain checked. @throws RecordingInvalid, CooldownsInvalid */
+/** A recorded directory, with its chain checked. @throws UsageError where there is none, RecordingInvalid, CooldownsInvalid */
 export async function openRecording(shell: Shell, directory: string): Promise<Recording> {
+  requireDirectory(directory, 'Name a directory that kronos record or kronos backtest wrote.');
   const progress = progressBar(shell.terminal, 'checking', shell.now);
   return await readRecording(directory, progress.share, reconstruct).finally(progress.end);
 }

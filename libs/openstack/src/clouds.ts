@@ -76,7 +76,10 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
   if (file === undefined) {
     const given = env.OS_CLIENT_CONFIG_FILE;
     const searched = [...(given === undefined ? [] : [given]), ...directories.map((d) => join(d, 'clouds.yaml'))];
-    throw new BadAuthOptions('cloud', `no clouds.yaml for cloud "${name}"; searched ${searched.join(', ')}`);
+    throw new BadAuthOptions(
+      'cloud',
+      `no clouds.yaml for cloud "${name}"; searched ${searched.join(', ')}: write one, or name it with OS_CLIENT_CONFIG_FILE`,
+    );
   }
   const clouds = readYaml(file, fileSchema).clouds ?? {};
   if (clouds[name] === undefined) {

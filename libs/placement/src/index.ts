@@ -19,6 +19,7 @@ export {
   planCluster,
   planParsed,
 } from './file/clusterFile.ts';
+export { ClusterFileError } from './file/errors.ts';
 export { meaningOf, type ReasonCode } from './reasons.ts';
 export { allocationReadings } from './snapshot/allocation.ts';
 export * from './snapshot/memory.ts';

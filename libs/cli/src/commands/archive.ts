@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { type ArchivedEvent, type ArchiveReport, installationOf, readArchive, verifyArchive } from '@kronos/archive';
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { scopeOf } from '@kronos/config/conf';
@@ -13,6 +12,7 @@ import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configOf } from '../open.ts';
 import { answer, answerInParts } from '../output.ts';
 import { type Progress, progressBar } from '../progress.ts';
+import { requireDirectory } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { when } from '../times.ts';
 
@@ -49,9 +49,8 @@ export async function archiveRestore(shell: Shell, directory: string, options: A
 
 /** @throws UsageError where there is no archive, ArchiveBroken where it is not whole */
 async function read(shell: Shell, directory: string): Promise<ArchiveReport> {
-  const there = await stat(directory).catch(() => null);
   const remedy = 'Name the directory of [ledger] archive_dir, or a copy of it.';
-  if (there?.isDirectory() !== true) throw new UsageError(`there is no directory ${directory}`, remedy);
+  requireDirectory(directory, remedy);
   const progress = counting(progressBar(shell.terminal, 'reading', shell.now), null);
   const report = await verifyArchive(directory, progress.next).finally(progress.end);
   if (report.events === 0) throw new UsageError(`${directory} holds no events of an archive`, remedy);

@@ -45,8 +45,9 @@ export type BacktestOptions = ConfigOption &
 /** kronos backtest: what Kronos would have done, from the history that Nova and Prometheus keep. */
 export async function backtest(shell: Shell, options: BacktestOptions): Promise<void> {
   const directory = resolve(options.to);
+  const asked = stepsOf(shell, options);
   const loaded = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'check' });
-  const given = parametersOf(shell, options, loaded);
+  const given = parametersOf(options, asked, loaded);
   const stop = shell.interrupted();
   const say = (text: string): void => {
     if (!isStructured(options)) shell.terminal.err(`${text}\n`);
@@ -75,20 +76,25 @@ export async function backtest(shell: Shell, options: BacktestOptions): Promise<
   if (stop.aborted) process.exitCode = INTERRUPTED;
 }
 
-function parametersOf(shell: Shell, options: BacktestOptions, { config, policiesOf }: Loaded): Parameters {
+type AskedSteps = Pick<Parameters, 'sinceMs' | 'untilMs' | 'stepMs'>;
+
+/** @throws UsageError */
+function stepsOf(shell: Shell, options: BacktestOptions): AskedSteps {
   const nowMs = shell.now();
   const stepMs = stepOf(options.step);
   const align = (ms: number): number => Math.floor(ms / stepMs) * stepMs;
   const untilMs = align(options.until === undefined ? nowMs : parseTime('--until', options.until, nowMs));
   const sinceMs = align(parseTime('--since', options.since, nowMs));
   if (sinceMs >= untilMs) throw new UsageError('--since is not before --until');
+  return { sinceMs, untilMs, stepMs };
+}
+
+function parametersOf(options: BacktestOptions, asked: AskedSteps, { config, policiesOf }: Loaded): Parameters {
   const scope = filterAggregates(scopeOf(config), options.aggregate);
   return {
     form: 1,
     asked: `${options.since} ${options.until ?? 'now'}`,
-    sinceMs,
-    untilMs,
-    stepMs,
+    ...asked,
     stalenessMs: config.prometheus.stalenessThreshold * 1000,
     observe: {
       hypervisorTypes: config.nova.hypervisorTypes,

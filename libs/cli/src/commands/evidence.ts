@@ -1,6 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { count } from '@kronos/contracts/words';
-import { EvidenceInvalid, makeEvidence, publicKeyIn, readEvidence, withRecordingOf } from '@kronos/evidence';
+import { makeEvidence, publicKeyIn, readEvidence, withRecordingOf } from '@kronos/evidence';
 import { type History, type Range, readRecording, VerifyCount, verify } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
@@ -10,7 +10,7 @@ import { answer } from '../output.ts';
 import { openRecording } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { partOfRange } from '../times.ts';
-import { whyUnreadable } from './inputs.ts';
+import { readText } from './inputs.ts';
 
 export type EvidenceOptions = ConfigOption &
   AggregateOption & {
@@ -82,7 +82,7 @@ export type EvidenceVerifyOptions = OutputOption & { readonly key?: string };
 
 /** kronos evidence verify: every part, the chain, the signature, and each decision again. */
 export async function evidenceVerify(shell: Shell, file: string, options: EvidenceVerifyOptions): Promise<void> {
-  const html = textOf(file);
+  const html = readText('evidence verify', file);
   const { evidence: found, problems: broken } = readEvidence(file, html);
   const problems: string[] = [];
   const verdicts = new VerifyCount();
@@ -118,11 +118,3 @@ const others = ({ otherVersion }: { readonly otherVersion: number }): string =>
   otherVersion === 0
     ? ''
     : `, ${otherVersion} of another planner version ${otherVersion === 1 ? 'differs' : 'differ'}: check with the kronos that made the file`;
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new EvidenceInvalid(file, `cannot be read: ${whyUnreadable(cause)}`, undefined, { cause });
-  }
-}

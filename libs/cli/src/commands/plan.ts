@@ -16,7 +16,7 @@ import {
   timeMs,
 } from '@kronos/contracts';
 import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
-import { meaningOf, type PlannedCluster, planCluster, valueAfter } from '@kronos/placement';
+import { ClusterFileError, meaningOf, type PlannedCluster, planCluster, valueAfter } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
@@ -65,6 +65,10 @@ export async function planOffline(shell: Shell, options: PlanOptions): Promise<v
       'give --cluster FILE or --snapshot FILE',
       'kronos plan --help has examples; kronos plan show prints a plan of the log.',
     );
+  if (options.cluster === undefined && options.mode !== undefined)
+    throw new UsageError('--mode needs --cluster', 'The policies of a snapshot have their modes.');
+  if (options.snapshot === undefined && options.cooldowns !== undefined)
+    throw new UsageError('--cooldowns needs --snapshot', 'A cluster file has no cooldowns.');
   if (options.cluster !== undefined) await planClusterFile(shell, options, options.cluster);
   else if (options.snapshot !== undefined) await planSnapshotFile(shell, options, options.snapshot);
 }
@@ -112,7 +116,13 @@ async function planClusterFile(shell: Shell, options: PlanOptions, file: string)
     ...(options.mode === undefined ? {} : { mode: options.mode }),
     ...overridesOf(settingsOf(options)),
   };
-  const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut));
+  const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut)).catch((error: unknown) => {
+    if (!(error instanceof ClusterFileError)) throw error;
+    throw new UsageError(
+      `${file}: ${error.message}`,
+      'docs/cli.md, "The cluster file", has an example and the schema of all fields.',
+    );
+  });
   const planMs = Math.round((performance.now() - started) * 10) / 10;
   await answer(shell, options, { ...planned, stats: { planMs, ...planned.stats } }, (terminal) =>
     renderCluster(terminal, planned, { planMs, mode: given.mode, file: cluster as Given['file'] }),
@@ -241,7 +251,7 @@ export function troublesOf({
   readonly evacuations: Decision['evacuations'];
 }): string {
   const lines = [
-    ...evacuations.map((e) => `evacuation of ${e.host}: ${e.state}, ${count(e.left, 'VM')} left`),
+    ...evacuations.map((e) => `evacuation of ${e.host}: ${e.state}, ${count(e.left, 'VM')} on the host`),
     ...stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(reasonLine(s.reason))}`),
     ...warnings.map(reasonLine),
   ];

@@ -56,7 +56,7 @@ it('says what could not be done: an evacuation that is stuck, each VM with its o
   const planned = planCluster(cluster, { maxMigrations: 5, enforceHardAffinity: true, evacuateDisabledHosts: true });
   const text = renderCluster(terminal, planned, { planMs: 1, file: cluster });
   expect(text).toMatch(/^0 moves, /);
-  expect(text).toContain('evacuation of old: stuck, 1 VM left\n');
+  expect(text).toContain('evacuation of old: stuck, 1 VM on the host\n');
   expect(text).toContain('big cannot leave old: no host takes it: h1 has too little free capacity');
   expect(text).toContain(
     'the affinity group near and the anti-affinity group far contradict each other: a, b are in both',

@@ -59,34 +59,54 @@ export async function replayCommand(
   directory: string | undefined,
   options: ReplayOptions,
 ): Promise<void> {
+  // Mistakes show before anything is read.
+  const asked = askedOf(shell, options);
   if (directory !== undefined && isEvidence(directory)) {
     const { withRecordingOf } = await import('@kronos/evidence');
     await withRecordingOf(directory, readText('replay', directory), (unpacked, changed) =>
-      replayRecording(shell, unpacked, options, changed),
+      replayRecording(shell, unpacked, asked, changed),
     );
     return;
   }
   if (directory !== undefined) {
-    await replayRecording(shell, directory, options, []);
+    await replayRecording(shell, directory, asked, []);
     return;
   }
   await withSession(shell, options, async ({ history }) => {
     const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
-    await replay(shell, options, history, running);
+    await replay(shell, asked, history, running);
   });
+}
+
+/** What a person asked for, read and judged. */
+type Asked = { readonly options: ReplayOptions; readonly range: Range; readonly change: Omit<Change, 'defaults'> };
+
+/** @throws UsageError, ConfigError, CooldownsInvalid */
+function askedOf(shell: Shell, options: ReplayOptions): Asked {
+  const range = {
+    ...partOfRange(options, shell.now()),
+    ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
+  };
+  const overrides = overridesOf(settingsOf(options));
+  const change = {
+    options: (recorded: EngineOptions) => ({ ...recorded, ...overrides }),
+    ...(options.policies === undefined ? {} : { policies: readPolicies(options.policies) }),
+    ...(options.cooldowns === undefined ? {} : { cooldowns: readCooldownsFile(options.cooldowns) }),
+  };
+  return { options, range, change };
 }
 
 /** @param changed what was changed in the file that the directory was unpacked from */
 async function replayRecording(
   shell: Shell,
   directory: string,
-  options: ReplayOptions,
+  asked: Asked,
   changed: readonly string[],
 ): Promise<void> {
   const { history, about, cooldowns, problems } = await openRecording(shell, directory);
   const [first] = Object.values(about.options);
   const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
-  await replay(shell, options, history, {
+  await replay(shell, asked, history, {
     defaults: first ?? defaultEngineOptions,
     seeded: edited ? cooldowns : undefined,
     problems: [...changed, ...problems],
@@ -103,26 +123,19 @@ type Source = {
 /** What is run again. */
 type Recorded = { readonly history: History; readonly range: Range; readonly problems: readonly string[] };
 
-function rangeOf(shell: Shell, options: ReplayOptions): Range {
-  return {
-    ...partOfRange(options, shell.now()),
-    ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
-  };
-}
-
 async function replay(
   shell: Shell,
-  options: ReplayOptions,
+  { options, range, change }: Asked,
   history: History,
   { defaults, seeded, problems }: Source,
 ): Promise<void> {
-  const range = rangeOf(shell, options);
-  const sets = settingsOf(options);
-  const policies = options.policies === undefined ? undefined : readPolicies(options.policies);
-  const cooldowns = options.cooldowns === undefined ? seeded : readCooldownsFile(options.cooldowns);
-  const overrides = overridesOf(sets);
-  const asked = sets.length > 0 || policies !== undefined || cooldowns !== undefined || options.whatIf === true;
-  if (!asked) {
+  const cooldowns = change.cooldowns ?? seeded;
+  const changed =
+    settingsOf(options).length > 0 ||
+    change.policies !== undefined ||
+    cooldowns !== undefined ||
+    options.whatIf === true;
+  if (!changed) {
     for (const name of ['chart', 'moves'] as const)
       if (options[name] !== undefined)
         throw new UsageError(`--${name} needs a what-if`, 'Add --set, --planner, --policies or --what-if.');
@@ -132,12 +145,7 @@ async function replay(
   if (options.strict === true)
     throw new UsageError('--strict compares recorded decisions and cannot be used with a what-if');
   const from = cooldowns === undefined ? null : (options.cooldowns ?? 'the recording');
-  const all: Change = {
-    defaults,
-    options: (recorded) => ({ ...recorded, ...overrides }),
-    ...(policies === undefined ? {} : { policies }),
-    ...(cooldowns === undefined ? {} : { cooldowns }),
-  };
+  const all: Change = { ...change, defaults, ...(cooldowns === undefined ? {} : { cooldowns }) };
   await runWhatIf(shell, options, { history, range, problems }, { name: whatIfName(options, from), change: all });
 }
 

@@ -60,7 +60,7 @@ const problemOf = (file: unknown): string => {
   try {
     parseClusterFile(file);
   } catch (error) {
-    if (error instanceof ClusterFileError) return error.message.replace('cluster file: ', '');
+    if (error instanceof ClusterFileError) return error.message;
     throw error;
   }
   return '';
