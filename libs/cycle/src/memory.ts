@@ -40,7 +40,7 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
   const courseMoves = movesToGo(state);
   const draining = [...drainingHosts(state)].sort();
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
-  const paces = seen.forecast === undefined ? null : movePaces(state, seen.hosts);
+  const paces = seen.forecast === undefined && state.course === null ? null : movePaces(state, seen.hosts);
   return {
     paused: paused === null ? null : { atMs: paused.atMs, by: paused.by },
     unreadable:

@@ -70,6 +70,19 @@ describe('the memory of the planner', () => {
     expect(written(log.state(), seen)).not.toHaveProperty('courseMoves');
   });
 
+  it('has the paces of former moves where a course is timed by them', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.decided('released', [move(1), move(2), move(3)]);
+    for (const step of [1, 2, 3]) {
+      log.started({ task: `${plan}-s${step}` });
+      log.pass(28).completed({ task: `${plan}-s${step}` }, 28);
+    }
+    expect(written(log.state(), seen)).not.toHaveProperty('movePaces');
+    log.pass(60).decided('none', [], { course: testCourse });
+    expect(written(log.state(), seen).movePaces?.others).toBeGreaterThan(0);
+  });
+
   it('has the plan that waits with the approval_ttl of its time, and how the last one ended', () => {
     const log = testLog();
     log.configured({ approvalTtlSeconds: 300 });

@@ -50,7 +50,7 @@ export type Memory = {
   readonly copyBytesPerSecond?: number;
   /**
    * Pace of former moves, ms per GiB (`paceOf` of libs/rules): from host to host when enough are known, else of the aggregate (null:
-   * unknown). Absent: nothing is known, or no forecast needs it.
+   * unknown). Absent: nothing is known, or neither a forecast nor the time of a course needs it.
    */
   readonly movePaces?: {
     readonly others: number | null;
