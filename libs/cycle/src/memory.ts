@@ -40,7 +40,6 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
   const courseMoves = movesToGo(state);
   const draining = [...drainingHosts(state)].sort();
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
-  const paces = seen.forecast === undefined && state.course === null ? null : movePaces(state, seen.hosts);
   return {
     paused: paused === null ? null : { atMs: paused.atMs, by: paused.by },
     unreadable:
@@ -84,12 +83,19 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
     ...refusalsOf(state, seen.hosts),
     ...ownMovesOf(state, seen.endedMigrations),
     ...(carried === null ? {} : { copyBytesPerSecond: carried }),
-    ...(paces === null ? {} : { movePaces: paces }),
+    ...pacesOf(state, seen),
     ...(seen.forecast === undefined ? {} : waitsOf(state)),
     ...noiseIn(state),
     ...(courseMoves === null ? {} : { courseMoves }),
     sustained: state.sustained,
   };
+}
+
+/** Left out where nothing is timed by them, so that the digest of a state without them is the same. */
+function pacesOf(state: AggregateState, { forecast, hosts }: MemoryTopic): Pick<Memory, 'movePaces'> {
+  if (forecast === undefined && state.course === null) return {};
+  const paces = movePaces(state, hosts);
+  return paces === null ? {} : { movePaces: paces };
 }
 
 /** Left out where there are none, so that the digest of a state without them is the same. */

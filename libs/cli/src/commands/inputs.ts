@@ -11,7 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Why a file cannot be read, in words where they are known. */
-export function whyUnreadable(error: unknown): string {
+function whyUnreadable(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
   return REASONS[code] ?? code;
 }
