@@ -1,7 +1,7 @@
 import type { Config } from '@kronos/config';
 import { context, createContextKey, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
-import { hideFields, type Scrub, scrub as scrubKnown } from './scrub.ts';
+import { hideFields, scrub } from './scrub.ts';
 
 export type { Logger } from 'pino';
 
@@ -23,8 +23,6 @@ export interface LogInput {
   readonly level: string;
   /** Makes a line for people of one of JSON, see {@link lineRenderer}. Default: lines are JSON. */
   readonly render?: Render | null;
-  /** Default: hides every secret that the process knows. */
-  readonly scrub?: Scrub;
   /** Default: standard output. */
   readonly destination?: DestinationStream;
 }
@@ -56,7 +54,6 @@ export async function lineRenderer(
  * wherever they turn up, show `[secret]`. Writes synchronously, so that the last line before an exit is not lost.
  */
 export function createLogger(input: LogInput): Logger {
-  const scrub = input.scrub ?? scrubKnown;
   const options: LoggerOptions = {
     level: input.level,
     base: { service: input.service, version: input.version },

@@ -53,7 +53,6 @@ describe('metrics', () => {
       headers: {},
       timeoutMs: 1000,
       samplingRatio: 1,
-      scrub: (text) => text,
       log: createLogger({ service: 'test', version: '0', level: 'silent' }),
     });
     metrics = createMetrics(resourceFromAttributes({ 'service.name': 'kronos-test' }), { traced: true });

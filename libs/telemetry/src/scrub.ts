@@ -1,4 +1,4 @@
-import { knownSecrets, type Secret } from '@kronos/config/secret';
+import { knownSecrets } from '@kronos/config/secret';
 
 const HIDDEN = '[secret]';
 
@@ -14,9 +14,6 @@ const SECRET_NAME =
   /(^|[-_.])(pass|passwd|password|passphrase|secret|token|authorization|cookie|seed|credentials?|api[-_]?key|private[-_]?key)$|(Password|Secret|Token|Authorization|Seed|ApiKey|PrivateKey)$/i;
 
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
-
-/** Hides secrets in text: known secrets anywhere, and strings in the form of a secret. */
-export type Scrub = (text: string) => string;
 
 const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 const anyCase = (hex: string): string => hex.replaceAll(/[a-f]/gi, (c) => `[${c.toLowerCase()}${c.toUpperCase()}]`);
@@ -142,23 +139,17 @@ function hide(text: string, known: Known | null): string {
   );
 }
 
-/** Makes the function that hides these secrets in text, and whatever has the form of one. */
-export function createScrub(secrets: readonly Secret[]): Scrub {
-  const known = knownOf(secrets.map((secret) => secret.reveal()));
-  return (text) => hide(text, known);
-}
-
 let current: { readonly version: number; readonly known: Known | null } | null = null;
 
 /**
  * Hides every secret that this process knows, and whatever has the form of one. All that leaves the process goes through
  * here: what commands print, log lines, HTTP answers, traces, and the texts of events.
  */
-export const scrub: Scrub = (text) => {
+export function scrub(text: string): string {
   const { version, values } = knownSecrets();
   if (current?.version !== version) current = { version, known: knownOf(values) };
   return hide(text, current.known);
-};
+}
 
 /**
  * The JSON of a value, with secrets hidden in values and never in names of fields: a password that is a common word must not rename a

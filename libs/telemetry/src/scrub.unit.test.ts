@@ -1,10 +1,17 @@
-import { learnSecret, Secret } from '@kronos/config';
+import { forgetSecrets, learnSecret, Secret } from '@kronos/config/secret';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { createScrub, hideFields, isSecretName, scrubbedJson, scrub as scrubKnown } from './scrub.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { hideFields, isSecretName, scrub, scrubbedJson } from './scrub.ts';
+
+/** A process that knows these secrets and no others. */
+function knowing(...secrets: readonly string[]): typeof scrub {
+  forgetSecrets();
+  for (const secret of secrets) new Secret(secret);
+  return scrub;
+}
 
 describe('hiding secrets in text', () => {
-  const scrub = createScrub([new Secret('hunter2-"x"'), new Secret('hunter2'), new Secret('abc')]);
+  beforeEach(() => void knowing('hunter2-"x"', 'hunter2', 'abc'));
 
   it('hides the known ones in every form they are written in', () => {
     const forms = [
@@ -28,7 +35,7 @@ describe('hiding secrets in text', () => {
   });
 
   it('hides them as forms, HTML and JSON of other programs have them', () => {
-    const odd = createScrub([new Secret(`p w&<"'!/x`)]);
+    const odd = knowing(`p w&<"'!/x`);
     for (const form of [
       'p+w%26%3C%22%27%21%2Fx',
       'p%20w%26%3c%22%27%21%2fx',
@@ -40,19 +47,19 @@ describe('hiding secrets in text', () => {
   });
 
   it('hides the beginning of one that was cut off', () => {
-    const cut = createScrub([new Secret('correct-horse')]);
+    const cut = knowing('correct-horse');
     expect(cut('bad answer: "x correct-ho...')).toBe('bad answer: "x [secret]...');
     expect(cut('x corr…')).toBe('x [secret]…');
     const header = Buffer.from('k:correct-horse').toString('base64');
     expect(cut(`x ${header.slice(3, -4)}...`)).toBe('x [secret]...');
-    expect(createScrub([new Secret('correct&horse')])('x correct&am...')).toBe('x [secret]...');
     expect(cut('it is correct ... and so on…')).toBe('it is correct ... and so on…');
+    expect(knowing('correct&horse')('x correct&am...')).toBe('x [secret]...');
   });
 
   it('hides a short one as a word, and none that would hide half of what is said', () => {
-    const short = createScrub([new Secret('admin'), new Secret('1234'), new Secret('a')]);
+    const short = knowing('admin', '1234', 'a');
     expect(short('admin, "admin" and administrators 1234 a')).toBe('[secret], "[secret]" and administrators 1234 a');
-    expect(createScrub([new Secret('secret')])('a secret, [secret]')).toBe('a [secret], [secret]');
+    expect(knowing('secret')('a secret, [secret]')).toBe('a [secret], [secret]');
   });
 
   it('in JSON, hides values and never the names of fields, which a common word as a password would change', () => {
@@ -69,11 +76,11 @@ describe('hiding secrets in text', () => {
   });
 
   it('hides what the process has learned, from then on', () => {
-    expect(scrubKnown('token of-the-service-1')).toBe('token of-the-service-1');
+    expect(scrub('token of-the-service-1')).toBe('token of-the-service-1');
     learnSecret('of-the-service-1');
-    expect(scrubKnown('token of-the-service-1')).toBe('token [secret]');
+    expect(scrub('token of-the-service-1')).toBe('token [secret]');
     new Secret('of-the-file-2');
-    expect(scrubKnown('of-the-file-2 of-the-service-1')).toBe('[secret] [secret]');
+    expect(scrub('of-the-file-2 of-the-service-1')).toBe('[secret] [secret]');
   });
 
   it('hides any secret in any text, however it is written', () => {
@@ -81,7 +88,7 @@ describe('hiding secrets in text', () => {
     fc.assert(
       fc.property(fc.array(secret, { minLength: 1, maxLength: 2 }), fc.nat(), fc.string(), (secrets, which, around) => {
         const one = secrets[which % secrets.length] ?? '';
-        const hides = createScrub(secrets.map((each) => new Secret(each)));
+        const hides = knowing(...secrets);
         const forms = [one, JSON.stringify(one).slice(1, -1), encodeURIComponent(one)];
         for (const form of forms) expect(hides(`${around} ${form} ${around}`)).toContain('[secret]');
         expect(hides(Buffer.from(`k:${one}`).toString('base64'))).toContain('[secret]');

@@ -10,7 +10,6 @@ import {
 import type { DestinationStream } from 'pino';
 import { createLogger, type Logger, lineRenderer } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { type Scrub, scrub } from './scrub.ts';
 import { startTracing } from './tracing.ts';
 
 export interface TelemetryInput {
@@ -28,7 +27,6 @@ export interface Telemetry {
   readonly log: Logger;
   readonly tracer: Tracer;
   readonly metrics: Metrics;
-  readonly scrub: Scrub;
   /** Sends what is left. Never fails. */
   shutdown(): Promise<void>;
 }
@@ -47,7 +45,6 @@ export async function startTelemetry({
     version,
     level: config.log.level,
     render: await lineRenderer(config.log.format, { terminal }),
-    scrub,
     ...(destination === undefined ? {} : { destination }),
   });
   const resource = resourceFromAttributes({
@@ -64,7 +61,6 @@ export async function startTelemetry({
     headers,
     timeoutMs: config.telemetry.otlpTimeout * 1000,
     samplingRatio: config.telemetry.samplingRatio,
-    scrub,
     log,
   });
   const metrics = createMetrics(resource, { traced: config.telemetry.otlpEndpoint !== null });
@@ -72,7 +68,6 @@ export async function startTelemetry({
     log,
     tracer: tracing.tracer,
     metrics,
-    scrub,
     shutdown: async () => {
       await Promise.all([tracing.shutdown(), metrics.shutdown()]);
     },

@@ -27,7 +27,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from './log.ts';
-import { isSecretName, type Scrub } from './scrub.ts';
+import { isSecretName, scrub } from './scrub.ts';
 
 export interface TracingInput {
   readonly resource: Resource;
@@ -36,7 +36,6 @@ export interface TracingInput {
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly samplingRatio: number;
-  readonly scrub: Scrub;
   readonly log: Logger;
 }
 
@@ -80,7 +79,7 @@ export async function startTracing(input: TracingInput): Promise<Tracing> {
 /** Sends spans in batches. Its modules are loaded only where traces are sent. */
 async function processorTo(
   endpoint: string,
-  { headers, timeoutMs, scrub }: Pick<TracingInput, 'headers' | 'timeoutMs' | 'scrub'>,
+  { headers, timeoutMs }: Pick<TracingInput, 'headers' | 'timeoutMs'>,
 ): Promise<SpanProcessor> {
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
   const sender = new OTLPTraceExporter({
@@ -89,7 +88,7 @@ async function processorTo(
     timeoutMillis: timeoutMs,
   });
   return new BatchSpanProcessor({
-    exporter: new ScrubbingExporter(sender, scrub),
+    exporter: new ScrubbingExporter(sender),
     exportTimeoutMillis: timeoutMs,
   });
 }
@@ -136,11 +135,9 @@ export function failSpan(span: Span, error: unknown): void {
 /** Hides secrets in whatever text a span carries. */
 class ScrubbingExporter implements SpanExporter {
   readonly #inner: SpanExporter;
-  readonly #scrub: Scrub;
 
-  constructor(inner: SpanExporter, scrub: Scrub) {
+  constructor(inner: SpanExporter) {
     this.#inner = inner;
-    this.#scrub = scrub;
   }
 
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
@@ -164,7 +161,7 @@ class ScrubbingExporter implements SpanExporter {
       attributes: this.#cleanAttributes(span.attributes),
       events: span.events.map((event) => ({ ...event, attributes: this.#cleanAttributes(event.attributes ?? {}) })),
       links: span.links.map((link) => ({ ...link, attributes: this.#cleanAttributes(link.attributes ?? {}) })),
-      status: status.message === undefined ? status : { ...status, message: this.#scrub(status.message) },
+      status: status.message === undefined ? status : { ...status, message: scrub(status.message) },
     };
     const fields = Object.entries(shown).map(([key, value]): [string, PropertyDescriptor] => [key, { value }]);
     return Object.create(span, Object.fromEntries(fields));
@@ -173,8 +170,8 @@ class ScrubbingExporter implements SpanExporter {
   #cleanAttributes(attributes: Attributes): Attributes {
     return Object.fromEntries(
       Object.entries(attributes).map(([key, value]) => {
-        if (typeof value === 'string') return [key, isSecretName(key) ? '[secret]' : this.#scrub(value)];
-        if (Array.isArray(value)) return [key, value.map((v) => (typeof v === 'string' ? this.#scrub(v) : v))];
+        if (typeof value === 'string') return [key, isSecretName(key) ? '[secret]' : scrub(value)];
+        if (Array.isArray(value)) return [key, value.map((v) => (typeof v === 'string' ? scrub(v) : v))];
         return [key, value];
       }) as [string, Attributes[string]][],
     );
