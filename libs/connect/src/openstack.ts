@@ -105,13 +105,11 @@ export function openCloud(
     ...callHooks(metrics),
     ...means,
   });
-  const { clock } = means;
-  const timed = clock === undefined ? {} : { monotonic: () => clock.monotonic() };
   return {
     session,
-    nova: createNova(session, { pageSize: options.pageSize, ...timed }),
-    placement: createPlacement(session, timed),
-    neutron: createNeutron(session, timed),
+    nova: createNova(session, { pageSize: options.pageSize }),
+    placement: createPlacement(session),
+    neutron: createNeutron(session),
     calls,
     close: () => session.close(),
   };

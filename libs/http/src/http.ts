@@ -81,16 +81,10 @@ export interface HttpOptions {
   readonly onCredential?: (value: string) => void;
   /** Called for every attempt; adds headers, e.g. `traceparent`. */
   readonly injectHeaders?: () => Readonly<Record<string, string>>;
-  /** Time and timers (default: this machine's); the next three replace parts of it. */
+  /** Time and timers (default: this machine's). */
   readonly clock?: Clock;
   /** Sends one attempt (default: undici). */
   readonly transport?: Transport;
-  /** Wall clock in milliseconds, for a `Retry-After` that is a date. */
-  readonly now?: () => number;
-  /** Monotonic clock in milliseconds, for durations. */
-  readonly monotonic?: () => number;
-  /** Waits between attempts; rejects with the signal's reason when it aborts. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Uniform in [0, 1). */
   readonly random?: () => number;
 }
@@ -208,12 +202,12 @@ type Attempts = {
   readonly options: HttpOptions;
   readonly limits: TimeLimits;
   readonly maxBodyBytes: number;
-  readonly monotonic: () => number;
+  readonly clock: Clock;
   readonly transport: Transport;
 };
 
 /** One attempt of a call, its report, and the credentials in its headers. */
-function attempts({ options, limits, maxBodyBytes, monotonic, transport }: Attempts) {
+function attempts({ options, limits, maxBodyBytes, clock, transport }: Attempts) {
   function noteCredentials(headers: Readonly<Record<string, string>>): void {
     if (options.onCredential === undefined) return;
     for (const [name, value] of Object.entries(headers))
@@ -222,14 +216,14 @@ function attempts({ options, limits, maxBodyBytes, monotonic, transport }: Attem
 
   return async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
     const place = placeOf(call);
-    const started = monotonic();
+    const started = clock.monotonic();
     const report = (status: number | undefined, error?: string): void => {
       const seen: CallReport = {
         service: call.service,
         method: call.method,
         route: call.route,
         status,
-        durationMs: monotonic() - started,
+        durationMs: clock.monotonic() - started,
         attempt: number,
         ...(error === undefined ? {} : { error }),
       };
@@ -301,12 +295,12 @@ const reasonOf = ({ answer, failure }: Tried): string =>
   failure === undefined ? `it answered ${answer.status}` : failure.message;
 
 /** Counts the attempts of one call: the wait before the next one, and whether it may still be made. */
-function retries(retry: RetryPolicy, random: () => number, now: () => number) {
+function retries(retry: RetryPolicy, random: () => number, clock: Clock) {
   const used = { connection: 0, status: 0 };
   return ({ answer }: Tried): { readonly wait: number; readonly spent: boolean } => {
     const kind = answer === undefined ? 'connection' : 'status';
     used[kind] += 1;
-    const retryAfterMs = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
+    const retryAfterMs = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], clock.now());
     const at = { backoffMs: retry[kind].backoffMs, retry: used[kind], retryAfterMs };
     return { wait: retryDelayMs(retry, at, random()), spent: used[kind] > retry[kind].retries };
   };
@@ -346,16 +340,8 @@ export function createHttp(options: HttpOptions = {}): Http {
   const limits = timeLimits(options.limits);
   const retry = retryPolicy(options.retry);
   const { clock = systemClock, maxBodyBytes = 64 * 1024 * 1024, random = Math.random } = options;
-  const now = options.now ?? (() => clock.now());
-  const monotonic = options.monotonic ?? (() => clock.monotonic());
-  const sleep =
-    options.sleep ??
-    (async (ms, signal) => {
-      await clock.sleep(ms, signal);
-      signal.throwIfAborted();
-    });
   const { transport, close } = connections(options, limits, maxBodyBytes);
-  const attempt = attempts({ options, limits, maxBodyBytes, monotonic, transport });
+  const attempt = attempts({ options, limits, maxBodyBytes, clock, transport });
   let closed = false;
 
   async function tryOnce(call: HttpCall, number: number, total: AbortSignal): Promise<Tried> {
@@ -369,13 +355,9 @@ export function createHttp(options: HttpOptions = {}): Http {
 
   /** Waits; false when the time of the call ended first. @throws the reason of the caller's own signal */
   async function waited(call: HttpCall, ms: number, total: AbortSignal): Promise<boolean> {
-    try {
-      await sleep(ms, call.signal === undefined ? total : AbortSignal.any([call.signal, total]));
-      return true;
-    } catch {
-      call.signal?.throwIfAborted();
-      return false;
-    }
+    await clock.sleep(ms, total, ...(call.signal === undefined ? [] : [call.signal]));
+    call.signal?.throwIfAborted();
+    return !total.aborted;
   }
 
   return {
@@ -384,16 +366,16 @@ export function createHttp(options: HttpOptions = {}): Http {
       const place = placeOf(call);
       if (closed) throw new Unreachable(place, 'this client is closed', { maybeSent: false });
       const total = limit(clock, limits.totalMs);
-      const started = monotonic();
+      const started = clock.monotonic();
       const noted = options.inProgress?.begin(place, call.route, started);
-      const next = retries(retry, random, now);
+      const next = retries(retry, random, clock);
       try {
         for (let number = 1; ; number += 1) {
           const tried = await tryOnce(call, number, total.signal);
           if (tried.answer !== undefined && !RETRIED_STATUSES.has(tried.answer.status)) return tried.answer;
           noted?.attempt(number + 1, reasonOf(tried));
           const { wait, spent } = next(tried);
-          const hopeless = spent || monotonic() - started + wait >= limits.totalMs;
+          const hopeless = spent || clock.monotonic() - started + wait >= limits.totalMs;
           if (hopeless || !isIdempotent(call) || !(await waited(call, wait, total.signal))) return resultOf(tried);
         }
       } finally {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { type Play, type Played, selfSigned, serve } from '../testing/index.ts';
+import { type Play, type Played, selfSigned, serve, sleepless } from '../testing/index.ts';
 import { BadAnswer, BadHttpOptions, Timeout, Unreachable } from './errors.ts';
 import { type CallReport, createHttp, type Http, type HttpCall, type HttpOptions, timeLimits } from './http.ts';
 
@@ -20,7 +20,7 @@ async function play(script: Play, tls?: { cert: string; key: string }): Promise<
 }
 
 function client(options: HttpOptions = {}): Http {
-  const http = createHttp({ sleep: async () => {}, ...options });
+  const http = createHttp({ clock: sleepless(), ...options });
   closing.push(() => http.close());
   return http;
 }
@@ -146,7 +146,7 @@ describe('an idempotent call', () => {
     const server = await play((_, response) => void response.writeHead(503).end());
     const waits: number[] = [];
     await client({
-      sleep: async (ms) => void waits.push(ms),
+      clock: sleepless((ms) => waits.push(ms)),
       random: () => 0.5,
       retry: { status: { retries: 4, backoffMs: 1000 }, backoffMaxMs: 3000 },
     }).call(get(server.url));
@@ -161,9 +161,8 @@ describe('an idempotent call', () => {
     });
     const waits: number[] = [];
     await client({
-      sleep: async (ms) => void waits.push(ms),
+      clock: { ...sleepless((ms) => waits.push(ms)), now: () => now },
       random: () => 0,
-      now: () => now,
       retry: { status: { retries: 4, backoffMs: 1 }, retryAfterMaxMs: 30_000 },
     }).call(get(server.url));
     expect(waits).toEqual([7000, 9000, 30_000, 0]);
@@ -171,7 +170,8 @@ describe('an idempotent call', () => {
 
   it('does not begin a wait that would pass the total limit', async () => {
     const server = await play((_, response) => void response.writeHead(503, { 'retry-after': '20' }).end('busy'));
-    const http = client({ limits: { totalMs: 10_000 }, sleep: () => Promise.reject(new Error('it slept')) });
+    const clock = sleepless(() => expect.unreachable('it slept'));
+    const http = client({ limits: { totalMs: 10_000 }, clock });
     expect(await http.call(get(server.url))).toMatchObject({ status: 503, text: 'busy' });
     expect(server.seen).toHaveLength(1);
   });
@@ -369,8 +369,9 @@ describe('the hook', () => {
       else response.writeHead(number === 2 ? 503 : 200).end();
     });
     const reports: CallReport[] = [];
-    let clock = 0;
-    const http = client({ onCall: (report) => reports.push(report), monotonic: () => (clock += 5) });
+    let at = 0;
+    const clock = { ...sleepless(), monotonic: () => (at += 5) };
+    const http = client({ onCall: (report) => reports.push(report), clock });
     await http.call(get(`${server.url}/servers/1/action`, { route: '/servers/{id}/action' }));
     const common = { service: 'nova', method: 'GET', route: '/servers/{id}/action', durationMs: 5 };
     expect(reports).toEqual([

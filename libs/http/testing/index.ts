@@ -3,6 +3,7 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import { type Clock, systemClock } from '@kronos/clock';
 
 interface Seen {
   readonly method: string;
@@ -90,3 +91,9 @@ export function selfSigned(): { cert: string; key: string } {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }
+
+/** This machine's clock, with sleeps that end at once. */
+export const sleepless = (slept: (ms: number) => void = () => {}): Clock => ({
+  ...systemClock,
+  sleep: async (ms) => slept(ms),
+});

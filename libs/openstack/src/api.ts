@@ -49,7 +49,7 @@ export interface ApiDescription {
 
 const KEEP_MS = 3_600_000;
 
-export function createApi(session: Session, api: ApiDescription, monotonic: () => number): Api {
+export function createApi(session: Session, api: ApiDescription): Api {
   let known: { range: VersionRange; until: number } | undefined;
 
   /** The endpoint down to its version: project ids that old catalogs append are cut. */
@@ -61,7 +61,7 @@ export function createApi(session: Session, api: ApiDescription, monotonic: () =
   }
 
   async function versions(signal?: AbortSignal): Promise<VersionRange> {
-    if (known !== undefined && monotonic() < known.until) return known.range;
+    if (known !== undefined && session.clock.monotonic() < known.until) return known.range;
     const url = `${await root(signal)}/`;
     const place = { service: api.service, method: 'GET', url: safeUrl(url) } as const;
     const answer = await session.call({ ...place, url, route: '/', expect: [200, 300, 404], signal });
@@ -81,7 +81,7 @@ export function createApi(session: Session, api: ApiDescription, monotonic: () =
         'versions',
       );
     }
-    known = { range: { min, max }, until: monotonic() + KEEP_MS };
+    known = { range: { min, max }, until: session.clock.monotonic() + KEEP_MS };
     return known.range;
   }
 

@@ -1,4 +1,3 @@
-import { systemClock } from '@kronos/clock';
 import { z } from 'zod';
 import { type Api, createApi, type GetRequest, type Query } from './api.ts';
 import type { CallOptions } from './novaTransport.ts';
@@ -91,12 +90,14 @@ const portsSchema = (aliases: ReadonlySet<string>) =>
     ),
   });
 
-export function createNeutron(session: Session, options: { readonly monotonic?: () => number } = {}): Neutron {
-  const api: Api = createApi(
-    session,
-    { service: 'neutron', serviceType: 'network', versionPath: 'v2.0', versionId: /^v2\.0$/, headers: () => ({}) },
-    options.monotonic ?? (() => systemClock.monotonic()),
-  );
+export function createNeutron(session: Session): Neutron {
+  const api: Api = createApi(session, {
+    service: 'neutron',
+    serviceType: 'network',
+    versionPath: 'v2.0',
+    versionId: /^v2\.0$/,
+    headers: () => ({}),
+  });
 
   const get = <S extends z.ZodType>(schema: S, request: GetRequest): Promise<z.infer<S>> =>
     api.get(schema, { ...request, version: '' });

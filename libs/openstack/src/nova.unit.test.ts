@@ -1,3 +1,4 @@
+import { sleepless } from '@kronos/http/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Answer, type Cloud, failure, NOVA_VERSION, playCloud, type Seen } from '../testing/index.ts';
 import {
@@ -127,10 +128,10 @@ describe('microversions', () => {
   });
 
   it('are asked for again after an hour, since a cloud may be upgraded', async () => {
-    let clock = 0;
-    const patient = createNova(cloud.session(), { monotonic: () => clock });
+    let at = 0;
+    const patient = createNova(cloud.session({ clock: { ...sleepless(), monotonic: () => at } }));
     await patient.versions();
-    clock = 3_600_000;
+    at = 3_600_000;
     cloud.on({ 'GET /v2.1/': NOVA_VERSION('2.100') });
     expect(await patient.versions()).toMatchObject({ max: '2.100' });
   });

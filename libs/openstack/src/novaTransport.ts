@@ -1,5 +1,4 @@
 /** How requests are sent to Nova: at a negotiated microversion, page by page, and a change only once. */
-import { systemClock } from '@kronos/clock';
 import type { z } from 'zod';
 import { type Api, createApi, type GetRequest } from './api.ts';
 import { BadAnswer, BadRequest, HttpError, Timeout, Unreachable } from './errors.ts';
@@ -72,7 +71,6 @@ export interface ActOptions extends CallOptions {
 export interface NovaOptions {
   /** Rows asked for per page; Nova's own `max_limit` (1000) may cut it. */
   readonly pageSize?: number;
-  readonly monotonic?: () => number;
 }
 
 /** Maximum restarts of a list that changed during paging. */
@@ -80,20 +78,16 @@ export const MAX_RESTARTS = 3;
 
 export function createNovaTransport(session: Session, options: NovaOptions) {
   const pageSize = options.pageSize ?? 1000;
-  const api: Api = createApi(
-    session,
-    {
-      service: 'nova',
-      serviceType: 'compute',
-      versionPath: 'v2.1',
-      versionId: /^v2\.1$/,
-      headers: (version) => ({
-        'openstack-api-version': `compute ${version}`,
-        'x-openstack-nova-api-version': version,
-      }),
-    },
-    options.monotonic ?? (() => systemClock.monotonic()),
-  );
+  const api: Api = createApi(session, {
+    service: 'nova',
+    serviceType: 'compute',
+    versionPath: 'v2.1',
+    versionId: /^v2\.1$/,
+    headers: (version) => ({
+      'openstack-api-version': `compute ${version}`,
+      'x-openstack-nova-api-version': version,
+    }),
+  });
 
   const versionFor = (call: keyof typeof NOVA_CALLS, signal?: AbortSignal): Promise<string> =>
     api.negotiated(call, NOVA_CALLS[call], signal);

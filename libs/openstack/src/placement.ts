@@ -1,4 +1,3 @@
-import { systemClock } from '@kronos/clock';
 import { z } from 'zod';
 import { type Api, createApi, type GetRequest } from './api.ts';
 import { atLeastMicroversion, type VersionNeed, type VersionRange } from './microversion.ts';
@@ -132,18 +131,14 @@ const usagesSchema = z.object({ usages: amounts });
 const traitsSchema = z.object({ traits: z.array(z.string()) });
 const allocationsSchema = z.object({ allocations: z.record(z.string(), z.object({ resources: amounts })) });
 
-export function createPlacement(session: Session, options: { readonly monotonic?: () => number } = {}): Placement {
-  const api: Api = createApi(
-    session,
-    {
-      service: 'placement',
-      serviceType: 'placement',
-      versionPath: '',
-      versionId: /^v1(\.\d+)?$/,
-      headers: (version) => ({ 'openstack-api-version': `placement ${version}` }),
-    },
-    options.monotonic ?? (() => systemClock.monotonic()),
-  );
+export function createPlacement(session: Session): Placement {
+  const api: Api = createApi(session, {
+    service: 'placement',
+    serviceType: 'placement',
+    versionPath: '',
+    versionId: /^v1(\.\d+)?$/,
+    headers: (version) => ({ 'openstack-api-version': `placement ${version}` }),
+  });
 
   const versionFor = (call: keyof typeof PLACEMENT_CALLS, signal?: AbortSignal): Promise<string> =>
     api.negotiated(call, PLACEMENT_CALLS[call], signal);

@@ -1,4 +1,4 @@
-import { systemClock } from '@kronos/clock';
+import { type Clock, systemClock } from '@kronos/clock';
 import type { CallPlace, Http, HttpAnswer, HttpCall } from '@kronos/http';
 import { createHttp, type HttpOptions, safeUrl } from '@kronos/http';
 import { type AuthOptions, authRequest, identityOf, keystoneUrl } from './auth.ts';
@@ -46,6 +46,8 @@ export interface Session {
   call(call: ServiceCall): Promise<HttpAnswer>;
   /** The user, for messages; without secrets. */
   readonly identity: { readonly authUrl: string; readonly user: string };
+  /** The clock of its calls. */
+  readonly clock: Clock;
   close(): Promise<void>;
 }
 
@@ -63,20 +65,20 @@ const RENEW_AGAIN_MS = 10_000;
 /** Keeps a token, and renews it before it expires; concurrent callers share one request. */
 class TokenCache {
   readonly #issue: () => Promise<IssuedToken>;
-  readonly #monotonic: () => number;
+  readonly #clock: Clock;
   readonly #renewMarginMs: number;
   #current: Token | undefined;
   #renewal: Promise<Token> | undefined;
 
-  constructor(issue: () => Promise<IssuedToken>, monotonic: () => number, renewMarginMs: number) {
+  constructor(issue: () => Promise<IssuedToken>, clock: Clock, renewMarginMs: number) {
     this.#issue = issue;
-    this.#monotonic = monotonic;
+    this.#clock = clock;
     this.#renewMarginMs = renewMarginMs;
   }
 
   async valid(signal?: AbortSignal): Promise<Token> {
     signal?.throwIfAborted();
-    if (this.#current !== undefined && this.#monotonic() < this.#current.renewAt) return this.#current;
+    if (this.#current !== undefined && this.#clock.monotonic() < this.#current.renewAt) return this.#current;
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined;
     });
@@ -90,15 +92,15 @@ class TokenCache {
   async #renew(): Promise<Token> {
     try {
       const { id, body, lifeMs } = await this.#issue();
-      const at = this.#monotonic();
+      const at = this.#clock.monotonic();
       const renewAt = at + lifeMs - Math.min(this.#renewMarginMs, lifeMs / 2);
       this.#current = { id, catalog: body.catalog, renewAt, expiresAt: at + lifeMs };
     } catch (error) {
       const kept = this.#current;
       const passing =
         error instanceof Unreachable || error instanceof Timeout || (error instanceof HttpError && error.status >= 500);
-      if (kept === undefined || this.#monotonic() >= kept.expiresAt || !passing) throw error;
-      this.#current = { ...kept, renewAt: Math.min(kept.expiresAt, this.#monotonic() + RENEW_AGAIN_MS) };
+      if (kept === undefined || this.#clock.monotonic() >= kept.expiresAt || !passing) throw error;
+      this.#current = { ...kept, renewAt: Math.min(kept.expiresAt, this.#clock.monotonic() + RENEW_AGAIN_MS) };
     }
     return this.#current;
   }
@@ -111,15 +113,15 @@ export function createSession(options: SessionOptions): Session {
   const identity = { authUrl: safeUrl(authUrl), user: identityOf(auth) };
   const http: Http = createHttp({ ...options, ...(auth.tls === undefined ? {} : { tls: auth.tls }) });
   const { clock = systemClock } = options;
-  const now = options.now ?? (() => clock.now());
   const tokens = new TokenCache(
-    () => requestToken(http, { authUrl, request, who: identity.user }, now),
-    options.monotonic ?? (() => clock.monotonic()),
+    () => requestToken(http, { authUrl, request, who: identity.user }, () => clock.now()),
+    clock,
     renewMarginMs,
   );
 
   return {
     identity,
+    clock,
     async token(signal) {
       return (await tokens.valid(signal)).id;
     },
@@ -137,7 +139,7 @@ export function createSession(options: SessionOptions): Session {
         const { expect, ...rest } = call;
         const answer = await http.call({ ...rest, headers: { ...call.headers, 'x-auth-token': token.id } });
         if (expect.includes(answer.status)) return answer;
-        if (answer.status !== 401) throw httpError(place, answer, now());
+        if (answer.status !== 401) throw httpError(place, answer, clock.now());
         if (again) {
           const reason = `a new token was refused for ${call.method} ${place.url}: ${faultText(answer.text)}`;
           throw new Unauthorized(call.service, identity, reason, requestIdOf(answer));

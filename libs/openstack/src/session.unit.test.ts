@@ -1,3 +1,4 @@
+import { sleepless } from '@kronos/http/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Cloud, failure, playCloud, tokenAnswer } from '../testing/index.ts';
 import { EndpointNotFound, Forbidden, HttpError, Unauthorized, Unreachable } from './errors.ts';
@@ -28,48 +29,54 @@ describe('a token', () => {
   });
 
   it('is renewed when its margin begins, by the life that Keystone gave it and not by the local date', async () => {
-    let clock = 0;
-    const session = cloud.session({ monotonic: () => clock, renewMarginMs: 600_000 });
+    let at = 0;
+    const session = cloud.session({ clock: { ...sleepless(), monotonic: () => at }, renewMarginMs: 600_000 });
     expect(await session.token()).toBe('token-1');
-    clock = 3_600_000 - 600_000 - 1;
+    at = 3_600_000 - 600_000 - 1;
     expect(await session.token()).toBe('token-1');
-    clock += 1;
+    at += 1;
     expect(await session.token()).toBe('token-2');
   });
 
   it('that lives shorter than the margin is used for half its life', async () => {
-    let clock = 0;
+    let at = 0;
     cloud.on({ [TOKENS]: (_, n) => tokenAnswer(`short-${n}`, { expires_at: '2026-01-01T00:01:00Z' }) });
-    const session = cloud.session({ monotonic: () => clock });
+    const session = cloud.session({ clock: { ...sleepless(), monotonic: () => at } });
     await session.token();
-    clock = 29_999;
+    at = 29_999;
     expect(await session.token()).toBe('short-1');
-    clock = 30_000;
+    at = 30_000;
     expect(await session.token()).toBe('short-2');
   });
 
   it('that is still valid is used on while Keystone does not answer, and Keystone is asked again later', async () => {
-    let clock = 0;
-    const session = cloud.session({ monotonic: () => clock, retry: { status: { retries: 0, backoffMs: 0 } } });
+    let at = 0;
+    const session = cloud.session({
+      clock: { ...sleepless(), monotonic: () => at },
+      retry: { status: { retries: 0, backoffMs: 0 } },
+    });
     await session.token();
     cloud.on({ [TOKENS]: (_, n) => (n < 4 ? { status: 503 } : tokenAnswer('after')) });
-    clock = 3_400_000;
+    at = 3_400_000;
     expect(await session.token()).toBe('token-1');
-    clock += 9_999;
+    at += 9_999;
     expect(await session.token()).toBe('token-1');
     expect(cloud.of(TOKENS)).toHaveLength(2);
-    clock += 1;
+    at += 1;
     expect(await session.token()).toBe('token-1');
-    clock = 3_600_000;
+    at = 3_600_000;
     expect(await session.token()).toBe('after');
   });
 
   it('that has expired is not used when Keystone does not answer', async () => {
-    let clock = 0;
-    const session = cloud.session({ monotonic: () => clock, retry: { status: { retries: 0, backoffMs: 0 } } });
+    let at = 0;
+    const session = cloud.session({
+      clock: { ...sleepless(), monotonic: () => at },
+      retry: { status: { retries: 0, backoffMs: 0 } },
+    });
     await session.token();
     cloud.on({ [TOKENS]: () => ({ status: 503, body: 'Service Unavailable' }) });
-    clock = 3_600_000;
+    at = 3_600_000;
     expect(await failure(session.token())).toBeInstanceOf(HttpError);
   });
 

@@ -1,6 +1,7 @@
 /** For tests: a real HTTP server that plays Keystone and whatever routes a test gives it. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { sleepless } from '@kronos/http/testing';
 import type { AuthOptions } from '../src/auth.ts';
 import { createSession, type Session, type SessionOptions } from '../src/session.ts';
 
@@ -95,7 +96,7 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     },
     session: ({ auth, ...options } = {}) => {
       const session = createSession({
-        sleep: async () => {},
+        clock: sleepless(),
         ...options,
         auth: {
           authUrl: url,

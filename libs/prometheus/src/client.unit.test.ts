@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sleepless } from '@kronos/http/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPrometheus, type Prometheus, parseValue } from './client.ts';
 import {
@@ -64,7 +65,7 @@ async function play(
     server.closeAllConnections();
     server.close();
   });
-  const prometheus = createPrometheus({ url, sleep: async () => {}, ...options });
+  const prometheus = createPrometheus({ url, clock: sleepless(), ...options });
   closing.push(() => prometheus.close());
   return { prometheus, seen, url };
 }
@@ -221,7 +222,7 @@ describe('instant', () => {
       maxRetries: 3,
       retryBackoffMs: 1000,
       random: () => 0.5,
-      sleep: async (ms) => void waits.push(ms),
+      clock: sleepless((ms) => waits.push(ms)),
     });
     await failure(prometheus.instant('up'));
     expect(waits).toEqual([500, 1000, 2000]);

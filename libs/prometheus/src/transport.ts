@@ -6,17 +6,7 @@ import { BadPrometheusOptions } from './errors.ts';
 export interface PrometheusOptions
   extends Pick<
     HttpOptions,
-    | 'onCall'
-    | 'onCredential'
-    | 'injectHeaders'
-    | 'clock'
-    | 'transport'
-    | 'now'
-    | 'monotonic'
-    | 'sleep'
-    | 'random'
-    | 'userAgent'
-    | 'inProgress'
+    'onCall' | 'onCredential' | 'injectHeaders' | 'clock' | 'transport' | 'random' | 'inProgress'
   > {
   /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. Absent: that of the catalog. */
   readonly url?: string | undefined;
