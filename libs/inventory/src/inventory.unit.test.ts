@@ -18,19 +18,30 @@ const asked = (mode: KeptMode, cycleMs: number): AskedRead => ({
   syncIntervalMs: 300,
   hosts: ['a', 'b'],
 });
+type Inventory = ServerInventory<InventoryServer>;
+const wantedOf = (inventory: Inventory, mode: KeptMode, cycleMs: number) => inventory.wanted(asked(mode, cycleMs));
+const wants = (inventory: Inventory, mode: KeptMode, cycleMs: number): boolean =>
+  !isNothing(wantedOf(inventory, mode, cycleMs));
+/** Nothing has changed since the bulk read, and no server has a tag. */
+function readOn(inventory: Inventory, changesMs: number, tagsMs = changesMs): void {
+  inventory.changesRead(10, [], at(changesMs));
+  inventory.taggedRead(new Set(), at(tagsMs));
+}
+const notified = (inventory: Inventory, id: string, receivedMs: number, deleted = false): void =>
+  inventory.notified({ id, deleted, receivedMs });
 const ids = (hosts: Record<string, string[]>): Map<string, Set<string>> =>
   new Map(Object.entries(hosts).map(([host, list]) => [host, new Set(list)]));
-const hostOf = (inventory: ServerInventory<InventoryServer>, id: string): string | null | undefined =>
+const hostOf = (inventory: Inventory, id: string): string | null | undefined =>
   inventory.list().find((one) => one.id === id)?.host;
 
 /** One with a bulk read at 10, in which a has one and two, and b has three. */
-function given(limits?: { servers: number; hosts: number }): ServerInventory<InventoryServer> {
+function given(limits?: { servers: number; hosts: number }): Inventory {
   const inventory = new ServerInventory<InventoryServer>([OUT], limits);
   inventory.bulkRead([vm('one', 'a'), vm('two', 'a'), vm('three', 'b')], at(10, 20));
   return inventory;
 }
 /** The same with both hosts heard, and read since. */
-function trusting(limits?: { servers: number; hosts: number }): ServerInventory<InventoryServer> {
+function trusting(limits?: { servers: number; hosts: number }): Inventory {
   const inventory = given(limits);
   inventory.heard('a', 5);
   inventory.heard('b', 5);
@@ -40,9 +51,9 @@ function trusting(limits?: { servers: number; hosts: number }): ServerInventory<
 describe('what is read', () => {
   it('begins with one bulk read', () => {
     const inventory = new ServerInventory<InventoryServer>([OUT]);
-    expect(inventory.wanted(asked('notifications', 0)).bulk).toBe('start');
-    expect(inventory.wanted(asked('changes', 0)).bulk).toBe('start');
-    expect(given().wanted(asked('changes', 100)).bulk).toBeNull();
+    expect(wantedOf(inventory, 'notifications', 0).bulk).toBe('start');
+    expect(wantedOf(inventory, 'changes', 0).bulk).toBe('start');
+    expect(wantedOf(given(), 'changes', 100).bulk).toBeNull();
   });
 
   it('is everything again after an hour without a read', () => {
@@ -53,60 +64,58 @@ describe('what is read', () => {
 
   it('is what changed since the read before, and the tags, in each cycle of the mode changes', () => {
     const inventory = given();
-    const wanted = inventory.wanted(asked('changes', 100));
+    const wanted = wantedOf(inventory, 'changes', 100);
     expect(wanted).toMatchObject({ changesSinceMs: 10, tagged: true, comparison: false });
-    inventory.changesRead(10, [], at(101));
-    inventory.taggedRead(new Set(), at(102));
-    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
-    expect(inventory.wanted(asked('changes', 200)).changesSinceMs).toBe(101);
+    readOn(inventory, 101, 102);
+    expect(wants(inventory, 'changes', 100)).toBe(false);
+    expect(wantedOf(inventory, 'changes', 200).changesSinceMs).toBe(101);
   });
 
   it('is nothing while hosts are trusted and nobody said that anything changed', () => {
-    expect(isNothing(trusting().wanted(asked('notifications', 100)))).toBe(true);
+    expect(wants(trusting(), 'notifications', 100)).toBe(false);
   });
 
   it('is a comparison with the changes and tags once sync_interval is over', () => {
-    expect(trusting().wanted(asked('notifications', 310))).toMatchObject({
+    expect(wantedOf(trusting(), 'notifications', 310)).toMatchObject({
       comparison: true,
       changesSinceMs: 10,
       tagged: true,
     });
-    expect(trusting().wanted(asked('notifications', 309)).comparison).toBe(false);
+    expect(wantedOf(trusting(), 'notifications', 309).comparison).toBe(false);
   });
 
   it('asks for no tags where none opts out', () => {
     const inventory = new ServerInventory<InventoryServer>([]);
     inventory.bulkRead([], at(10));
-    expect(inventory.wanted(asked('changes', 100)).tagged).toBe(false);
+    expect(wantedOf(inventory, 'changes', 100).tagged).toBe(false);
   });
 
   it('is one list of changes, then everything, where there would be too many single reads', () => {
     const inventory = trusting({ servers: 1, hosts: 1 });
-    inventory.notified({ id: 'one', deleted: false, receivedMs: 50 });
-    expect([...inventory.wanted(asked('notifications', 100)).servers]).toEqual([['one', null]]);
-    inventory.notified({ id: 'two', deleted: false, receivedMs: 50 });
-    expect(inventory.wanted(asked('notifications', 100)).changesSinceMs).toBe(10);
+    notified(inventory, 'one', 50);
+    expect([...wantedOf(inventory, 'notifications', 100).servers]).toEqual([['one', null]]);
+    notified(inventory, 'two', 50);
+    expect(wantedOf(inventory, 'notifications', 100).changesSinceMs).toBe(10);
     inventory.changesRead(10, [], at(110));
-    expect(inventory.wanted(asked('notifications', 100)).bulk).toBe('many');
+    expect(wantedOf(inventory, 'notifications', 100).bulk).toBe('many');
     inventory.bulkRead([vm('one', 'a'), vm('two', 'a')], at(120, 130));
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
   });
 
   it('is for the next cycle what is notified while this one reads', () => {
     const inventory = trusting({ servers: 1, hosts: 1 });
-    inventory.notified({ id: 'one', deleted: false, receivedMs: 101 });
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
-    expect([...inventory.wanted(asked('notifications', 101)).servers]).toEqual([['one', null]]);
+    notified(inventory, 'one', 101);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
+    expect([...wantedOf(inventory, 'notifications', 101).servers]).toEqual([['one', null]]);
   });
 
   it('is a comparison at once after a doubt, and none after the next', () => {
     const inventory = trusting();
     inventory.doubt(90);
-    expect(inventory.wanted(asked('notifications', 100))).toMatchObject({ comparison: true, changesSinceMs: 10 });
+    expect(wantedOf(inventory, 'notifications', 100)).toMatchObject({ comparison: true, changesSinceMs: 10 });
     inventory.compared(ids({ a: ['one', 'two'], b: ['three'] }), at(101));
-    inventory.changesRead(10, [], at(102));
-    inventory.taggedRead(new Set(), at(103));
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    readOn(inventory, 102, 103);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
   });
 });
 
@@ -114,7 +123,7 @@ describe('trust', () => {
   it('of one host ends without that of the others, until it is heard and read again', () => {
     const inventory = trusting();
     inventory.distrustHost('a');
-    expect([...inventory.wanted(asked('notifications', 100)).hosts]).toEqual([['a', 'untrusted']]);
+    expect([...wantedOf(inventory, 'notifications', 100).hosts]).toEqual([['a', 'untrusted']]);
     inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(101));
     expect(inventory.trusted('a')).toBe(false);
     inventory.heard('a', 110);
@@ -126,11 +135,11 @@ describe('trust', () => {
     const inventory = given();
     inventory.heard('a', 30);
     expect(inventory.trusted('a')).toBe(false);
-    expect([...inventory.wanted(asked('notifications', 40)).hosts.keys()]).toEqual(['a', 'b']);
+    expect([...wantedOf(inventory, 'notifications', 40).hosts.keys()]).toEqual(['a', 'b']);
     inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(40));
     expect(inventory.trusted('a')).toBe(true);
     expect(inventory.trusted('b')).toBe(false);
-    expect([...inventory.wanted(asked('notifications', 100)).hosts]).toEqual([['b', 'untrusted']]);
+    expect([...wantedOf(inventory, 'notifications', 100).hosts]).toEqual([['b', 'untrusted']]);
   });
 
   it('ends when messages may have been lost, for every host heard before', () => {
@@ -143,38 +152,37 @@ describe('trust', () => {
 
   it('is not asked for in the mode changes', () => {
     const inventory = given();
-    inventory.changesRead(10, [], at(101));
-    inventory.taggedRead(new Set(), at(101));
-    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+    readOn(inventory, 101);
+    expect(wants(inventory, 'changes', 100)).toBe(false);
   });
 });
 
 describe('a notification', () => {
   it('has the server read again, until a read that began after its receipt', () => {
     const inventory = trusting();
-    inventory.notified({ id: 'one', deleted: false, receivedMs: 50 });
+    notified(inventory, 'one', 50);
     inventory.serverRead('one', vm('one', 'b'), at(49, 60));
-    expect(inventory.wanted(asked('notifications', 100)).servers.has('one')).toBe(true);
+    expect(wantedOf(inventory, 'notifications', 100).servers.has('one')).toBe(true);
     inventory.serverRead('one', vm('one', 'b'), at(60, 61));
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
     expect(hostOf(inventory, 'one')).toBe('b');
   });
 
   it('that a server is deleted is final, whatever an earlier read or a late notification says', () => {
     const inventory = trusting();
-    inventory.notified({ id: 'one', deleted: true, receivedMs: 50 });
+    notified(inventory, 'one', 50, true);
     expect(hostOf(inventory, 'one')).toBeUndefined();
-    inventory.notified({ id: 'one', deleted: false, receivedMs: 60 });
+    notified(inventory, 'one', 60);
     inventory.changesRead(10, [vm('one', 'a')], at(45, 70));
     expect(hostOf(inventory, 'one')).toBeUndefined();
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
   });
 
   it('of a server that is gone by the time of the read leaves nothing', () => {
     const inventory = trusting();
-    inventory.notified({ id: 'new', deleted: false, receivedMs: 50 });
+    notified(inventory, 'new', 50);
     inventory.serverRead('new', null, at(60));
-    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
   });
 });
 
@@ -205,25 +213,24 @@ describe('reads in any order', () => {
   it('keep no gap in what is known to have changed', () => {
     const inventory = given();
     inventory.changesRead(50, [], at(101));
-    expect(inventory.wanted(asked('changes', 100)).changesSinceMs).toBe(10);
+    expect(wantedOf(inventory, 'changes', 100).changesSinceMs).toBe(10);
   });
 });
 
 describe('a comparison', () => {
   it('has the hosts read that differ, and the servers that left them', () => {
     const inventory = trusting();
-    inventory.changesRead(10, [], at(311));
-    inventory.taggedRead(new Set(), at(311));
+    readOn(inventory, 311);
     inventory.compared(ids({ a: ['one'], b: ['three', 'two'] }), at(310));
-    const { hosts } = inventory.wanted(asked('notifications', 310));
+    const { hosts } = wantedOf(inventory, 'notifications', 310);
     expect([...hosts]).toEqual([
       ['b', 'compared'],
       ['a', 'compared'],
     ]);
     inventory.hostRead('a', [vm('one', 'a')], at(320));
-    expect(inventory.wanted(asked('notifications', 310)).hosts.has('a')).toBe(false);
+    expect(wantedOf(inventory, 'notifications', 310).hosts.has('a')).toBe(false);
     inventory.hostRead('b', [vm('three', 'b'), vm('two', 'b')], at(330));
-    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+    expect(wants(inventory, 'notifications', 310)).toBe(false);
   });
 
   it('finds nothing where the changes since explain it', () => {
@@ -231,18 +238,17 @@ describe('a comparison', () => {
     inventory.compared(ids({ a: ['one'], b: ['three', 'two'] }), at(310));
     inventory.changesRead(10, [vm('two', 'b')], at(311));
     inventory.taggedRead(new Set(), at(311));
-    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+    expect(wants(inventory, 'notifications', 310)).toBe(false);
   });
 
   it('asks once for a server that is deleted softly: the list of ids has it, that of servers has not', () => {
     const inventory = trusting();
-    inventory.changesRead(10, [], at(311));
-    inventory.taggedRead(new Set(), at(311));
+    readOn(inventory, 311);
     inventory.compared(ids({ a: ['one', 'two', 'soft'], b: ['three'] }), at(310));
     inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(320));
-    expect([...inventory.wanted(asked('notifications', 310)).servers]).toEqual([['soft', 'compared']]);
+    expect([...wantedOf(inventory, 'notifications', 310).servers]).toEqual([['soft', 'compared']]);
     inventory.serverRead('soft', vm('soft', 'a', { status: 'SOFT_DELETED' }), at(330));
-    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+    expect(wants(inventory, 'notifications', 310)).toBe(false);
     expect(hostOf(inventory, 'soft')).toBeUndefined();
   });
 
@@ -250,9 +256,9 @@ describe('a comparison', () => {
     const inventory = given();
     inventory.changesRead(10, [], at(101));
     inventory.taggedRead(new Set(['one']), at(102));
-    expect([...inventory.wanted(asked('changes', 100)).servers]).toEqual([['one', 'tagged']]);
+    expect([...wantedOf(inventory, 'changes', 100).servers]).toEqual([['one', 'tagged']]);
     inventory.serverRead('one', vm('one', 'a', { tags: [OUT] }), at(110));
-    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+    expect(wants(inventory, 'changes', 100)).toBe(false);
   });
 });
 
@@ -261,11 +267,10 @@ describe('a server that metadata opts out', () => {
     const inventory = given({ servers: 0, hosts: 1 });
     inventory.serverRead('one', vm('one', 'a', { metadata: { [OUT]: 'true' } }), at(30));
     inventory.compared(ids({ a: ['one', 'two'], b: ['three'] }), at(310));
-    inventory.changesRead(10, [], at(311));
-    inventory.taggedRead(new Set(), at(311));
-    expect([...inventory.wanted(asked('changes', 310)).servers]).toEqual([['one', null]]);
+    readOn(inventory, 311);
+    expect([...wantedOf(inventory, 'changes', 310).servers]).toEqual([['one', null]]);
     inventory.serverRead('one', vm('one', 'a'), at(320));
-    expect(isNothing(inventory.wanted(asked('changes', 310)))).toBe(true);
+    expect(wants(inventory, 'changes', 310)).toBe(false);
   });
 });
 

@@ -17,25 +17,31 @@ const HOURS = 1;
 const SOME = 262;
 const day = hours(HOURS);
 const historyOf = (op: Operation, events: readonly StoredEvent[] = op.events) => memoryHistory(events, op.snapshots);
+const verified = (history: History) => Array.fromAsync(verify(history, {}, { threads: 1 }));
+const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggregates = ['gpu']) =>
+  Array.fromAsync(whatIf(historyOf(op), { aggregates }, { defaults: defaultEngineOptions, ...change }, { threads: 1 }));
+/** A what-if in which some options are others. */
+const otherwise = (more: Partial<EngineOptions>, op = day, aggregates = ['gpu']) =>
+  simulate({ options: (options) => ({ ...options, ...more }) }, op, aggregates);
+async function expectIdentical(op: Operation): Promise<void> {
+  const cycles = await verified(historyOf(op));
+  expect(cycles.length).toBeGreaterThan(0);
+  expect(cycles.filter(({ verdict }) => verdict !== 'identical')).toEqual([]);
+}
 const decided = day.events.filter(({ event }) => event.type === 'cycle.decided');
 
 it('times that no server stamp confirms reach a minute at most: in plans and in a what-if', async () => {
-  const timed = (time: (storedAt: number) => string): StoredEvent[] =>
-    day.events.map((stored) =>
-      stored.event.type === 'unreadable'
-        ? stored
-        : { ...stored, event: { ...stored.event, time: time(stored.storedAt) } },
-    );
-  const forged = historyOf(
-    day,
-    timed(() => '2099-01-01T00:00:00.000Z'),
-  );
-  const bounded = historyOf(
-    day,
-    timed((storedAt) => new Date(storedAt + 60_000).toISOString()),
-  );
+  const timed = (time: (storedAt: number) => string): History => {
+    const events = day.events.map((stored) => {
+      const { event, storedAt } = stored;
+      return event.type === 'unreadable' ? stored : { ...stored, event: { ...event, time: time(storedAt) } };
+    });
+    return historyOf(day, events);
+  };
+  const forged = timed(() => '2099-01-01T00:00:00.000Z');
+  const bounded = timed((storedAt) => new Date(storedAt + 60_000).toISOString());
   expect(await plansOf(forged.events(), {})).toEqual(await plansOf(bounded.events(), {}));
-  const run = (history: typeof forged) =>
+  const run = (history: History) =>
     Array.fromAsync(whatIf(history, { aggregates: ['gpu'] }, { defaults: defaultEngineOptions }));
   const [one, other] = [await run(forged), await run(bounded)];
   expect(one).toEqual(other);
@@ -78,21 +84,10 @@ describe('an operation with a forecast, windows and targets', () => {
     expect(reasons).toContain('outside-window');
   });
 
-  it('finds every decision identical', async () => {
-    const cycles = await Array.fromAsync(verify(historyOf(op), {}, { threads: 1 }));
-    expect(cycles.length).toBeGreaterThan(0);
-    expect(cycles.filter(({ verdict }) => verdict !== 'identical')).toEqual([]);
-  });
+  it('finds every decision identical', () => expectIdentical(op));
 
   it('answers what would have been without the forecast, and with it the same twice', async () => {
-    const run = (forecast: boolean) =>
-      Array.fromAsync(
-        whatIf(
-          historyOf(op),
-          { aggregates: ['general'] },
-          { defaults: defaultEngineOptions, options: (given) => ({ ...given, forecast }) },
-        ),
-      );
+    const run = (forecast: boolean) => otherwise({ forecast }, op, ['general']);
     const [on, again, off] = [await run(true), await run(true), await run(false)];
     expect(again).toEqual(on);
     expect(off).not.toEqual(on);
@@ -127,18 +122,9 @@ describe('an operation whose moves cost what VMs write', () => {
       ({ event }) => event.type === 'cycle.decided' && event.data.searchWorkLimit === 20_000,
     );
     expect(lowered.length).toBeGreaterThan(0);
-    const cycles = await Array.fromAsync(verify(historyOf(op), {}, { threads: 1 }));
-    expect(cycles.length).toBeGreaterThan(0);
-    expect(cycles.filter(({ verdict }) => verdict !== 'identical')).toEqual([]);
-    const run = (moveRateMib: number) =>
-      Array.fromAsync(
-        whatIf(
-          historyOf(op),
-          { aggregates: ['general'] },
-          { defaults: defaultEngineOptions, options: (given) => ({ ...given, moveRateMib }) },
-        ),
-      );
-    expect(await run(10)).toEqual(await run(10));
+    await expectIdentical(op);
+    const run = () => otherwise({ moveRateMib: 10 }, op, ['general']);
+    expect(await run()).toEqual(await run());
   });
 });
 
@@ -178,20 +164,10 @@ describe('an operation with migration windows', () => {
     expect(starts.every(inside)).toBe(true);
   });
 
-  it('finds every decision identical', async () => {
-    const cycles = await Array.fromAsync(verify(historyOf(night), {}, { threads: 1 }));
-    expect(verifyTotals(cycles)).toMatchObject({ identical: cycles.length });
-  });
+  it('finds every decision identical', () => expectIdentical(night));
 
   it('answers what would have been without the window', async () => {
-    const run = (windows: string[]) =>
-      Array.fromAsync(
-        whatIf(
-          historyOf(night),
-          { aggregates: ['gpu'] },
-          { defaults: defaultEngineOptions, options: (was) => ({ ...was, windows }) },
-        ),
-      );
+    const run = (windows: string[]) => otherwise({ windows }, night);
     const moves = (cycles: WhatIfCycle[], within: boolean) =>
       cycles
         .filter((c) => inside(new Date(c.timeMs).toISOString()) === within)
@@ -203,7 +179,7 @@ describe('an operation with migration windows', () => {
 
 describe('running decisions again', () => {
   it('finds every decision of an operation identical', async () => {
-    const cycles = await Array.fromAsync(verify(historyOf(day), {}, { threads: 1 }));
+    const cycles = await verified(historyOf(day));
     expect(verifyTotals(cycles)).toMatchObject({ decisions: decided.length, identical: decided.length, ok: true });
     expect(decided.length).toBe(3 * 60 * HOURS);
   });
@@ -212,7 +188,7 @@ describe('running decisions again', () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(decided.length - 1), async (i) => {
         const { sequence = 0 } = decided[i] ?? {};
-        const cycles = await Array.fromAsync(verify(historyOf(day, tamper(day.events, sequence)), {}, { threads: 1 }));
+        const cycles = await verified(historyOf(day, tamper(day.events, sequence)));
         const others = cycles.filter((cycle) => cycle.verdict !== 'identical');
         expect(others).toHaveLength(1);
         expect(others[0]).toMatchObject({
@@ -229,7 +205,7 @@ describe('running decisions again', () => {
   it('finds a change of the past that decisions were made of', async () => {
     const first = day.events.findIndex(({ event }) => event.type === 'migration.completed');
     const without = day.events.filter((_, i) => i !== first);
-    const cycles = await Array.fromAsync(verify(historyOf(day, without), {}, { threads: 1 }));
+    const cycles = await verified(historyOf(day, without));
     const different = cycles.filter((cycle) => cycle.verdict === 'different');
     expect(different.length).toBeGreaterThan(0);
     expect(different[0]).toMatchObject({ causes: ['its state is not the one that it was made of'] });
@@ -238,20 +214,20 @@ describe('running decisions again', () => {
   it('finds an edited snapshot', async () => {
     const [first, ...rest] = day.snapshots;
     const edited = { ...first, notes: [{ code: 'edited', text: 'by hand' }] } as NonNullable<typeof first>;
-    const cycles = await Array.fromAsync(verify(memoryHistory(day.events, [edited, ...rest]), {}, { threads: 1 }));
+    const cycles = await verified(memoryHistory(day.events, [edited, ...rest]));
     expect(cycles.filter((cycle) => cycle.verdict === 'different')).toMatchObject([
       { snapshotId: first?.id, causes: ['its snapshot is not the one that it was made of'], differences: [] },
     ]);
   });
 
   it('says which decisions cannot be run again', async () => {
-    const cycles = await Array.fromAsync(verify(memoryHistory(day.events, day.snapshots.slice(3)), {}, { threads: 1 }));
+    const cycles = await verified(memoryHistory(day.events, day.snapshots.slice(3)));
     expect(verifyTotals(cycles)).toMatchObject({ notReplayed: 3, ok: false });
   });
 
   it('reports what an older planner decided otherwise, which fails only when strict', async () => {
     const upgraded = hours(1, { upgradeAt: 30 });
-    const cycles = await Array.fromAsync(verify(historyOf(upgraded), {}, { threads: 1 }));
+    const cycles = await verified(historyOf(upgraded));
     const totals = verifyTotals(cycles);
     expect(totals.otherVersion).toBeGreaterThan(0);
     expect(totals).toMatchObject({ different: 0, ok: true });
@@ -282,13 +258,10 @@ describe('running decisions again', () => {
   });
 });
 
-const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggregates = ['gpu']) =>
-  Array.fromAsync(whatIf(historyOf(op), { aggregates }, { defaults: defaultEngineOptions, ...change }, { threads: 1 }));
-
 const plans = (cycles: readonly WhatIfCycle[]) => cycles.filter((cycle) => cycle.simulated.decision.plan !== null);
 
 it('a what-if has ended the moves of each plan before it makes the next: each has the whole budget', async () => {
-  const made = plans(await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }));
+  const made = plans(await otherwise({ cooldownSeconds: 0 }));
   expect(made.length).toBeGreaterThan(1);
   const budgets = made.map(({ simulated }) => simulated.decision.plan?.budget);
   expect(new Set(budgets)).toEqual(new Set([budgets[0]]));
@@ -396,7 +369,7 @@ describe('a what-if', () => {
   });
 
   it('plans within what was the cooldown when there is none', async () => {
-    const without = plans(await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }));
+    const without = plans(await otherwise({ cooldownSeconds: 0 }));
     const gaps = without.slice(1).map((cycle, i) => cycle.timeMs - (without[i]?.timeMs ?? 0));
     expect(Math.min(...gaps)).toBeLessThan(600_000);
   });
@@ -407,13 +380,13 @@ describe('a what-if', () => {
   });
 
   it('carries dry runs and proposals out', async () => {
-    const cycles = await simulate({ options: (options) => ({ ...options, dryRun: true, approval: 'manual' }) });
+    const cycles = await otherwise({ dryRun: true, approval: 'manual' });
     expect(plans(cycles).length).toBeGreaterThan(0);
     expect(cycles.some((cycle) => cycle.simulated.elsewhere > 0)).toBe(true);
   });
 
   it('never finds its own moves undone', async () => {
-    const cycles = await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) });
+    const cycles = await otherwise({ cooldownSeconds: 0 });
     const moved = plans(cycles).flatMap((cycle) => cycle.simulated.decision.plan?.steps ?? []);
     const last = new Map(moved.map((step) => [step.serverId, step.to]));
     for (const step of moved) {
@@ -427,7 +400,7 @@ describe('a what-if', () => {
     const op = hours(HOURS, { ended: true, aggregates: ['gpu'] });
     const known = op.events.filter(({ event }) => event.type === 'migration.completed').length;
     expect(op.snapshots.at(-1)?.endedMigrations).toHaveLength(known);
-    const cycles = await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }, op);
+    const cycles = await otherwise({ cooldownSeconds: 0 }, op);
     expect(plans(cycles).length).toBeGreaterThan(1);
     expect(cycles.flatMap(({ simulated }) => simulated.decision.foreign ?? [])).toEqual([]);
   });

@@ -56,6 +56,14 @@ function changed(path: string, value: unknown): unknown {
   return file;
 }
 
+const moved = (
+  file: unknown,
+  options: Omit<Parameters<typeof planCluster>[1], 'maxMigrations'> = {},
+  maxMigrations = 4,
+) => planCluster(file, { maxMigrations, ...options }).moves;
+/** Of a cluster with one policy. */
+const cpu = { policies: ['cpu'], weights: [1] };
+
 const problemOf = (file: unknown): string => {
   try {
     parseClusterFile(file);
@@ -84,20 +92,21 @@ describe('the example of the schema', () => {
 
   it('keeps what does not move, and goes only where the file allows', () => {
     const hosts = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+    const vm = { host: 'a', w: [0.4] };
     const plan = (more: object) =>
-      planCluster(
+      moved(
         {
-          policies: ['cpu'],
-          weights: [1],
+          ...cpu,
           thresholds: [0.1],
           hosts,
           vms: [
-            { id: 'v', host: 'a', w: [0.4] },
-            { id: 'u', host: 'a', w: [0.4], ...more },
+            { ...vm, id: 'v' },
+            { ...vm, id: 'u', ...more },
           ],
         },
-        { maxMigrations: 2 },
-      ).moves.map(({ vm, to }) => `${vm} ${to}`);
+        {},
+        2,
+      ).map(({ vm, to }) => `${vm} ${to}`);
     expect(plan({ immovable: true })).toHaveLength(1);
     expect(plan({ immovable: true })[0]).toMatch(/^v /);
     expect(plan({ hosts: ['c'] })).toContain('u c');
@@ -108,16 +117,15 @@ describe('the example of the schema', () => {
     type Vm = ClusterFile['vms'][number];
     /** Either VM, to either host, reaches the target. */
     const moves = (costs: { b?: number; c?: number; v?: Partial<Vm>; u?: Partial<Vm> }) =>
-      planCluster(
+      moved(
         {
-          policies: ['cpu'],
-          weights: [1],
-          thresholds: [0.3],
+          ...{ ...cpu, thresholds: [0.3] },
           hosts: [{ id: 'a' }, { id: 'b', costGib: costs.b ?? 0 }, { id: 'c', costGib: costs.c ?? 0 }],
           vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.2], costGib: 4, ...costs[id as 'v' | 'u'] })),
         },
-        { maxMigrations: 2 },
-      ).moves.map(({ vm, to }) => `${vm} ${to}`);
+        {},
+        2,
+      ).map(({ vm, to }) => `${vm} ${to}`);
     expect(moves({ b: 1, v: { costGib: 5 } })).toEqual(['u c']);
     expect(moves({ c: 1, u: { costGib: 5 } })).toEqual(['v b']);
     expect(moves({ b: 1, c: 1, v: { costGibTo: { c: 3 } } })).toEqual(['v c']);
@@ -126,36 +134,25 @@ describe('the example of the schema', () => {
 
   it('moves nothing for a policy while no host is above the level at which it acts', () => {
     const plan = (level: number, more: object = {}) =>
-      planCluster(
-        {
-          policies: ['cpu'],
-          weights: [1],
-          thresholds: [0.1],
-          actAbove: [level],
-          hosts: [{ id: 'a' }, { id: 'b' }, { id: 'c', score: [0.9], ...more }],
-          vms: [
-            { id: 'v', host: 'a', w: [0.25] },
-            { id: 'u', host: 'a', w: [0.25] },
-          ],
-        },
-        { maxMigrations: 2 },
-      ).moves.length;
+      moved({
+        ...{ ...cpu, thresholds: [0.1], actAbove: [level] },
+        hosts: [{ id: 'a' }, { id: 'b' }, { id: 'c', score: [0.9], ...more }],
+        vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.25] })),
+      }).length;
     const off = { status: 'disabled' };
     expect([plan(0.4, off), plan(0.5, off), plan(0.5)]).toEqual([1, 0, 1]);
   });
 
   it('is packed below its thresholds', () => {
     const file = (capacityThresholds: number[]) => ({
-      policies: ['cpu'],
-      weights: [1],
-      capacityThresholds,
+      ...{ ...cpu, capacityThresholds },
       hosts: [{ id: 'a' }, { id: 'b' }],
       vms: [
         { id: 'v', host: 'a', w: [0.3] },
         { id: 'u', host: 'b', w: [0.4] },
       ],
     });
-    const packed = (most: number) => planCluster(file([most]), { maxMigrations: 4, mode: 'pack' }).moves.length;
+    const packed = (most: number) => moved(file([most]), { mode: 'pack' }).length;
     expect([packed(0.9), packed(0.6)]).toEqual([1, 0]);
   });
 });
@@ -163,7 +160,7 @@ describe('the example of the schema', () => {
 describe('a cluster file', () => {
   it('is taken with every field, and with none but the needed ones', () => {
     expect(parseClusterFile(whole)).toEqual(whole);
-    const bare = { policies: ['cpu'], weights: [1], hosts: [{ id: 'a' }], vms: [{ id: 'v', host: 'a', w: [0.1] }] };
+    const bare = { ...cpu, hosts: [{ id: 'a' }], vms: [{ id: 'v', host: 'a', w: [0.1] }] };
     expect(parseClusterFile(bare)).toEqual(bare);
   });
 
@@ -213,19 +210,13 @@ describe('a cluster file', () => {
 
 describe('a plan for a cluster file', () => {
   const file = (more: Partial<ClusterFile> = {}): ClusterFile => ({
-    policies: ['cpu'],
-    weights: [1],
+    ...cpu,
     hosts: [{ id: 'a' }, { id: 'b' }],
-    vms: [
-      { id: 'v1', host: 'a', w: [0.3] },
-      { id: 'v2', host: 'a', w: [0.3] },
-    ],
+    vms: ['v1', 'v2'].map((id) => ({ id, host: 'a', w: [0.3] })),
     ...more,
   });
   const moves = (cluster: ClusterFile, options: { restrictToAz?: boolean } = {}): string[] =>
-    planCluster(cluster, { maxMigrations: 4, ...options }).moves.map(
-      (move) => `${move.vm}: ${move.from} -> ${move.to}`,
-    );
+    moved(cluster, options).map(({ vm, from, to }) => `${vm}: ${from} -> ${to}`);
 
   it('moves VMs where no rule refuses it', () => {
     expect(moves(file())).toEqual(['v1: a -> b']);
@@ -276,11 +267,7 @@ describe('a plan for a cluster file', () => {
   });
 
   it('allows a group its maximum number of members on a host', () => {
-    const vms = [
-      { id: 'v1', host: 'a', w: [0.3] },
-      { id: 'v2', host: 'a', w: [0.3] },
-      { id: 'v3', host: 'b', w: [0] },
-    ];
+    const vms = [...file().vms, { id: 'v3', host: 'b', w: [0] }];
     const group = (maxServerPerHost: number) => ({
       groups: [{ id: 'g', policy: 'anti-affinity' as const, vms: ['v1', 'v2', 'v3'], maxServerPerHost }],
     });
@@ -298,16 +285,14 @@ describe('a plan for a cluster file', () => {
 describe('NUMA cells and CPUs of a cluster file', () => {
   const cell = (dedicatedCpus: number) => ({ dedicatedCpus, memMb: 4096 });
   const file = (more: object): unknown => ({
-    policies: ['cpu'],
-    weights: [1],
+    ...cpu,
     hosts: [
       { id: 'a', traits: ['HW_CPU_X86_AVX2'], cells: [cell(8)] },
       { id: 'b', traits: ['HW_CPU_X86_AVX2'], cells: [cell(2), cell(2)], ...more },
     ],
     vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.3], cells: [{ hostCell: 0, dedicatedCpus: 4, memMb: 1024 }] })),
   });
-  const moves = (more: object, options: object = {}): number =>
-    planCluster(file(more), { maxMigrations: 5, ...options }).moves.length;
+  const moves = (more: object, options: object = {}): number => moved(file(more), options, 5).length;
 
   it('decide where VMs go', () => {
     expect(moves({ cells: [cell(2), cell(4)] })).toBe(1);
@@ -319,7 +304,7 @@ describe('NUMA cells and CPUs of a cluster file', () => {
   it('that are unknown take no VM that needs some, unless the caller allows it', () => {
     const unknown = { cells: undefined };
     const without = JSON.parse(JSON.stringify(file(unknown)));
-    expect(planCluster(without, { maxMigrations: 5 }).moves).toEqual([]);
-    expect(planCluster(without, { maxMigrations: 5, moveUnknownTopology: true }).moves).toHaveLength(1);
+    expect(moved(without)).toEqual([]);
+    expect(moved(without, { moveUnknownTopology: true })).toHaveLength(1);
   });
 });
