@@ -11,8 +11,8 @@ import { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { random as seeded } from '@kronos/projections/testing';
 import { generate, manualClock, type Sim, startSim } from '@kronos/simcloud';
-import { seeded } from './random.ts';
 
 const days = Number(process.argv[2] ?? 30);
 const hosts = Number(process.argv[3] ?? 100);

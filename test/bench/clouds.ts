@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 import { defaultEngineOptions, type Snapshot, type Step } from '@kronos/contracts';
 import { markOf, refusalHolds, shapeOf } from '@kronos/facts';
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
+import { random as seeded } from '@kronos/projections/testing';
 import { Cloud, NovaRefusal, parseScenario } from '@kronos/simcloud';
 import { createVm, observeCloud, placeAll, scenarioOf } from './clouds/estate.ts';
 import { withoutRefuge } from './clouds/refuge.ts';
-import { seeded } from './random.ts';
 
 /**
  * A simulated cloud of two CPU generations with NUMA cells, a fifth of whose VMs need cells: a cycle an hour, moves one after the other, VMs

@@ -1,5 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import { seeded } from './random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /**
  * A large synthetic cluster: flavours of 1 to 16 vCPUs, hosts preferred unequally, three policies, anti-affinity groups of

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { defaultEngineOptions } from '@kronos/contracts';
 import { type ClusterFile, planCluster } from '@kronos/placement';
+import { random as seeded } from '@kronos/projections/testing';
 import { lowestCost } from './optimum.ts';
-import { seeded } from './random.ts';
 
 /**
  * The cost of plans that reach the targets, as ratios to the lowest cost that HiGHS proves, over clusters of 6 to 12 hosts and 30 to 120 VMs

@@ -2,8 +2,8 @@ import { defaultEngineOptions } from '@kronos/contracts';
 import { type ClusterFile, clusterOf, type PlannedCluster, planCluster } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { imbalanceOfFile } from '@kronos/placement/testing';
+import { random as seeded } from '@kronos/projections/testing';
 import { largeCluster } from './clusters.ts';
-import { seeded } from './random.ts';
 
 /** Clusters that take more than one cycle, and cycles that apply one plan after the other while the load stands still. */
 export type CourseFamily = {

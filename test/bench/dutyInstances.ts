@@ -1,5 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import { seeded } from './random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 const GIB = 1024;
 const SIZES = [1, 1, 1, 2, 3, 3, 5, 5, 8] as const;

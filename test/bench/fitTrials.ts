@@ -1,8 +1,8 @@
 /** Requests for room on random clusters, with the fewest moves by HiGHS: flows out of and into each host, by size. */
 import { fit as makeRoom } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
+import { random as seeded } from '@kronos/projections/testing';
 import * as highsModule from 'highs';
-import { seeded } from './random.ts';
 
 /** The loader: the package's types describe its CommonJS build, but its ES module runs. */
 const load = highsModule.default as unknown as typeof highsModule.default.default;

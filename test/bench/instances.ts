@@ -1,5 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import { seeded } from './random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /** A small cluster with a known shape, for comparison with proven optima. */
 export type SmallKind = {

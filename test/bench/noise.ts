@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { type Decision, defaultEngineOptions } from '@kronos/contracts';
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
 import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
+import { random as seeded } from '@kronos/projections/testing';
 import { afterMeasurement, noiseOf, noSurprises } from '@kronos/rules';
-import { seeded } from './random.ts';
 
 /**
  * Moves that follow nothing but noise: ten hosts whose loads stand still, and measured loads of the VMs with noise. One VM of .75 cannot

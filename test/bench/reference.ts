@@ -3,11 +3,11 @@ import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { defaultSearchThreads, searchThreads } from '@kronos/cycle';
 import { type ClusterFile, clusterOf, planParsed } from '@kronos/placement';
+import { random as seeded } from '@kronos/projections/testing';
 import { z } from 'zod';
 import { largeCluster } from './clusters.ts';
 import { Kept } from './kept.ts';
 import { peerCluster } from './peers/cluster.ts';
-import { seeded } from './random.ts';
 
 /**
  * The default plan beside a long annealing run on all cores with the same number of moves. The annealer shares no code with the

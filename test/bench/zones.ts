@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type ClusterFile, type PlannedCluster, parseClusterFile, planCluster } from '@kronos/placement';
-import { seeded } from './random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /**
  * One plan for a cluster of two zones that no VM leaves, beside separate plans for each zone with as many moves together. The hosts are

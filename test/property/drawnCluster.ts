@@ -1,5 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import { seeded } from '../bench/random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /** A small cluster with a bit of everything that a rule is about, and a budget: drawn from a seed. */
 export type Drawn = { readonly file: ClusterFile; readonly budget: number; readonly restrictToAz: boolean };

@@ -1,5 +1,5 @@
 import type { Sketch } from '@kronos/placement/testing';
-import { seeded } from '../bench/random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /** A disabled host whose VMs just fit on the others, or just do not: in some of the draws one of them breaks a soft rule. */
 export function drawnEvacuation(seed: number): Sketch {

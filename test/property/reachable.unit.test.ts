@@ -1,8 +1,8 @@
 import { type ClusterFile, planCluster } from '@kronos/placement';
+import { random as seeded } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { applied } from '../bench/courses.ts';
 import { lowestCost } from '../bench/optimum.ts';
-import { seeded } from '../bench/random.ts';
 
 const NIGHTLY = process.env.KRONOS_NIGHTLY === '1';
 /** By seed. A plan starts above the threshold and aims at the target: where both are equal, cycles end at the target. */

@@ -10,6 +10,7 @@ import {
 import { planRequest, proposedEvent, runProposal, withoutRefused } from '@kronos/cycle';
 import { digestOf } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
+import { cellsSettings } from '@kronos/placement/testing';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory, operate, storedDigest } from '../testing/index.ts';
@@ -37,18 +38,7 @@ function asked(servers: readonly string[] | null): Snapshot {
       limit: null,
     },
     map: { gpu: 'cell1', general: 'cell2' },
-    settings: {
-      volumesShared: true,
-      networksShared: true,
-      maxImageGib: null,
-      crossCellWeight: 1,
-      downtimeFixedSeconds: 60,
-      downtimeSecondsPerGib: 20,
-      confirm: 'manual',
-      verifySeconds: 60,
-      approvalTtlSeconds: 3600,
-      planTtlSeconds: 86_400,
-    },
+    settings: { ...cellsSettings, volumesShared: true, networksShared: true, confirm: 'manual' },
     others: [newest('general')],
     metadata: {},
     flavors: {},
@@ -64,13 +54,8 @@ function answered(snapshot: Snapshot, { short = false } = {}) {
   const options = aggregateState(log, 'gpu').configured?.options ?? expect.fail('no options');
   const { decision, digests } = runProposal({ request, stateOf: (name) => aggregateState(log, name), options });
   const bytes = new TextEncoder().encode(JSON.stringify(decision));
-  const details = {
-    bucket: 'DETAILS',
-    object: snapshot.id,
-    digest: digestOf(bytes),
-    bytes: bytes.length,
-    storedBytes: bytes.length,
-  };
+  const size = { bytes: bytes.length, storedBytes: bytes.length };
+  const details = { bucket: 'DETAILS', object: snapshot.id, digest: digestOf(bytes), ...size };
   const event = proposedEvent(short ? withoutRefused(decision) : decision, {
     request,
     basis: log.sequence,
@@ -182,20 +167,15 @@ describe('a recorded plan between cells', () => {
 
   it('differs when it was made of something else, or released otherwise', async () => {
     const digests = { ...event.data.digests, state: 'sha256:0' };
-    expect(await verdictOf(edited({ digests }), [snapshot])).toMatchObject({
-      verdict: 'different',
-      causes: ['its state is not the one that it was made of'],
-    });
+    const differs = (cause: unknown) => ({ verdict: 'different', causes: [cause] });
+    const state = differs('its state is not the one that it was made of');
+    expect(await verdictOf(edited({ digests }), [snapshot])).toMatchObject(state);
     expect(event.data.release).not.toBe('none');
-    expect(await verdictOf(edited({ release: 'none' }), [snapshot])).toMatchObject({
-      verdict: 'different',
-      causes: [expect.stringContaining('its plan is none, and by the options on the log it would be ')],
-    });
+    const release = differs(expect.stringContaining('its plan is none, and by the options on the log it would be '));
+    expect(await verdictOf(edited({ release: 'none' }), [snapshot])).toMatchObject(release);
     const fewer = asked([event.data.steps[0]?.serverId ?? '']);
-    expect(await verdictOf(event, [fewer])).toMatchObject({
-      verdict: 'different',
-      causes: ['its snapshot is not the one that it was made of'],
-    });
+    const other = differs('its snapshot is not the one that it was made of');
+    expect(await verdictOf(event, [fewer])).toMatchObject(other);
   });
 
   it('of another planner version may differ', async () => {

@@ -8,6 +8,15 @@ const at = Date.parse('2026-03-01T12:00:00.000Z');
 const options = { maxClockSkewSeconds: 5 };
 const own = (nowMs: number, problem: string | null = null) => ({ nowMs, problem });
 const fresh = aggregateState(initialLogState(), 'gpu');
+/** What is said of a snapshot that was stored at its own time, by a clock of that time. */
+const judged = (
+  changes: Partial<SnapshotTaken['data']> = {},
+  {
+    state = fresh,
+    storedAt = at,
+    clock = own(at),
+  }: { state?: AggregateState; storedAt?: number; clock?: ReturnType<typeof own> } = {},
+) => eligibility({ message: taken(changes), storedAt }, state, options, clock);
 
 const taken = (changes: Partial<SnapshotTaken['data']> = {}): SnapshotTaken => ({
   type: 'snapshot.taken',
@@ -51,66 +60,44 @@ const decidedAt = (snapshotMs: number): AggregateState => ({
 
 describe('eligibility of a snapshot', () => {
   it('decides a fresh one', () => {
-    expect(eligibility({ message: taken(), storedAt: at + 50 }, fresh, options, own(at + 100))).toEqual({ ok: true });
-    expect(
-      eligibility({ message: taken({ purpose: 'command' }), storedAt: at }, decidedAt(at - 1), options, own(at)),
-    ).toEqual({ ok: true });
+    expect(judged({}, { storedAt: at + 50, clock: own(at + 100) })).toEqual({ ok: true });
+    expect(judged({ purpose: 'command' }, { state: decidedAt(at - 1) })).toEqual({ ok: true });
   });
 
   it('decides nothing by a wrong clock of its own, and says so', () => {
-    expect(
-      eligibility({ message: taken(), storedAt: at }, fresh, options, own(at, 'the clock is 2700.0 s behind')),
-    ).toMatchObject({
-      ok: false,
-      alarm: true,
-      reason: { code: 'clock', text: 'the clock is 2700.0 s behind' },
-    });
+    const text = 'the clock is 2700.0 s behind';
+    const found = { ok: false, alarm: true, reason: { code: 'clock', text } };
+    expect(judged({}, { clock: own(at, text) })).toMatchObject(found);
   });
 
   it('leaves a recorded one alone', () => {
-    expect(eligibility({ message: taken({ purpose: 'record' }), storedAt: at }, fresh, options, own(at))).toMatchObject(
-      {
-        ok: false,
-        alarm: false,
-        reason: { code: 'record-only' },
-      },
-    );
+    const found = { ok: false, alarm: false, reason: { code: 'record-only' } };
+    expect(judged({ purpose: 'record' })).toMatchObject(found);
   });
 
   it.each([at, at + 1])('leaves one alone that is not later than the last decided (%d)', (snapshotMs) => {
-    expect(eligibility({ message: taken(), storedAt: at }, decidedAt(snapshotMs), options, own(at))).toMatchObject({
-      reason: { code: 'already-decided' },
-    });
+    expect(judged({}, { state: decidedAt(snapshotMs) })).toMatchObject({ reason: { code: 'already-decided' } });
   });
 
   it.each(['gpu-5', 'gpu-6'])('leaves %s alone, which was decided before and was taken again later', (snapshotId) => {
-    expect(
-      eligibility({ message: taken({ snapshotId }), storedAt: at }, decidedAt(at - 1), options, own(at)),
-    ).toMatchObject({
-      reason: { code: 'already-decided', text: `another snapshot ${snapshotId} was decided` },
-    });
+    const reason = { code: 'already-decided', text: `another snapshot ${snapshotId} was decided` };
+    expect(judged({ snapshotId }, { state: decidedAt(at - 1) })).toMatchObject({ reason });
   });
 
   it('decides one of exactly two intervals, and none that is older', () => {
-    expect(eligibility({ message: taken(), storedAt: at }, fresh, options, own(at + 120_000))).toEqual({ ok: true });
-    expect(eligibility({ message: taken(), storedAt: at }, fresh, options, own(at + 120_001))).toMatchObject({
-      reason: { code: 'too-old' },
-    });
+    expect(judged({}, { clock: own(at + 120_000) })).toEqual({ ok: true });
+    expect(judged({}, { clock: own(at + 120_001) })).toMatchObject({ reason: { code: 'too-old' } });
   });
 
   it.each([
     [-5001, 'clock-skew', "the scorer's clock is 5.0 s ahead of the NATS server's, more than max_clock_skew"],
     [6200, 'stored-late', 'the last snapshot was stored 6.2 s after its time, more than max_clock_skew'],
   ])('refuses, with an alarm, a snapshot that is stored %d ms after its time', (skew, code, text) => {
-    expect(eligibility({ message: taken(), storedAt: at + skew }, fresh, options, own(at))).toMatchObject({
-      ok: false,
-      alarm: true,
-      reason: { code, text },
-    });
+    expect(judged({}, { storedAt: at + skew })).toMatchObject({ ok: false, alarm: true, reason: { code, text } });
   });
 
   it('bears a skew of exactly max_clock_skew', () => {
-    expect(eligibility({ message: taken(), storedAt: at + 5000 }, fresh, options, own(at))).toEqual({ ok: true });
+    expect(judged({}, { storedAt: at + 5000 })).toEqual({ ok: true });
   });
 });
 

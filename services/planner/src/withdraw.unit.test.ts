@@ -12,10 +12,10 @@ const cloud = (disabled: boolean, vms: Readonly<Record<string, string>> = {}) =>
     groups: { g: { policy: 'anti-affinity', members: ['vm1', 'vm2'] } },
   });
 
-function waiting(step: Partial<StepInput>) {
+function waiting(...steps: Partial<StepInput>[]) {
   const log = testLog();
   log.configured();
-  const id = log.proposed([{ serverId: 'vm1', from: 'h1', to: 'h2', ...step }]);
+  const id = log.proposed(steps.map((step) => ({ serverId: 'vm1', from: 'h1', to: 'h2', ...step })));
   const plan = log.state().plans.get(id);
   if (plan === undefined) throw new Error('the plan does not wait');
   return plan;
@@ -48,14 +48,8 @@ describe('a plan that waits for approval', () => {
   });
 
   it('refuses: while a resident makes room for the evacuation of another host', () => {
-    const log = testLog();
-    log.configured();
-    const id = log.proposed([
-      { serverId: 'vm2', from: 'h2', to: 'h3', phase: 'evacuate' },
-      { serverId: 'vm1', from: 'h1', to: 'h2', phase: 'evacuate', dependsOn: [1] },
-    ]);
-    const plan = log.state().plans.get(id);
-    if (plan === undefined) throw new Error('the plan does not wait');
+    const first = { serverId: 'vm2', from: 'h2', to: 'h3', phase: 'evacuate' } as const;
+    const plan = waiting(first, { phase: 'evacuate', dependsOn: [1] });
     expect(goneReason(plan, cloud(true, { vm2: 'h2' }))).toBeNull();
     expect(goneReason(plan, cloud(false, { vm2: 'h2' }))).toMatchObject({ text: 'h1 is enabled again: its VMs stay' });
   });
@@ -87,14 +81,8 @@ describe('a plan that waits for approval', () => {
     });
 
     it('refuses: a step that makes room for another one is judged by that one', () => {
-      const log = testLog();
-      log.configured();
-      const id = log.proposed([
-        { serverId: 'vm1', from: 'h1', to: 'h2', phase: 'repair' },
-        { serverId: 'vm2', from: 'h3', to: 'h1', phase: 'repair', dependsOn: [1] },
-      ]);
-      const both = log.state().plans.get(id);
-      if (both === undefined) throw new Error('the plan does not wait');
+      const second = { serverId: 'vm2', from: 'h3', to: 'h1', phase: 'repair', dependsOn: [1] } as const;
+      const both = waiting({ phase: 'repair' }, second);
       expect(goneReason(both, at(100))).toBeNull();
     });
   });

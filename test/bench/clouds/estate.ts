@@ -1,8 +1,8 @@
 /** A simulated cloud with NUMA cells and CPU generations, and what Kronos sees of it. */
 import type { HostCell, HostObservation, ServerCell, ServerObservation, Snapshot } from '@kronos/contracts';
 import { type SketchHost, type SketchVm, snapshotOf } from '@kronos/placement/testing';
+import { random as seeded } from '@kronos/projections/testing';
 import type { Cloud, ScenarioInput } from '@kronos/simcloud';
-import { seeded } from '../random.ts';
 
 export type EstateSize = { readonly hosts: number; readonly vms: number; readonly seed: number };
 

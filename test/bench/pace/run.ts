@@ -1,9 +1,8 @@
 /** Months of live migrations whose durations follow from links, servers and the hour, and how often the learnt interval holds the next one. */
 import { DAY_MS } from '@kronos/contracts';
 import { aggregateState, createFolder, expectedDuration, pacesOfAll } from '@kronos/projections';
-import { testLog } from '@kronos/projections/testing';
+import { random as seeded, testLog } from '@kronos/projections/testing';
 import { type Duration, inSequence } from '@kronos/rules';
-import { seeded } from '../random.ts';
 
 export type Scenario = {
   readonly name: string;

@@ -1,5 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import { seeded } from '../random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 /** A host as the peers need it: all are alike. Memory in MiB. */
 export const HOST = { cores: 64, memoryMb: 524_288, reservedMb: 8192, cpuRatio: 4 } as const;

@@ -3,7 +3,7 @@
  * Load is a share of a host, 0..1. Hosts are alike.
  */
 import { DAY_MS } from '@kronos/contracts';
-import { seeded } from '../random.ts';
+import { random as seeded } from '@kronos/projections/testing';
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
