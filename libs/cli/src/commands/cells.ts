@@ -9,6 +9,7 @@ import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
+import { methodText } from '../plans/proposal.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { MOVE_COLUMNS, table } from '../table.ts';
@@ -16,7 +17,7 @@ import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { readText } from './inputs.ts';
 import { eachTask } from './operator.ts';
-import { methodText, propose } from './proposals.ts';
+import { propose } from './proposals.ts';
 
 export type CellsPlanOptions = OperatorOptions & {
   readonly from: readonly string[];

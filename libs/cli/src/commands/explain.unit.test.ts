@@ -4,7 +4,9 @@ import { decideInput } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../errors.ts';
-import { begun, lateNote, lessWork, onlyOne, vmText } from './explain.ts';
+import { lessWork } from '../explain/cycle.ts';
+import { vmText } from '../explain/vm.ts';
+import { begun, lateNote, onlyOne } from './explain.ts';
 
 const names = new Map([
   ['6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'db-01'],

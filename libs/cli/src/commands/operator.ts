@@ -18,11 +18,11 @@ import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { answer, isStructured } from '../output.ts';
+import { renderPlan } from '../plans/record.ts';
 import { aggregateOption, aggregateText, chooseAddresses } from '../scope.ts';
 import { agrees, type Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
 import { span } from '../times.ts';
-import { renderPlan } from './plan.ts';
 
 /** Appends a command of this person, and returns its effect by the log. */
 export async function give(

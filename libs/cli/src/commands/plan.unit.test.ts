@@ -3,7 +3,8 @@ import { planCluster } from '@kronos/placement';
 import { testLog } from '@kronos/projections/testing';
 import { plansOf } from '@kronos/replay';
 import { expect, it } from 'vitest';
-import { renderCluster, renderPlan } from './plan.ts';
+import { renderPlan } from '../plans/record.ts';
+import { renderCluster } from './plan.ts';
 
 const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, live: false };
 

@@ -1,7 +1,8 @@
 import { families } from '@kronos/contracts/names';
 import { type Command, Option } from 'commander';
 import type { ListOptions, TasksOptions, VmsOptions } from '../commands/lists.ts';
-import type { PlanOptions, PlansOptions } from '../commands/plan.ts';
+import type { PlanOptions } from '../commands/plan.ts';
+import type { PlansOptions } from '../commands/plans.ts';
 import type { StatusOptions } from '../commands/status.ts';
 import type { TapOptions } from '../commands/tap.ts';
 import type { TopOptions } from '../commands/top.ts';
@@ -39,7 +40,7 @@ export function seeCommands(program: Command, shell: Shell): void {
     .description('List recent plans and their outcome')
     .option('-s, --since <time>', 'Start at this time: 1d, 2h, 12:30, all', '1d')
     .addHelpText('after', examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all plans']))
-    .action(async (options: PlansOptions) => (await import('../commands/plan.ts')).plans(shell, options));
+    .action(async (options: PlansOptions) => (await import('../commands/plans.ts')).plans(shell, options));
 
   planCommands(program, shell);
 
@@ -122,6 +123,6 @@ function planCommands(program: Command, shell: Shell): void {
     .argument('[plan]', 'Plan id (default: the newest)')
     .addHelpText('after', examples(['kronos plan show', 'the newest plan'], ['kronos plan show gpu-29537', 'this one']))
     .action(async (id: string | undefined, options: PlansOptions) =>
-      (await import('../commands/plan.ts')).planShow(shell, id, options),
+      (await import('../commands/plans.ts')).planShow(shell, id, options),
     );
 }
