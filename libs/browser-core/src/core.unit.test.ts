@@ -89,7 +89,12 @@ test('a moment of the past has the same sentence in a browser as on the command 
   const runs = new PlanRuns();
   for (const stored of log.events) runs.add(stored);
   const cycle = { snapshotId: 'another', timeMs: log.nowMs + 1000 };
-  const facts = { worst: { policy: 'cpu', ratio: 1.5 }, later: null, reason: null };
+  const policies = [
+    { policy: 'memory', imbalance: 0.9, threshold: 0.1, detected: false },
+    { policy: 'cpu', imbalance: 0.375, threshold: 0.25 },
+  ];
+  expect(there.worstOf(policies)).toEqual({ policy: 'cpu', ratio: 1.5 });
+  const facts = { worst: there.worstOf(policies), later: null, reason: null };
   const wording = { clock: (ms: number) => `${ms} ms`, ratio: (ratio: number) => `${ratio}x` };
   const told = there.momentText(there.momentAt(runs.of('gpu'), cycle), facts, wording);
   expect(told).toBe(momentText(momentAt(runs.of('gpu'), cycle), facts, wording));
