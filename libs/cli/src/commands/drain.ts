@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
-import { clause, count, some, timeMs } from '@kronos/contracts';
-import { type HostDrain, hostDrains } from '@kronos/cycle';
-import { remedyOfReason } from '@kronos/facts';
+import { hostDrains } from '@kronos/cycle';
 import {
   aggregateOfDrain,
   control,
@@ -13,18 +11,25 @@ import {
   requireUnblocked,
   type Told,
 } from '@kronos/operator';
-import { type AggregateState, aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
+import { type AggregateState, aggregateState, pacesOfAll } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
+import {
+  howToContinue,
+  howToFree,
+  notRequested,
+  type Preview,
+  previewSummary,
+  previewText,
+  type Rolling,
+} from '../drain/text.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
-import { gibText } from '../numbers.ts';
 import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates, unknownHost } from '../scope.ts';
 import { agrees, INTERRUPTED, type Shell } from '../shell.ts';
-import { paint, type Terminal } from '../terminal.ts';
-import { estimated, expected, parseDuration, said, when } from '../times.ts';
+import { parseDuration } from '../times.ts';
 import { give, tell } from './operator.ts';
 
 export type DrainOptions = OperatorOptions &
@@ -41,9 +46,6 @@ export type DrainOptions = OperatorOptions &
 type AskOptions = OperatorOptions & Pick<DrainOptions, 'reason'>;
 export type UndrainOptions = OperatorOptions & AggregateOption & { readonly watch?: boolean };
 
-/** A run that drains one host at a time and runs a command on each. */
-type Rolling = { readonly hook: string; readonly hookTimeout: string; readonly hookTimeoutMs: number };
-
 /** Interval between two reads of the log for progress. */
 const LOOK_MS = 1000;
 
@@ -55,7 +57,9 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
     const sure = options.yes === true;
     if (!sure || !isStructured(options))
       await answer(shell, options, previews.length === 1 ? previews[0] : previews, (terminal) =>
-        [...previews.map((one) => render(terminal, one, shell.now())), ...summary(terminal, previews)].join('\n'),
+        [...previews.map((one) => previewText(terminal, one, shell.now())), ...previewSummary(terminal, previews)].join(
+          '\n',
+        ),
       );
     if (!sure && !(await confirmed(shell, options, previews))) return;
     for (const one of previews) requireUnblocked(one);
@@ -127,9 +131,6 @@ function checkOptions(names: readonly string[], options: DrainOptions): Rolling 
   return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
 }
 
-/** A host as a drain would empty it, and the drain that was requested already. */
-type Preview = HostDrain & { readonly requested?: { readonly by: string; readonly atMs: number } };
-
 /** The preview of drains, from the newest snapshots. @throws UsageError for a host that none of them has */
 async function preview(
   shell: Shell,
@@ -174,14 +175,6 @@ async function confirmed(shell: Shell, options: DrainOptions, previews: readonly
   shell.terminal.out(`${notRequested(previews)}\n`);
   process.exitCode = 1;
   return false;
-}
-
-/** What stands after a preview alone: nothing is requested by it, and what was requested before goes on. */
-function notRequested(previews: readonly Preview[]): string {
-  const running = previews.flatMap(({ host, requested }) => (requested === undefined ? [] : [host]));
-  if (running.length === 0) return 'No drain was requested.';
-  const goesOn = `${count(running.length, 'drain')} requested before ${running.length === 1 ? 'goes' : 'go'} on: ${some(running, 3)}`;
-  return `No further drain was requested. ${goesOn} (kronos status).`;
 }
 
 /** Asks for the drain of hosts; one that is being drained already is taken as it is. */
@@ -274,7 +267,7 @@ async function run(
 
   function stop(problem: string, stuck: readonly string[] = []): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (stuck.length > 0) shell.terminal.err(howToFree(current, view.at().state, stuck, rolling !== null));
+    if (stuck.length > 0) shell.terminal.err(howToFree(current, view.at().state, stuck, { rolling: rolling !== null }));
     if (rolling !== null) shell.terminal.err(howToContinue(current, view.at().state, rolling, options));
     process.exitCode = 1;
   }
@@ -307,111 +300,4 @@ async function runHookOn(
   const env = { ...shell.env, KRONOS_HOST: host, KRONOS_AGGREGATE: aggregate };
   const problem = await runHook(rolling.hook, env, rolling.hookTimeoutMs, interrupted);
   return problem === null ? null : `the hook failed on ${host}: ${problem}`;
-}
-
-/** What a person does about the VMs that cannot leave, by the reason. */
-function howToFree(hosts: readonly RunHost[], state: LogState, stuck: readonly string[], rolling: boolean): string {
-  const reasons = hosts
-    .filter(({ host }) => stuck.includes(host))
-    .flatMap(({ host, aggregate }) => aggregateState(state, aggregate).drains.get(host)?.progress?.stuck ?? []);
-  const lines = [...Map.groupBy(reasons, ({ reason }) => reason.code)].map(
-    ([code, alike]) => `${some(alike.map(({ serverName }) => serverName))}: ${remedyOfReason(code)}`,
-  );
-  const giveUp = rolling ? '' : ` To give up: kronos undrain ${stuck.join(' ')}`;
-  return [...lines, `The drain continues once these VMs can leave.${giveUp}`]
-    .map((line) => `kronos: ${line}\n`)
-    .join('');
-}
-
-/** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */
-function howToContinue(
-  hosts: readonly RunHost[],
-  state: LogState,
-  rolling: Rolling,
-  { reason, comment }: AskOptions,
-): string {
-  const why = reason ?? comment;
-  const at = (host: RunHost) => progressOf(host, aggregateState(state, host.aggregate));
-  const left = hosts.filter((host) => {
-    const { at: where } = at(host);
-    return !(where === 'over' && host.hooked);
-  });
-  const kept = left.filter((host) => !['todo', 'over'].includes(at(host).at));
-  const wasDisabled = ({ host, aggregate }: RunHost) =>
-    aggregateState(state, aggregate).drains.get(host)?.disabled?.byKronos === false;
-  const own = kept.filter((host) => !wasDisabled(host)).map(({ host }) => host);
-  const others = kept.filter(wasDisabled).map(({ host }) => host);
-  const lines = [
-    ...(own.length === 0 ? [] : [`${own.join(', ')}: not enabled. To enable: kronos undrain ${own.join(' ')}`]),
-    ...(others.length === 0
-      ? []
-      : [
-          `${others.join(', ')}: disabled before the drain, and not by Kronos. To end the drain and leave it disabled: kronos undrain ${others.join(' ')}`,
-        ]),
-    ...(left.length === 0
-      ? []
-      : [
-          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(rolling.hook)} --hook-timeout ${rolling.hookTimeout}${why === undefined ? '' : ` --reason ${quoted(why)}`} --yes`,
-        ]),
-  ];
-  return lines.map((line) => `kronos: ${line}\n`).join('');
-}
-
-/** For a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-/** Names the hosts that cannot be emptied, below the previews of several hosts. */
-function summary(terminal: Terminal, previews: readonly Preview[]): readonly string[] {
-  if (previews.length < 2) return [];
-  const hosts = count(previews.length, 'host');
-  const stuck = previews.filter((one) => one.stuck.length > 0);
-  if (stuck.length === 0) return [`Every VM of the ${hosts} can leave.\n`];
-  const named = stuck.map((one) => `${one.host} (${count(one.stuck.length, 'VM')})`).join(', ');
-  return [`${paint(terminal, 'red', `${stuck.length} of ${hosts} cannot be emptied: ${named}.`)}\n`];
-}
-
-/** The preview of one host, for people. */
-function render(terminal: Terminal, one: Preview, nowMs: number): string {
-  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy, holds, requested } = one;
-  const lines = [
-    `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(timeMs(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
-    ...(requested === undefined
-      ? []
-      : [
-          paint(
-            terminal,
-            'yellow',
-            `  It is being drained already, requested by ${requested.by} at ${when(requested.atMs, nowMs)}.`,
-          ),
-        ]),
-    ...(disabled === null
-      ? []
-      : [
-          paint(
-            terminal,
-            'yellow',
-            `  It is disabled already (${disabled.reason ?? 'no reason given'}): undrain will not enable it.`,
-          ),
-        ]),
-    ...moves.map(
-      ({ serverName, serverId, to, ramMb, duration }) =>
-        `  ${serverName} (${serverId}, ${gibText(ramMb / 1024)}) -> ${to}, ${expected(duration)}`,
-    ),
-    ...waiting.map(({ serverName, serverId, reason }) =>
-      paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${clause(reason.text)}`),
-    ),
-    ...stuck.map(({ serverName, serverId, reason }) =>
-      paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${clause(reason.text)}`),
-    ),
-    ...(moves.length === 0
-      ? []
-      : [
-          time === null
-            ? '  Time: unknown, because no policy allows a move (max_migrations_per_cycle).'
-            : `  Time: ${estimated(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
-        ]),
-    ...holds.map((text) => paint(terminal, 'yellow', `  ${said(text, nowMs)}.`)),
-    ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),
-  ];
-  return `${lines.join('\n')}\n`;
 }
