@@ -45,6 +45,8 @@ export interface Drawn {
   /** Share of the hosts whose nova-compute sends only unversioned notifications at first. */
   readonly unversioned: number;
   readonly numa: NumaMode;
+  /** How many intervals a planner works on a decision with the whole `search_work_limit`. */
+  readonly decideIntervals: number;
   /** Commit of the other release; null: there is none. */
   readonly beside: string | null;
 }
@@ -91,6 +93,7 @@ export function draw(asked: Asked): Drawn {
     syncSeconds: lists.pick([120, 300, 900]),
     unversioned: lists.pick([0, 0.2, 0.5]),
     numa: asked.numa ?? chance.fork('numa').pick(numaModes),
+    decideIntervals: chance.fork('decide').pick([0, 0, 0, 0, 0, 0, 3, 6]),
     beside: asked.beside,
   };
 }

@@ -2,6 +2,7 @@
 import type { Config } from '@kronos/config';
 import { connectLog, type Outside, openCloud, openNotifications, openPrometheus } from '@kronos/connect';
 import type { Policy, ServiceName } from '@kronos/contracts';
+import { type Decider, decideHere, runCycle } from '@kronos/cycle';
 import { executorService } from '@kronos/executor';
 import { createLogger, createMetrics, HttpServer, live, type ServiceDefinition } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
@@ -28,6 +29,8 @@ export interface Site {
   readonly hostCells?: KnownCells | null;
   readonly nats: Pick<NatsNetwork, 'connect'>;
   readonly cloud: CloudNetwork;
+  /** How many intervals a planner works on a decision with the whole `search_work_limit`. Absent: its clock stands still meanwhile. */
+  readonly decideIntervals?: number;
   /** Null: nobody takes Nova's notifications. */
   readonly rabbit: SimulatedRabbit | null;
   /** Lines of the services' logs, for `--verbose` and for tests. */
@@ -46,9 +49,25 @@ const STOP_TIMEOUT_MS = 10_000;
 /** Slower than in production: heartbeats are for people, and at their usual pace they would be most of what is stored. */
 const PACE = { everyMs: 300_000, lookMs: 20_000 };
 
-const definitions: Readonly<Record<ServiceName, (outside: Outside) => ServiceDefinition>> = {
+/** Its decisions take virtual time: by their work limit, where no gate ends them. */
+function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock }: Outside): Decider {
+  const wholeMs = decideIntervals * engine.evaluationInterval * 1000;
+  return {
+    ...decideHere,
+    async cycle(input, begun) {
+      begun?.();
+      const cycle = runCycle(input);
+      const tookMs =
+        cycle.decision.outcome === 'gated' ? 0 : wholeMs * (input.options.searchWorkLimit / engine.searchWorkLimit);
+      if (tookMs > 0) await clock.sleep(tookMs);
+      return cycle;
+    },
+  };
+}
+
+const definitions: Readonly<Record<ServiceName, (outside: Outside, site: Site) => ServiceDefinition>> = {
   scorer: scorerService,
-  planner: plannerService,
+  planner: (outside, site) => plannerService(outside, () => slowDecider(site, outside)),
   executor: (outside) => executorService([], outside),
   ledger: ledgerService,
 };
@@ -76,7 +95,7 @@ export function startService(
   process: Process,
   ended: (error: unknown) => void,
 ): Running {
-  const definition = definitions[service](outsideOf(site, process));
+  const definition = definitions[service](outsideOf(site, process), site);
   const log = createLogger({
     service,
     version: definition.version,

@@ -238,6 +238,7 @@ async function releasesOf(
     config,
     policies,
     hostCells,
+    decideIntervals: drawn.decideIntervals,
     nats,
     cloud: cloudNetwork,
     rabbit: inventory.notifications?.rabbit ?? null,

@@ -1,7 +1,7 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside } from '@kronos/connect';
 import { bucketNames, partCodes, streamNames } from '@kronos/contracts';
-import { decider, defaultSearchThreads } from '@kronos/cycle';
+import { type Decider, decider, defaultSearchThreads } from '@kronos/cycle';
 import type { EventLog, LogView } from '@kronos/eventlog';
 import {
   checkOf,
@@ -35,8 +35,11 @@ function measureLog({ log, view, metrics, logger }: LogMeasured): void {
   measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be read'));
 }
 
-/** The planner as a service. */
-export const plannerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
+/** The planner as a service. `deciderOf`: what decides, on so many threads. */
+export const plannerService = (
+  { clock, connectLog, pace }: Outside = realOutside,
+  deciderOf: (threads: number) => Decider = decider,
+): ServiceDefinition => ({
   name: 'planner',
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
@@ -66,7 +69,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       onSettled: () => lookAgain(),
     });
     const { view, guard, clockCheck } = folded;
-    const decides = decider(config.engine.searchThreads || defaultSearchThreads());
+    const decides = deciderOf(config.engine.searchThreads || defaultSearchThreads());
     const planner = createPlanner({
       log,
       view,

@@ -36,8 +36,8 @@ export function slowText({ ms, intervalSeconds, ended }: Taking): string | null 
 const AIM = 0.5;
 /** With less than this share of the work it finds no good plans. */
 const LEAST_SHARE = 1 / 64;
-/** The whole work is tried again after this time: the machine may have been busy with something else. */
-const LOWERED_MS = 3_600_000;
+/** Twice as much work is tried after this time: the machine may have been busy with something else. */
+const LOWERED_MS = 900_000;
 
 type Lowered = { readonly limit: number; readonly untilMs: number };
 
@@ -57,10 +57,14 @@ export function timedDecider(decider: Pick<Decider, 'cycle'>, clock: Pick<Clock,
   }
 
   function optionsNow(aggregate: string, options: EngineOptions): EngineOptions {
-    const { limit, untilMs } = lowered.get(aggregate) ?? { limit: Number.POSITIVE_INFINITY, untilMs: 0 };
-    return limit < options.searchWorkLimit && clock.monotonic() < untilMs
-      ? { ...options, searchWorkLimit: limit }
-      : options;
+    const known = lowered.get(aggregate);
+    if (known === undefined) return options;
+    const ended = clock.monotonic() >= known.untilMs;
+    const limit = ended ? 2 * known.limit : known.limit;
+    if (ended) lowered.set(aggregate, { limit, untilMs: clock.monotonic() + LOWERED_MS });
+    if (limit < options.searchWorkLimit) return { ...options, searchWorkLimit: limit };
+    lowered.delete(aggregate);
+    return options;
   }
 
   /** @param ms from the question to the answer: the snapshot ages while other aggregates are decided, too */

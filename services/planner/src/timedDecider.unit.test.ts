@@ -110,15 +110,20 @@ describe('a decider that notes how long decisions take', () => {
   }
   const FULL = defaultEngineOptions.searchWorkLimit;
 
-  it('lowers the work after a decision that took longer than its interval, so that the same one takes half of it, for an hour', async () => {
+  it('lowers the work after a decision that took longer than its interval, so that the same one takes half of it; a quarter of an hour later it doubles it', async () => {
     expect(await limitOf(0, 60_000)).toBe(FULL);
     expect(await limitOf(0, 120_000)).toBe(FULL);
     expect(await limitOf(0, 30_000)).toBe(FULL / 4);
     expect(await limitOf(0, 61_000)).toBe(FULL / 4);
-    expect(await limitOf(0, 0)).toBe(Math.floor((FULL / 4) * (30 / 61)));
+    const least = Math.floor((FULL / 4) * (30 / 61));
+    expect(await limitOf(0, 0)).toBe(least);
     await timed.cycle(input('cpu')).then(({ searchWorkLimit }) => expect(searchWorkLimit).toBeUndefined());
-    nowMs += 3_600_000;
-    expect(await limitOf(0, 0)).toBe(FULL);
+    const limits: number[] = [];
+    for (let quarter = 0; quarter < 5; quarter++) {
+      nowMs += 900_000;
+      limits.push(await limitOf(0, 0), await limitOf(0, 0));
+    }
+    expect(limits).toEqual([2, 2, 4, 4, 8, 8].map((times) => times * least).concat([FULL, FULL, FULL, FULL]));
   });
 
   it('does so too where it waited for the decisions of other aggregates: its snapshot has become as old', async () => {

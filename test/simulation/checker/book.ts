@@ -17,6 +17,8 @@ export interface Rules {
   readonly instanceCooldownMs: number;
   readonly quarantineMs: number;
   readonly intervalMs: number;
+  /** Without faults an aggregate has a decision about a snapshot of at most this age. */
+  readonly decidedWithinMs: number;
   readonly settleMs: number;
   /** Null: plans are released without a person. */
   readonly approvalTtlMs: number | null;

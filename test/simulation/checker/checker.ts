@@ -54,7 +54,7 @@ export class Checker {
     for (const name of aggregates) {
       const decided = this.#book.aggregate(name).lastDecidedSnapshotMs;
       const age = this.#book.now() - decided;
-      if (age > 4 * this.#book.rules.intervalMs)
+      if (age > this.#book.rules.decidedWithinMs)
         this.#book.breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
       const stored = this.#book.now() - this.#book.aggregate(name).checkpointMs;
       // Without a new event nothing is stored; a decision comes each interval.

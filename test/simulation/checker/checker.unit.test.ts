@@ -13,6 +13,7 @@ const rules: Rules = {
   instanceCooldownMs: 0,
   quarantineMs: 0,
   intervalMs: 300_000,
+  decidedWithinMs: 1_200_000,
   settleMs: 0,
   approvalTtlMs: null,
   postWindowMs: 10_000,

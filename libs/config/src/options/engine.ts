@@ -61,7 +61,7 @@ export const engine = {
   search_work_limit: int(20_000_000, {
     min: 1,
     by: PLANNING,
-    help: 'Maximum number of candidates that planner=search evaluates for one plan. It counts work, not time, so that a replay gives the same plan. After a decision that took longer than evaluation_interval the planner works with less for an hour; the decision on the log names its limit.',
+    help: 'Maximum number of candidates that planner=search evaluates for one plan. It counts work, not time, so that a replay gives the same plan. After a decision that took longer than evaluation_interval the planner works with less for a while; the decision on the log names its limit.',
   }),
   search_threads: int(0, {
     min: 0,
