@@ -93,7 +93,8 @@ export function draw(asked: Asked): Drawn {
     syncSeconds: lists.pick([120, 300, 900]),
     unversioned: lists.pick([0, 0.2, 0.5]),
     numa: asked.numa ?? chance.fork('numa').pick(numaModes),
-    decideIntervals: chance.fork('decide').pick([0, 0, 0, 0, 0, 0, 3, 6]),
+    // The phase without faults is longer than what a planner that has just started needs to lower its work.
+    decideIntervals: chance.fork('decide').pick((asked.interval ?? interval) > 120 ? [0] : [0, 0, 0, 3, 6]),
     beside: asked.beside,
   };
 }

@@ -57,8 +57,8 @@ export class Checker {
       if (age > this.#book.rules.decidedWithinMs)
         this.#book.breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
       const stored = this.#book.now() - this.#book.aggregate(name).checkpointMs;
-      // Without a new event nothing is stored; a decision comes each interval.
-      if (stored > 3 * this.#book.rules.checkpointMs + this.#book.rules.intervalMs + RACE_MS)
+      // Without a new event nothing is stored; a decision is one.
+      if (stored > 3 * this.#book.rules.checkpointMs + this.#book.rules.decidedWithinMs + RACE_MS)
         this.#book.breach('liveness', `no checkpoint of ${name} was stored for ${Math.round(stored / 1000)} s`);
     }
   }
