@@ -3,7 +3,7 @@ import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, type Facts, type Heartbeat, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { ownWindow } from './commands/lists.ts';
+import { ownWindow } from './commands/lists/vms.ts';
 import { UsageError } from './errors.ts';
 import type { OutputOption } from './grammar/shared.ts';
 import { figure } from './numbers.ts';

@@ -432,10 +432,7 @@ class Shell {
           : nova.resize({ serverId, flavorId }, options),
       ),
     );
-    span.setAttribute(attributes.outcome, answer.kind);
-    if (answer.kind === 'accepted' && answer.requestId !== null)
-      span.setAttribute(attributes.novaRequestId, answer.requestId);
-    this.#deps.logger.info({ ...this.about, answer }, `Nova was asked to move the server: ${answer.kind}`);
+    this.#answered(answer, span, 'move the server');
     return answer;
   }
 
@@ -462,15 +459,19 @@ class Shell {
   }
 
   async #post({ by, forced }: { readonly by: number; readonly forced: boolean }, span: Span): Promise<PostAnswer> {
-    const { cloud, logger } = this.#deps;
+    const { cloud } = this.#deps;
     const { serverId, destination } = this.#task;
     const request = { serverId, host: destination, force: forced };
     const answer = await this.#act(by, (options) => postOnce(cloud.nova, request, options));
+    this.#answered(answer, span, 'migrate');
+    return answer;
+  }
+
+  #answered(answer: PostAnswer, span: Span, act: string): void {
     span.setAttribute(attributes.outcome, answer.kind);
     if (answer.kind === 'accepted' && answer.requestId !== null)
       span.setAttribute(attributes.novaRequestId, answer.requestId);
-    logger.info({ ...this.about, answer }, `Nova was asked to migrate: ${answer.kind}`);
-    return answer;
+    this.#deps.logger.info({ ...this.about, answer }, `Nova was asked to ${act}: ${answer.kind}`);
   }
 
   /** Sends one request that changes something in the cloud: before `by` (monotonic) and while the delivery is held, or never. */

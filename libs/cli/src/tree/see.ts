@@ -1,6 +1,6 @@
 import { families } from '@kronos/contracts/names';
 import { type Command, Option } from 'commander';
-import type { ListOptions, TasksOptions, VmsOptions } from '../commands/lists.ts';
+import type { ListOptions, TasksOptions, VmsOptions } from '../commands/lists/filters.ts';
 import type { PlanOptions } from '../commands/plan.ts';
 import type { PlansOptions } from '../commands/plans.ts';
 import type { StatusOptions } from '../commands/status.ts';
@@ -72,26 +72,28 @@ function listCommands(program: Command, shell: Shell): void {
 
   list('aggregates', 'List the aggregates in scope and their activity')
     .addHelpText('after', examples(['kronos aggregates', 'one line for each']))
-    .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listAggregates(shell, options));
+    .action(async (options: ListOptions) =>
+      (await import('../commands/lists/aggregates.ts')).listAggregates(shell, options),
+    );
 
   list('hosts', 'List hosts with their value for each policy')
     .option('--host <name>', 'Only this host, or several: a,b', names)
     .option('--vm <vm>', 'Only the host of this VM: uuid or name')
     .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
-    .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
+    .action(async (options: VmsOptions) => (await import('../commands/lists/hosts.ts')).listHosts(shell, options));
 
   list('vms', 'List VMs, their hosts and why they may not move')
     .option('--host <name>', 'Only VMs of this host, or of several: a,b', names)
     .option('--vm <vm>', 'Only this VM: uuid or name')
     .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
-    .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listVms(shell, options));
+    .action(async (options: VmsOptions) => (await import('../commands/lists/vms.ts')).listVms(shell, options));
 
   list('tasks', 'List the tasks in flight')
     .option('--host <name>', 'Only tasks from or to this host, or several: a,b', names)
     .option('--vm <vm>', 'Only tasks of this VM: uuid or name')
     .option('--ended', 'List recently ended tasks, too')
     .addHelpText('after', examples(['kronos tasks', 'moves in flight'], ['kronos tasks --ended', 'also recent moves']))
-    .action(async (options: TasksOptions) => (await import('../commands/lists.ts')).listTasks(shell, options));
+    .action(async (options: TasksOptions) => (await import('../commands/lists/tasks.ts')).listTasks(shell, options));
 }
 
 function planCommands(program: Command, shell: Shell): void {
