@@ -527,14 +527,16 @@ export const kinds: Readonly<Record<string, Kind>> = {
         stage.after(seconds(chance, 60, 3600), () => stage.command('instance.unquarantined', aggregate, { serverId }));
     },
   },
+  // Closes without force: Kronos aborts first, and keeps the slot until Nova shows that nothing works on the server.
   'operator-cancels': {
-    perDay: 30,
+    perDay: 45,
     act(stage, chance) {
       const open = stage.openTasks();
       if (open.length === 0) return;
       const { taskId } = chance.pick(open);
       const aggregate = stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
-      stage.command(chance.pick(['migration.cancelled', 'migration.aborted']), aggregate, { taskId });
+      const command = chance.pick(['migration.cancelled', 'migration.aborted', 'migration.closed'] as const);
+      stage.command(command, aggregate, { taskId });
     },
   },
   // A drain that ends while VMs still leave, or hours after the last one has left.

@@ -44,16 +44,20 @@ export function readSpan(text: string): Span {
   return { days: days === null ? null : [first, last], fromMinute, toMinute };
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
+/** What the clock on the wall shows. */
+interface Wall {
+  readonly text: string;
+  readonly weekday: number;
+  readonly minute: number;
+}
+/** By time zone: its format, and what was shown at minutes since the epoch, as the checker asks for the same ones again and again. */
+const zones = new Map<string, { readonly format: Intl.DateTimeFormat; readonly shown: Map<number, Wall> }>();
 
-/** What the clock on the wall shows. @param atMs ms since the epoch */
-function wall(
-  zone: string,
-  atMs: number,
-): { readonly text: string; readonly weekday: number; readonly minute: number } {
-  let format = formats.get(zone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-GB', {
+/** @param atMs ms since the epoch */
+function wall(zone: string, atMs: number): Wall {
+  let known = zones.get(zone);
+  if (known === undefined) {
+    const format = new Intl.DateTimeFormat('en-GB', {
       timeZone: zone,
       weekday: 'short',
       year: 'numeric',
@@ -63,8 +67,19 @@ function wall(
       minute: '2-digit',
       hourCycle: 'h23',
     });
-    formats.set(zone, format);
+    known = { format, shown: new Map() };
+    zones.set(zone, known);
   }
+  const at = Math.floor(atMs / 60_000);
+  let shown = known.shown.get(at);
+  if (shown === undefined) {
+    shown = read(known.format, atMs);
+    known.shown.set(at, shown);
+  }
+  return shown;
+}
+
+function read(format: Intl.DateTimeFormat, atMs: number): Wall {
   const parts = Object.fromEntries(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
   const { year, month, day, hour, minute, weekday } = parts;
   return {

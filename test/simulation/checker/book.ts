@@ -124,8 +124,8 @@ export interface Task {
   finalSequence: number | null;
   finalMs: number;
   cancelledMs: number | null;
-  /** An operator closed it: its result may say so. */
-  closed: boolean;
+  /** An operator closed it: its result may say so. Without force, only when Nova no longer works on its server. */
+  closed: 'plainly' | 'forced' | null;
 }
 export interface Step {
   readonly taskId: string;
@@ -300,7 +300,7 @@ export class Book {
         finalSequence: null,
         finalMs: 0,
         cancelledMs: null,
-        closed: false,
+        closed: null,
       };
       this.tasks.set(id, task);
       const others = this.byServer.get(serverId);

@@ -32,6 +32,8 @@ let closed = new Set<string>();
 let cellsFit = true;
 let around = { shared: '', reachable: true };
 let unprofiledSince: number | null = null;
+/** Of its one migration, which nobody works on; null: it has none. */
+let abandoned: { readonly taskState: string | null } | null = null;
 let versions: Readonly<Record<string, number>> = {};
 let sequences = new Map<string, number>();
 let checker: Checker;
@@ -45,6 +47,7 @@ function begin(more: Partial<Rules> = {}): void {
   cellsFit = true;
   around = { shared: '', reachable: true };
   unprofiledSince = null;
+  abandoned = null;
   versions = {};
   sequences = new Map();
   last = 0;
@@ -58,11 +61,14 @@ function begin(more: Partial<Rules> = {}): void {
     disabled: (host) => closed.has(host),
     shape: () => 'g.medium',
     cellsFit: () => cellsFit,
-    taskState: () => null,
+    taskState: () => abandoned?.taskState ?? null,
     unmeasuredSince: () => null,
     unprofiledSince: () => unprofiledSince,
     hostsOf: () => ['h1', 'h2'],
-    migrations: () => [],
+    migrations: () =>
+      abandoned === null
+        ? []
+        : [{ id: 1, server: SERVER, source: 'h1', dest: 'h2', status: 'abandoned', createdMs: now, byKronos: true }],
     running: () => [],
   };
   checker = new Checker(
@@ -393,6 +399,43 @@ it.each([
   },
 );
 
+it.each([
+  ['executor', null, 'migrating', true],
+  ['executor', {}, 'migrating', true],
+  ['executor', {}, null, false],
+  ['planner', {}, null, true],
+  ['executor', { force: true }, 'migrating', false],
+  ['planner', { force: true }, 'migrating', false],
+] as const)(
+  'a task that the %s ends as closed, by the command %j, with task_state %s: a breach is %s',
+  (service, how, taskState, isBreach) => {
+    request();
+    if (how !== null) store('controls', 'migration.closed', 'operator', { taskId: 'agg-1-s1', ...how });
+    abandoned = { taskState };
+    const ended = { taskId: 'agg-1-s1', attempt: 1, errorType: 'Cancelled', reason: { code: 'closed' } };
+    store('results', 'migration.failed', service, ended);
+    expect(broken().includes('closed')).toBe(isBreach);
+  },
+);
+
+it.each([
+  ['after', 60_000, false],
+  ['before', -60_000, true],
+] as const)(
+  'a decision that waits for the cooldown of a plan whose window closed %s its release: a breach is %s',
+  (_, openMs, isBreach) => {
+    const at = new Date(now).toISOString();
+    const startBefore = new Date(now + openMs).toISOString();
+    const plan = { steps: [{ ...STEP, dependsOn: [], startBefore }] };
+    const common = { basis: last, digests: { snapshot: 'none' }, snapshotTime: at };
+    store('plans', 'cycle.decided', 'planner', { ...common, snapshotId: 'agg-1', release: 'released', plan });
+    now += 120_000;
+    const reason = { code: 'cooldown', detail: { after: 'release', at } };
+    store('plans', 'cycle.decided', 'planner', { ...common, snapshotId: 'agg-2', release: 'none', plan: null, reason });
+    expect(broken().includes('cooldown')).toBe(isBreach);
+  },
+);
+
 it('a doubled message of an attempt may leave the queue while a later attempt is on it, which may not until the one after it is there', () => {
   const attemptIsQueued = (attempt: number): string => {
     queue({ taskId: 'agg-1-s1', serverId: SERVER, attempt });
@@ -450,6 +493,9 @@ it.each([
   planned();
   expect(broken()).not.toContain(rule);
   now += HOUR_MS;
+  planned();
+  // It ends, and the checker has not looked since.
+  around = { shared: '', reachable: true };
   planned();
   expect(broken().filter((one) => one === rule)).toHaveLength(2);
 });

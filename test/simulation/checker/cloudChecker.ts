@@ -58,10 +58,13 @@ export class CloudChecker {
     host: string,
     sinceMs: number,
   ): { readonly rule: 'two-aggregates' | 'unreachable'; readonly text: string } | null {
+    const { cloud } = this.#book;
     const [shared, unreachable] = [this.#sharedSince.get(host), this.#unreachableSince.get(host)];
-    if (shared !== undefined && shared < sinceMs)
-      return { rule: 'two-aggregates', text: `${host} is in ${this.#book.cloud.aggregatesWith(host).join(' and ')}` };
-    if (unreachable !== undefined && unreachable < sinceMs)
+    const aggregates = cloud.aggregatesWith(host);
+    // Either may have ended since the last look.
+    if (shared !== undefined && shared < sinceMs && aggregates.length > 1)
+      return { rule: 'two-aggregates', text: `${host} is in ${aggregates.join(' and ')}` };
+    if (unreachable !== undefined && unreachable < sinceMs && !cloud.reachable(host))
       return { rule: 'unreachable', text: `Nova does not reach the cell of ${host}` };
     return null;
   }

@@ -244,7 +244,7 @@ export class LogChecker {
     'migration.aborted': (entry) => this.#cancelled(entry),
     'migration.closed': ({ body }) => {
       const task = this.#book.tasks.get(body.data.taskId);
-      if (task !== undefined) task.closed = true;
+      if (task !== undefined) task.closed = body.data.force === true ? 'forced' : (task.closed ?? 'plainly');
     },
     'event.skipped': ({ body: { aggregate: name, data } }) =>
       this.#book.forEach(name, (aggregate) => {
@@ -348,6 +348,7 @@ export class LogChecker {
     if (basis >= sequence)
       this.#book.breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
     if (data.reason?.code === 'outside-window') this.#book.count('outside-window');
+    this.#mayWait(aggregate, snapshotId, data.reason);
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#book.count('plans');
     const steps = data.plan.steps as Plan['steps'];
@@ -451,6 +452,18 @@ export class LogChecker {
           sequence,
           ms,
         );
+  }
+
+  /** A release of which nothing could start any more holds back no decision. */
+  #mayWait({ name, releases }: Aggregate, id: string, reason: Body['data']): void {
+    if (reason?.code !== 'cooldown' || reason.detail?.after !== 'release') return;
+    // As folds take the time of the release.
+    const atMs = Date.parse(reason.detail.at);
+    const near = (ms: number | null): boolean => ms !== null && Math.abs(ms - atMs) <= MAX_TIME_DIFFERENCE_MS;
+    if (releases.some(({ ms }) => near(ms))) return;
+    for (const { aggregate, approvedMs } of this.#book.plans.values())
+      if (aggregate === name && near(approvedMs)) return;
+    this.#book.breach('cooldown', `${id} waits after a release at ${new Date(atMs).toISOString()}, which was none`);
   }
 
   /** Nothing is balanced on metrics that lack a host. */
@@ -638,8 +651,7 @@ export class LogChecker {
   #mayEnd(task: Task, { sequence, ms, body: { type, by, data } }: Entry): void {
     if (task.finalSequence !== null)
       this.#book.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
-    if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
-      this.#book.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
+    if (type === 'migration.failed' && data.reason?.code === 'closed') this.#mayClose(task, sequence, by.service, data);
     if (OUTSIDE_WINDOW.has(data.reason?.code)) {
       this.#book.count('window-closed');
       if (data.errorType !== 'Cancelled')
@@ -648,6 +660,21 @@ export class LogChecker {
         this.#book.breach('window', `${task.id} ended (${sequence}) because its window closed, which it did not`);
     }
     if (data.reason?.code === 'expired') this.#expired(task, sequence, ms, by.service);
+  }
+
+  /** An operator closed the task. Without force a started one ends when its executor sees that Nova no longer works on its server. */
+  #mayClose(task: Task, sequence: number, service: string, data: Body['data']): void {
+    const ended = `${task.id} ended as closed (${sequence})`;
+    if (task.closed === null) this.#book.breach('closed', `${ended}, and no operator closed it`);
+    const attempt = task.attempts.get(data.attempt);
+    if (task.closed !== 'plainly' || attempt === undefined) return;
+    if (service === 'planner') this.#book.breach('closed', `${ended} by the planner, and was closed without force`);
+    // A later migration is another one, for which the server may be busy.
+    const last = this.#book.cloud.migrations().findLast(({ server }) => server === task.serverId);
+    const own =
+      last?.byKronos === true && last.dest === attempt.destination && last.createdMs >= attempt.startedMs - 1000;
+    if (own && this.#book.cloud.taskState(task.serverId) === 'migrating')
+      this.#book.breach('closed', `${ended}, was closed without force, and Nova calls its server migrating`);
   }
 
   /** An attempt ends once, and not before its migration. */
