@@ -72,14 +72,27 @@ export function renderPlans(
           const moves = plan.steps.filter((s) => s.state === state).length;
           return moves === 0 ? '' : { text: String(moves), style };
         }),
-        plan.kind !== 'cycle'
-          ? kindWords[plan.kind]
-          : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
-        plan.shareOfPossible === null ? '' : wholePercent(plan.shareOfPossible),
+        plan.kind === 'cycle' ? gainWords(plan) : kindWords[plan.kind],
+        plan.shareOfPossible === null || endedOtherwise(plan) ? '' : wholePercent(plan.shareOfPossible),
       ];
     }),
   );
 }
+
+/** Whether a move of the plan was left out, failed, or ended on another host than the plan's: what the plan promises did not come then. */
+const endedOtherwise = ({ steps, releasedAtMs }: Pick<PlanRecord, 'steps' | 'releasedAtMs'>): boolean =>
+  steps.some(
+    ({ state, ended, destination, to }) =>
+      state === 'rejected' ||
+      state === 'letGo' ||
+      (state === 'outsideWindow' && releasedAtMs !== null) ||
+      (ended !== null && (ended !== 'completed' || (destination ?? to) !== to)),
+  );
+
+const gainWords = (plan: PlanRecord): string =>
+  endedOtherwise(plan)
+    ? `${figure(plan.combinedBefore)} (planned ${figure(plan.combinedAfter)})`
+    : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`;
 
 /** Plans that people asked for. */
 const kindWords = { cells: 'between cells', capacity: 'makes room' } as const;
@@ -125,7 +138,7 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
     times.join(', '),
     plan.kind !== 'cycle'
       ? `a plan ${kindText[plan.kind]}, planner version ${plan.plannerVersion}`
-      : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
+      : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${gainWords(plan)}${endedOtherwise(plan) ? '' : possible(plan)}`,
     ...(plan.course === null ? [] : [courseLine(plan.course)]),
     ...(plan.time === null ? [] : [`time of its moves: ${estimated(plan.time)}`]),
   ];
