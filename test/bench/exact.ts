@@ -1,11 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import * as highsModule from 'highs';
-
-/** The loader: the package's types describe its CommonJS build, but its ES module runs. */
-const load = highsModule.default as unknown as typeof highsModule.default.default;
-
-let solver: ReturnType<typeof load> | null = null;
-let solved = 0;
+import { homesOf, solve } from './highs.ts';
 
 type Program = {
   readonly objective: readonly string[];
@@ -18,8 +12,6 @@ const x = (v: number, h: number): string => `x${v}_${h}`;
 
 /** Maximises with HiGHS: the value of each binary variable that is 1, or null when nothing is proven in the time. */
 async function maximise({ objective, rows, binary }: Program, seconds = 20): Promise<ReadonlySet<string> | null> {
-  if (solver === null || solved++ % 200 === 0) solver = load();
-  const highs = await solver;
   const text = [
     'Maximize',
     ` obj: ${objective.join(' ')}`,
@@ -30,24 +22,13 @@ async function maximise({ objective, rows, binary }: Program, seconds = 20): Pro
     'End',
     '',
   ].join('\n');
-  const { Status, Columns } = highs.solve(text, {
-    time_limit: seconds,
-    mip_rel_gap: 0,
-    mip_abs_gap: 0.5,
-    output_flag: false,
-  });
-  if (Status !== 'Optimal') return null;
-  return new Set(
-    binary.filter((name) => {
-      const column = Columns[name];
-      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
-    }),
-  );
+  const { status, isOn } = await solve(text, seconds, 0.5);
+  return status === 'Optimal' ? new Set(binary.filter(isOn)) : null;
 }
 
 /** Whether moves have an order in which each fits: VM and destination by number. */
 function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
-  const at = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const at = [...homesOf(file)];
   const memory = file.hosts.map((host) => host.memFreeMb ?? Number.POSITIVE_INFINITY);
   const cpus = file.hosts.map((host) => host.vcpusFree ?? Number.POSITIVE_INFINITY);
   const apart = (file.groups ?? []).filter((group) => group.policy === 'anti-affinity');
@@ -80,12 +61,27 @@ function hasOrder(file: ClusterFile, moves: readonly (readonly [number, number])
   return true;
 }
 
+/** The moves of the best solution whose moves have an order, and its variables that are 1. Null: not proven in the time. */
+async function bestInOrder(file: ClusterFile, { objective, rows, binary }: Program) {
+  const cuts: string[] = [];
+  for (let cut = 0; cut < 30; cut++) {
+    const on = await maximise({ objective, rows: [...rows, ...cuts], binary });
+    if (on === null) return null;
+    const moves = homesOf(file).flatMap((home, v) =>
+      file.hosts.flatMap((_, h) => (h !== home && on.has(x(v, h)) ? [[v, h] as const] : [])),
+    );
+    if (hasOrder(file, moves)) return { moves, on };
+    cuts.push(`${[...on].map((name) => `+ ${name}`).join(' ')} <= ${on.size - 1}`);
+  }
+  return null;
+}
+
 /** The best evacuation: VMs that leave, and all moves, the VMs that make room included. Null: not proven in the time. */
 export async function bestEvacuation(
   file: ClusterFile,
 ): Promise<{ readonly left: number; readonly moves: number } | null> {
   const { hosts, vms, groups = [] } = file;
-  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const home = homesOf(file);
   const open = hosts.flatMap((host, h) => (host.status === 'disabled' ? [] : [h]));
   const leaves = (v: number): boolean => hosts[home[v] ?? 0]?.status === 'disabled';
   const places = vms.map((_, v) => [...new Set([home[v] ?? 0, ...open])]);
@@ -108,16 +104,8 @@ export async function bestEvacuation(
     (places[v] ?? []).filter((h) => h !== home[v]).map((h) => `+ ${leaves(v) ? 999 : -1} ${x(v, h)}`),
   );
   const binary = vms.flatMap((_, v) => (places[v] ?? []).map((h) => x(v, h)));
-  for (let cut = 0; cut < 30; cut++) {
-    const found = await maximise({ objective, rows, binary });
-    if (found === null) return null;
-    const moves = vms.flatMap((_, v) =>
-      (places[v] ?? []).filter((h) => h !== home[v] && found.has(x(v, h))).map((h) => [v, h] as const),
-    );
-    if (hasOrder(file, moves)) return { left: moves.filter(([v]) => leaves(v)).length, moves: moves.length };
-    rows.push(`${[...found].map((name) => `+ ${name}`).join(' ')} <= ${found.size - 1}`);
-  }
-  return null;
+  const best = await bestInOrder(file, { objective, rows, binary });
+  return best && { left: best.moves.filter(([v]) => leaves(v)).length, moves: best.moves.length };
 }
 
 /** Rows of an anti-affinity group that is whole when y is 1. */
@@ -153,7 +141,7 @@ export async function bestRepair(
   file: ClusterFile,
 ): Promise<{ readonly whole: number; readonly moves: number } | null> {
   const { hosts, vms, groups = [] } = file;
-  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const home = homesOf(file);
   const all = hosts.map((_, h) => h);
   const rows = vms.map((_, v) => `${all.map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
   for (const h of all) {
@@ -175,17 +163,8 @@ export async function bestRepair(
       rows.push(...togetherRows({ home, all, own }, members, g));
     }
   }
-  for (let cut = 0; cut < 30; cut++) {
-    const found = await maximise({ objective, rows, binary });
-    if (found === null) return null;
-    const moves = vms.flatMap((_, v) =>
-      all.filter((h) => h !== home[v] && found.has(x(v, h))).map((h) => [v, h] as const),
-    );
-    if (hasOrder(file, moves))
-      return { whole: groups.filter((_, g) => found.has(`y${g}`)).length, moves: moves.length };
-    rows.push(`${[...found].map((name) => `+ ${name}`).join(' ')} <= ${found.size - 1}`);
-  }
-  return null;
+  const best = await bestInOrder(file, { objective, rows, binary });
+  return best && { whole: groups.filter((_, g) => best.on.has(`y${g}`)).length, moves: best.moves.length };
 }
 
 /** What a host admits; `home` by VM. The capacity value stays below its threshold: the weights are multiples of 1/1000. */
@@ -222,7 +201,7 @@ export async function bestPacking(
   budget: number,
 ): Promise<{ readonly emptied: number; readonly moves: number } | null> {
   const { hosts, vms } = file;
-  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const home = homesOf(file);
   const used = hosts.flatMap((_, h) => (home.includes(h) ? [h] : []));
   const leaves = vms.map((_, v) => used.filter((h) => h !== home[v]).map((h) => x(v, h)));
   const moves = leaves.flat();

@@ -2,10 +2,7 @@
 import { fit as makeRoom } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
 import { random as seeded } from '@kronos/projections/testing';
-import * as highsModule from 'highs';
-
-/** The loader: the package's types describe its CommonJS build, but its ES module runs. */
-const load = highsModule.default as unknown as typeof highsModule.default.default;
+import { solve } from './highs.ts';
 
 type Asked = {
   readonly from: number;
@@ -104,10 +101,9 @@ async function fewest({ hosts, vms }: Site, shape: readonly [number, number], wa
     ` ${all.flatMap((h) => [`s${h}`, ...sizes.flatMap((f) => [`o${h}_${f}`, `i${h}_${f}`])]).join(' ')}`,
     'End',
   ].join('\n');
-  const highs = await load();
-  const { Status, ObjectiveValue } = highs.solve(program, { time_limit: seconds, mip_rel_gap: 0, output_flag: false });
-  if (Status === 'Infeasible') return { moves: null, proven: true };
-  return Status === 'Optimal' ? { moves: Math.round(ObjectiveValue), proven: true } : { moves: null, proven: false };
+  const { status, value } = await solve(program, seconds, 1e-6);
+  if (status === 'Infeasible') return { moves: null, proven: true };
+  return status === 'Optimal' ? { moves: Math.round(value), proven: true } : { moves: null, proven: false };
 }
 
 const cpuSeconds = (): number => {

@@ -1,8 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
-import * as highsModule from 'highs';
-
-/** The loader: the package's types describe its CommonJS build, but its ES module runs. */
-const load = highsModule.default as unknown as typeof highsModule.default.default;
+import { homesOf, solve } from './highs.ts';
 
 /** What HiGHS found for a cluster: the least combined imbalance within the budget, proven, or the best known in the time. */
 export type Optimum = { readonly proven: boolean; readonly combined: number; readonly seconds: number };
@@ -24,7 +21,7 @@ class Terms {
   constructor(file: ClusterFile, restrictToAz: boolean) {
     const { hosts, vms } = file;
     this.file = file;
-    this.home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+    this.home = homesOf(file);
     this.takes = hosts.map((host) => host.status !== 'disabled' && host.state !== 'down');
     this.possible = vms.map((_, v) => hosts.map((_, h) => h).filter((h) => this.#mayGo(v, h, restrictToAz)));
   }
@@ -183,13 +180,11 @@ function togetherLines(terms: Terms, g: number, members: readonly number[], hard
   return lines;
 }
 
-let solver: ReturnType<typeof load> | null = null;
-let solved = 0;
-
 /** Whether the moves to a placement have an order in which each one fits and breaks no anti-affinity group. */
-function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
+function hasOrder(file: ClusterFile, moves: Pairs): boolean {
+  const { hosts, vms, groups = [] } = file;
   const apart = groups.filter((group) => group.policy.endsWith('anti-affinity'));
-  const place = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const place = [...homesOf(file)];
   const free = hosts.map((host) => ({
     memory: host.memFreeMb ?? Number.POSITIVE_INFINITY,
     vcpus: host.vcpusFree ?? Number.POSITIVE_INFINITY,
@@ -213,7 +208,7 @@ function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (rea
       .every((group) => group.vms.filter((id) => place[vmAt(id)] === h).length < (group.maxServerPerHost ?? 1));
   };
   const vmAt = (id: string): number => vms.findIndex((vm) => vm.id === id);
-  const go = (left: readonly (readonly [number, number])[]): boolean => {
+  const go = (left: Pairs): boolean => {
     if (left.length === 0) return true;
     for (const move of left) {
       const [v, to] = move;
@@ -233,6 +228,13 @@ function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (rea
   return go(moves);
 }
 
+/** Where each VM ends, and which of these are moves. */
+function endsOf(file: ClusterFile, isOn: (name: string) => boolean) {
+  const home = homesOf(file);
+  const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(`x${v}_${h}`))] as const);
+  return { pairs, moves: pairs.filter(([v, h]) => h !== home[v]) };
+}
+
 /**
  * Solves the spread problem with HiGHS, within a time limit in seconds.
  *
@@ -245,27 +247,14 @@ export async function optimum(
   { restrictToAz = false, ordered = false }: { readonly restrictToAz?: boolean; readonly ordered?: boolean } = {},
 ): Promise<Optimum> {
   const started = performance.now();
-  const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
-  const forbidden: (readonly (readonly [number, number])[])[] = [];
+  const forbidden: Pairs[] = [];
   for (;;) {
-    // Its memory only grows, so replace it from time to time.
-    if (solver === null || solved++ % 200 === 0) solver = load();
-    const highs = await solver;
-    const solution = highs.solve(program(file, budget, restrictToAz, forbidden), {
-      time_limit: Math.max(0, timeLimitSeconds - (performance.now() - started) / 1000),
-      mip_rel_gap: 0,
-      mip_abs_gap: 1e-7,
-      output_flag: false,
-    });
-    const proven = solution.Status === 'Optimal';
-    const isOn = (v: number, h: number): boolean => {
-      const column = solution.Columns[`x${v}_${h}`];
-      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
-    };
-    const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(v, h))] as const);
-    const moves = pairs.filter(([v, h]) => h !== home[v]);
+    const left = timeLimitSeconds - (performance.now() - started) / 1000;
+    const { status, value, isOn } = await solve(program(file, budget, restrictToAz, forbidden), left, 1e-7);
+    const proven = status === 'Optimal';
+    const { pairs, moves } = endsOf(file, isOn);
     if (!ordered || !proven || hasOrder(file, moves))
-      return { proven, combined: solution.ObjectiveValue, seconds: (performance.now() - started) / 1000 };
+      return { proven, combined: value, seconds: (performance.now() - started) / 1000 };
     // With budget left, more moves could make the missing room.
     forbidden.push(moves.length === budget ? moves : pairs);
   }
@@ -287,32 +276,20 @@ export async function lowestCost(
   restrictToAz = false,
 ): Promise<LowestCost> {
   const started = performance.now();
-  const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const home = homesOf(file);
   const stays = home.map((h, v) => `- ${costs[v] ?? 0} x${v}_${h}`).join(' ');
   let all = 0;
   for (const cost of costs) all += cost;
-  const forbidden: (readonly (readonly [number, number])[])[] = [];
+  const forbidden: Pairs[] = [];
   for (;;) {
-    if (solver === null || solved++ % 200 === 0) solver = load();
-    const highs = await solver;
     const text = program(file, file.vms.length, restrictToAz, forbidden)
       .replace(/^ obj:.*$/m, ` obj: ${stays}`)
       .replace(/^ accept(\d+): (.*) <= .*$/gm, (_, p, spread) => ` accept${p}: ${spread} <= ${targets[Number(p)]}`);
-    const { Status, Columns, ObjectiveValue } = highs.solve(text, {
-      time_limit: Math.max(0, timeLimitSeconds - (performance.now() - started) / 1000),
-      mip_rel_gap: 0,
-      mip_abs_gap: 0.5,
-      output_flag: false,
-    });
-    if (Status === 'Infeasible') return null;
-    if (Status !== 'Optimal') return 'unknown';
-    const isOn = (v: number, h: number): boolean => {
-      const column = Columns[`x${v}_${h}`];
-      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
-    };
-    const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(v, h))] as const);
-    const moves = pairs.filter(([v, h]) => h !== home[v]);
-    if (moves.length > 8 || hasOrder(file, moves)) return all + ObjectiveValue;
+    const { status, value, isOn } = await solve(text, timeLimitSeconds - (performance.now() - started) / 1000, 0.5);
+    if (status === 'Infeasible') return null;
+    if (status !== 'Optimal') return 'unknown';
+    const { pairs, moves } = endsOf(file, isOn);
+    if (moves.length > 8 || hasOrder(file, moves)) return all + value;
     forbidden.push(pairs);
   }
 }
