@@ -39,9 +39,7 @@ test('a snapshot has the NUMA cells of hosts, and of the servers that need some'
       { name: 'c', host: 'cmp1', flavor: 'plain' },
     ],
   };
-  await using bed = Object.assign(await openBed({ scenario, scope: ['numa'] }), {
-    [Symbol.asyncDispose]: () => bed.close(),
-  });
+  await using bed = await openBed({ scenario, scope: ['numa'] });
   await bed.scorer().cycle(1);
   const snapshot = await bed.newest('numa');
   expect(snapshot.notes).toEqual([]);
@@ -161,75 +159,63 @@ describe('a snapshot of the demo cloud', () => {
 
 test('a forecast: what the VMs did on former days is in the snapshot, once all of it is read', async () => {
   const clock = manualClock();
-  const bed = await openBed({ scenario: demoCloud(), scope: ['general'], clock });
-  try {
-    clock.advance(3.5 * DAY_MS);
-    const scorer = bed.scorer({ forecasts: () => true });
-    await scorer.cycle(1);
-    expect((await bed.newest('general')).forecast?.readings.map(({ text }) => text)).toEqual([
-      '2 of 13 points of the former days are read',
-      '2 of 13 points of the former days are read',
-    ]);
-    for (let number = 2; number <= 7; number++) await scorer.cycle(number);
-    const { forecast, servers } = await bed.newest('general');
-    expect(forecast).toMatchObject({ stepSeconds: 300, points: 13 });
-    for (const { text, days } of forecast?.readings ?? []) {
-      expect(text).toBe('');
-      expect(days.map((day) => [day.ago, Object.keys(day.servers).length])).toEqual(
-        [1, 2, 3].map((ago) => [ago, servers.length]),
-      );
-    }
-    await bed.scorer({ name: 'without' }).cycle(8);
-    expect((await bed.newest('general')).forecast).toBeUndefined();
-  } finally {
-    await bed.close();
+  await using bed = await openBed({ scenario: demoCloud(), scope: ['general'], clock });
+  clock.advance(3.5 * DAY_MS);
+  const scorer = bed.scorer({ forecasts: () => true });
+  await scorer.cycle(1);
+  expect((await bed.newest('general')).forecast?.readings.map(({ text }) => text)).toEqual([
+    '2 of 13 points of the former days are read',
+    '2 of 13 points of the former days are read',
+  ]);
+  for (let number = 2; number <= 7; number++) await scorer.cycle(number);
+  const { forecast, servers } = await bed.newest('general');
+  expect(forecast).toMatchObject({ stepSeconds: 300, points: 13 });
+  for (const { text, days } of forecast?.readings ?? []) {
+    expect(text).toBe('');
+    expect(days.map((day) => [day.ago, Object.keys(day.servers).length])).toEqual(
+      [1, 2, 3].map((ago) => [ago, servers.length]),
+    );
   }
+  await bed.scorer({ name: 'without' }).cycle(8);
+  expect((await bed.newest('general')).forecast).toBeUndefined();
 });
 
 test('pack mode: what the capacity and size queries say is in the snapshot too', async () => {
-  const bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
-  try {
-    const packing = policies.map((one) => ({
-      ...one,
-      mode: 'pack' as const,
-      capacityQuery: 'max_over_time(host_mem_utilisation[5m])',
-      capacityThreshold: 0.8,
-      hostSizeQuery: 'host_cpu_cores',
-    }));
-    await bed.scorer({ policiesOf: () => packing }).cycle(1);
-    const snapshot = await bed.newest('general');
-    expect(snapshot.policies).toEqual(packing);
-    expect(snapshot.hostReadings.map((one) => [one.query, one.health])).toEqual([
-      ['host_cpu_utilisation', 'HEALTHY'],
-      ['max_over_time(host_mem_utilisation[5m])', 'HEALTHY'],
-      ['host_cpu_cores', 'HEALTHY'],
-      ['host_mem_utilisation', 'HEALTHY'],
-    ]);
-    expect(snapshot.hostReadings[2]?.values['compute-01']).toBe(64);
-    expect(snapshot.scores.policies.every((one) => one.participates)).toBe(true);
-  } finally {
-    await bed.close();
-  }
+  await using bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
+  const packing = policies.map((one) => ({
+    ...one,
+    mode: 'pack' as const,
+    capacityQuery: 'max_over_time(host_mem_utilisation[5m])',
+    capacityThreshold: 0.8,
+    hostSizeQuery: 'host_cpu_cores',
+  }));
+  await bed.scorer({ policiesOf: () => packing }).cycle(1);
+  const snapshot = await bed.newest('general');
+  expect(snapshot.policies).toEqual(packing);
+  expect(snapshot.hostReadings.map((one) => [one.query, one.health])).toEqual([
+    ['host_cpu_utilisation', 'HEALTHY'],
+    ['max_over_time(host_mem_utilisation[5m])', 'HEALTHY'],
+    ['host_cpu_cores', 'HEALTHY'],
+    ['host_mem_utilisation', 'HEALTHY'],
+  ]);
+  expect(snapshot.hostReadings[2]?.values['compute-01']).toBe(64);
+  expect(snapshot.scores.policies.every((one) => one.participates)).toBe(true);
 });
 
 describe('the number of calls', () => {
   const callsFor = async (vms: number, pageSize: number): Promise<Record<string, number>> => {
-    const bed = await openBed({ scenario: generate({ hosts: 6, vms }), scope: ['aggregate-1'] });
-    try {
-      const scorer = bed.scorer({ pageSize });
-      // The first one also reads what is kept: versions, the token, the limits of the providers.
-      await scorer.cycle(1);
-      const before = bed.sim.counts();
-      await scorer.cycle(2);
-      const after = bed.sim.counts();
-      return Object.fromEntries(
-        Object.entries(after)
-          .map(([route, count]): [string, number] => [route, count - (before[route] ?? 0)])
-          .filter(([, count]) => count > 0),
-      );
-    } finally {
-      await bed.close();
-    }
+    await using bed = await openBed({ scenario: generate({ hosts: 6, vms }), scope: ['aggregate-1'] });
+    const scorer = bed.scorer({ pageSize });
+    // The first one also reads what is kept: versions, the token, the limits of the providers.
+    await scorer.cycle(1);
+    const before = bed.sim.counts();
+    await scorer.cycle(2);
+    const after = bed.sim.counts();
+    return Object.fromEntries(
+      Object.entries(after)
+        .map(([route, count]): [string, number] => [route, count - (before[route] ?? 0)])
+        .filter(([, count]) => count > 0),
+    );
   };
   const sum = (calls: Record<string, number>): number => Object.values(calls).reduce((a, b) => a + b, 0);
 
@@ -331,12 +317,11 @@ describe('two aggregates and the pool', () => {
 
   test('a deleted server is found deleted, and a vanished one makes its aggregate skip a cycle', async () => {
     let hidden = '';
-    const scorer = bed.scorer({
-      nova: (nova): Nova => ({
-        ...nova,
-        listServers: async (...call) => (await nova.listServers(...call)).filter((one) => one.name !== hidden),
-      }),
+    const nova = (whole: Nova): Nova => ({
+      ...whole,
+      listServers: async (...call) => (await whole.listServers(...call)).filter((one) => one.name !== hidden),
     });
+    const scorer = bed.scorer({ nova });
     await scorer.cycle(1);
     bed.sim.act({ act: 'deleteServer', server: 'vm-a1' });
     await scorer.cycle(2);
@@ -351,13 +336,7 @@ describe('two aggregates and the pool', () => {
     expect((await of('right')).problems).toEqual([]);
 
     // It stays known, to another scorer too, which has only the stream to know it from.
-    const other = bed.scorer({
-      name: 'other',
-      nova: (nova): Nova => ({
-        ...nova,
-        listServers: async (...call) => (await nova.listServers(...call)).filter((one) => one.name !== hidden),
-      }),
-    });
+    const other = bed.scorer({ name: 'other', nova });
     for (const [place, taken] of (await bed.taken()).entries()) other.seen.note(taken, place + 1);
     await other.cycle(4);
     expect(codes((await of('left')).problems)).toEqual(['server-vanished']);
@@ -371,13 +350,9 @@ describe('two aggregates and the pool', () => {
 
 describe('clouds of other ages', () => {
   const takeOn = async (versions: Pick<ScenarioInput, 'compute' | 'placement'>) => {
-    const bed = await openBed({ scenario: { ...demoCloud(), ...versions }, scope: ['general'] });
-    try {
-      await bed.scorer().cycle(1);
-      return { snapshot: await bed.newest('general'), counts: bed.sim.counts() };
-    } finally {
-      await bed.close();
-    }
+    await using bed = await openBed({ scenario: { ...demoCloud(), ...versions }, scope: ['general'] });
+    await bed.scorer().cycle(1);
+    return { snapshot: await bed.newest('general'), counts: bed.sim.counts() };
   };
 
   test('Queens: the snapshot is the same, except for what that Nova cannot tell', async () => {
@@ -586,7 +561,7 @@ test('a request for moves between cells gets all aggregates, volumes, ports and 
     flavor: 'small',
     ports,
   });
-  const bed = await openBed({
+  await using bed = await openBed({
     scope: ['old', 'new'],
     scenario: {
       hosts: ['o1', 'o2', 'n1'].map((name) => ({ name, vcpus: 8, memoryMb: 16384, diskGb: 100 })),
@@ -605,49 +580,37 @@ test('a request for moves between cells gets all aggregates, volumes, ports and 
       ],
     },
   });
-  try {
-    const asked = {
-      from: ['old'],
-      to: 'new',
-      flavorMap: { small: 'new.small' },
-      servers: null,
-      project: null,
-      limit: 5,
-    };
-    const [request] = commandRequests(
-      commandEvent('cells.moveAsked', 'old', 'c1', { ...asked, comment: 'why' }),
-      null,
-      ['old', 'new'],
-    );
-    if (request === undefined) throw new Error('nothing is requested');
-    const taken = await bed.scorer().take([request], new AbortController().signal);
-    expect(taken).toEqual({ published: 1, duplicates: 0, failed: 0 });
-    const snapshot = await bed.newest('old');
-    expect(snapshotSchema.parse(snapshot)).toEqual(snapshot);
-    const { cells, servers, hosts } = snapshot;
-    expect(snapshot).toMatchObject({ id: commandSnapshotId('old', 'c1'), purpose: 'cells', problems: [] });
-    expect(hosts.map(({ name }) => name)).toEqual(['o1', 'o2']);
-    expect(cells).toMatchObject({
-      commandId: 'c1',
-      asked,
-      others: [{ aggregate: 'new', purpose: 'cells', hosts: [{ name: 'n1' }], servers: [{ name: 'c' }] }],
-      metadata: { n1: { hw: 'new' } },
-      flavors: { 'new.small': { vcpus: 2, ramMb: 2048, diskGb: 10, extraSpecs: { 'hw:cpu_policy': 'shared' } } },
-      unread: [],
-    });
-    const portsOf = (name: string) => {
-      const id = servers.find((one) => one.name === name)?.id ?? '';
-      return cells?.facts[id]?.ports.map(({ vnicType, requestsResources }) => [vnicType, requestsResources]);
-    };
-    expect(portsOf('a')).toEqual([
-      ['normal', false],
-      ['direct', false],
-    ]);
-    expect(portsOf('b')).toEqual([['normal', true]]);
-    // Neutron shows an administrator the ports of all projects.
-    const kinds = Object.fromEntries(servers.map(({ name, vnicTypes }) => [name, vnicTypes]));
-    expect(kinds).toEqual({ a: ['direct'], b: undefined });
-  } finally {
-    await bed.close();
-  }
+  const asked = { from: ['old'], to: 'new', flavorMap: { small: 'new.small' }, servers: null, project: null, limit: 5 };
+  const [request] = commandRequests(commandEvent('cells.moveAsked', 'old', 'c1', { ...asked, comment: 'why' }), null, [
+    'old',
+    'new',
+  ]);
+  if (request === undefined) throw new Error('nothing is requested');
+  const taken = await bed.scorer().take([request], new AbortController().signal);
+  expect(taken).toEqual({ published: 1, duplicates: 0, failed: 0 });
+  const snapshot = await bed.newest('old');
+  expect(snapshotSchema.parse(snapshot)).toEqual(snapshot);
+  const { cells, servers, hosts } = snapshot;
+  expect(snapshot).toMatchObject({ id: commandSnapshotId('old', 'c1'), purpose: 'cells', problems: [] });
+  expect(hosts.map(({ name }) => name)).toEqual(['o1', 'o2']);
+  expect(cells).toMatchObject({
+    commandId: 'c1',
+    asked,
+    others: [{ aggregate: 'new', purpose: 'cells', hosts: [{ name: 'n1' }], servers: [{ name: 'c' }] }],
+    metadata: { n1: { hw: 'new' } },
+    flavors: { 'new.small': { vcpus: 2, ramMb: 2048, diskGb: 10, extraSpecs: { 'hw:cpu_policy': 'shared' } } },
+    unread: [],
+  });
+  const portsOf = (name: string) => {
+    const id = servers.find((one) => one.name === name)?.id ?? '';
+    return cells?.facts[id]?.ports.map(({ vnicType, requestsResources }) => [vnicType, requestsResources]);
+  };
+  expect(portsOf('a')).toEqual([
+    ['normal', false],
+    ['direct', false],
+  ]);
+  expect(portsOf('b')).toEqual([['normal', true]]);
+  // Neutron shows an administrator the ports of all projects.
+  const kinds = Object.fromEntries(servers.map(({ name, vnicTypes }) => [name, vnicTypes]));
+  expect(kinds).toEqual({ a: ['direct'], b: undefined });
 });

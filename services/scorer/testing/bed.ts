@@ -92,7 +92,7 @@ export interface Stand {
 }
 
 /** A stand whose cloud is simulated. */
-export interface Bed extends Stand {
+export interface Bed extends Stand, AsyncDisposable {
   readonly sim: Sim;
 }
 
@@ -100,13 +100,11 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
   const sim = await startSim({ scenario, clock });
   const stand = await openStand({ scope, urls: sim.urls, clock });
   const closeStand = stand.close;
-  return Object.assign(stand, {
-    sim,
-    async close() {
-      await closeStand();
-      await sim.close();
-    },
-  });
+  const close = async (): Promise<void> => {
+    await closeStand();
+    await sim.close();
+  };
+  return Object.assign(stand, { sim, close, [Symbol.asyncDispose]: close });
 }
 
 export async function openStand(options: StandOptions): Promise<Stand> {
