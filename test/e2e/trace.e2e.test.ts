@@ -1,7 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { until } from '@kronos/clock/testing';
+import { type Played, serve } from '@kronos/http/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openWorld, type World } from './world.ts';
 
@@ -26,15 +24,10 @@ type OtlpBody = {
 };
 
 /** A receiver of OTLP over HTTP with JSON bodies (OpenTelemetry protocol specification, OTLP/HTTP). */
-async function startReceiver(): Promise<{
-  server: Server;
-  url: string;
-  spans: Span[];
-}> {
+async function startReceiver(): Promise<Played & { readonly spans: Span[] }> {
   const spans: Span[] = [];
-  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = JSON.parse(await text(request)) as OtlpBody;
-    for (const { resource, scopeSpans } of body.resourceSpans) {
+  const server = await serve(({ body }, response) => {
+    for (const { resource, scopeSpans } of (JSON.parse(body) as OtlpBody).resourceSpans) {
       const service = resource.attributes.find((a) => a.key === 'service.name')?.value.stringValue ?? '';
       for (const span of scopeSpans.flatMap((s) => s.spans))
         spans.push({
@@ -44,14 +37,8 @@ async function startReceiver(): Promise<{
         });
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  };
-  const server = createServer((request, response) => void receive(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    server,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    spans,
-  };
+  });
+  return { ...server, spans };
 }
 
 describe('tracing', () => {
@@ -63,8 +50,7 @@ describe('tracing', () => {
   afterEach(async () => {
     await world?.close();
     world = null;
-    receiver.server.closeAllConnections();
-    await new Promise((resolve) => receiver.server.close(resolve));
+    await receiver.close();
   });
 
   it('one migration is one trace over scorer, planner, executor and ledger', async () => {

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { connect, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { type Play, type Played, selfSigned, serve, sleepless } from '../testing/index.ts';
+import { failure, listen, type Play, type Played, selfSigned, serve, sleepless } from '../testing/index.ts';
 import { BadAnswer, BadHttpOptions, Timeout, Unreachable } from './errors.ts';
 import { type CallReport, createHttp, type Http, type HttpCall, type HttpOptions, timeLimits } from './http.ts';
 
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function play(script: Play, tls?: { cert: string; key: string }): Promise<Played> {
+async function play(script: Play, tls?: Parameters<typeof serve>[1]): Promise<Played> {
   const server = await serve(script, tls);
   closing.push(() => server.close());
   return server;
@@ -25,6 +25,14 @@ function client(options: HttpOptions = {}): Http {
   return http;
 }
 
+const directory = mkdtempSync(join(tmpdir(), 'kronos-http-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const file = (name: string, text: string): string => {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+};
+
 const get = (url: string, more: Partial<HttpCall> = {}): HttpCall => ({
   service: 'nova',
   method: 'GET',
@@ -33,11 +41,13 @@ const get = (url: string, more: Partial<HttpCall> = {}): HttpCall => ({
   ...more,
 });
 const post = (url: string, more: Partial<HttpCall> = {}): HttpCall => get(url, { method: 'POST', json: {}, ...more });
-const failed = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => new Error('it did not fail'),
-    (error: unknown) => error,
-  );
+const NEVER_AGAIN = { connection: { retries: 0, backoffMs: 0 } };
+
+/** The port of a server that is closed after the test. */
+async function portOf(server: Server): Promise<number> {
+  closing.push(() => void server.close());
+  return listen(server);
+}
 
 describe('an answer', () => {
   it('is returned whatever its status, with lower-case headers', async () => {
@@ -64,14 +74,8 @@ describe('an answer', () => {
     const server = await play((_, response) => void response.end());
     const http = client({ injectHeaders: () => ({ traceparent: '00-1-2-01' }), userAgent: 'kronos/1' });
     await http.call(post(server.url, { json: { a: 1 }, headers: { 'x-auth-token': 't' } }));
-    const form = {
-      service: 'prometheus',
-      method: 'POST',
-      url: server.url,
-      route: '/',
-      form: { query: 'a b&c' },
-    } as const;
-    await http.call(form);
+    const form = { query: 'a b&c' };
+    await http.call({ service: 'prometheus', method: 'POST', url: server.url, route: '/', form });
     expect(server.seen[0]).toMatchObject({
       method: 'POST',
       body: '{"a":1}',
@@ -90,7 +94,7 @@ describe('an answer', () => {
 
   it('that is larger than the limit is refused, and not asked for again', async () => {
     const server = await play((_, response) => void response.end('x'.repeat(2000)));
-    const error = await failed(client({ maxBodyBytes: 1000 }).call(get(server.url)));
+    const error = await failure(client({ maxBodyBytes: 1000 }).call(get(server.url)));
     expect(error).toBeInstanceOf(BadAnswer);
     expect(error).toHaveProperty('message', expect.stringContaining('larger than 1000 bytes'));
     expect(server.seen).toHaveLength(1);
@@ -133,7 +137,7 @@ describe('an idempotent call', () => {
       else response.writeHead(503).end();
     });
     const retry = { connection: { retries: 2, backoffMs: 1 }, status: { retries: 2, backoffMs: 1 } };
-    expect(await failed(client({ retry }).call(get(server.url)))).toBeInstanceOf(Unreachable);
+    expect(await failure(client({ retry }).call(get(server.url)))).toBeInstanceOf(Unreachable);
     expect(server.seen).toHaveLength(5);
   });
 
@@ -180,7 +184,7 @@ describe('an idempotent call', () => {
 describe('a call that is not idempotent', () => {
   it('is sent exactly once when the connection breaks after it was written, and says that it may have arrived', async () => {
     const server = await play((_, response) => void response.socket?.destroy());
-    const error = await failed(client().call(post(server.url)));
+    const error = await failure(client().call(post(server.url)));
     expect(error).toBeInstanceOf(Unreachable);
     expect(error).toMatchObject({ code: 'KRONOS_HTTP_UNREACHABLE', maybeSent: true });
     expect(server.seen).toHaveLength(1);
@@ -202,14 +206,14 @@ describe('a call that is not idempotent', () => {
   });
 
   it('for a host that does not exist was certainly not sent', async () => {
-    const error = await failed(client().call(post('http://nowhere.invalid/')));
+    const error = await failure(client().call(post('http://nowhere.invalid/')));
     expect(error).toMatchObject({ maybeSent: false });
   });
 
   it('that found no listener was certainly not sent', async () => {
     const server = await serve((_, response) => void response.end());
     await server.close();
-    const error = await failed(client().call(post(server.url)));
+    const error = await failure(client().call(post(server.url)));
     expect(error).toBeInstanceOf(Unreachable);
     expect(error).toMatchObject({ maybeSent: false, url: `${server.url}/` });
   });
@@ -238,12 +242,10 @@ describe('a call whose sending is checked', () => {
       const silent = createTcpServer((socket) => {
         socket.on('data', (data) => void bytes.push(data));
         socket.on('close', () => closed.resolve()).on('error', () => undefined);
-      }).listen(0, '127.0.0.1');
-      closing.push(() => void silent.close());
-      await new Promise((resolve) => silent.once('listening', resolve));
-      const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+      });
+      const url = `http://127.0.0.1:${await portOf(silent)}/`;
       const call = get(url, { method, ...(method === 'POST' ? { json: {} } : {}), checkSend: () => 'too late' });
-      expect(await failed(client().call(call))).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT', reason: 'too late' });
+      expect(await failure(client().call(call))).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT', reason: 'too late' });
       await closed.promise;
       expect(Buffer.concat(bytes).toString()).toBe('');
     },
@@ -254,18 +256,15 @@ describe('a call whose sending is checked', () => {
     const server = await play((_, response) => void response.end(), own);
     const started = performance.now();
     const checkSend = () => (performance.now() - started > 200 ? 'too late' : null);
-    const call = failed(client({ tls: { insecure: true } }).call(post(server.url, { checkSend })));
+    const call = failure(client({ tls: { insecure: true } }).call(post(server.url, { checkSend })));
     setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
     expect(await call).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT' });
     expect(server.seen).toHaveLength(0);
   });
 
   it('is certainly not sent when its connection breaks before', async () => {
-    const rude = createTcpServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
-    closing.push(() => void rude.close());
-    await new Promise((resolve) => rude.once('listening', resolve));
-    const url = `https://127.0.0.1:${(rude.address() as AddressInfo).port}/`;
-    expect(await failed(client().call(post(url, { checkSend: () => null })))).toMatchObject({
+    const url = `https://127.0.0.1:${await portOf(createTcpServer((socket) => socket.destroy()))}/`;
+    expect(await failure(client().call(post(url, { checkSend: () => null })))).toMatchObject({
       code: 'KRONOS_HTTP_UNREACHABLE',
       maybeSent: false,
     });
@@ -273,7 +272,9 @@ describe('a call whose sending is checked', () => {
 
   it('may have arrived when its connection breaks afterwards', async () => {
     const server = await play((_, response) => void response.socket?.destroy());
-    expect(await failed(client().call(post(server.url, { checkSend: () => null })))).toMatchObject({ maybeSent: true });
+    expect(await failure(client().call(post(server.url, { checkSend: () => null })))).toMatchObject({
+      maybeSent: true,
+    });
   });
 });
 
@@ -281,11 +282,11 @@ describe('closing', () => {
   it('breaks off what is under way, which may have arrived; afterwards nothing is sent', async () => {
     const http = client();
     const server = await play(() => void http.close());
-    expect(await failed(http.call(post(server.url)))).toMatchObject({
+    expect(await failure(http.call(post(server.url)))).toMatchObject({
       code: 'KRONOS_HTTP_UNREACHABLE',
       maybeSent: true,
     });
-    expect(await failed(http.call(post(server.url)))).toMatchObject({
+    expect(await failure(http.call(post(server.url)))).toMatchObject({
       code: 'KRONOS_HTTP_UNREACHABLE',
       maybeSent: false,
     });
@@ -296,25 +297,21 @@ describe('closing', () => {
 describe('time limits', () => {
   it('end a call whose headers do not come', async () => {
     const server = await play(() => {});
-    const http = client({ limits: { headersMs: 100 }, retry: { connection: { retries: 0, backoffMs: 0 } } });
-    const error = await failed(http.call(get(server.url)));
+    const http = client({ limits: { headersMs: 100 }, retry: NEVER_AGAIN });
+    const error = await failure(http.call(get(server.url)));
     expect(error).toBeInstanceOf(Timeout);
     expect(error).toMatchObject({ phase: 'headers', limitMs: 100, maybeSent: true });
   });
 
   it('end a call whose body stops', async () => {
     const server = await play((_, response) => void response.writeHead(200).write('half'));
-    const http = client({ limits: { bodyMs: 100 }, retry: { connection: { retries: 0, backoffMs: 0 } } });
-    expect(await failed(http.call(get(server.url)))).toMatchObject({ code: 'KRONOS_HTTP_TIMEOUT', phase: 'body' });
+    const http = client({ limits: { bodyMs: 100 }, retry: NEVER_AGAIN });
+    expect(await failure(http.call(get(server.url)))).toMatchObject({ code: 'KRONOS_HTTP_TIMEOUT', phase: 'body' });
   });
 
   it('end a connection that is not made, before anything is sent', async () => {
-    const silent = createTcpServer(() => {}).listen(0, '127.0.0.1');
-    closing.push(() => void silent.close());
-    await new Promise((resolve) => silent.once('listening', resolve));
-    const address = silent.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const error = await failed(client({ limits: { connectMs: 100 } }).call(post(`https://127.0.0.1:${port}/`)));
+    const port = await portOf(createTcpServer(() => {}));
+    const error = await failure(client({ limits: { connectMs: 100 } }).call(post(`https://127.0.0.1:${port}/`)));
     expect(error).toMatchObject({ phase: 'connect', maybeSent: false });
   });
 
@@ -327,7 +324,7 @@ describe('time limits', () => {
 
   it('end a call with all its retries', async () => {
     const server = await play((_, response) => void response.writeHead(200).write('half'));
-    const error = await failed(client({ limits: { totalMs: 150 } }).call(get(server.url)));
+    const error = await failure(client({ limits: { totalMs: 150 } }).call(get(server.url)));
     expect(error).toMatchObject({ phase: 'total', limitMs: 150 });
     expect(server.seen).toHaveLength(1);
   });
@@ -337,7 +334,7 @@ describe('the signal of the caller', () => {
   it('stops a call before it is sent', async () => {
     const server = await play((_, response) => void response.end());
     const reason = new Error('going down');
-    expect(await failed(client().call(get(server.url, { signal: AbortSignal.abort(reason) })))).toBe(reason);
+    expect(await failure(client().call(get(server.url, { signal: AbortSignal.abort(reason) })))).toBe(reason);
     expect(server.seen).toHaveLength(0);
   });
 
@@ -345,7 +342,7 @@ describe('the signal of the caller', () => {
     const controller = new AbortController();
     const reason = new Error('going down');
     const server = await play(() => controller.abort(reason));
-    expect(await failed(client().call(get(server.url, { signal: controller.signal })))).toBe(reason);
+    expect(await failure(client().call(get(server.url, { signal: controller.signal })))).toBe(reason);
     expect(server.seen).toHaveLength(1);
   });
 
@@ -357,7 +354,7 @@ describe('the signal of the caller', () => {
     });
     const http = createHttp({ onCall: () => setImmediate(() => controller.abort(reason)) });
     closing.push(() => http.close());
-    expect(await failed(http.call(get(server.url, { signal: controller.signal })))).toBe(reason);
+    expect(await failure(http.call(get(server.url, { signal: controller.signal })))).toBe(reason);
     expect(server.seen).toHaveLength(1);
   });
 });
@@ -394,23 +391,11 @@ describe('the hook', () => {
 
 describe('TLS', () => {
   const own = selfSigned();
-  const directory = mkdtempSync(join(tmpdir(), 'kronos-http-'));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
-  const file = (name: string, text: string): string => {
-    const path = join(directory, name);
-    writeFileSync(path, text);
-    return path;
-  };
-
-  const secured = async (more = {}): Promise<Played> => {
-    const server = await serve((_, response) => void response.end('secret'), { ...own, ...more });
-    closing.push(() => server.close());
-    return server;
-  };
+  const secured = (more = {}) => play((_, response) => void response.end('secret'), { ...own, ...more });
 
   it('refuses a certificate that no CA signed, before anything is sent', async () => {
     const server = await secured();
-    const error = await failed(client().call(post(server.url)));
+    const error = await failure(client().call(post(server.url)));
     expect(error).toMatchObject({ maybeSent: false });
     // Advice for people who configure Kronos, not for those who start Node.
     expect(String(error)).toContain('name the CA that signed it (cacert in clouds.yaml');
@@ -431,7 +416,7 @@ describe('TLS', () => {
     const caFile = file('ca.pem', own.cert);
     const tls = { caFile, certFile: file('me.pem', mine.cert), keyFile: file('me.key', mine.key) };
     expect(await client({ tls }).call(get(server.url))).toMatchObject({ status: 200 });
-    expect(await failed(client({ tls: { caFile } }).call(get(server.url)))).toBeInstanceOf(Unreachable);
+    expect(await failure(client({ tls: { caFile } }).call(get(server.url)))).toBeInstanceOf(Unreachable);
   });
 
   it('names the option of a file that cannot be read, and a certificate without its key', () => {
@@ -458,12 +443,8 @@ describe('a proxy that the environment names', () => {
       socket.on('error', () => behind.destroy());
       behind.on('error', () => socket.destroy());
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    closing.push(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+    closing.push(() => server.closeAllConnections());
+    return { url: `http://127.0.0.1:${await portOf(server)}`, asked };
   }
 
   it('is used for reads and for what is sent once, except for hosts that are excepted and for this machine', async () => {
@@ -473,7 +454,7 @@ describe('a proxy that the environment names', () => {
     expect((await http.call(get('http://nova.example/v2.1'))).text).toBe('by the proxy');
     expect((await http.call(post('http://nova.example/v2.1/action'))).text).toBe('by the proxy');
     expect((await http.call(get(server.url))).text).toBe('itself');
-    expect(await failed(http.call(get('http://here.invalid/')))).toBeInstanceOf(Unreachable);
+    expect(await failure(http.call(get('http://here.invalid/')))).toBeInstanceOf(Unreachable);
     expect(asked).toEqual(['GET http://nova.example/v2.1', 'POST http://nova.example/v2.1/action']);
   });
 
@@ -481,14 +462,10 @@ describe('a proxy that the environment names', () => {
     const own = selfSigned();
     const server = await play((_, response) => void response.end('itself'), own);
     const { url, asked } = await proxy(server.url);
-    const dir = mkdtempSync(join(tmpdir(), 'kronos-http-'));
-    closing.push(() => rmSync(dir, { recursive: true }));
-    const caFile = join(dir, 'ca.pem');
-    writeFileSync(caFile, own.cert);
-    const http = client({ env: { https_proxy: url }, tls: { caFile } });
+    const http = client({ env: { https_proxy: url }, tls: { caFile: file('ca.pem', own.cert) } });
     expect((await http.call(post('https://nova.example/'))).text).toBe('itself');
     expect(asked).toEqual(['CONNECT nova.example:443']);
-    const doubtful = client({ env: { https_proxy: url }, retry: { connection: { retries: 0, backoffMs: 0 } } });
-    expect(await failed(doubtful.call(get('https://nova.example/')))).toBeInstanceOf(Unreachable);
+    const doubtful = client({ env: { https_proxy: url }, retry: NEVER_AGAIN });
+    expect(await failure(doubtful.call(get('https://nova.example/')))).toBeInstanceOf(Unreachable);
   });
 });

@@ -3,6 +3,7 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import type { AddressInfo, Server as TcpServer } from 'node:net';
 import { type Clock, systemClock } from '@kronos/clock';
 
 interface Seen {
@@ -21,6 +22,20 @@ export interface Played {
   close(): Promise<void>;
 }
 
+/** Lets a server listen on this machine: its port. */
+export async function listen(server: TcpServer): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** The rejection of a promise; an error of its own when it did not reject. */
+export const failure = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => new Error('it did not fail'),
+    (error: unknown) => error,
+  );
+
 export type Play = (seen: Seen, response: ServerResponse, number: number) => void | Promise<void>;
 
 export async function serve(play: Play, tls?: ServerOptions): Promise<Played> {
@@ -38,10 +53,7 @@ export async function serve(play: Play, tls?: ServerOptions): Promise<Played> {
   server.on('connection', () => {
     connections += 1;
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const port = await listen(server);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     seen,

@@ -1,7 +1,6 @@
 /** For tests: a real HTTP server that plays Keystone and whatever routes a test gives it. */
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { sleepless } from '@kronos/http/testing';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { serve, sleepless } from '@kronos/http/testing';
 import type { AuthOptions } from '../src/auth.ts';
 import { createSession, type Session, type SessionOptions } from '../src/session.ts';
 
@@ -35,9 +34,7 @@ export interface Cloud {
 
 export const NOVA_VERSION =
   (max = '2.96'): Route =>
-  () => ({
-    body: { version: { id: 'v2.1', status: 'CURRENT', version: max, min_version: '2.1' } },
-  });
+  () => ({ body: { version: { id: 'v2.1', status: 'CURRENT', version: max, min_version: '2.1' } } });
 
 /** A token that lives an hour by Keystone's own times. */
 export function tokenAnswer(id: string, token: Readonly<Record<string, unknown>> = {}): Answer {
@@ -54,7 +51,7 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
   const counts = new Map<string, number>();
   const endpoint = (type: string, path: string): unknown => ({
     type,
-    endpoints: [{ interface: 'public', region_id: 'RegionOne', region: 'RegionOne', url: `${url}${path}` }],
+    endpoints: [{ interface: 'public', region_id: 'RegionOne', region: 'RegionOne', url: `${server.url}${path}` }],
   });
   let script: Record<string, Route> = {
     'POST /v3/auth/tokens': (_, times) =>
@@ -65,11 +62,9 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     }),
     ...routes,
   };
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    let body = '';
-    for await (const chunk of request.setEncoding('utf8')) body += chunk;
-    const at = new URL(request.url ?? '/', url);
-    const one = { method: request.method ?? '', url: at, headers: request.headers, body };
+  const server = await serve(({ path, ...asked }, response) => {
+    const at = new URL(path, server.url);
+    const one = { ...asked, url: at };
     seen.push(one);
     const key = `${one.method} ${at.pathname}`;
     const times = (counts.get(key) ?? 0) + 1;
@@ -81,14 +76,9 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     }
     const text = typeof played.body === 'string' ? played.body : JSON.stringify(played.body ?? '');
     response.writeHead(played.status ?? 200, { 'content-type': 'application/json', ...played.headers }).end(text);
-  };
-  const server = createServer((request, response) => void answer(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  });
   return {
-    url,
+    url: server.url,
     seen,
     of: (route) => seen.filter((one) => `${one.method} ${one.url.pathname}` === route),
     on: (more) => {
@@ -99,7 +89,7 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
         clock: sleepless(),
         ...options,
         auth: {
-          authUrl: url,
+          authUrl: server.url,
           username: 'kronos',
           password: 'hunter2',
           projectName: 'admin',
@@ -112,17 +102,9 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     },
     async close() {
       for (const session of sessions) await session.close();
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+      await server.close();
     },
   };
 }
 
-/** The rejection of a promise; an error of its own when it did not reject. */
-export function failure(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => new Error('it did not fail'),
-    (error: unknown) => error,
-  );
-}
+export { failure } from '@kronos/http/testing';

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sleepless } from '@kronos/http/testing';
+import { failure, serve, sleepless } from '@kronos/http/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPrometheus, type Prometheus, parseValue } from './client.ts';
 import {
@@ -36,17 +36,10 @@ async function play(
   options: Partial<PrometheusOptions> = {},
 ): Promise<{ prometheus: Prometheus; seen: Seen[]; url: string }> {
   const seen: Seen[] = [];
-  const play = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    let body = '';
-    for await (const chunk of request.setEncoding('utf8')) body += chunk;
-    const url = new URL(request.url ?? '/', 'http://x');
-    const one = {
-      method: request.method ?? '',
-      path: url.pathname,
-      query: Object.fromEntries(request.method === 'POST' ? new URLSearchParams(body) : url.searchParams),
-      authorization: request.headers.authorization,
-      headers: request.headers,
-    };
+  const server = await serve(({ method, path, headers, body }, response) => {
+    const url = new URL(path, 'http://x');
+    const query = Object.fromEntries(method === 'POST' ? new URLSearchParams(body) : url.searchParams);
+    const one = { method, path: url.pathname, query, authorization: headers.authorization, headers };
     seen.push(one);
     const said = answer(one, seen.length);
     if (said === 'hang') return;
@@ -56,28 +49,21 @@ async function play(
     }
     const text = typeof said.body === 'string' ? said.body : JSON.stringify(said.body ?? null);
     response.writeHead(said.status ?? 200, { 'content-type': 'application/json', ...said.headers }).end(text);
-  };
-  const server = createServer((request, response) => void play(request, response)).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
-  closing.push(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  const prometheus = createPrometheus({ url, clock: sleepless(), ...options });
+  closing.push(() => server.close());
+  const { url } = server;
+  return { prometheus: open({ url, clock: sleepless(), ...options }), seen, url };
+}
+
+function open(options: PrometheusOptions): Prometheus {
+  const prometheus = createPrometheus(options);
   closing.push(() => prometheus.close());
-  return { prometheus, seen, url };
+  return prometheus;
 }
 
 const vector = (result: readonly unknown[], more = {}): Answer => ({
   body: { status: 'success', data: { resultType: 'vector', result }, ...more },
 });
-const failure = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => new Error('it did not fail'),
-    (error: unknown) => error,
-  );
 
 describe('a partial answer', () => {
   it('of VictoriaMetrics (isPartial) is a warning, of values and of ranges; a whole one is none', async () => {
@@ -341,12 +327,7 @@ describe('options', () => {
         asked.endsWith('/query') ? vector([]) : { body: { status: 'success', data: [] } },
       );
       const routes: string[] = [];
-      const prometheus = createPrometheus({
-        url: `${url}${path}`,
-        onCall: (report) => routes.push(report.route),
-        maxRetries: 0,
-      });
-      closing.push(() => prometheus.close());
+      const prometheus = open({ url: `${url}${path}`, onCall: (report) => routes.push(report.route), maxRetries: 0 });
       await prometheus.instant('up');
       await prometheus.metricNames();
       const prefix = path.replace(/\/api\/v1$|\/$/, '');
@@ -429,8 +410,7 @@ describe('a server behind Keystone', () => {
       query.query?.endsWith(']') || query.query?.includes('] @') ? { body: matrix } : vector([]),
     );
     const { access } = user(() => `${url}/metrics/api/v1/`);
-    const prometheus = createPrometheus({ keystone: access });
-    closing.push(() => prometheus.close());
+    const prometheus = open({ keystone: access });
     await prometheus.instant('up', { timeMs: 600_000 });
     const { series } = await prometheus.range('up', { startMs: 300_000, endMs: 600_000, stepMs: 15_000 });
     expect(series).toEqual([{ labels: {}, samples: [{ timeMs: 1000, value: 2 }] }]);
@@ -447,15 +427,13 @@ describe('a server behind Keystone', () => {
   it('that refuses a token gets a new one, once', async () => {
     const first = await play(({ headers }) => (headers['x-auth-token'] === 'token-2' ? vector([]) : { status: 401 }));
     const good = user(() => first.url);
-    const prometheus = createPrometheus({ keystone: good.access });
-    closing.push(() => prometheus.close());
+    const prometheus = open({ keystone: good.access });
     expect(await prometheus.instant('up')).toMatchObject({ samples: [] });
     expect(good.refused).toEqual(['token-1']);
 
     const never = await play(() => ({ status: 401, body: 'not your project' }));
     const bad = user(() => never.url);
-    const refused = createPrometheus({ keystone: bad.access });
-    closing.push(() => refused.close());
+    const refused = open({ keystone: bad.access });
     const caught = await failure(refused.instant('up'));
     expect(String(caught)).toContain('not your project (sent: the Keystone token of user kronos)');
     expect(never.seen).toHaveLength(2);

@@ -2,12 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { createServer as createTlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
-import { selfSigned } from '@kronos/http/testing';
+import { listen, selfSigned } from '@kronos/http/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, expect, test } from 'vitest';
 import { smallCloud } from '../testing/bed.ts';
@@ -20,12 +20,6 @@ const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
-
-async function listen(server: { listen(port: number, host: string): unknown; address(): unknown }): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server as never, 'listening');
-  return (server.address() as AddressInfo).port;
-}
 
 /** TLS before a plain server; the first bytes of a connection can be kept back, as a slow network does it. */
 async function tlsFront(target: URL): Promise<{ url: string; hold(): Promise<() => Promise<unknown>> }> {

@@ -1,27 +1,23 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type Played, serve } from '@kronos/http/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkRegions, judgeRegion } from './regions.ts';
 
 /** Answers as a ledger below `/kronos`, and as something else at any other path. */
-const server = createServer(({ url = '' }, response) => {
-  const aggregates = [{ standing: 'balanced', ratio: 0.4, hosts: 3, vms: 1, movesInFlight: 0 }];
-  const answers: Readonly<Record<string, object>> = {
-    '/kronos/api/v1/fleet': { aggregates },
-    '/kronos/api/v1/alarms': { alarms: [] },
-  };
-  const answer = answers[url];
-  response.writeHead(answer === undefined ? 401 : 200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(answer ?? { error: 'log in first' }));
-});
+const ANSWERS: Readonly<Record<string, object>> = {
+  '/kronos/api/v1/fleet': { aggregates: [{ standing: 'balanced', ratio: 0.4, hosts: 3, vms: 1, movesInFlight: 0 }] },
+  '/kronos/api/v1/alarms': { alarms: [] },
+};
+let server: Played;
 let base = '';
 beforeAll(async () => {
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await serve(({ path }, response) => {
+    const answer = ANSWERS[path];
+    response.writeHead(answer === undefined ? 401 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer ?? { error: 'log in first' }));
+  });
+  base = server.url;
 });
-afterAll(async () => {
-  await new Promise((closed) => server.close(closed));
-});
+afterAll(() => server.close());
 
 const checked = (...regions: string[]) =>
   checkRegions({ console: { regions, cafile: null } } as unknown as Parameters<typeof checkRegions>[0]);

@@ -1,6 +1,7 @@
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { listen } from '@kronos/http/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Bed, type Result, type Started, startBed, startExecutor } from '../../testing/index.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
@@ -192,10 +193,8 @@ describe('a move between cells', () => {
 
   test('verify = tcp: a guest that accepts connections on its address is confirmed, one that does not is reverted', async () => {
     const guest = createServer((socket) => socket.destroy());
-    await new Promise<void>((resolve) => guest.listen(0, '127.0.0.1', resolve));
-    const { port } = guest.address() as AddressInfo;
+    const verify = { kind: 'tcp', port: await listen(guest) } as const;
     onTestFinished(() => void guest.close());
-    const verify = { kind: 'tcp', port } as const;
     const bed = await bedOfCells('127.0.0.1');
     await executorOn(bed, { verify, verifyTimeoutMs: 0 });
     const good = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
@@ -206,7 +205,10 @@ describe('a move between cells', () => {
       {
         type: 'migration.failed',
         data: {
-          reason: { code: 'verification', text: expect.stringContaining(`no connection to port ${port}: 127.0.0.1: `) },
+          reason: {
+            code: 'verification',
+            text: expect.stringContaining(`no connection to port ${verify.port}: 127.0.0.1: `),
+          },
         },
       },
     ]);
