@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { ALL, defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { memoryHistory, operate } from '../testing/index.ts';
+import { counted, memoryHistory, operate } from '../testing/index.ts';
 import { anonymizer } from './anonymize/anonymizer.ts';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
 import { type RecordOptions, recordRange } from './record.ts';
 import { readRecording } from './recording.ts';
-import { verify, verifyTotals } from './verify.ts';
+import { VerifyCount, verify } from './verify.ts';
 import { whatIf } from './whatIf.ts';
 
 const op = operate({ seed: 9, cycles: 40, commands: 0.2, aggregates: ['gpu', 'web eu/1'] });
@@ -51,7 +51,7 @@ describe('a recording', () => {
     expect(recorded).toMatchObject({ snapshots: 80, events: op.events.length, missing: [] });
     expect(await all('whole')).toEqual(op.events);
     const cycles = await Array.fromAsync(verify(await read('whole'), {}));
-    expect(verifyTotals(cycles)).toMatchObject({ decisions: 80, identical: 80, ok: true });
+    expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({ decisions: 80, identical: 80, ok: true });
   });
 
   it('is files that a person can read', async () => {
@@ -79,7 +79,7 @@ describe('a recording', () => {
     const facts = fold(await all('one')).aggregates.get('gpu');
     expect(facts).toEqual(op.end.aggregates.get('gpu'));
     const cycles = await Array.fromAsync(verify(await read('one'), {}));
-    expect(verifyTotals(cycles)).toMatchObject({ identical: 40, decisions: 40 });
+    expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({ identical: 40, decisions: 40 });
   });
 
   it('of a range holds the log from its first event, up to the end of the range', async () => {
@@ -192,7 +192,7 @@ describe('an anonymized recording', () => {
   it('has the same decisions, by their numbers', async () => {
     await recordRange(history, place('anonymous'), anonymized);
     const cycles = await Array.fromAsync(verify(await read('anonymous'), {}));
-    expect(verifyTotals(cycles)).toMatchObject({ decisions: 80, identical: 80, ok: true });
+    expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({ decisions: 80, identical: 80, ok: true });
     expect(cycles.some((cycle) => cycle.steps > 0)).toBe(true);
   });
 

@@ -1,13 +1,13 @@
 import { DAY_MS, defaultEngineOptions, type EngineOptions, type StoredEvent } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { memoryHistory, type Operation, operate, tamper } from '../testing/index.ts';
+import { counted, memoryHistory, type Operation, operate, tamper } from '../testing/index.ts';
 import { PolicyNotRecorded } from './errors.ts';
 import { findDecision, findProposal } from './find.ts';
 import type { History, Range } from './history.ts';
 import { plansOf } from './plans.ts';
-import { verify, verifyTotals } from './verify.ts';
-import { whatIf, whatIfTotals } from './whatIf.ts';
+import { VerifyCount, verify } from './verify.ts';
+import { WhatIfCount, whatIf } from './whatIf.ts';
 import type { WhatIfCycle } from './whatIfRun.ts';
 
 const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
@@ -180,7 +180,11 @@ describe('an operation with migration windows', () => {
 describe('running decisions again', () => {
   it('finds every decision of an operation identical', async () => {
     const cycles = await verified(historyOf(day));
-    expect(verifyTotals(cycles)).toMatchObject({ decisions: decided.length, identical: decided.length, ok: true });
+    expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({
+      decisions: decided.length,
+      identical: decided.length,
+      ok: true,
+    });
     expect(decided.length).toBe(3 * 60 * HOURS);
   });
 
@@ -196,7 +200,7 @@ describe('running decisions again', () => {
           verdict: 'different',
           differences: [{ path: 'refusals.planted', recorded: 1 }],
         });
-        expect(verifyTotals(cycles).ok).toBe(false);
+        expect(counted(new VerifyCount(), cycles).totals().ok).toBe(false);
       }),
       { numRuns: 2 },
     );
@@ -222,16 +226,16 @@ describe('running decisions again', () => {
 
   it('says which decisions cannot be run again', async () => {
     const cycles = await verified(memoryHistory(day.events, day.snapshots.slice(3)));
-    expect(verifyTotals(cycles)).toMatchObject({ notReplayed: 3, ok: false });
+    expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({ notReplayed: 3, ok: false });
   });
 
   it('reports what an older planner decided otherwise, which fails only when strict', async () => {
     const upgraded = hours(1, { upgradeAt: 30 });
     const cycles = await verified(historyOf(upgraded));
-    const totals = verifyTotals(cycles);
+    const totals = counted(new VerifyCount(), cycles).totals();
     expect(totals.otherVersion).toBeGreaterThan(0);
     expect(totals).toMatchObject({ different: 0, ok: true });
-    expect(verifyTotals(cycles, { strict: true }).ok).toBe(false);
+    expect(counted(new VerifyCount(), cycles).totals({ strict: true }).ok).toBe(false);
     expect(cycles.every((c) => c.verdict === 'identical' || c.plannerVersion === '0')).toBe(true);
   });
 
@@ -447,7 +451,7 @@ describe('a what-if', () => {
 
   it('counts what the recording did beside what it does itself', async () => {
     const cycles = await simulate({}, day, ['gpu', 'general']);
-    const totals = whatIfTotals(cycles);
+    const totals = counted(new WhatIfCount(), cycles).totals();
     expect(totals.map((total) => total.aggregate)).toEqual(['general', 'gpu']);
     for (const { aggregate, recorded, snapshots } of totals) {
       const last = cycles.filter((cycle) => cycle.aggregate === aggregate).at(-1)?.timeMs ?? 0;

@@ -234,12 +234,3 @@ export class VerifyCount {
     return { ...this.#counts, decisions, identicalShare: run === 0 ? 1 : identical / run, ok };
   }
 }
-
-export function verifyTotals(
-  cycles: Iterable<ReplayVerdict>,
-  options: { readonly strict?: boolean } = {},
-): VerifyTotals {
-  const count = new VerifyCount();
-  for (const cycle of cycles) count.add(cycle);
-  return count.totals(options);
-}

@@ -361,11 +361,4 @@ export class WhatIfCount {
   }
 }
 
-/** Totals by aggregate. */
-export function whatIfTotals(cycles: Iterable<WhatIfCycle>): WhatIfTotals[] {
-  const count = new WhatIfCount();
-  for (const cycle of cycles) count.add(cycle);
-  return count.totals();
-}
-
 const NO_BREAKS: RuleBreaks = { affinity: 0, 'anti-affinity': 0, 'soft-affinity': 0, 'soft-anti-affinity': 0 };
