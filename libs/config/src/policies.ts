@@ -3,6 +3,7 @@ import {
   allocationQuery,
   errorText,
   INSTANCES,
+  isRecord,
   type Policy,
   policySchema,
   queryUses,
@@ -258,9 +259,6 @@ const OF_QUERIES: readonly string[] = [
   'vm_profile_label_type',
   'vm_profile_fallback',
 ];
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The fields of a policy that contradict its source, and those that its source needs and it lacks. */
 function sourceProblems(value: unknown): { field: string; problem: string; remedy: string }[] {

@@ -17,6 +17,10 @@ export type ParsedJson =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string };
 
+/** Whether a value is an object of JSON or YAML, and no list. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 const decoder = new TextDecoder();
 
 /** Parses bytes as JSON within limits that are checked before anything is built. Never throws. */

@@ -31,15 +31,15 @@ export interface ReadTimes {
 
 export type KeptMode = 'changes' | 'notifications';
 
-/** Why something is read that a cycle alone would not have read. */
-const resyncReasons = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many', 'clock'] as const;
 /**
+ * Why something is read that a cycle alone would not have read.
+ *
  * `start`: nothing is known yet, or nothing was read for long. `compared`: Nova's list of ids differs. `left`: a list of its host no longer has the server.
  * `tagged`: Nova's list of servers with a tag that opts out differs. `untrusted`: the host's notifications do not arrive, or
  * not for long enough. `many`: there is more to be read than one bulk read costs. `clock`: the reader's clock is wrong, so it
  * cannot ask for what changed since a time.
  */
-export type ResyncReason = (typeof resyncReasons)[number];
+export type ResyncReason = 'start' | 'compared' | 'left' | 'tagged' | 'untrusted' | 'many' | 'clock';
 
 /** A notification of Nova about one server. */
 export interface ServerNotified {

@@ -27,7 +27,7 @@ export const keepingRoom =
     for (let run = 1; ; run++) {
       const passed = pass(state, carryOut);
       if (options.failoverHosts === 0 || draft.moves.length === mark) return held(state, passed, best, mark);
-      const { kept, taking } = sorted(draft, mark, options.failoverHosts);
+      const { kept, taking } = splitByRoom(draft, mark, options.failoverHosts);
       if (taking.length === 0) return passed;
       draft.refusals.add(codeNumber['failover-room'], taking.length);
       draft.rollback(mark);
@@ -46,7 +46,7 @@ function held(state: State, passed: ReturnType<Pass>, best: readonly Move[], mar
   for (const move of best) draft.apply(move.vm, move.to, move);
   state.drains = [];
   // Without the others, these may have another order.
-  if (best.length > 0 && sorted(draft, mark, options.failoverHosts).taking.length > 0) draft.rollback(mark);
+  if (best.length > 0 && splitByRoom(draft, mark, options.failoverHosts).taking.length > 0) draft.rollback(mark);
   if (draft.moves.length > mark) return { moves: best.length };
   return 'end' in passed ? { end: reasonOf('failover-room') } : { moves: 0 };
 }
@@ -66,7 +66,7 @@ function serves(draft: Draft, moves: readonly Move[], than: readonly Move[]): bo
 }
 
 /** The moves after the mark in the order of the plan: those that keep room, and the VMs of those that would take it. */
-function sorted(
+function splitByRoom(
   draft: Draft,
   mark: number,
   hosts: number,

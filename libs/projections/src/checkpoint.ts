@@ -1,4 +1,4 @@
-import { canonicalJson, logEventSchemas, type StoredEvent } from '@kronos/contracts';
+import { canonicalJson, isRecord, logEventSchemas, type StoredEvent } from '@kronos/contracts';
 import {
   type AggregateFacts,
   type AllFacts,
@@ -126,13 +126,13 @@ function encode(facts: ControlFacts): Json {
 
 /** The inverse of {@link encode}; the form of each field is that of the initial facts. Null: it has another form. */
 function decodeFacts<T extends ControlFacts>(json: Json, form: T): T | null {
-  if (!isObject(json)) return null;
+  if (!isRecord(json)) return null;
   const out: { [key: string]: unknown } = {};
   for (const [key, like] of Object.entries(form) as [string, unknown][]) {
     const value = json[key];
     if (value === undefined) return null;
     if (like instanceof Map) {
-      if (!isObject(value)) return null;
+      if (!isRecord(value)) return null;
       out[key] = new Map(Object.entries(value));
     } else if (like instanceof Set) {
       if (!Array.isArray(value)) return null;
@@ -144,13 +144,11 @@ function decodeFacts<T extends ControlFacts>(json: Json, form: T): T | null {
 }
 
 function bodyOf(state: Json): PartBody | null {
-  if (!isObject(state)) return null;
+  if (!isRecord(state)) return null;
   const { anchor, reads, aggregates, all, facts } = state;
   if (typeof anchor !== 'string' || !isStrings(reads) || !isStrings(aggregates)) return null;
   return all === undefined || facts === undefined ? null : { anchor, reads, aggregates, all, facts };
 }
 
-const isObject = (value: unknown): value is { [key: string]: Json } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -1,4 +1,4 @@
-import type { EngineOptions } from '@kronos/contracts';
+import { type EngineOptions, isRecord } from '@kronos/contracts';
 import { CooldownsInvalid } from './errors.ts';
 import {
   type AggregateFacts,
@@ -32,7 +32,7 @@ export const emptyCooldowns: Cooldowns = {
  */
 export function readCooldowns(json: unknown): Cooldowns {
   const sections = Object.keys(emptyCooldowns) as (keyof Cooldowns)[];
-  if (!isObject(json)) throw new CooldownsInvalid([`it must be an object with the sections ${sections.join(', ')}`]);
+  if (!isRecord(json)) throw new CooldownsInvalid([`it must be an object with the sections ${sections.join(', ')}`]);
   const problems: string[] = [];
   for (const key of Object.keys(json))
     if (!sections.some((s) => s === key)) problems.push(`${key}: no such section; there are ${sections.join(', ')}`);
@@ -40,7 +40,7 @@ export function readCooldowns(json: unknown): Cooldowns {
     const value = json[section];
     const out: Record<string, number> = {};
     if (value === undefined) return out;
-    if (!isObject(value)) {
+    if (!isRecord(value)) {
       problems.push(`${section}: must be an object of names and seconds`);
       return out;
     }
@@ -120,6 +120,3 @@ const SEED = 'cooldowns.json';
 
 const positive = (record: Readonly<Record<string, number>>): [string, number][] =>
   Object.entries(record).filter(([, seconds]) => seconds > 0);
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

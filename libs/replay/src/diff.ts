@@ -1,8 +1,7 @@
+import { isRecord } from '@kronos/contracts';
+
 /** One place where two JSON values differ. `undefined` where the value is only in the other. */
 export type Difference = { readonly path: string; readonly recorded: unknown; readonly replayed: unknown };
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Where two JSON values differ, in the order of the first's fields; at most `limit` places. */
 export function differences(recorded: unknown, replayed: unknown, limit = 20): Difference[] {

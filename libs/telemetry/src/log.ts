@@ -1,7 +1,7 @@
 import type { Config } from '@kronos/config';
 import { context, createContextKey, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
-import { hideFields, scrub } from './scrub.ts';
+import { asRecord, hideFields, scrub } from './scrub.ts';
 
 export type { Logger } from 'pino';
 
@@ -61,8 +61,8 @@ export function createLogger(input: LogInput): Logger {
     messageKey: 'message',
     formatters: {
       level: (level) => ({ level }),
-      bindings: (bindings) => record(hideFields(bindings)),
-      log: (object) => record(hideFields(object)),
+      bindings: (bindings) => asRecord(hideFields(bindings)),
+      log: (object) => asRecord(hideFields(object)),
     },
     // hideFields has made plain objects of errors already.
     serializers: { err: (error: unknown) => error },
@@ -85,6 +85,3 @@ function activeIds(): object {
     ...(correlationId === null ? {} : { correlationId }),
   };
 }
-
-const record = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? { ...value } : {};

@@ -198,5 +198,6 @@ function errorFields(error: Error, hide: (value: unknown) => unknown): object {
   return { type: name, message, stack, ...asRecord(hide(rest)), ...cause };
 }
 
-const asRecord = (value: unknown): Record<string, unknown> =>
+/** The fields of a value; none of one that has none. */
+export const asRecord = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? { ...value } : {};

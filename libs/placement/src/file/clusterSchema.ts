@@ -1,4 +1,4 @@
-import { groupPolicySchema } from '@kronos/contracts';
+import { groupPolicySchema, isRecord } from '@kronos/contracts';
 import { LARGEST } from '../cluster/grid.ts';
 import { ClusterFileError } from './errors.ts';
 
@@ -245,16 +245,13 @@ export const clusterFileSchema = {
   },
 } as const satisfies FileSchema;
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** @throws ClusterFileError that names the first place where the value does not have the form, and what it must be. */
 export function checkForm(value: unknown, schema: FileSchema, at = ''): void {
   const place = at === '' ? 'file' : at;
   const wrong = (problem: string): ClusterFileError => new ClusterFileError(place, problem);
   switch (schema.type) {
     case 'object':
-      if (!isObject(value)) throw wrong('must be an object');
+      if (!isRecord(value)) throw wrong('must be an object');
       checkObject(value, schema, at === '' ? '' : `${at}.`);
       return;
     case 'array':
