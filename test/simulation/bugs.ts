@@ -549,6 +549,12 @@ export const bugs: readonly Bug[] = [
     replace: 'if (ageSeconds > 2e6 * intervalSeconds)',
   },
   {
+    name: 'as much work after a decision that took too long',
+    file: 'services/planner/src/timedDecider.ts',
+    find: 'if (ms <= dueMs) return;',
+    replace: 'if (ms <= 1e6 * dueMs) return;',
+  },
+  {
     name: 'older snapshot decided after a newer one',
     file: ELIGIBILITY,
     find: 'if (decided !== null && takenMs <= decided.snapshotMs)',
