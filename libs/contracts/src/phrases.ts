@@ -20,6 +20,10 @@ export function clause(text: string): string {
   return begin.replace(/\.$/, '');
 }
 
+/** What a person did to a task who closed it, with the comment. */
+export const closedText = ({ by, comment }: { readonly by: string; readonly comment: string | null }): string =>
+  `closed by ${by}${comment === null ? '' : ` (${comment})`}`;
+
 /** ` after 3.1 s`; nothing where the duration is not known. */
 export const took = (ms: number | null | undefined): string =>
   ms === null || ms === undefined ? '' : ` after ${(ms / 1000).toFixed(1)} s`;

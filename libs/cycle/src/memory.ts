@@ -11,7 +11,7 @@ import {
   quarantineFacts,
   recordedOptions,
 } from '@kronos/projections';
-import { noiseOf } from '@kronos/rules';
+import { noiseOf, pauseInForce } from '@kronos/rules';
 
 /** The topic of a decision: only memory about it is converted, so the cost does not grow with the history. */
 export type MemoryTopic = {
@@ -34,7 +34,7 @@ export const decideInput = (
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has. */
 export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
-  const paused = state.paused.here ?? state.paused.everywhere;
+  const paused = pauseInForce(state);
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
   const courseMoves = movesToGo(state);

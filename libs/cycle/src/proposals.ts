@@ -24,6 +24,10 @@ export type PlanRequest = { readonly planId: string; readonly commandId: string 
   | { readonly kind: 'capacity'; readonly snapshot: Snapshot & { readonly capacity: CapacityReading } }
 );
 
+/** Whether a snapshot was taken for a request for a plan, which has an answer of its own. */
+export const asksForPlan = ({ purpose }: Pick<Snapshot, 'purpose'>): boolean =>
+  purpose === 'cells' || purpose === 'capacity';
+
 /** The request that a snapshot was taken for; null: none. */
 export function planRequest(snapshot: Snapshot): PlanRequest | null {
   const { aggregate, cells, capacity } = snapshot;

@@ -1,3 +1,4 @@
+export { pauseInForce } from '@kronos/rules';
 export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
 export { comparisons, hostsToMeasure, type Predicted, type PredictionsOff, predictionsOff } from './calibration.ts';

@@ -1,6 +1,14 @@
 import type { EngineOptions, Reason } from '@kronos/contracts';
 import type { ReasonOf, TaskReasonCode, WaitReasonCode } from '@kronos/facts';
-import { type Caps, capReached, countSlots, quarantineCode, type SlotCounts, type SlotUse } from '@kronos/rules';
+import {
+  type Caps,
+  capReached,
+  countSlots,
+  pauseInForce,
+  quarantineCode,
+  type SlotCounts,
+  type SlotUse,
+} from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { windowClosed } from './plans.ts';
 import { quarantined } from './quarantine.ts';
@@ -154,7 +162,7 @@ function neverMet(state: AggregateState, { step }: TaskFacts): StartVerdict | nu
 
 /** What a task waits for, apart from a free slot; null: nothing. */
 function notYet(state: AggregateState, task: TaskFacts, nowMs: number): StartVerdict | null {
-  const paused = state.paused.here ?? state.paused.everywhere;
+  const paused = pauseInForce(state);
   if (paused !== null) return wait('paused', `paused by ${paused.by}`);
   if (nowMs < task.notBeforeMs) return wait('not-due', 'not due yet', task.notBeforeMs);
   for (const id of task.step.dependsOn)

@@ -1,5 +1,6 @@
 /** The next act of an executor for a drain. Times are ms since the epoch. */
 import type { DrainReasonCode } from '@kronos/facts';
+import { pauseInForce } from './pause.ts';
 export type DrainRuleFacts = {
   /** An operator asked for the end of the drain. */
   readonly undrainAsked: boolean;
@@ -125,7 +126,7 @@ export function hostActBlocked(
   if (unreadable !== null) return `event ${unreadable.sequence} of the log cannot be read`;
   if (executorDryRun) return 'dry_run is on in the executor';
   if (act === 'enable') return null;
-  const pause = paused.here ?? paused.everywhere;
+  const pause = pauseInForce({ paused });
   if (pause !== null) return `${aggregate} is paused by ${pause.by}`;
   if (configured === null) return `no planner has written its options for ${aggregate} yet`;
   return configured.options.dryRun ? `dry_run is on for ${aggregate}, so no VM would move` : null;

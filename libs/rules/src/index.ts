@@ -13,6 +13,7 @@ export * from './noise.ts';
 export * from './optOut.ts';
 export * from './pace.ts';
 export * from './pattern.ts';
+export * from './pause.ts';
 export * from './quarantine.ts';
 export * from './threshold.ts';
 export * from './usefulness.ts';

@@ -7,6 +7,7 @@ import {
   inFlight,
   openCellPlans,
   optionsOf,
+  pauseInForce,
   planTime,
   quarantineTable,
   remedyOf,
@@ -195,7 +196,7 @@ type Occupation = Pick<AggregateStatus, 'doing' | 'waitsFor'>;
 type State = AggregateInput['state'];
 
 function paused({ aggregate, paused }: State, migrating: number, nowMs: number): Occupation | null {
-  const pause = paused.here ?? paused.everywhere;
+  const pause = pauseInForce({ paused });
   if (pause === null) return null;
   const going =
     migrating > 0 ? `; ${count(migrating, 'running migration')} ${migrating === 1 ? 'continues' : 'continue'}` : '';

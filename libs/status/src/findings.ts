@@ -17,6 +17,7 @@ import {
   optionsOf,
   type PlanFacts,
   type PredictionsOff,
+  pauseInForce,
   predictionsOff,
   remedyOf,
   skipText,
@@ -490,18 +491,16 @@ const damagedServers = ({ aggregate, state }: AggregateInput): Finding[] =>
     text: `${serverName} is in ERROR on ${host ?? 'an unknown host'} after its move from ${from} to ${destination} (${taskId}): ${reasons[0]?.text ?? 'no reason is known'}`,
   }));
 
-const pauseOf = ({ paused }: AggregateInput['state']) => paused.here ?? paused.everywhere;
-
 function unstarted({ aggregate, state }: AggregateInput, open: readonly TaskFacts[], nowMs: number): Finding[] {
   const idle = open.length > 0 && open.every((task) => task.slot === null && nowMs - task.notBeforeMs > UNSTARTED_MS);
-  if (!idle || pauseOf(state) !== null) return [];
+  if (!idle || pauseInForce(state) !== null) return [];
   const text = `no move has started ${span(UNSTARTED_MS)} after it was due`;
   return [{ code: 'task-unstarted', place: executorOf(aggregate), about: aggregate, text }];
 }
 
 /** Drains whose host cannot be disabled or enabled. */
 function blockedDrains({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
-  const paused = pauseOf(state);
+  const paused = pauseInForce(state);
   return [...state.drains.values()].flatMap((drain): Finding[] => {
     const { host, asked, undrainAsked, disabled, claim, failure } = drain;
     const act = disabled === null ? 'disabled' : 'enabled';

@@ -1,5 +1,5 @@
 /** What each open task, plan and drain waits for, from the folded log. Pure. */
-import { clause, count, iso } from '@kronos/contracts';
+import { ALL, clause, count, iso } from '@kronos/contracts';
 import {
   type AggregateState,
   approvalOf,
@@ -67,7 +67,7 @@ const waitTable = {
   resume: row(
     HOUR,
     ({ of }) => `the end of the pause of ${of}`,
-    ({ of }) => `Run \`kronos resume ${of === '_all_' ? '--all' : `-a ${of}`}\`.`,
+    ({ of }) => `Run \`kronos resume ${of === ALL ? '--all' : `-a ${of}`}\`.`,
   ),
   approval: row(
     10 * MINUTE,
@@ -189,7 +189,7 @@ function planWaits(state: AggregateState, plan: PlanFacts, nowMs: number): WaitS
 
 function pauseOf({ paused, aggregate }: AggregateState): { readonly of: string; readonly atMs: number } | null {
   if (paused.here !== null) return { of: aggregate, atMs: paused.here.atMs };
-  return paused.everywhere === null ? null : { of: '_all_', atMs: paused.everywhere.atMs };
+  return paused.everywhere === null ? null : { of: ALL, atMs: paused.everywhere.atMs };
 }
 
 function taskWaits(state: AggregateState, task: TaskFacts, nowMs: number): WaitState {
@@ -308,7 +308,7 @@ const existence: Partial<Record<WaitCode, Exists>> = {
     const plan = plans.get(of);
     return plan !== undefined && plan.release === null && approvalOf(plan, nowMs).open;
   },
-  resume: ({ paused }, of) => (of === '_all_' ? paused.everywhere : paused.here) !== null,
+  resume: ({ paused }, of) => (of === ALL ? paused.everywhere : paused.here) !== null,
   gate: ({ decided }, of) => decided?.outcome === 'gated' && decided.reason.code === of,
   member(state, of) {
     const drain = state.drains.get(of);

@@ -1,4 +1,5 @@
 /** From the POST to the end that Nova shows: the rules of the stages seeking and following. */
+import { closedText } from '@kronos/contracts';
 import { type Overdue, overdue, startWatch, watched } from './deadline.ts';
 import { cancelled, failureFor, type JudgedFailure, reason } from './failure.ts';
 import type { TaskOptions } from './options.ts';
@@ -103,14 +104,14 @@ function obeyed(
   { word, at }: { readonly word: Word; readonly at: Reading },
 ): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
-  if (word.closeAsked === null) return null;
-  const { by, comment, force } = word.closeAsked;
+  const { closeAsked } = word;
+  if (closeAsked === null) return null;
   // A migration that Nova does not show may still begin; the operator's stop ends the attempt when it does not.
-  if (force !== true && (mayBeBusy(server) || run.migrationId === null)) return null;
+  if (closeAsked.force !== true && (mayBeBusy(server) || run.migrationId === null)) return null;
   if (mayStillEnd(run, state.task, server, at)) return null;
   const seen =
     run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
-  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
+  const text = `${closedText(closeAsked)}; ${seen}`;
   if (server !== null && server !== 'gone' && server.host === state.task.destination) {
     const warnings = [reason('closed', text), ...(runs(server) ? [] : [notUp(server)])];
     return to(state, { at: 'ending', ended: completed(server.host, warnings, novaFacts(run, at)), expected: null });

@@ -8,6 +8,7 @@ import {
   type LogState,
   lateResizes,
   openCellPlans,
+  pauseInForce,
   quarantineTable,
   waitingPlan,
 } from '@kronos/projections';
@@ -74,7 +75,7 @@ export function scrape(
     metrics.resizesLate.set(lateResizes(one, nowMs).length, { aggregate });
     metrics.damagedServers.set(one.damaged.size, { aggregate });
     measureCourse(metrics, one, nowMs);
-    metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
+    metrics.paused.set(pauseInForce(one) === null ? 0 : 1, { aggregate });
     if (engine === undefined) continue;
     const cooldown = cooldownOf(one, nowMs, engine);
     metrics.aggregateCooldown.set(cooldown === null ? 0 : (cooldown.untilMs - nowMs) / 1000, { aggregate });

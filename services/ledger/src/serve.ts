@@ -1,11 +1,11 @@
 import type { Regions } from '@kronos/connect';
-import { type AggregateState, aggregateState } from '@kronos/projections';
+import { aggregateState } from '@kronos/projections';
 import { addActing } from './acting/acting.ts';
 import type { Acting } from './acting/deps.ts';
 import { addChanges, type Changes } from './api/changes.ts';
 import { addRoutes } from './api/handlers/routes.ts';
 import { type NameKeeper, nameKeeper } from './api/nameKeeper.ts';
-import { aggregateNames } from './api/stateJson.ts';
+import { aggregateNames, plannedName } from './api/stateJson.ts';
 import { type Aside, createAside } from './aside/aside.ts';
 import { addConsole } from './console.ts';
 import { alarmReader } from './memory/alarms.ts';
@@ -77,7 +77,3 @@ export async function servePeople(input: ServedInput, folding: Folding): Promise
   if (options.console) await addConsole(http);
   return { notifier, changes, aside, names, warm };
 }
-
-/** The name of a server, as the plan of a move of it has it. */
-const plannedName = ({ tasks }: AggregateState, serverId: string): string | null =>
-  tasks.values().find(({ step }) => step.serverId === serverId)?.step.serverName ?? null;

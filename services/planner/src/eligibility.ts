@@ -1,6 +1,7 @@
 import { type EngineOptions, partCodes, type SnapshotTaken, storedLateText, timeMs } from '@kronos/contracts';
+import { asksForPlan } from '@kronos/cycle';
 import type { ReasonOf, SnapshotReasonCode } from '@kronos/facts';
-import type { AggregateState } from '@kronos/projections';
+import { type AggregateState, pauseInForce } from '@kronos/projections';
 
 /** Whether a snapshot is to be decided; if not, why. `alarm`: the operator has to mend something. */
 export type Eligibility = { ok: true } | { ok: false; alarm: boolean; reason: ReasonOf<SnapshotReasonCode> };
@@ -13,7 +14,7 @@ const no = (code: SnapshotReasonCode, text: string, alarm = false): Eligibility 
 
 /** The facts that can forbid a plan of the aggregate as a whole, by their names. */
 const gateFacts = (state: AggregateState): Readonly<Record<string, string | number | null>> => ({
-  pause: (state.paused.here ?? state.paused.everywhere)?.sequence ?? null,
+  pause: pauseInForce(state)?.sequence ?? null,
   'unreadable event': state.unreadable?.sequence ?? null,
   'plan that waits for approval': state.waiting,
   'release of a plan': state.lastRelease && `${state.lastRelease.planId} ${state.lastRelease.atMs}`,
@@ -73,7 +74,7 @@ export function eligibility(
   if (purpose === 'record') return no('record-only', `${snapshotId} was taken to be kept, not to be planned`);
   const takenMs = timeMs(taken.time);
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
-  const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);
+  const decided = asksForPlan(taken.data) ? null : cycleDecided(snapshotId, takenMs, state);
   if (decided !== null) return decided;
   const misdated = misdating(takenMs - storedAt, options.maxClockSkewSeconds * 1000);
   if (misdated !== null) return misdated;

@@ -1,4 +1,5 @@
 import { type SnapshotTaken, subject } from '@kronos/contracts';
+import { asksForPlan } from '@kronos/cycle';
 import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { closeWatch } from './closeWatch.ts';
@@ -21,8 +22,6 @@ export type Planner = {
   readonly slow: SnapshotDecider['slow'];
 };
 
-const isRequest = ({ data: { purpose } }: SnapshotTaken): boolean => purpose === 'cells' || purpose === 'capacity';
-
 /** Says why a cycle was not decided: the next snapshot is. */
 function reportUndecided(error: unknown, aggregate: string, { logger, meters }: PlannerDeps): void {
   if (error instanceof AppendConflict) {
@@ -44,7 +43,7 @@ class Undecided {
   readonly #requests = new Map<string, Delivered<SnapshotTaken>[]>();
 
   put(aggregate: string, delivered: Delivered<SnapshotTaken>): void {
-    if (delivered.problem === undefined && isRequest(delivered.message))
+    if (delivered.problem === undefined && asksForPlan(delivered.message.data))
       this.#requests.set(aggregate, [...(this.#requests.get(aggregate) ?? []), delivered]);
     else this.#newest.set(aggregate, delivered);
   }

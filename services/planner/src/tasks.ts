@@ -1,4 +1,12 @@
-import { type Actor, CLOSED, iso, type MigrationFailed, messageId, type PlanDispatched } from '@kronos/contracts';
+import {
+  type Actor,
+  CLOSED,
+  closedText,
+  iso,
+  type MigrationFailed,
+  messageId,
+  type PlanDispatched,
+} from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
 import type { ReasonOf, TaskReasonCode } from '@kronos/facts';
 import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
@@ -56,9 +64,8 @@ export function overdueResults(state: AggregateState, by: Actor, nowMs: number):
   };
   for (const task of state.tasks.values()) {
     if (task.end !== null || task.closeAsked?.force !== true || nowMs < task.closeAsked.atMs + CLOSE_GRACE_MS) continue;
-    const { by: person, comment } = task.closeAsked;
-    const why = comment === null ? '' : ` (${comment})`;
-    end(task, { code: CLOSED, text: `closed by ${person}${why}; no executor held it, recorded by the planner` });
+    const text = `${closedText(task.closeAsked)}; no executor held it, recorded by the planner`;
+    end(task, { code: CLOSED, text });
   }
   for (const plan of state.plans.values()) {
     const lastStartMs = notAfterMs(plan);

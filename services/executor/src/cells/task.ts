@@ -4,6 +4,7 @@
  */
 import {
   type CellResult,
+  closedText,
   GUEST_OFF,
   type NovaFacts,
   type Reason,
@@ -228,12 +229,12 @@ const ofMethod = ({ start }: CellRun, failure: JudgedFailure): JudgedFailure =>
 function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly word: Word }>): TaskState | null {
   const { word, at } = fact;
   if (word.ended) return to(state, { at: 'received' });
-  if (word.closeAsked === null) return null;
-  const { by, comment, force } = word.closeAsked;
-  if (force !== true && mayBeMoving(state, run, fact)) return null;
+  const { closeAsked } = word;
+  if (closeAsked === null) return null;
+  if (closeAsked.force !== true && mayBeMoving(state, run, fact)) return null;
   const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
   const seen = run.uuid === null ? 'no migration was seen' : `${where}, and Nova still has it so`;
-  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
+  const text = `${closedText(closeAsked)}; ${seen}`;
   return failed(state, run, cancelled('closed', text), { at });
 }
 

@@ -1,5 +1,5 @@
 import { byText, iso, timeMs } from '@kronos/contracts';
-import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
+import { type AggregateState, hostBroken, inFlight, optionsOf, pauseInForce } from '@kronos/projections';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { ServerNameOf } from './names.ts';
 import type { ApiAnswer } from './schemas.ts';
@@ -14,7 +14,7 @@ export function comingUp(
   { decisions, nameOf }: { readonly decisions: readonly Pick<DecisionPoint, 'time'>[]; readonly nameOf: ServerNameOf },
   nowMs: number,
 ): Coming[] {
-  const { paused, unreadable, waitingPlan, cooldown, drains } = summary;
+  const { unreadable, waitingPlan, cooldown, drains } = summary;
   if (unreadable !== null)
     return [
       {
@@ -23,7 +23,7 @@ export function comingUp(
         text: `Nothing is planned until event ${unreadable.sequence} can be read or is skipped.`,
       },
     ];
-  const pause = paused.here ?? paused.everywhere;
+  const pause = pauseInForce(summary);
   const coming: Coming[] = [];
   if (pause !== null)
     coming.push({

@@ -16,6 +16,7 @@ import {
   notAfterMs,
   optionsOf,
   type PlanFacts,
+  pauseInForce,
   quarantined,
   quarantineTable,
   slots,
@@ -42,7 +43,7 @@ export type Standing =
 
 function standing(state: AggregateState, nowMs: number): Standing {
   if (state.unreadable !== null) return 'unplannable';
-  if (state.paused.here !== null || state.paused.everywhere !== null) return 'paused';
+  if (pauseInForce(state) !== null) return 'paused';
   if (waitingPlan(state, nowMs)?.open === true) return 'waitingForApproval';
   if (inFlight(state).length > 0) return 'moving';
   const { decided } = state;
@@ -260,7 +261,7 @@ export function quarantinePage(state: AggregateState, nowMs: number) {
   return quarantineTable(state, nowMs, optionsOf(state)).map((q) => ({
     aggregate: state.aggregate,
     serverId: q.serverId,
-    serverName: nameIn(state, q.serverId),
+    serverName: plannedName(state, q.serverId),
     cause: q.cause,
     since: iso(q.sinceMs),
     until: isoOrNull(q.untilMs),
@@ -269,11 +270,9 @@ export function quarantinePage(state: AggregateState, nowMs: number) {
   }));
 }
 
-/** The name of a server by its tasks; null: none has it. */
-function nameIn({ tasks }: AggregateState, serverId: string): string | null {
-  for (const { step } of tasks.values()) if (step.serverId === serverId) return step.serverName;
-  return null;
-}
+/** The name of a server, as the plan of a move of it has it; null: none has. */
+export const plannedName = ({ tasks }: AggregateState, serverId: string): string | null =>
+  tasks.values().find(({ step }) => step.serverId === serverId)?.step.serverName ?? null;
 
 /** The cooldowns and quarantines of one aggregate. */
 export function cooldownPage(state: AggregateState, nowMs: number, nameOf: ServerNameOf) {
@@ -290,7 +289,7 @@ export function cooldownPage(state: AggregateState, nowMs: number, nameOf: Serve
       const untilMs = coolingDown(state, serverId, nowMs, options);
       return untilMs === null
         ? []
-        : [{ aggregate, serverId, serverName: nameIn(state, serverId) ?? nameOf(serverId), until: iso(untilMs) }];
+        : [{ aggregate, serverId, serverName: plannedName(state, serverId) ?? nameOf(serverId), until: iso(untilMs) }];
     }),
   };
 }

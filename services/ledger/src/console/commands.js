@@ -2,8 +2,7 @@
 import { closeDialog, openDialog, problem } from './dialog.js';
 import { html, nothing } from './lib/lit-html.js';
 import { canLogIn, cellTargets, foresee, give, isCustodian, person } from './session.js';
-
-const ALL = '_all_';
+import { ALL } from './words.js';
 
 /** The words of a field, separated by commas or blanks. */
 const split = (text) => text.split(/[\s,]+/).filter((part) => part !== '');

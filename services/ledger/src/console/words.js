@@ -1,5 +1,11 @@
 /** Numbers, sizes and lists as people read them. Pure. */
 
+/** The address of all aggregates together. */
+export const ALL = '_all_';
+
+/** Whether what changed concerns an aggregate. */
+export const isAbout = ({ aggregate }, name) => aggregate === name || aggregate === ALL;
+
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -35,7 +35,7 @@ import { cellTargets } from '../session.js';
 import { balanceLegend } from '../skyline.js';
 import { timeBar } from '../timeBar.js';
 import { timeline } from '../timeline.js';
-import { withoutDomain } from '../words.js';
+import { isAbout, withoutDomain } from '../words.js';
 
 /** Events that others tell better. */
 const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started']);
@@ -351,7 +351,7 @@ const wrong = (alarms) =>
 export const aggregate = {
   title: ({ name }) => name,
   concerns(change, { name }) {
-    const concerned = change.aggregate === name || change.aggregate === '_all_';
+    const concerned = isAbout(change, name);
     // What is kept of now is no longer true.
     if (concerned) present = { ...present, readMs: present.readMs - PRESENT_MS };
     return concerned;

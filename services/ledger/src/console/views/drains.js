@@ -4,6 +4,7 @@ import { repeat } from '../lib/directives/repeat.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, missing, section, serviceText, table } from '../parts.js';
 import { person } from '../session.js';
+import { isAbout } from '../words.js';
 
 /** Chooses the hosts. The address of the next page names them all: nothing is kept elsewhere. */
 function chooser({ page, hosts }, { view, choose }) {
@@ -114,7 +115,7 @@ const progress = (run, name, seen) =>
 /** Rolling maintenance: which hosts, how many at the same time, how far each is, and what is next. */
 export const drains = {
   title: ({ name }) => `Rolling maintenance: ${name}`,
-  concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  concerns: (change, { name }) => isAbout(change, name),
   async load({ name }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const [run, page, hosts] = await Promise.all([

@@ -32,7 +32,7 @@ import {
 import { counts } from '../ratio.js';
 import { skyline, topOf } from '../skyline.js';
 import { timeBar } from '../timeBar.js';
-import { shareText } from '../words.js';
+import { isAbout, shareText } from '../words.js';
 
 const servers = (title, rows, last) =>
   rows.length === 0
@@ -248,7 +248,7 @@ function atText(series, index, { snapshot }) {
 /** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
-  concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  concerns: (change, { name }) => isAbout(change, name),
   async load({ name, host: own }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const snapshot = query.get('snapshot');
