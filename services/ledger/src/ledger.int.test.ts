@@ -31,7 +31,7 @@ describe('the ledger', () => {
     await bed.append(randomHistory({ seed: 1, cycles: 60 }));
     const first = await bed.start();
     const sequence = (await bed.log.lastSequence('KRONOS_LOG')) as number;
-    expect((await first.get('/api/v1')).body).toMatchObject({ sequence });
+    expect(await first.body('/api/v1')).toMatchObject({ sequence });
     await first.stop();
 
     const { problems, note } = skippedCheckpoints();
@@ -77,26 +77,11 @@ describe('the ledger', () => {
       expect((message as StateCheckpointed).data.sequence).toBeGreaterThanOrEqual(10);
       break;
     }
-    await expect
-      .poll(async () => await ledger.text('/metrics'))
-      .toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
+    await expect.poll(() => ledger.text('/metrics')).toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
   });
 
   it('shows in metrics which services send heartbeats, and which servers are in ERROR after their move', async () => {
-    await bed.log.append({
-      type: 'service.reported',
-      version: 1,
-      id: messageId.reported('planner', 'a:1', Date.now()),
-      time: new Date().toISOString(),
-      aggregate: ALL,
-      by: { service: 'planner', instance: 'a:1', version: '0' },
-      correlationId: 'planner/a:1',
-      causationId: null,
-      data: {
-        ...{ state: 'running', failing: [], startedAt: new Date().toISOString() },
-        ...{ intervalSeconds: 10, aggregates: ['gpu'], options: {} },
-      },
-    });
+    await bed.reported(['gpu'], ['planner']);
     const log = testLog('gpu', Date.now());
     log.configured();
     const plan = log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
@@ -118,7 +103,7 @@ describe('the ledger', () => {
     log.started({ task: `${planId}-s1` });
     await bed.append(log.events);
     await expect
-      .poll(async () => (await ledger.get('/api/v1/aggregates')).body)
+      .poll(() => ledger.body('/api/v1/aggregates'))
       .toMatchObject({ aggregates: [{ name: 'gpu', standing: 'moving', slots: 1, inScope: true }] });
   });
 });
@@ -130,21 +115,13 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     await (await bed.start()).stop();
     const sequence = await bed.log.lastSequence('KRONOS_LOG');
     let good: StateCheckpointed | null = null;
-    for await (const { message } of bed.log.tail({
-      families: ['ledger'],
-      aggregates: ['gpu'],
-      since: 'all',
-      end: true,
-    }))
-      good = message as StateCheckpointed;
+    const kept = { families: ['ledger'], aggregates: ['gpu'], since: 'all', end: true } as const;
+    for await (const { message } of bed.log.tail(kept)) good = message as StateCheckpointed;
     if (good === null) throw new Error('no checkpoint was written');
     await bed.append(randomHistory({ seed: 6, cycles: 30, aggregates: ['gpu'], startMs: Date.now() }));
     const data = change(good);
-    await bed.log.append({
-      ...good,
-      id: messageId.checkpoint('gpu', data.sequence, data.installationId ?? null),
-      data,
-    });
+    const id = messageId.checkpoint('gpu', data.sequence, data.installationId ?? null);
+    await bed.log.append({ ...good, id, data });
     const ledger = await bed.start();
     expect(ledger.lines).toContainEqual(
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
@@ -185,7 +162,7 @@ describe('the ledger warns', () => {
     log.configured();
     await bed.append(log.events.splice(0));
     await expect.poll(async () => (await ledger.get('/readyz')).status).toBe(503);
-    expect((await ledger.get('/readyz')).body).toMatchObject({ checks: { clock: { ok: false } } });
+    expect(await ledger.body('/readyz')).toMatchObject({ checks: { clock: { ok: false } } });
     expect(ledger.lines).toContainEqual(expect.objectContaining({ writer: 'planner planner-1' }));
     log.pass((Date.now() - log.nowMs) / 1000).decided();
     await bed.append(log.events);
@@ -197,7 +174,7 @@ describe('the ledger warns', () => {
     log.configured();
     await bed.append(log.events);
     const ledger = await bed.start();
-    expect((await ledger.get('/readyz')).body).toMatchObject({ ready: true, checks: { clock: { ok: true } } });
+    expect(await ledger.body('/readyz')).toMatchObject({ ready: true, checks: { clock: { ok: true } } });
   });
 
   it('of an event that it cannot read, and shows its aggregate as unplannable', async () => {
@@ -208,11 +185,9 @@ describe('the ledger warns', () => {
     connection.publish('kronos.controls.gpu', JSON.stringify(event));
     await connection.drain();
     await expect
-      .poll(async () => (await ledger.get('/api/v1/aggregates')).body)
+      .poll(() => ledger.body('/api/v1/aggregates'))
       .toMatchObject({ aggregates: [{ standing: 'unplannable', unreadable: { claimedType: 'aggregate.exploded' } }] });
-    await expect
-      .poll(async () => await ledger.text('/metrics'))
-      .toContain('kronos_log_unreadable_total{family="controls"} 1');
+    await expect.poll(() => ledger.text('/metrics')).toContain('kronos_log_unreadable_total{family="controls"} 1');
   });
 });
 
@@ -237,21 +212,9 @@ describe('the JSON interface', () => {
   }
 
   it('gives the alarms of kronos status, with the services that report', async () => {
-    const time = new Date().toISOString();
-    for (const service of ['scorer', 'executor', 'ledger'] as const)
-      await bed.log.append({
-        type: 'service.reported',
-        version: 1,
-        id: `beat-${service}`,
-        time,
-        aggregate: ALL,
-        by: { service, instance: `${service}-1`, version: '0.1.0' },
-        correlationId: `${service}/${service}-1`,
-        causationId: null,
-        data: { state: 'running', failing: [], startedAt: time, intervalSeconds: 10, aggregates: ['gpu'], options: {} },
-      });
+    await bed.reported(['gpu'], ['scorer', 'executor', 'ledger']);
     const ledger = await bed.start({ scope: ['gpu'] });
-    const { body } = await ledger.get('/api/v1/alarms');
+    const body = await ledger.body('/api/v1/alarms');
     const look = { log: bed.log, state: fold(await stored()), scope: ['gpu'], maxClockSkewMs: 5000, clock: Date.now };
     const { alarms } = statusOf(await collectFacts(look));
     expect(body).toMatchObject({ well: false, alarms, services: [{ service: 'scorer' }, { service: 'executor' }, {}] });
@@ -263,7 +226,7 @@ describe('the JSON interface', () => {
 
   it('lists aggregates of the configuration and of the log', async () => {
     const { ledger, waiting } = await shown();
-    expect((await ledger.get('/api/v1/aggregates')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/aggregates')).toMatchObject({
       sequence: 10,
       aggregates: [
         {
@@ -278,19 +241,19 @@ describe('the JSON interface', () => {
         { name: 'idle one', standing: 'unknown' },
       ],
     });
-    expect((await ledger.get('/api/v1/aggregates/idle%20one')).body).toMatchObject({ name: 'idle one', moves: [] });
-    expect((await ledger.get('/api/v1/aggregates/gpu')).body).toMatchObject({ moves: [{ serverId: 'vm3' }] });
+    expect(await ledger.body('/api/v1/aggregates/idle%20one')).toMatchObject({ name: 'idle one', moves: [] });
+    expect(await ledger.body('/api/v1/aggregates/gpu')).toMatchObject({ moves: [{ serverId: 'vm3' }] });
   });
 
   it('shows plans and one plan with the decision that made it', async () => {
     const { ledger, done, plan, waiting } = await shown();
-    expect((await ledger.get('/api/v1/plans?aggregate=gpu&limit=2')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/plans?aggregate=gpu&limit=2')).toMatchObject({
       plans: [
         { id: waiting, state: 'proposed' },
         { id: plan, state: 'released', failed: 1 },
       ],
     });
-    expect((await ledger.get(`/api/v1/plans/${done}`)).body).toMatchObject({
+    expect(await ledger.body(`/api/v1/plans/${done}`)).toMatchObject({
       plan: { state: 'done', completed: 1 },
       decision: { type: 'cycle.decided', data: { plan: { id: done, steps: [{ why: { code: 'gain' } }] } } },
       events: [{ type: 'cycle.decided' }, { type: 'plan.dispatched' }, {}, { type: 'migration.completed' }],
@@ -299,17 +262,17 @@ describe('the JSON interface', () => {
 
   it('shows tasks, VMs, hosts and the quarantine', async () => {
     const { ledger, plan, done } = await shown();
-    expect((await ledger.get(`/api/v1/tasks/${plan}-s1`)).body).toMatchObject({
+    expect(await ledger.body(`/api/v1/tasks/${plan}-s1`)).toMatchObject({
       task: { status: 'failed', lastFailure: { errorType: 'MigrationFailed', final: true } },
     });
-    expect((await ledger.get(`/api/v1/tasks/${done}-s1`)).body).toMatchObject({ task: null, events: [{}, {}] });
-    expect((await ledger.get('/api/v1/vms/vm2')).body).toMatchObject({
+    expect(await ledger.body(`/api/v1/tasks/${done}-s1`)).toMatchObject({ task: null, events: [{}, {}] });
+    expect(await ledger.body('/api/v1/vms/vm2')).toMatchObject({
       aggregates: [{ aggregate: 'gpu', quarantine: { cause: 'failure' }, moves: [{ status: 'failed' }] }],
     });
-    expect((await ledger.get('/api/v1/hosts/h2')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/hosts/h2')).toMatchObject({
       aggregates: [{ failures: [expect.any(String)], brokenUntil: null }],
     });
-    expect((await ledger.get('/api/v1/quarantine?aggregate=gpu')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/quarantine?aggregate=gpu')).toMatchObject({
       quarantine: [
         { serverId: 'vm2', cause: 'failure' },
         { serverId: 'vm9', cause: 'operator', until: null, by: 'grace' },
@@ -319,20 +282,16 @@ describe('the JSON interface', () => {
 
   it('shows decisions and history, by sequence and by time', async () => {
     const { ledger } = await shown();
-    expect((await ledger.get('/api/v1/decisions?aggregate=gpu')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/decisions?aggregate=gpu')).toMatchObject({
       decisions: [{ steps: 1 }, { steps: 2 }, { steps: 1, release: 'proposed' }],
     });
-    const all = (await ledger.get('/api/v1/history')).body as unknown as { events: { sequence: number }[] };
+    const all = (await ledger.body('/api/v1/history')) as unknown as { events: { sequence: number }[] };
     expect(all.events.map((e) => e.sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    expect((await ledger.get('/api/v1/history?since=9')).body).toMatchObject({
-      events: [{ sequence: 9 }, { sequence: 10 }],
-    });
-    expect(
-      (await ledger.get(`/api/v1/history?since=${new Date(Date.now() + 60_000).toISOString()}`)).body,
-    ).toMatchObject({
+    expect(await ledger.body('/api/v1/history?since=9')).toMatchObject({ events: [{ sequence: 9 }, { sequence: 10 }] });
+    expect(await ledger.body(`/api/v1/history?since=${new Date(Date.now() + 60_000).toISOString()}`)).toMatchObject({
       events: [],
     });
-    expect((await ledger.get('/api/v1/history?limit=2&aggregate=_all_')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/history?limit=2&aggregate=_all_')).toMatchObject({
       events: [{ text: 'quarantined vm9 until it is released', by: 'operator grace' }],
     });
   });
@@ -343,14 +302,10 @@ describe('the JSON interface', () => {
     await bed.append(log.events);
     const ledger = await bed.start({ scope: ['gpu', 'general'] });
     await expect
-      .poll(async () => (await ledger.get('/api/v1/history?limit=1&since=500')).body)
-      .toMatchObject({
-        from: 'log',
-        events: [{ sequence: 500 }],
-        next: 501,
-      });
+      .poll(() => ledger.body('/api/v1/history?limit=1&since=500'))
+      .toMatchObject({ from: 'log', events: [{ sequence: 500 }], next: 501 });
     // An aggregate without events makes no request read on and on.
-    expect((await ledger.get('/api/v1/history?since=1&aggregate=general')).body).toEqual({
+    expect(await ledger.body('/api/v1/history?since=1&aggregate=general')).toEqual({
       from: 'log',
       events: [],
       next: 5001,
@@ -374,12 +329,12 @@ describe('the JSON interface', () => {
     for (let i = 0; i < 10_100; i++) log.paused();
     await bed.append(log.events.splice(0));
     const ledger = await bed.start();
-    const all = (await ledger.get('/api/v1/history?since=1&limit=50')).body as { events: { sequence: number }[] };
+    const all = (await ledger.body('/api/v1/history?since=1&limit=50')) as { events: { sequence: number }[] };
     expect(all.events).toHaveLength(50);
     const events: StoredEvent[] = [];
     for await (const event of bed.log.replay({ from: 40, to: 43 })) events.push(event);
     const since = new Date(events[0]?.storedAt ?? 0).toISOString();
-    const first = (await ledger.get(`/api/v1/history?since=${since}&limit=1`)).body as typeof all;
+    const first = (await ledger.body(`/api/v1/history?since=${since}&limit=1`)) as typeof all;
     let expected = 40;
     for await (const event of bed.log.replay({ to: 40 }))
       if (event.storedAt === events[0]?.storedAt) {
@@ -450,7 +405,7 @@ describe('the JSON interface', () => {
     learnSecret('aggregates');
     const ledger = await bed.start();
     expect([await ledger.text('/console/app.js'), await ledger.text('/api/v1/openapi.json')]).toEqual(before);
-    expect((await ledger.get('/api/v1/aggregates')).body).toHaveProperty('aggregates');
+    expect(await ledger.body('/api/v1/aggregates')).toHaveProperty('aggregates');
   });
 
   it('serves no console when that is off', async () => {

@@ -9,6 +9,7 @@ import {
   defaultStorageLimits,
   type Message,
   messageId,
+  type ServiceName,
   type Snapshot,
   type StoredEvent,
   serviceNames,
@@ -33,6 +34,8 @@ export type TestLedger = {
   /** Lines of its log, parsed. */
   readonly lines: readonly Record<string, unknown>[];
   get(path: string): Promise<{ status: number; body: unknown }>;
+  /** The JSON body alone. */
+  body(path: string): Promise<unknown>;
   text(path: string): Promise<string>;
   /** Resolves when what people ask for first is in memory. */
   readonly warm: Promise<void>;
@@ -50,11 +53,7 @@ export async function ledgerBed() {
     return log;
   };
   const log = await connect('test');
-  await log.provision({
-    limits: defaultStorageLimits,
-    replicas: 1,
-    aggregates: ['gpu', 'general', 'web eu/1'],
-  });
+  await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
 
   return {
     server,
@@ -79,7 +78,8 @@ export async function ledgerBed() {
     },
     /** Decides a snapshot as the planner does, by the options on the log. */
     decided: (snapshot: Snapshot): Promise<CycleDecided> => decided(log, snapshot),
-    reported: (scope: readonly string[]): Promise<void> => heartbeats(log, scope),
+    reported: (scope: readonly string[], services?: readonly ServiceName[]): Promise<void> =>
+      heartbeats(log, scope, services),
     /** Forgets every snapshot, as their age does. */
     async forgetSnapshots(): Promise<void> {
       const connection = await bareConnection(server.url);
@@ -117,10 +117,14 @@ export async function ledgerBed() {
 }
 
 /** A heartbeat of an instance of each service, of which the next is due in an hour. */
-async function heartbeats(log: EventLog, scope: readonly string[]): Promise<void> {
+async function heartbeats(
+  log: EventLog,
+  scope: readonly string[],
+  services: readonly ServiceName[] = serviceNames,
+): Promise<void> {
   const nowMs = Date.now();
   const time = new Date(nowMs).toISOString();
-  for (const service of serviceNames) {
+  for (const service of services) {
     const instance = `${service}-1`;
     await log.append({
       type: 'service.reported',
@@ -219,14 +223,16 @@ export async function testLedger(
     acting,
     regions: others,
   });
+  const get = async (path: string) => {
+    const response = await fetch(`${url}${path}`);
+    return { status: response.status, body: (await response.json()) as unknown };
+  };
   return {
     url,
     lines,
     warm: service.warm,
-    async get(path) {
-      const response = await fetch(`${url}${path}`);
-      return { status: response.status, body: await response.json() };
-    },
+    get,
+    body: async (path) => (await get(path)).body,
     text: async (path) => (await fetch(`${url}${path}`)).text(),
     async stop() {
       await service.stop();

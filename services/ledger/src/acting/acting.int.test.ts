@@ -153,7 +153,7 @@ async function unreadable(): Promise<number> {
   await connection.close();
   const { seq } = answer.json() as { seq: number };
   const page = `/api/v1/aggregates/idle`;
-  await expect.poll(async () => (await ledger.get(page)).body).toMatchObject({ unreadable: { sequence: seq } });
+  await expect.poll(() => ledger.body(page)).toMatchObject({ unreadable: { sequence: seq } });
   return seq;
 }
 
@@ -179,7 +179,7 @@ describe('a custodian', () => {
       by: 'carol@Default',
       data: { sequence, through: sequence, comment: 'garbage, change 42' },
     });
-    expect((await ledger.get('/api/v1/aggregates/idle')).body).toMatchObject({ unreadable: null });
+    expect(await ledger.body('/api/v1/aggregates/idle')).toMatchObject({ unreadable: null });
     const again = await carols.foresee(skip);
     expect([again.status, again.body.error]).toEqual([409, expect.stringContaining('no unreadable event')]);
   });

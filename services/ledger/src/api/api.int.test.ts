@@ -80,7 +80,7 @@ describe('the OpenAPI document', () => {
       search: '/search?q=WEB',
       runbook: '/runbook/nats-refused',
     };
-    const document = (await ledger.get('/api/v1/openapi.json')).body as {
+    const document = (await ledger.body('/api/v1/openapi.json')) as {
       paths: Record<string, { get: { operationId: string; parameters?: { name: string; in: string }[] } }>;
       components: { schemas: Record<string, unknown> };
     };
@@ -140,7 +140,7 @@ describe('the read models', () => {
     log.at(4).verifying({ task: `${plan}-s1` });
     await bed.append(log.events);
     const ledger = await bed.start({ scope: [AGGREGATE] });
-    const { body } = await ledger.get('/api/v1/vms/vm1');
+    const body = await ledger.body('/api/v1/vms/vm1');
     expect(answers.vm.safeParse(body).error).toBeUndefined();
     expect(body).toMatchObject({
       cells: [
@@ -154,7 +154,7 @@ describe('the read models', () => {
         },
       ],
     });
-    expect((await ledger.get('/api/v1/vms/vm2')).body).toMatchObject({ cells: [{ state: 'leftOut' }] });
+    expect(await ledger.body('/api/v1/vms/vm2')).toMatchObject({ cells: [{ state: 'leftOut' }] });
   });
 
   it('give drains in turn: how far each is, and what is next', async () => {
@@ -166,7 +166,7 @@ describe('the read models', () => {
     log.at(4).drainAsked('h2');
     await bed.append(log.events);
     const ledger = await bed.start({ scope: [AGGREGATE] });
-    const run = async (query: string) => (await ledger.get(`${path}/drains?host=h1&host=h2&host=h3&${query}`)).body;
+    const run = async (query: string) => await ledger.body(`${path}/drains?host=h1&host=h2&host=h3&${query}`);
     expect(await run('parallel=2')).toMatchObject({
       hosts: [
         { host: 'h1', state: 'drained', text: 'drained: no VM is left on it' },
@@ -181,7 +181,7 @@ describe('the read models', () => {
 
   it('give the hosts of the newest snapshot, and of a recorded one', async () => {
     const { planId, ledger } = await recorded();
-    expect((await ledger.get(`${path}/hosts`)).body).toMatchObject({
+    expect(await ledger.body(`${path}/hosts`)).toMatchObject({
       snapshot: { id: 'newest' },
       policies: [
         { policy: 'cpu', threshold: 0.2, lowest: 0, highest: 0.4, participates: true, detected: false },
@@ -193,7 +193,7 @@ describe('the read models', () => {
         { name: 'h3', vms: 0, values: [0, 0], zone: 'az-2', service: { status: 'disabled' } },
       ],
     });
-    expect((await ledger.get(`${path}/hosts?snapshot=${encodeURIComponent(planId)}`)).body).toMatchObject({
+    expect(await ledger.body(`${path}/hosts?snapshot=${encodeURIComponent(planId)}`)).toMatchObject({
       snapshot: { id: planId },
       policies: [{ policy: 'cpu', detected: true, highest: 0.5 }, {}],
       hosts: [{ name: 'h1', vms: 2, values: [0.5, 0.3] }, { name: 'h2' }, {}],
@@ -205,7 +205,7 @@ describe('the read models', () => {
     const seen: unknown[] = [];
     let next: string | null = '';
     while (next !== null) {
-      const page = (await ledger.get(`${path}/vms?limit=1&after=${encodeURIComponent(next)}`)).body as {
+      const page = (await ledger.body(`${path}/vms?limit=1&after=${encodeURIComponent(next)}`)) as {
         total: number;
         vms: { id: string; name: string }[];
         next: string | null;
@@ -219,18 +219,18 @@ describe('the read models', () => {
       ['web-1', 'vm1'],
       ['web-1', 'vm2'],
     ]);
-    expect((await ledger.get(`${path}/vms?host=h2&id=vm1`)).body).toMatchObject({
+    expect(await ledger.body(`${path}/vms?host=h2&id=vm1`)).toMatchObject({
       policies: ['cpu', 'memory'],
       total: 1,
       vms: [{ id: 'vm1', host: 'h2', values: [0.3, 0.2] }],
       next: null,
     });
-    expect((await ledger.get(`${path}/vms?host=h9`)).body).toMatchObject({ total: 0, vms: [], next: null });
+    expect(await ledger.body(`${path}/vms?host=h9`)).toMatchObject({ total: 0, vms: [], next: null });
   });
 
   it('give the hosts that a plan changes, before and after', async () => {
     const { planId, ledger } = await recorded();
-    expect((await ledger.get(`/api/v1/plans/${encodeURIComponent(planId)}/hosts`)).body).toMatchObject({
+    expect(await ledger.body(`/api/v1/plans/${encodeURIComponent(planId)}/hosts`)).toMatchObject({
       policies: [{ policy: 'cpu', threshold: 0.2 }, { policy: 'memory' }],
       hosts: [
         { name: 'h1', before: [0.5, 0.3], after: [0.42, 0.25], vmsBefore: 2, vmsAfter: 1, leaving: [1], arriving: [] },
@@ -250,18 +250,18 @@ describe('the read models', () => {
 
   it('give the tasks that are not over, and the imbalance as arrays', async () => {
     const { planId, ledger } = await recorded();
-    expect((await ledger.get('/api/v1/tasks')).body).toMatchObject({
+    expect(await ledger.body('/api/v1/tasks')).toMatchObject({
       total: 1,
       tasks: [{ id: `${planId}-s1`, aggregate: AGGREGATE, status: 'started' }],
     });
-    expect((await ledger.get('/api/v1/tasks?aggregate=idle')).body).toMatchObject({ total: 0, tasks: [] });
-    expect((await ledger.get(`${path}/imbalance`)).body).toMatchObject({
+    expect(await ledger.body('/api/v1/tasks?aggregate=idle')).toMatchObject({ total: 0, tasks: [] });
+    expect(await ledger.body(`${path}/imbalance`)).toMatchObject({
       points: 1,
       snapshotIds: [planId],
       steps: [1],
       release: ['released'],
     });
-    expect((await ledger.get('/api/v1/aggregates/idle/imbalance')).body).toMatchObject({ points: 0, times: [] });
+    expect(await ledger.body('/api/v1/aggregates/idle/imbalance')).toMatchObject({ points: 0, times: [] });
   });
 
   it('are sent once: a client that has this version gets 304, whatever the time', async () => {
@@ -337,7 +337,7 @@ describe('the standing of an aggregate', () => {
     decide(log.at(1));
     await bed.append(log.events);
     const ledger = await bed.start({ scope: [AGGREGATE] });
-    const { body } = await ledger.get('/api/v1/fleet');
+    const body = await ledger.body('/api/v1/fleet');
     const [line] = (body as { aggregates: { standing: string; ratio: number; plan: { moves: number } | null }[] })
       .aggregates;
     return line;
@@ -383,14 +383,14 @@ it('a VM of the plan that waits moves when it is approved: its step says where t
   await bed.observed(planId, AGGREGATE, log.nowMs, before);
   await bed.append(log.events);
   const ledger = await bed.start({ scope: [AGGREGATE] });
-  const why = async (id: string) => (await ledger.get(`${path}/vms/${id}/why`)).body;
+  const why = async (id: string) => await ledger.body(`${path}/vms/${id}/why`);
   expect(await why('vm1')).toMatchObject({ waits: { planId, step: 2, of: 2, from: 'h1', to: 'h2' } });
   expect(await why('vm3')).toMatchObject({ waits: null });
 });
 
 it('a picture has every VM on its host, by weight', async () => {
   const { ledger } = await recorded();
-  const { body } = await ledger.get(`${path}/picture`);
+  const body = await ledger.body(`${path}/picture`);
   const { hosts, vms } = body as {
     hosts: { name: string }[];
     vms: { names: string[]; hosts: number[]; weights: number[][] };
@@ -407,7 +407,7 @@ it('a picture has every VM on its host, by weight', async () => {
 
 it('the fleet has the hosts of each aggregate by value, the highest first', async () => {
   const { ledger } = await recorded();
-  const { body } = await ledger.get('/api/v1/fleet');
+  const body = await ledger.body('/api/v1/fleet');
   const [line, idle] = (body as { aggregates: object[] }).aggregates;
   expect(line).toMatchObject({ hosts: 3, vms: 3, trend: [null] });
   expect(line).toMatchObject({
@@ -422,7 +422,7 @@ it('other regions are what their own ledgers say, or why they do not', async () 
   const here = await bed.start({ regions });
   // A busy machine may answer later than the regions are given time for.
   await expect
-    .poll(async () => (await here.get('/api/v1/regions')).body, { timeout: 60_000 })
+    .poll(() => here.body('/api/v1/regions'), { timeout: 60_000 })
     .toEqual({
       time: expect.any(String),
       regions: [

@@ -51,7 +51,7 @@ describe('the archive of the ledger', () => {
     const first = await bed.start({ archive: archive() });
     const before = await bed.log.lastSequence('KRONOS_LOG');
     await expect.poll(lastArchived).toBe(before);
-    await expect.poll(async () => await first.text('/metrics')).toContain(`kronos_archive_sequence ${before}`);
+    await expect.poll(() => first.text('/metrics')).toContain(`kronos_archive_sequence ${before}`);
     await first.stop();
 
     await bed.append(randomHistory({ seed: 2, cycles: 30, startMs: Date.now() }));
@@ -61,7 +61,7 @@ describe('the archive of the ledger', () => {
     log.decided();
     await bed.append(log.events);
     await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
-    expect((await second.get('/readyz')).body).toMatchObject({ checks: { archive: { ok: true } } });
+    expect(await second.body('/readyz')).toMatchObject({ checks: { archive: { ok: true } } });
   });
 
   it('restored onto an empty server is the same log and leads to the same state, and the archive goes on there', async () => {
@@ -79,7 +79,7 @@ describe('the archive of the ledger', () => {
     log.decided();
     await other.append(log.events);
     await expect.poll(lastArchived).toBe((last ?? 0) + 1);
-    await expect.poll(async () => (await ledger.get('/api/v1')).body).toMatchObject({ sequence: (last ?? 0) + 1 });
+    await expect.poll(() => ledger.body('/api/v1')).toMatchObject({ sequence: (last ?? 0) + 1 });
   });
 
   it('of a log that was wiped keeps the ledger waiting, and the others too; when it is stated it is set aside', async () => {
@@ -140,13 +140,9 @@ describe('the archive of the ledger', () => {
     const obstacle = join(dir, 'events-0000000000000001.jsonl');
     await mkdir(obstacle);
     await bed.append(randomHistory({ seed: 6, cycles: 5, startMs: Date.now() }));
-    await expect
-      .poll(async () => (await ledger.get('/readyz')).body)
-      .toMatchObject({ checks: { archive: { ok: false } } });
+    await expect.poll(() => ledger.body('/readyz')).toMatchObject({ checks: { archive: { ok: false } } });
     await rmdir(obstacle);
     await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
-    await expect
-      .poll(async () => (await ledger.get('/readyz')).body)
-      .toMatchObject({ checks: { archive: { ok: true } } });
+    await expect.poll(() => ledger.body('/readyz')).toMatchObject({ checks: { archive: { ok: true } } });
   });
 });
