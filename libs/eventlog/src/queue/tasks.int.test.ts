@@ -5,7 +5,7 @@ import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { expect, test } from 'vitest';
 import { appendAll } from '../../testing/appendAll.ts';
-import { all, failure } from '../../testing/async.ts';
+import { all } from '../../testing/async.ts';
 import { actor, startedEvent, taskMessage } from '../../testing/messages.ts';
 import { startProxy } from '../../testing/proxy.ts';
 import { type Bench, onEachServer } from '../../testing/suite.ts';
@@ -50,15 +50,29 @@ const aborted = (signal: AbortSignal) =>
     else signal.addEventListener('abort', () => resolve());
   });
 
-/** A promise, and the act that resolves it. */
-const gate = () => Promise.withResolvers<void>();
+const tasks = (count: number) => Array.from({ length: count }, (_, i) => taskMessage(i));
+const DONE: TaskOutcome = { kind: 'done' };
+const done = (): TaskOutcome => DONE;
+
+/** A handler whose tasks are done once they are released. */
+function gate() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { handle: () => promise.then(done), release: resolve };
+}
 
 const left = async (bench: Bench, server: { url: string }) => {
   const { jsm } = await bench.bare(server);
   return async () => (await jsm.streams.info(QUEUE)).state.messages;
 };
+/** Waits until the queue has no message. */
+async function emptied(bench: Bench, server: { url: string }): Promise<void> {
+  const messages = await left(bench, server);
+  await until(async () => (await messages()) === 0);
+}
 
 onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
+  const proxied = async ({ port }: { port: number }) => bench.closing.add(await startProxy(port));
+  const started = (url: string, ackWaitMs: number) => bench.closing.add(startProcess(url, ackWaitMs));
   const provisioned = (aggregates: readonly string[] = ['gpu'], ackWaitSeconds = LONG_SECONDS) =>
     bench.provisioned(aggregates, { ackWaitSeconds });
 
@@ -67,32 +81,24 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     const messages = await left(bench, server);
     for (let i = 1; i <= 4; i++) await log.append(taskMessage(i));
     const outcomes: Record<string, TaskOutcome[]> = {
-      'migration.requested:gpu-1-s1:1': [{ kind: 'done' }],
+      'migration.requested:gpu-1-s1:1': [DONE],
       'migration.requested:gpu-2-s1:1': [{ kind: 'dead' }],
-      'migration.requested:gpu-3-s1:1': [{ kind: 'later', delayMs: 300 }, { kind: 'done' }],
-      'migration.requested:gpu-4-s1:1': [{ kind: 'handOver' }, { kind: 'handOver' }, { kind: 'done' }],
+      'migration.requested:gpu-3-s1:1': [{ kind: 'later', delayMs: 300 }, DONE],
+      'migration.requested:gpu-4-s1:1': [{ kind: 'handOver' }, { kind: 'handOver' }, DONE],
     };
     // A clock of this process alone: the second moment is after the server's delay, however slow either is.
     const at: number[] = [];
     const { given, worker } = work(log, (d) => {
       if (idOf(d).includes('gpu-3')) at.push(performance.now());
-      return outcomes[idOf(d)]?.shift() ?? { kind: 'done' };
+      return outcomes[idOf(d)]?.shift() ?? DONE;
     });
     await until(async () => (await messages()) === 0);
     // One more goes the same way, behind anything that would still come.
     await log.append(taskMessage(5));
     await until(() => given.some(({ sequence }) => sequence === 5));
     await until(async () => (await messages()) === 0 && worker.held === 0);
-    expect(given.map((d) => `${d.sequence}/${d.deliveries}`).sort()).toEqual([
-      '1/1',
-      '2/1',
-      '3/1',
-      '3/2',
-      '4/1',
-      '4/2',
-      '4/3',
-      '5/1',
-    ]);
+    const times = ['1/1', '2/1', '3/1', '3/2', '4/1', '4/2', '4/3', '5/1'];
+    expect(given.map((d) => `${d.sequence}/${d.deliveries}`).sort()).toEqual(times);
     expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(290);
     expect(given[0]).toMatchObject({ subject: 'kronos.migrations.gpu', aggregate: 'gpu', traceparent: null });
     expect(given[0]?.task).toEqual(taskMessage(1));
@@ -100,7 +106,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('a handler that throws counts as later, with a warning', async () => {
     const { server, log } = await provisioned();
-    const proxy = bench.closing.add(await startProxy(server.port));
+    const proxy = await proxied(server);
     const warnings: string[] = [];
     const own = await bench.connect(proxy, {}, { onWarning: ({ text }) => warnings.push(text) });
     await log.append(taskMessage(1));
@@ -133,21 +139,18 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
   test('putting a task off any number of times never ends it', async () => {
     const { log } = await provisioned();
     await log.append(taskMessage(1));
-    const { given } = work(log, (d) => (d.deliveries < 25 ? { kind: 'later', delayMs: 5 } : { kind: 'done' }));
+    const { given } = work(log, (d) => (d.deliveries < 25 ? { kind: 'later', delayMs: 5 } : DONE));
     await until(() => given.length === 25);
   });
 
   test('a job that takes longer than the ack wait is not given to another', async () => {
     const { server, log } = await provisioned(['gpu'], SHORT_SECONDS);
-    const proxy = bench.closing.add(await startProxy(server.port));
+    const proxy = await proxied(server);
     const messages = await left(bench, server);
     await log.append(taskMessage(1));
     const heartbeats = () => proxy.sentSince(0).split('+WPI').length - 1;
     // One at the start, then one in each third of the ack wait that follows a confirmed one.
-    const slow = async (): Promise<TaskOutcome> => {
-      await until(() => heartbeats() > 4);
-      return { kind: 'done' };
-    };
+    const slow = () => until(() => heartbeats() > 4).then(done);
     const workers = [];
     for (const name of ['one', 'other'])
       workers.push(work(await bench.connect(proxy, { name }), slow, { ackWaitMs: SHORT_MS }));
@@ -163,7 +166,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     const { given } = work(log, async () => {
       await server.restart();
       await until(() => log.healthy().ok);
-      return { kind: 'done' };
+      return DONE;
     });
     await until(async () => (await messages().catch(() => 1)) === 0);
     expect(given.map(({ deliveries, lost }) => [deliveries, lost.aborted])).toEqual([[1, false]]);
@@ -171,38 +174,23 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('cut off for the ack wait: the delivery is lost, another worker has it, and nothing is ever sent for it', async () => {
     const { server, log } = await provisioned(['gpu'], SHORT_SECONDS);
-    const proxy = bench.closing.add(await startProxy(server.port));
+    const proxy = await proxied(server);
     const cutOff = await bench.connect(proxy, { name: 'cut-off' });
     for (let i = 1; i <= 4; i++) await log.append(taskMessage(i));
     // Each would answer in its own way once it is too late.
-    const answers: TaskOutcome[] = [
-      { kind: 'done' },
-      { kind: 'later', delayMs: 1 },
-      { kind: 'handOver' },
-      { kind: 'dead' },
-    ];
-    const first = work(
-      cutOff,
-      async (d) => {
-        await aborted(d.lost);
-        return answers[d.sequence - 1] ?? { kind: 'done' };
-      },
-      { ackWaitMs: SHORT_MS },
-    );
+    const answers: TaskOutcome[] = [DONE, { kind: 'later', delayMs: 1 }, { kind: 'handOver' }, { kind: 'dead' }];
+    const late = (d: TaskDelivery) => aborted(d.lost).then(() => answers[d.sequence - 1] ?? DONE);
+    const first = work(cutOff, late, { ackWaitMs: SHORT_MS });
     await until(() => first.given.length === 4);
     proxy.cut();
-    const { promise: released, resolve: release } = gate();
+    const { handle, release } = gate();
     const stillHeld: boolean[] = [];
-    const second = work(
-      log,
-      async ({ sequence }) => {
-        // By its clock the first holder knows that it has lost the delivery before the server gives it to another.
-        stillHeld.push(first.given.find((d) => d.sequence === sequence)?.held() ?? true);
-        await released;
-        return { kind: 'done' };
-      },
-      { ackWaitMs: SHORT_MS },
-    );
+    const take = ({ sequence }: TaskDelivery) => {
+      // By its clock the first holder knows that it has lost the delivery before the server gives it to another.
+      stillHeld.push(first.given.find((d) => d.sequence === sequence)?.held() ?? true);
+      return handle();
+    };
+    const second = work(log, take, { ackWaitMs: SHORT_MS });
     await until(() => second.given.length === 4);
     expect(second.given.map(({ deliveries }) => deliveries)).toEqual([2, 2, 2, 2]);
     expect(stillHeld).toEqual([false, false, false, false]);
@@ -214,8 +202,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     await cutOff.lastSequence(QUEUE);
     expect(proxy.sentSince(lostAt)).not.toContain('$JS.ACK.');
     release();
-    const messages = await left(bench, server);
-    await until(async () => (await messages()) === 0);
+    await emptied(bench, server);
     expect(second.given).toHaveLength(4);
   });
 
@@ -239,8 +226,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     expect(third.reply).toContain('.3.1.3.');
     nc.publish(first.reply ?? '', '+TERM');
     await nc.flush();
-    const messages = await left(bench, server);
-    await until(async () => (await messages()) === 0);
+    await emptied(bench, server);
   });
 
   test('term with a reason is ignored by old servers, so none is given', async () => {
@@ -270,23 +256,15 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('a process that was stopped for longer than the ack wait finds out and sends nothing', async () => {
     const { server, log } = await provisioned(['gpu'], SHORT_SECONDS);
-    const proxy = bench.closing.add(await startProxy(server.port));
-    const child = startProcess(proxy.url, SHORT_MS);
-    bench.closing.add(child);
+    const proxy = await proxied(server);
+    const child = started(proxy.url, SHORT_MS);
     await log.append(taskMessage(1));
     await child.said('taken');
     // Bytes that wait to be written would leave when it wakes up.
     await until(() => proxy.sentSince(0).includes('+WPI'));
     child.process.kill('SIGSTOP');
-    const { promise: released, resolve: release } = gate();
-    const { given } = work(
-      log,
-      async () => {
-        await released;
-        return { kind: 'done' };
-      },
-      { ackWaitMs: SHORT_MS },
-    );
+    const { handle, release } = gate();
+    const { given } = work(log, handle, { ackWaitMs: SHORT_MS });
     await until(() => given.length === 1);
     expect(given[0]?.deliveries).toBe(2);
     const wokenAt = performance.now();
@@ -297,30 +275,28 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     await child.said('closed');
     expect(proxy.sentSince(wokenAt)).not.toContain('$JS.ACK.');
     release();
-    const messages = await left(bench, server);
-    await until(async () => (await messages()) === 0);
+    await emptied(bench, server);
     expect(given).toHaveLength(1);
   });
 
   test('a process that is killed: its task comes again after the ack wait', async () => {
     const { server, log } = await provisioned(['gpu'], SHORT_SECONDS);
-    const child = startProcess(server.url, SHORT_MS);
-    bench.closing.add(child);
+    const child = started(server.url, SHORT_MS);
     await log.append(taskMessage(1));
     await child.said('taken');
     child.process.kill('SIGKILL');
-    const { given } = work(log, () => ({ kind: 'done' }), { ackWaitMs: SHORT_MS });
+    const { given } = work(log, done, { ackWaitMs: SHORT_MS });
     await until(() => given.length === 1);
     expect(given[0]?.deliveries).toBe(2);
   });
 
   test('a server that is slow to answer delivers each task once', async () => {
     const { server, log } = await provisioned();
-    const proxy = bench.closing.add(await startProxy(server.port));
+    const proxy = await proxied(server);
     const slow = await bench.connect(proxy);
     proxy.delay(4_000);
     await log.append(taskMessage(1));
-    const { given, worker } = work(slow, () => ({ kind: 'done' }));
+    const { given, worker } = work(slow, done);
     await until(async () => (await log.usage(streamNames.migrations)).messages === 0);
     expect(given.map(({ deliveries }) => deliveries)).toEqual([1]);
     proxy.delay(0);
@@ -329,11 +305,10 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('a process that is asked to end hands over, and its task does not wait for the ack wait', async () => {
     const { server, log } = await provisioned();
-    const child = startProcess(server.url, LONG_MS);
-    bench.closing.add(child);
+    const child = started(server.url, LONG_MS);
     await log.append(taskMessage(1));
     await child.said('taken');
-    const { given } = work(log, () => ({ kind: 'done' }));
+    const { given } = work(log, done);
     child.process.kill('SIGTERM');
     await until(() => given.length === 1);
     await child.said('closed');
@@ -353,7 +328,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     expect(given[1]?.lost.aborted).toBe(true);
     expect(own.healthy().ok).toBe(true);
     await log.append(taskMessage(3));
-    const other = work(log, () => ({ kind: 'done' }));
+    const other = work(log, done);
     await until(() => other.given.length === 3);
     expect(other.given.map((d) => `${d.sequence}/${d.deliveries}`).sort()).toEqual(['1/2', '2/2', '3/1']);
     expect(given).toHaveLength(2);
@@ -366,27 +341,24 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
     const { given } = work(own, async ({ stopping }) => {
       await aborted(stopping);
       await new Promise(setImmediate);
-      return { kind: 'done' };
+      return DONE;
     });
     await until(() => given.length === 1);
     await own.close();
-    const messages = await left(bench, server);
-    await until(async () => (await messages()) === 0);
+    await emptied(bench, server);
   });
 
   test('a durable that is gone shows, and work goes on when it is back', async () => {
     const { server, log } = await provisioned(['gpu', 'cpu']);
     const { jsm } = await bench.bare(server);
-    const { worker, given } = work(log, () => ({ kind: 'done' }), { aggregates: ['gpu', 'cpu'] });
+    const { worker, given } = work(log, done, { aggregates: ['gpu', 'cpu'] });
     expect(worker.healthy().ok).toBe(true);
     await jsm.consumers.delete(QUEUE, taskConsumerName('gpu'));
     await until(() => !worker.healthy().ok);
     expect(log.healthy().detail).toContain('gpu');
     await log.append(taskMessage(1, 'cpu'));
     await until(() => given.length === 1);
-    const { limits } = {
-      limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 1024 ** 3 },
-    };
+    const limits = { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 1024 ** 3 };
     await log.provision({ limits, replicas: 1, aggregates: ['gpu', 'cpu'], ackWaitSeconds: LONG_SECONDS });
     await log.append(taskMessage(2));
     await until(() => given.length === 2);
@@ -396,31 +368,25 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
   test('a missing durable is named from the start', async () => {
     const { server } = await provisioned(['gpu']);
     const own = await bench.connect(server);
-    const { worker } = work(own, () => ({ kind: 'done' }), { aggregates: ['nobody'] });
+    const { worker } = work(own, done, { aggregates: ['nobody'] });
     await until(() => !worker.healthy().ok);
     expect(worker.healthy().detail).toMatch(/tasks-nobody|nobody/);
   });
 
   test('no more is held than there are slots, however long the queue', async () => {
     const { server, log } = await provisioned();
-    await appendAll(
-      log,
-      Array.from({ length: 1_000 }, (_, i) => taskMessage(i)),
-    );
+    await appendAll(log, tasks(1_000));
     const { jsm } = await bench.bare(server);
     let running = 0;
     let most = 0;
-    const { worker, given } = work(
-      log,
-      async () => {
-        running++;
-        most = Math.max(most, running);
-        await jsm.streams.info(QUEUE);
-        running--;
-        return { kind: 'done' };
-      },
-      { concurrency: 3 },
-    );
+    const handle = async () => {
+      running++;
+      most = Math.max(most, running);
+      await jsm.streams.info(QUEUE);
+      running--;
+      return DONE;
+    };
+    const { worker, given } = work(log, handle, { concurrency: 3 });
     await until(async () => {
       expect(worker.held).toBeLessThanOrEqual(3);
       const { num_ack_pending } = await jsm.consumers.info(QUEUE, taskConsumerName('gpu'));
@@ -435,22 +401,9 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
   test('a long queue of one aggregate does not keep the others waiting, with fewer slots than aggregates', async () => {
     const others = Array.from({ length: 12 }, (_, i) => `agg-${i}`);
     const { log } = await provisioned(['gpu', ...others]);
-    await appendAll(
-      log,
-      Array.from({ length: 600 }, (_, i) => taskMessage(i)),
-    );
-    await appendAll(
-      log,
-      others.map((aggregate) => taskMessage(1, aggregate)),
-    );
-    const { worker, given } = work(
-      log,
-      async () => {
-        await log.lastSequence(QUEUE);
-        return { kind: 'done' };
-      },
-      { aggregates: ['gpu', ...others], concurrency: 2 },
-    );
+    for (const queue of [tasks(600), others.map((aggregate) => taskMessage(1, aggregate))]) await appendAll(log, queue);
+    const handle = () => log.lastSequence(QUEUE).then(done);
+    const { worker, given } = work(log, handle, { aggregates: ['gpu', ...others], concurrency: 2 });
     const rest = () => given.filter(({ aggregate }) => aggregate !== 'gpu');
     await until(() => rest().length === others.length);
     expect(given.findLastIndex(({ aggregate }) => aggregate !== 'gpu')).toBeLessThan(150);
@@ -459,15 +412,8 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('tasks are taken also while every slot but one waits for other aggregates', async () => {
     const { log } = await provisioned(['gpu', 'cpu', 'tpu']);
-    const { promise: released, resolve: release } = gate();
-    const { given } = work(
-      log,
-      async () => {
-        await released;
-        return { kind: 'done' };
-      },
-      { aggregates: ['gpu', 'cpu', 'tpu'], concurrency: 3 },
-    );
+    const { handle, release } = gate();
+    const { given } = work(log, handle, { aggregates: ['gpu', 'cpu', 'tpu'], concurrency: 3 });
     for (let i = 1; i <= 3; i++) await log.append(taskMessage(i));
     await until(() => given.length === 3);
     release();
@@ -475,9 +421,7 @@ onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
 
   test('a worker needs a slot', async () => {
     const { log } = await provisioned();
-    expect(await failure((async () => work(log, () => ({ kind: 'done' }), { concurrency: 0 }))())).toBeInstanceOf(
-      RangeError,
-    );
+    expect(() => work(log, done, { concurrency: 0 })).toThrow(RangeError);
   });
 });
 
