@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { type ClusterFile, parseClusterFile, planCluster } from '@kronos/placement';
+import { type ClusterFile, planCluster } from '@kronos/placement';
 import { describe, expect, it } from 'vitest';
 import { largeCluster } from '../bench/clusters.ts';
 
@@ -43,39 +42,5 @@ describe('zones of unlike load that no VM leaves', () => {
       expect(apart).toBeLessThan(combinedOf(whole));
       expect(together.after.combined).toBeLessThanOrEqual(apart + 1e-9);
       expect(together.moves.every((move) => move.from.split('-')[0] === move.to.split('-')[0])).toBe(true);
-    });
-});
-
-/** A cluster file of a production mapping (KRONOS_CLUSTER_FILE), its hosts split into a loaded and a less loaded zone. */
-const path = process.env.KRONOS_CLUSTER_FILE;
-
-describe.skipIf(path === undefined)('a production mapping split into zones of unlike load', () => {
-  for (const maxMigrations of [50, 100])
-    it(`one plan of ${maxMigrations} moves is as good as a plan for each zone`, { timeout: 120_000 }, () => {
-      const file = parseClusterFile(JSON.parse(readFileSync(path ?? '', 'utf8')));
-      const load = new Map(file.hosts.map((host) => [host.id, 0]));
-      for (const vm of file.vms) for (const w of vm.w) load.set(vm.host, (load.get(vm.host) ?? 0) + w);
-      const sorted = file.hosts.map((host) => host.id).sort((a, b) => (load.get(b) ?? 0) - (load.get(a) ?? 0));
-      const hot = new Set(sorted.slice(0, sorted.length >> 1));
-      const whole: ClusterFile = {
-        ...file,
-        hosts: file.hosts.map((host) => ({ ...host, az: hot.has(host.id) ? 'hot' : 'cold' })),
-      };
-      const at = new Map(
-        [true, false].flatMap((isHot) => {
-          const zoneFile = {
-            ...whole,
-            hosts: whole.hosts.filter((host) => hot.has(host.id) === isHot),
-            vms: whole.vms.filter((vm) => hot.has(vm.host) === isHot),
-          };
-          const { moves } = planCluster(zoneFile, { maxMigrations: maxMigrations / 2 });
-          return moves.map((move) => [move.vm, move.to] as const);
-        }),
-      );
-      const apart = combinedOf({ ...whole, vms: whole.vms.map((vm) => ({ ...vm, host: at.get(vm.id) ?? vm.host })) });
-      const together = planCluster(whole, { maxMigrations, restrictToAz: true });
-      expect(apart).toBeLessThan(combinedOf(whole));
-      expect(together.after.combined).toBeLessThanOrEqual(apart + 1e-9);
-      expect(together.moves.every((move) => hot.has(move.from) === hot.has(move.to))).toBe(true);
     });
 });
