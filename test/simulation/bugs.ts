@@ -570,8 +570,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'last task not dispatched',
     file: DISPATCH,
-    find: 'const tasks = requests(state, plan, by, clock());',
-    replace: 'const tasks = requests(state, plan, by, clock()).slice(0, -1);',
+    find: 'const tasks = taskRequests(state, plan, by, clock());',
+    replace: 'const tasks = taskRequests(state, plan, by, clock()).slice(0, -1);',
   },
   {
     name: 'released plans not dispatched after a crash',

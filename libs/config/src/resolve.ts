@@ -10,7 +10,7 @@ import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
 import { readSecretFile } from './secretFile.ts';
 import { readSinks, sinkOfSection } from './sinks.ts';
-import { ENVIRONMENT, environmentName, place, type Role, type Source } from './source.ts';
+import { ENVIRONMENT, environmentName, type Role, type Source, sourceText } from './source.ts';
 
 export interface ConfigInput {
   /** Name of the file, for problems. */
@@ -208,7 +208,7 @@ function readSecretFiles(
       const target = keyOf(section, option.fills);
       const other = given.get(target)?.source;
       if (other !== undefined && values.get(target) !== null) {
-        const problem = `and ${other.option} (${place(other)}) are both set`;
+        const problem = `and ${other.option} (${sourceText(other)}) are both set`;
         problems.push({ ...source, problem, remedy: 'Keep one of the two.' });
         continue;
       }

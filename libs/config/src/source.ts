@@ -18,4 +18,4 @@ export const ENVIRONMENT = 'environment';
 /** `OS_ENGINE__EVALUATION_INTERVAL`: the name that oslo.config's environment driver gives an option. */
 export const environmentName = (section: string, option: string): string => `OS_${section}__${option}`.toUpperCase();
 
-export const place = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);
+export const sourceText = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);

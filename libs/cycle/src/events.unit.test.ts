@@ -3,7 +3,7 @@ import { decideInput } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { releaseOf, withoutDetails } from './events.ts';
-import { requests } from './requests.ts';
+import { taskRequests } from './requests.ts';
 
 const planned = (windows: string[]) =>
   decide(
@@ -73,7 +73,9 @@ describe('a task', () => {
     const plan = state.plans.get(id);
     if (plan === undefined) throw new Error('there is no plan');
     const by = { service: 'planner', instance: 'p', version: '0' } as const;
-    const after = requests(state, plan, by, startMs).map(({ data }) => (Date.parse(data.notAfter) - startMs) / 1000);
+    const after = taskRequests(state, plan, by, startMs).map(
+      ({ data }) => (Date.parse(data.notAfter) - startMs) / 1000,
+    );
     expect(after).toEqual([500, 1000]);
   });
 });

@@ -3,7 +3,7 @@ export { type Decider, decideHere, decider, defaultSearchThreads } from './decid
 export { digest } from './digest.ts';
 export * from './drains.ts';
 export * from './events.ts';
-export { hostValues } from './loads.ts';
+export { hostValuesOf } from './loads.ts';
 export * from './memory.ts';
 export { answerOrders, orderThread } from './orderThread.ts';
 export * from './proposals.ts';

@@ -13,7 +13,7 @@ import { type AggregateState, hostsToMeasure } from '@kronos/projections';
 import { releaseOf } from './events.ts';
 
 /** The values of hosts that a policy balances; null where the answer is not whole. */
-export function hostValues(
+export function hostValuesOf(
   snapshot: Pick<Snapshot, 'hostReadings'>,
   policy: Snapshot['policies'][number],
 ): Readonly<Record<string, number>> | null {
@@ -35,7 +35,7 @@ export function measuredLoads(
   if (hosts.length === 0) return undefined;
   const policies = snapshot.policies
     .filter(({ enabled }) => enabled)
-    .map((policy) => ({ name: policy.name, hosts: hostValues(snapshot, policy), vms: vmValues(snapshot, policy) }));
+    .map((policy) => ({ name: policy.name, hosts: hostValuesOf(snapshot, policy), vms: vmValues(snapshot, policy) }));
   const wanted = new Set(hosts);
   const servers = Map.groupBy(
     snapshot.servers.filter(({ host }) => wanted.has(host)),

@@ -14,7 +14,7 @@ const unendedTasks = (state: AggregateState, plan: PlanFacts): TaskFacts[] =>
 type Sender = { readonly by: Actor; readonly nowMs: number };
 
 /** The messages that put a released plan's open tasks on the work queue, with the ids that any planner gives them. */
-export function requests(state: AggregateState, plan: PlanFacts, by: Actor, nowMs: number): MigrationRequested[] {
+export function taskRequests(state: AggregateState, plan: PlanFacts, by: Actor, nowMs: number): MigrationRequested[] {
   return requestsOf(state, plan, openTasks(state, plan), { by, nowMs });
 }
 

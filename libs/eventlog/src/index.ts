@@ -5,7 +5,7 @@ import { append, lastMessageOf } from './log/append.ts';
 import { type ReadScope, replay, replaySnapshots, snapshots, streamOf, tail } from './log/iterate.ts';
 import { readServerClock } from './log/serverClock.ts';
 import { streamInfo, View } from './log/view.ts';
-import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects/objects.ts';
+import { loadSnapshot, Objects, snapshotMessage, storeSnapshot } from './objects/objects.ts';
 import { sinkWorker, taskWorker } from './queue/tasks.ts';
 import { capabilitiesOf } from './wire/capabilities.ts';
 import { Link } from './wire/link.ts';
@@ -22,7 +22,7 @@ import type {
 import { natsWire, type Wire } from './wire/wire.ts';
 
 export { streamOf } from './log/iterate.ts';
-export { digestOf } from './objects/objects.ts';
+export { digestOf, isUnusableObject, nullIfUnusable } from './objects/objects.ts';
 export * from './wire/capabilities.ts';
 export { bucketStream, taskConsumerName } from './wire/definitions.ts';
 export * from './wire/errors.ts';
@@ -155,7 +155,7 @@ async function writeTo<W extends Write>(link: Link, objects: Objects, write: W):
       }
       case 'snapshot': {
         const { snapshot, envelope, options } = one;
-        const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);
+        const message = snapshotMessage(snapshot, await storeSnapshot(objects, snapshot), envelope);
         return { ...(await append(link, streamOf.snapshots, message, options)), message };
       }
       case 'object':

@@ -8,7 +8,7 @@ import { permissionsOf, users } from './admin/permissions.ts';
 import { endOf, readPubAck, unsureAfter } from './log/append.ts';
 import { parseDelivery } from './log/reader.ts';
 import { atLeast, capabilitiesOf, judgeNatsServer } from './wire/capabilities.ts';
-import { compare, taskConsumerName } from './wire/definitions.ts';
+import { definitionDifferences, taskConsumerName } from './wire/definitions.ts';
 import * as errors from './wire/errors.ts';
 import { cloudEvent, headerValue } from './wire/headers.ts';
 import { hostPort, inboxPrefixOf, plainText } from './wire/link.ts';
@@ -79,11 +79,13 @@ describe('names of durables', () => {
 
 describe('comparing configurations', () => {
   test('zero, false and absent are one; other fields must be equal; what is not asked for is not looked at', () => {
-    expect(compare({ max_age: 0, deny_purge: false, a: 1 }, { a: 1, b: 2 })).toEqual([]);
-    expect(compare({ subjects: ['a', 'b'], a: 1 }, { subjects: ['a'], a: 2 }, ['a'])).toEqual([
+    expect(definitionDifferences({ max_age: 0, deny_purge: false, a: 1 }, { a: 1, b: 2 })).toEqual([]);
+    expect(definitionDifferences({ subjects: ['a', 'b'], a: 1 }, { subjects: ['a'], a: 2 }, ['a'])).toEqual([
       { field: 'subjects', want: ['a', 'b'], have: ['a'] },
     ]);
-    expect(compare({ allow_msg_ttl: true }, {})).toEqual([{ field: 'allow_msg_ttl', want: true, have: undefined }]);
+    expect(definitionDifferences({ allow_msg_ttl: true }, {})).toEqual([
+      { field: 'allow_msg_ttl', want: true, have: undefined },
+    ]);
   });
 });
 

@@ -160,6 +160,6 @@ export interface Unseen {
 }
 
 /** @param seen sequence of the newest message of this host that the reader has seen; 0: the host had none when it began */
-export function unseen(report: HostReport, seen: number): Unseen {
+export function unseenNotices(report: HostReport, seen: number): Unseen {
   return { notices: report.notices.filter((notice) => notice.after >= seen), gap: seen < report.completeFrom };
 }

@@ -8,7 +8,7 @@ import {
   readReport,
   type Said,
   type StoredReport,
-  unseen,
+  unseenNotices,
 } from './reports.ts';
 
 const heard = (server: string | null, changes: Partial<Heard> = {}): Heard => ({
@@ -52,9 +52,9 @@ describe('what a reader has not seen', () => {
   it('is what was added since, and nothing a second time', () => {
     const one = stored(heardReport(null, [heard('a')]), 4);
     const two = stored(heardReport(one, [heard('b', { own: true })]), 9);
-    expect(unseen(two.report, 4).notices.map((notice) => notice.server)).toEqual(['b']);
-    expect(unseen(two.report, 9).notices).toEqual([]);
-    expect(unseen(two.report, 0).notices.map((notice) => notice.server)).toEqual(['a', 'b']);
+    expect(unseenNotices(two.report, 4).notices.map((notice) => notice.server)).toEqual(['b']);
+    expect(unseenNotices(two.report, 9).notices).toEqual([]);
+    expect(unseenNotices(two.report, 0).notices.map((notice) => notice.server)).toEqual(['a', 'b']);
   });
 
   it('is every notice, or a gap, whichever messages a reader misses', () => {
@@ -81,7 +81,7 @@ describe('what a reader has not seen', () => {
           );
           unheard = unheard.union(new Set(servers));
           if (!read) continue;
-          const { notices, gap } = unseen(newest.report, seen);
+          const { notices, gap } = unseenNotices(newest.report, seen);
           const named = new Set(notices.map((notice) => notice.server));
           if (!gap) expect([...named].sort()).toEqual([...unheard].sort());
           seen = sequence;
@@ -95,8 +95,8 @@ describe('what a reader has not seen', () => {
   it('shows a gap only to a reader that is far behind', () => {
     let newest = stored(heardReport(null, [heard('first')]), 1);
     for (let i = 2; i < 200; i++) newest = stored(heardReport(newest, [heard(`vm-${i}`)]), i);
-    expect(unseen(newest.report, 0).gap).toBe(true);
-    expect(unseen(newest.report, 150)).toMatchObject({ gap: false });
+    expect(unseenNotices(newest.report, 0).gap).toBe(true);
+    expect(unseenNotices(newest.report, 150)).toMatchObject({ gap: false });
     expect(newest.report.notices.length).toBeLessThan(70);
   });
 });

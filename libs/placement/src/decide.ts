@@ -19,7 +19,7 @@ import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import type { Drain } from './passes/pack.ts';
 import { restore } from './passes/restore.ts';
-import { type Completed, complete, quality } from './plan/plan.ts';
+import { type Completed, completePlan, quality } from './plan/plan.ts';
 import { planLoads } from './plan/steps.ts';
 import { type CarryOut, inTurn } from './search/anneal/runs.ts';
 import type { Memory } from './snapshot/memory.ts';
@@ -117,7 +117,7 @@ function repair({ draft, options }: State): Passed {
 function finish(state: State, end: Reason): Deliberation {
   const { observed, draft, mode, gates, drains, before, snapshot, options, window } = state;
   const evacuations = state.evacuates ? evacuationEnds(draft) : [];
-  const completed = draft.moves.length === 0 ? null : complete(snapshot.id, draft, drains, options);
+  const completed = draft.moves.length === 0 ? null : completePlan(snapshot.id, draft, drains, options);
   const steps = completed === null ? [] : withinWindows(completed.steps, window, observed, options);
   const course = courseOf(state);
   const more = {

@@ -2,7 +2,7 @@
 import type { LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
 import { firstTime } from './controls.ts';
-import { append, type StateDraft, type WritableFacts } from './draft.ts';
+import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import { forgetRefusalsOf } from './refusals.ts';
 import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
@@ -30,7 +30,7 @@ export function brokenHosts(
 /** An attempt failed, and the host was at fault. */
 export function hostFailed(draft: StateDraft, f: WritableFacts, host: string): void {
   const { atMs } = draft;
-  const times = append(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
+  const times = appended(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
   f.hostFailures = draft.put(f.hostFailures, host, times);
 }
 

@@ -1,7 +1,7 @@
 /** The cooldowns of the aggregate and of VMs: releases and refusals of plans, and the end of the last move. */
 import type { EngineOptions } from '@kronos/contracts';
 import { aggregateCooldown, type Cooldown, type CooldownFacts, instanceCooldown } from '@kronos/rules';
-import { append, type StateDraft, type WritableFacts } from './draft.ts';
+import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import {
   type AggregateState,
   FORGET_EARLIER_RELEASE_MS,
@@ -45,7 +45,7 @@ export const coolingDown = (
 export function releaseBegan(draft: StateDraft, f: WritableFacts, plan: PlanFacts, steps: readonly StepFacts[]): void {
   const { atMs } = draft;
   for (const { serverId } of steps)
-    f.vmReleases = draft.put(f.vmReleases, serverId, append(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
+    f.vmReleases = draft.put(f.vmReleases, serverId, appended(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
   // Moves between cells are outside the aggregate's cooldown.
   if (plan.cells === undefined) f.lastRelease = { planId: plan.id, atMs };
 }

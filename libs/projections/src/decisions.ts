@@ -11,7 +11,7 @@ import type { StateDraft, WritableFacts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
 import type { Effects } from './effects.ts';
 import { forgetOwnMoves } from './ownMoves.ts';
-import { close, newPlan, putPlan, refuse, release, startable, waitsSeconds, withoutWhy } from './plans.ts';
+import { closePlan, newPlan, putPlan, refuse, releasePlan, startable, waitsSeconds, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import { forgetRefusals, refusalsSeen } from './refusals.ts';
 import { unreadable } from './unreadable.ts';
@@ -118,7 +118,7 @@ function endWaiting(draft: StateDraft, f: WritableFacts, snapshotMs: number, pla
   if (waiting === undefined) return;
   const { open, expiresAtMs } = approvalOf(waiting, snapshotMs);
   if (!open) refuse(draft, f, waiting, { how: 'expired', atMs: expiresAtMs });
-  else if (planned) close(draft, f, waiting, { outcome: 'superseded', endedAtMs: draft.atMs });
+  else if (planned) closePlan(draft, f, waiting, { outcome: 'superseded', endedAtMs: draft.atMs });
 }
 
 /** Begins a plan: released at once, or proposed. Steps whose window closed while it was decided are dropped. */
@@ -144,7 +144,7 @@ function begin(
   if (how === 'proposed') {
     f.waiting = plan.id;
     putPlan(draft, f, plan);
-  } else release(draft, f, plan, { steps: proposed, approval: null });
+  } else releasePlan(draft, f, plan, { steps: proposed, approval: null });
 }
 
 /**

@@ -148,5 +148,5 @@ export class StateDraft {
 }
 
 /** The numbers with one more, the latest `limit` of them. */
-export const append = (numbers: readonly number[] | undefined, last: number, limit: number): readonly number[] =>
+export const appended = (numbers: readonly number[] | undefined, last: number, limit: number): readonly number[] =>
   numbers === undefined ? [last] : [...numbers.slice(-(limit - 1)), last];

@@ -2,7 +2,7 @@
 import type { HostEvent, LogEventOf } from '@kronos/contracts';
 import type { DrainRuleFacts } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
-import { append, type StateDraft, type WritableFacts } from './draft.ts';
+import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
 import {
   type AggregateState,
@@ -112,7 +112,7 @@ export function departed(draft: StateDraft, f: WritableFacts, host: string): voi
   const { atMs } = draft;
   const drain = f.drains.get(host);
   if (drain === undefined || drain.progress === null || atMs <= drain.progress.atMs) return;
-  const departures = append(drain.progress.departures, atMs, DEPARTURES_KEPT);
+  const departures = appended(drain.progress.departures, atMs, DEPARTURES_KEPT);
   put(draft, f, { ...drain, progress: { ...drain.progress, departures } });
 }
 

@@ -13,7 +13,7 @@ import {
   paceOf,
   paceOfMove,
 } from '@kronos/rules';
-import { append, type StateDraft, type WritableFacts } from './draft.ts';
+import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import { type AggregateState, type LogState, PAIRS_KEPT, type TaskFacts } from './state.ts';
 
 type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
@@ -33,12 +33,12 @@ export function moveTimed(draft: StateDraft, f: WritableFacts, { slot }: TaskFac
   if (slot === null || slot.attempt !== result.data.attempt || slot.cell !== undefined || !showsPace(result)) return;
   const pace = paceOfMove({ ms: draft.atMs - slot.startedAtMs, gib: gibOfMove(slot) });
   if (pace === null) return;
-  f.paces = append(f.paces, pace, PACES_KEPT);
+  f.paces = appended(f.paces, pace, PACES_KEPT);
   const key = pairKey(slot.from, slot.destination);
-  const ofPair = { sequence: draft.sequence, paces: append(f.pairPaces.get(key)?.paces, pace, PACES_OF_PAIR) };
+  const ofPair = { sequence: draft.sequence, paces: appended(f.pairPaces.get(key)?.paces, pace, PACES_OF_PAIR) };
   f.pairPaces = draft.putNewest(f.pairPaces, key, ofPair, PAIRS_KEPT);
   const rate = copyRateOf(result.data.nova);
-  if (rate !== null) f.copyRates = append(f.copyRates, rate, PACES_KEPT);
+  if (rate !== null) f.copyRates = appended(f.copyRates, rate, PACES_KEPT);
 }
 
 type Ended = Exclude<Result, { readonly type: 'migration.skipped' }>;

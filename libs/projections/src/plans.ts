@@ -75,7 +75,7 @@ export function waitsSeconds(ttlSeconds: number, steps: readonly Pick<Step, 'sta
 }
 
 /** Makes tasks of the given steps. The plan's other steps are dropped. */
-export function release(
+export function releasePlan(
   draft: StateDraft,
   f: WritableFacts,
   plan: PlanFacts,
@@ -90,7 +90,7 @@ export function release(
 }
 
 /** Takes a plan and its tasks out of the state; people still see that it was there. */
-export function close(
+export function closePlan(
   draft: StateDraft,
   f: WritableFacts,
   plan: PlanFacts,
@@ -124,7 +124,7 @@ export function refuse(
 ): void {
   // A plan between cells delays no other plan.
   if (plan.cells === undefined) f.lastRefusal = { planId: plan.id, atMs, how };
-  close(draft, f, plan, { outcome: how, endedAtMs: atMs });
+  closePlan(draft, f, plan, { outcome: how, endedAtMs: atMs });
 }
 
 /** Notes a task that ended. Its plan counts it, and is over with its last one. */
@@ -145,7 +145,7 @@ export function taskEnded(
 
 function closeIfDone(draft: StateDraft, f: WritableFacts, plan: PlanFacts): void {
   const done = plan.completed + plan.failed + plan.skipped >= plan.tasks.length;
-  if (done && plan.dispatched !== null) close(draft, f, plan, { outcome: 'done', endedAtMs: draft.atMs });
+  if (done && plan.dispatched !== null) closePlan(draft, f, plan, { outcome: 'done', endedAtMs: draft.atMs });
 }
 
 function dispatched(draft: StateDraft, event: LogEventOf<'plan.dispatched'>): void {
@@ -162,7 +162,7 @@ function dispatched(draft: StateDraft, event: LogEventOf<'plan.dispatched'>): vo
 function withdrawn(draft: StateDraft, event: LogEventOf<'plan.withdrawn'>): void {
   const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
   if (plan === undefined || plan.state !== 'proposed') return;
-  close(draft, draft.facts(event.aggregate), plan, { outcome: 'withdrawn', endedAtMs: draft.atMs });
+  closePlan(draft, draft.facts(event.aggregate), plan, { outcome: 'withdrawn', endedAtMs: draft.atMs });
 }
 
 function approved(draft: StateDraft, event: LogEventOf<'plan.approved'>): void {
@@ -176,7 +176,7 @@ function approved(draft: StateDraft, event: LogEventOf<'plan.approved'>): void {
     if (draft.of(aggregate)?.configured?.options.dryRun !== false) continue;
     const chosen = startable(wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted), atMs);
     if (chosen.length === 0) continue;
-    release(draft, draft.facts(aggregate), plan, { steps: chosen, approval: asked(draft, event) });
+    releasePlan(draft, draft.facts(aggregate), plan, { steps: chosen, approval: asked(draft, event) });
   }
 }
 

@@ -20,7 +20,7 @@ export function refused(
 }
 
 /** A server arrived on a host: Nova refuses it there no more. */
-export function arrived(draft: StateDraft, f: WritableFacts, serverId: string, host: string): void {
+export function forgetRefusal(draft: StateDraft, f: WritableFacts, serverId: string, host: string): void {
   f.refusals = draft.remove(f.refusals, [refusalKey(serverId, host)]);
 }
 

@@ -10,7 +10,7 @@ import { ownGivenUp, ownMoved } from './ownMoves.ts';
 import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
-import { arrived, refused } from './refusals.ts';
+import { forgetRefusal, refused } from './refusals.ts';
 import type { AttemptFailure, TaskEnd, TaskFacts } from './state.ts';
 import { putTask } from './tasks.ts';
 
@@ -39,7 +39,7 @@ function ended(draft: StateDraft, event: Result): void {
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event);
-  arrived(draft, f, task.step.serverId, host);
+  forgetRefusal(draft, f, task.step.serverId, host);
   ownMoved(draft, f, task, { ...event.data, at: atMs });
   if (host !== task.step.from) departed(draft, f, task.step.from);
   moveCounted(draft, f, task, { ...event.data, endedMs: atMs });

@@ -1,6 +1,6 @@
 /** How good predictions were: the load of hosts after the moves of a plan, as predicted and as measured. */
 import { type Snapshot, timeMs, timeOf } from '@kronos/contracts';
-import { hostValues } from '@kronos/cycle';
+import { hostValuesOf } from '@kronos/cycle';
 import {
   CALIBRATION_CAUSES,
   type CalibrationCause,
@@ -57,13 +57,13 @@ export function calibrate(
   const touched = new Set(moves.flatMap(({ from, to }) => [from, to]));
   const at = (i: 0 | 1, policy: Snapshot['policies'][number], host: string): number | null => {
     const seen = measured[i];
-    const values = seen === null || disturbed[i].has(host) ? null : hostValues(seen, policy);
+    const values = seen === null || disturbed[i].has(host) ? null : hostValuesOf(seen, policy);
     return values?.[host] ?? null;
   };
   const hosts: CalibratedHost[] = [];
   for (const policy of snapshot.policies.filter(({ enabled }) => enabled)) {
-    const before = hostValues(snapshot, policy);
-    const predicted = hostValues(laid, policy);
+    const before = hostValuesOf(snapshot, policy);
+    const predicted = hostValuesOf(laid, policy);
     if (before === null || predicted === null) continue;
     for (const host of [...touched].sort()) {
       const [was, will] = [before[host], predicted[host]];

@@ -2,7 +2,7 @@
 import { comeUp, goDown } from './crash.ts';
 import { ActError } from './errors.ts';
 import type { Aggregate, Flavor, Group, Host, User } from './model.ts';
-import { type Amount, allocate, capacity, release } from './placement.ts';
+import { type Amount, allocate, capacity, deallocate } from './placement.ts';
 import type { AggregateScenario, FlavorInput, GroupInput, HostInput } from './scenario.ts';
 import { aggregateSchema, flavorSchema, groupSchema, hostSchema } from './scenario.ts';
 import type { CloudState } from './state.ts';
@@ -112,7 +112,7 @@ export function setHost(
   if (change.hypervisorVersion !== undefined) host.hypervisorVersion = change.hypervisorVersion;
   if (change.full !== undefined) {
     const filler = `00000000-0000-4000-8000-${String(host.nodeId).padStart(12, '0')}`;
-    release(s, filler);
+    deallocate(s, filler);
     if (change.full) {
       const left = (key: Amount): number => Math.max(0, capacity(host, key) - host.used[key]);
       allocate(s, filler, host, { vcpus: left('vcpus'), memoryMb: left('memoryMb'), diskGb: left('diskGb') });

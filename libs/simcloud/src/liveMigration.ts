@@ -5,7 +5,7 @@ import { NovaRefusal } from './errors.ts';
 import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
 import type { Host, Migration, MigrationStatus, Server } from './model.ts';
 import { NO_FIT, placeCells } from './numa.ts';
-import { allocate, release, serverClaim } from './placement.ts';
+import { allocate, deallocate, serverClaim } from './placement.ts';
 import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
 import { hostFault, serverFault } from './settings.ts';
 import {
@@ -166,7 +166,7 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
   }
   // From here on the source's share is held by the migration, and the server's own name is free for the destination.
   const held = s.allocations.get(uuid)?.resources ?? serverClaim(server);
-  release(s, uuid);
+  deallocate(s, uuid);
   allocate(s, migration.uuid, source, held);
   s.schedule('schedule', migration.id, s.wait(s.timing.schedulerMs));
 }

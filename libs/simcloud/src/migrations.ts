@@ -2,7 +2,7 @@
 import { actionOf, conductorEvent, endEvent } from './actions.ts';
 import { NovaRefusal } from './errors.ts';
 import { ENDED, type Migration, type MigrationStatus, type Server } from './model.ts';
-import { allocate, release } from './placement.ts';
+import { allocate, deallocate } from './placement.ts';
 import type { CloudState, Pending } from './state.ts';
 
 /** The migration of this server that is under way. */
@@ -106,7 +106,7 @@ export function shownRow(migration: Migration): Migration['rows'][number] {
 }
 
 export function endMigration(s: CloudState, migration: Migration, status: MigrationStatus): void {
-  release(s, migration.uuid);
+  deallocate(s, migration.uuid);
   s.next.delete(migration.id);
   setStatus(s, migration, status);
   const host = s.host(migration.source);
@@ -131,8 +131,8 @@ export function admit(s: CloudState, source: string): void {
 export function giveBack(s: CloudState, migration: Migration, server: Server): void {
   const held = s.allocations.get(migration.uuid);
   if (held === undefined) return;
-  release(s, migration.uuid);
-  release(s, server.uuid);
+  deallocate(s, migration.uuid);
+  deallocate(s, server.uuid);
   allocate(s, server.uuid, s.host(migration.source), held.resources);
 }
 

@@ -4,14 +4,14 @@ import { pinnedCpus } from './numa.ts';
 import type { CloudState } from './state.ts';
 
 export function allocate(s: CloudState, consumer: string, host: Host, resources: Resources): void {
-  release(s, consumer);
+  deallocate(s, consumer);
   s.allocations.set(consumer, { host: host.name, resources });
   host.consumers.set(consumer, resources);
   host.used = plus(host.used, resources, 1);
   host.generation++;
 }
 
-export function release(s: CloudState, consumer: string): void {
+export function deallocate(s: CloudState, consumer: string): void {
   const allocation = s.allocations.get(consumer);
   if (allocation === undefined) return;
   s.allocations.delete(consumer);
@@ -25,7 +25,7 @@ export function release(s: CloudState, consumer: string): void {
 /** DELETE /allocations/{consumer}: false when it holds nothing. */
 export function dropAllocation(s: CloudState, consumer: string): boolean {
   const held = s.allocations.has(consumer);
-  release(s, consumer);
+  deallocate(s, consumer);
   return held;
 }
 

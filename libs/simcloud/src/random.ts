@@ -1,5 +1,5 @@
 /** A seeded source of numbers: the same seed gives the same sequence on every machine. */
-export interface Random {
+export interface SeededRandom {
   /** A number in [0, 1). */
   next(): number;
   /** An integer in [from, to], both included. */
@@ -13,7 +13,7 @@ export interface Random {
 }
 
 /** mulberry32: 32 bits of state, good enough for a simulation. */
-export function random(seed: number): Random {
+export function random(seed: number): SeededRandom {
   let state = seed >>> 0;
   const bits = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -16,7 +16,7 @@ import {
 } from './migrations.ts';
 import type { Host, Migration, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, release, serverClaim } from './placement.ts';
+import { allocate, deallocate, serverClaim } from './placement.ts';
 import { chooseHost } from './scheduler.ts';
 import { serverFault } from './settings.ts';
 import { type Caller, type CloudState, findServer, type Pending, type StepKind } from './state.ts';
@@ -143,7 +143,7 @@ export function conductResize(s: CloudState, uuid: string, request: Pending): vo
   beginEvent(s, migration, 'conductor_migrate_server', { host: CONDUCTOR });
   beginEvent(s, migration, 'cold_migrate', { host: CONDUCTOR });
   const held = s.allocations.get(uuid)?.resources ?? serverClaim(server);
-  release(s, uuid);
+  deallocate(s, uuid);
   allocate(s, migration.uuid, s.host(server.host), held);
   s.schedule('cold-schedule', migration.id, s.wait(s.timing.schedulerMs));
 }
@@ -388,7 +388,7 @@ const ACROSS: ColdSteps = {
   },
   'confirm-source': ({ s, migration, server, source, ending, next }) => {
     if (serverFault(s, server.uuid, 'confirm') !== undefined) {
-      release(s, migration.uuid);
+      deallocate(s, migration.uuid);
       const error = 'the guest could not be removed';
       endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', { error });
       fail(s, migration, server, error);
@@ -396,7 +396,7 @@ const ACROSS: ColdSteps = {
     }
     endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source');
     setRow(s, migration, source.cell, 'confirmed');
-    release(s, migration.uuid);
+    deallocate(s, migration.uuid);
     next('confirm-end');
   },
   'confirm-end': ({ s, migration, server, source, ending }) => {

@@ -6,7 +6,7 @@ import { fixedFactsSchema } from './fixedFacts.ts';
 import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Port, Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, byFreeMemory, flavorClaim, hostHasRoom, release, serverClaim } from './placement.ts';
+import { allocate, byFreeMemory, deallocate, flavorClaim, hostHasRoom, serverClaim } from './placement.ts';
 import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
@@ -155,7 +155,7 @@ export function deleteServer(s: CloudState, idOrName: string): void {
     // Nova forgets what the migration holds on the source: it stays taken until somebody deletes the allocation.
     if (!arrived && held !== undefined) allocate(s, migration.uuid, s.host(held.host), held.resources);
   }
-  release(s, server.uuid);
+  deallocate(s, server.uuid);
   setMembership(s, server.uuid, null);
   server.deletedMs = s.nowMs;
   s.touch(server);

@@ -3,7 +3,7 @@ import { recordAction } from './actions.ts';
 import { conflict } from './migrations.ts';
 import type { Server } from './model.ts';
 import { placeCells } from './numa.ts';
-import { allocate, release, serverClaim } from './placement.ts';
+import { allocate, deallocate, serverClaim } from './placement.ts';
 import { hostForShelved } from './scheduler.ts';
 import { isRunning } from './servers.ts';
 import { type Caller, type CloudState, findServer, type StateAction, type StateStep } from './state.ts';
@@ -44,7 +44,7 @@ export function stateStep(s: CloudState, server: Server, kind: StateStep): void 
   switch (kind) {
     case 'offload':
       if (server.taskState !== 'shelving_offloading') return;
-      release(s, server.uuid);
+      deallocate(s, server.uuid);
       server.placements.push({ fromMs: s.nowMs, host: null });
       Object.assign(server, { vmState: 'shelved_offloaded', taskState: null, guestHost: '' });
       s.later('leave-host', server.uuid, s.timing.postMs / s.speed);

@@ -13,7 +13,7 @@ import { NeutronApi } from './http/neutron.ts';
 import { PlacementApi } from './http/placement.ts';
 import { prometheus } from './http/prometheus.ts';
 import type { Server } from './model.ts';
-import { type Random, random } from './random.ts';
+import { random, type SeededRandom } from './random.ts';
 import { describeIssues, parseScenario, type ScenarioInput } from './scenario.ts';
 
 export interface SimOptions {
@@ -153,8 +153,8 @@ class SimServer implements InProcessSim {
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<() => void>();
   readonly #after: NonNullable<SimOptions['after']>;
-  readonly #random: Random;
-  readonly #requestIds: Random;
+  readonly #random: SeededRandom;
+  readonly #requestIds: SeededRandom;
   readonly #calls: CallRecord[] = [];
   readonly #counts = new Map<string, number>();
   readonly #paused = new Map<ApiName, (() => void)[]>();

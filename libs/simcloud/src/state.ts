@@ -19,7 +19,7 @@ import {
   type Timing,
   type User,
 } from './model.ts';
-import { type Random, random } from './random.ts';
+import { random, type SeededRandom } from './random.ts';
 import type { Scenario } from './scenario.ts';
 
 /** The caller. */
@@ -131,7 +131,7 @@ export class CloudState {
   readonly timing: Timing;
 
   readonly agenda = new Agenda<ActionStep>();
-  readonly random: Random;
+  readonly random: SeededRandom;
   /** Migration -> the step that comes next; any other that the agenda has for it is void. */
   readonly next = new Map<number, number>();
   nowMs: number;

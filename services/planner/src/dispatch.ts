@@ -1,6 +1,6 @@
 /** Puts the tasks of released plans on the work queue, and ends tasks that were left behind. */
 import { subject } from '@kronos/contracts';
-import { requests } from '@kronos/cycle';
+import { taskRequests } from '@kronos/cycle';
 import { AppendConflict } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
@@ -25,7 +25,7 @@ export function dispatcher(
   async function finishReleased(aggregate: string): Promise<void> {
     const { state } = await level(aggregate);
     for (const plan of undispatched(state)) {
-      const tasks = requests(state, plan, by, clock());
+      const tasks = taskRequests(state, plan, by, clock());
       const about = {
         [attributes.aggregate]: aggregate,
         [attributes.planId]: plan.id,

@@ -2,7 +2,7 @@
 import type { Clock } from '@kronos/clock';
 import { type InventoryReported, parseSubject, streamNames } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import { type HostReport, unseen } from '@kronos/inventory';
+import { type HostReport, unseenNotices } from '@kronos/inventory';
 import type { KeptServers } from '@kronos/observation';
 import type { Logger } from '@kronos/telemetry';
 import type { HostReports } from './hostReports.ts';
@@ -105,7 +105,7 @@ export class Follower {
     const report: HostReport = (one.message as InventoryReported).data;
     this.#reports.note(host, { report, sequence: one.sequence });
     this.#seen.set(host, one.sequence);
-    const { notices, gap } = unseen(report, before ?? 0);
+    const { notices, gap } = unseenNotices(report, before ?? 0);
     if (before !== undefined && gap) {
       logger.warn(
         { host },

@@ -6,7 +6,7 @@ import { pausedEvent, testLimits } from '../../testing/messages.ts';
 import { startProxy } from '../../testing/proxy.ts';
 import { onEachServer } from '../../testing/suite.ts';
 import { atLeast } from '../wire/capabilities.ts';
-import { compare, streamConfig } from '../wire/definitions.ts';
+import { definitionDifferences, streamConfig } from '../wire/definitions.ts';
 import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from '../wire/errors.ts';
 
 const aggregates = ['gpu', UNASSIGNED, 'Größe 1 / "*>"', 'x'.repeat(255)];
@@ -177,7 +177,7 @@ onEachServer('provisioning', { concurrent: false }, (bench) => {
     const config = { name: 'TTL', subjects: ['ttl.*'], allow_msg_ttl: true };
     const made = await jsm.streams.add(config);
     const { messageTtl } = (await bench.connect(server)).server.capabilities;
-    expect(compare(config, { ...made.config })).toEqual(
+    expect(definitionDifferences(config, { ...made.config })).toEqual(
       messageTtl ? [] : [{ field: 'allow_msg_ttl', want: true, have: undefined }],
     );
   });

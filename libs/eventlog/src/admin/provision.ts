@@ -10,8 +10,8 @@ import { judgeNatsServer } from '../wire/capabilities.ts';
 import { apiCodes } from '../wire/codes.ts';
 import {
   bucketConfig,
-  compare,
   type DefinitionDifference,
+  definitionDifferences,
   FIXED_FIELD,
   isSinkConsumer,
   LIMIT_FIELDS,
@@ -119,7 +119,7 @@ function needPayload(link: Link): void {
 
 /** Fails if the server's answer differs from the request: older servers silently drop unknown fields. */
 function agree(what: string, want: object, have: object): void {
-  const differences = compare({ ...want }, { ...have });
+  const differences = definitionDifferences({ ...want }, { ...have });
   if (differences.length > 0)
     throw new ProvisionRefused(
       `the server accepted the request and did something else:\n${differences.map((d) => `  ${render(what, d)}`).join('\n')}`,
@@ -172,7 +172,7 @@ async function provisionStream(
     const made = must(await get(link, what, () => streams.update(wanted.name, wanted)), what);
     agree(what, wanted, made.config);
   };
-  const differences = compare(config, { ...found.config });
+  const differences = definitionDifferences(config, { ...found.config });
   const fixed = differences.find(({ field }) => field === FIXED_FIELD);
   const others = differences.filter((difference) => difference !== fixed);
   try {
@@ -196,7 +196,7 @@ async function provisionDurable(link: Link, { stream, what, config }: Durable, r
     report.created.push(what);
     return;
   }
-  const differences = compare(config, { ...found.config });
+  const differences = definitionDifferences(config, { ...found.config });
   if (differences.length > 0) {
     const made = must(await get(link, what, () => consumers.update(stream, config.durable_name, config)), what);
     agree(what, config, made.config);
@@ -235,7 +235,10 @@ export async function verify(link: Link, replicas: number | undefined, need: Nee
     if (wanted === undefined) throw new RangeError(`Kronos has no ${what}`);
     const found = await get(link, what, () => link.jsm.streams.info(wanted.config.name));
     if (found === null) differences.push(`${what} is missing`);
-    else differences.push(...compare(wanted.config, { ...found.config }, ignore).map((d) => render(what, d)));
+    else
+      differences.push(
+        ...definitionDifferences(wanted.config, { ...found.config }, ignore).map((d) => render(what, d)),
+      );
   }
   const durables = [
     ...need.taskConsumers.map((aggregate) => taskDurable(aggregate, replicas ?? 1, need.ackWaitSeconds)),
@@ -248,7 +251,7 @@ export async function verify(link: Link, replicas: number | undefined, need: Nee
       continue;
     }
     const unasked = stream === TASK_STREAM && need.ackWaitSeconds === undefined ? [...ignore, 'ack_wait'] : ignore;
-    differences.push(...compare(config, { ...found.config }, unasked).map((d) => render(what, d)));
+    differences.push(...definitionDifferences(config, { ...found.config }, unasked).map((d) => render(what, d)));
   }
   if (differences.length > 0) throw new NotProvisioned(differences);
 }

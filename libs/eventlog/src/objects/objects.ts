@@ -35,6 +35,16 @@ const MAX_BYTES = 1024 ** 3;
 export const digestOf = (bytes: Uint8Array | string): string =>
   `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
+/** Whether an error says that an object is not kept (any more), or was changed. */
+export const isUnusableObject = (error: unknown): error is MissingObject | BadObject =>
+  error instanceof MissingObject || error instanceof BadObject;
+
+/** For `catch`: null in place of an object that cannot be used. @throws any other error */
+export function nullIfUnusable(error: unknown): null {
+  if (isUnusableObject(error)) return null;
+  throw error;
+}
+
 /** The store's own digest, of the bytes as they are stored. */
 const storeDigest = (bytes: Uint8Array): string =>
   `SHA-256=${padded(createHash('sha256').update(bytes).digest('base64url'))}`;
@@ -152,7 +162,7 @@ export class Objects implements ObjectStore {
 }
 
 /** The message that says a snapshot was taken and where it is. */
-export const snapshotTaken = (snapshot: Snapshot, body: ObjectRef, envelope: SnapshotEnvelope): SnapshotTaken => ({
+export const snapshotMessage = (snapshot: Snapshot, body: ObjectRef, envelope: SnapshotEnvelope): SnapshotTaken => ({
   type: 'snapshot.taken',
   version: 1,
   id: messageId.snapshot(snapshot.id),

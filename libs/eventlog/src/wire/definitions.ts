@@ -122,7 +122,11 @@ const plain = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 const isZero = (value: unknown): boolean => value === undefined || value === 0 || value === false || value === '';
 
 /** The fields of `want` that `have` lacks or has otherwise; what `want` does not name is not looked at. */
-export function compare(want: Fields, have: Fields, ignore: readonly string[] = []): DefinitionDifference[] {
+export function definitionDifferences(
+  want: Fields,
+  have: Fields,
+  ignore: readonly string[] = [],
+): DefinitionDifference[] {
   return Object.keys(want)
     .filter((field) => !ignore.includes(field))
     .filter((field) => !(isZero(want[field]) && isZero(have[field])) && plain(want[field]) !== plain(have[field]))

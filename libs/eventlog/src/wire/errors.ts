@@ -139,16 +139,6 @@ export class BadObject extends EventLogError {
   readonly code = 'KRONOS_BAD_OBJECT';
 }
 
-/** Whether an error says that an object is not kept (any more), or was changed. */
-export const isUnusableObject = (error: unknown): error is MissingObject | BadObject =>
-  error instanceof MissingObject || error instanceof BadObject;
-
-/** For `catch`: null in place of an object that cannot be used. @throws any other error */
-export function nullIfUnusable(error: unknown): null {
-  if (isUnusableObject(error)) return null;
-  throw error;
-}
-
 /** The event log, or a view of it, was closed. */
 export class Closed extends EventLogError {
   readonly code = 'KRONOS_CLOSED';

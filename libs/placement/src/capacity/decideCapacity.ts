@@ -12,7 +12,7 @@ import { Draft } from '../draft/draft.ts';
 import { FailureRoom } from '../failover/failureRoom.ts';
 import { gatesShut } from '../gate.ts';
 import { tries } from '../guard.ts';
-import { complete } from '../plan/plan.ts';
+import { completePlan } from '../plan/plan.ts';
 import { proposalDecision } from '../proposal.ts';
 import { type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { decisionMs, type Memory } from '../snapshot/memory.ts';
@@ -69,7 +69,7 @@ export function decideCapacity({ planId, snapshot, memory, options }: DecideCapa
   for (const { vm, to } of moves) draft.apply(vm, to, { phase: 'capacity', why: 'makes-capacity' });
   if (!keepsRoomThrough(cluster, moves, options.failoverHosts)) return quiet('failover-room', refusals);
   // An alternate destination could use up the room that the plan makes.
-  const completed = complete(planId, draft, [], { ...options, alternates: 0 });
+  const completed = completePlan(planId, draft, [], { ...options, alternates: 0 });
   if (completed.steps.length < moves.length) return quiet('order-impossible', refusals);
 
   const window = migrationWindow(options, now);

@@ -5,7 +5,7 @@ import { cellsAt } from './hostCells.ts';
 import { valuesAfter } from './measure.ts';
 
 /** The cluster that the next observation would show with the VMs at `place`: the start of a second run. */
-export function outcomeOf(cluster: Cluster, place: Int32Array): Cluster {
+export function clusterAfter(cluster: Cluster, place: Int32Array): Cluster {
   const { V, P, R, demand, vmKind, hostSource, sources, size } = cluster;
   const weight = Float64Array.from(cluster.weight);
   const load = Float64Array.from(cluster.load);

@@ -27,7 +27,7 @@ import { evacuate, evacuationEnds } from '../passes/evacuate.ts';
 import { type Drain, pack } from '../passes/pack.ts';
 import { restore } from '../passes/restore.ts';
 import { type FoundCourse, nothingSaid, type Spread, spread } from '../passes/spread.ts';
-import { complete, quality } from '../plan/plan.ts';
+import { completePlan, quality } from '../plan/plan.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { type CarryOut, inTurn } from '../search/anneal/runs.ts';
 import type { SearchEnd } from '../search/search.ts';
@@ -175,7 +175,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);
     else found = spread(draft, options.maxMigrations, settings, carryOut);
   const evacuations = settings.evacuateDisabledHosts ? evacuationEnds(draft) : [];
-  const { steps, after } = complete('plan', draft, drains, settings);
+  const { steps, after } = completePlan('plan', draft, drains, settings);
   const before = scoresOf(cluster, imbalances(cluster, cluster.score));
   const reached = scoresOf(cluster, after);
   const { lowerBound, shareOfPossible } =

@@ -2,7 +2,7 @@ import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int } from '../base/array.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
-import { outcomeOf } from '../cluster/outcome.ts';
+import { clusterAfter } from '../cluster/outcome.ts';
 import { Draft } from '../draft/draft.ts';
 import type { CarryOut } from '../search/anneal/runs.ts';
 import { greedy } from '../search/greedy.ts';
@@ -134,7 +134,7 @@ function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carry
   let evaluated = draft.evaluated;
   while (found.end === 'done' && !found.solution.within && found.solution.moves > 0) {
     const { field } = found;
-    const again = new Draft(outcomeOf(draft.cluster, found.solution.place), fullBudget);
+    const again = new Draft(clusterAfter(draft.cluster, found.solution.place), fullBudget);
     const second = search(again, { ...settings, spent: found.work });
     evaluated += again.evaluated;
     draft.evaluated = evaluated;

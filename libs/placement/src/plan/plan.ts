@@ -24,7 +24,7 @@ export type Completed = {
 };
 
 /** The draft's moves as ordered steps. */
-export function complete(
+export function completePlan(
   planId: string,
   draft: Draft,
   drains: readonly Drain[],

@@ -31,7 +31,7 @@ export function micros(ms: number): string {
 }
 
 /** `2026-11-20T15:04:40Z`: how a server's created and updated look. */
-export function seconds(ms: number): string {
+export function isoSeconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
@@ -57,7 +57,7 @@ export function object(value: unknown): Readonly<Record<string, unknown>> | unde
     : undefined;
 }
 
-export function text(value: unknown): string | undefined {
+export function textIn(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 

@@ -1,8 +1,8 @@
 import type { Cloud } from '../cloud.ts';
 import { ActError } from '../errors.ts';
 import type { User } from '../model.ts';
-import { type Random, random } from '../random.ts';
-import { bodyJson, type Call, json, object, type Reply, text } from './exchange.ts';
+import { random, type SeededRandom } from '../random.ts';
+import { bodyJson, type Call, json, object, type Reply, textIn } from './exchange.ts';
 
 export interface Token {
   readonly id: string;
@@ -42,7 +42,7 @@ export class Keystone {
   tokenSeconds: number;
   readonly #cloud: Cloud;
   readonly #catalog: () => readonly CatalogEntry[];
-  readonly #random: Random;
+  readonly #random: SeededRandom;
   /** Roles of users by their ids, where they are not those of the scenario. */
   readonly #roles = new Map<string, readonly string[]>();
 
@@ -164,7 +164,7 @@ export class Keystone {
   #prove(call: Call, method: string, given: Given): Proven | Reply | null {
     if (method === 'password') return this.#byPassword(call, given);
     if (method === 'token') {
-      const former = this.check(text(given.id), call.nowMs);
+      const former = this.check(textIn(given.id), call.nowMs);
       return former === undefined ? unknownToken(call) : { user: former.user, parent: former.auditId };
     }
     return method === 'application_credential' ? this.#byCredential(call, given) : null;
@@ -179,8 +179,8 @@ export class Keystone {
   }
 
   #byCredential(call: Call, given: Given): Proven | Reply {
-    const id = text(given.id);
-    const name = text(given.name);
+    const id = textIn(given.id);
+    const name = textIn(given.name);
     const owner = object(given.user);
     const found = [...this.#cloud.applicationCredentials.values()].find((each) => {
       if (id !== undefined) return each.id === id;

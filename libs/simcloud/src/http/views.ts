@@ -10,7 +10,7 @@ import {
   type Migration,
   type Server,
 } from '../model.ts';
-import { micros, seconds } from './exchange.ts';
+import { isoSeconds, micros } from './exchange.ts';
 
 /** Nova's objects as JSON, per microversion (`minor` 96 means 2.96). Field order as Nova writes it. */
 
@@ -93,7 +93,7 @@ function partialServer(cloud: Cloud, server: Server, form: ServerForm): unknown 
     id: server.uuid,
     status: 'UNKNOWN',
     tenant_id: server.projectId,
-    created: seconds(server.createdMs),
+    created: isoSeconds(server.createdMs),
     links: linksOf(server, form),
   };
   if (!form.show) return list;
@@ -160,8 +160,8 @@ function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
     hostId: hostId(server.projectId, server.host),
     image: imageOf(server, form),
     flavor: flavorOf(server, form),
-    created: seconds(server.createdMs),
-    updated: seconds(server.updatedMs),
+    created: isoSeconds(server.createdMs),
+    updated: isoSeconds(server.updatedMs),
     addresses: addressesOf(server),
     accessIPv4: '',
     accessIPv6: '',
@@ -171,7 +171,7 @@ function serverObject(cloud: Cloud, server: Server, form: ServerForm): unknown {
   if (server.fault !== null && status === 'ERROR')
     view.fault = {
       code: server.fault.code,
-      created: seconds(server.fault.createdMs),
+      created: isoSeconds(server.fault.createdMs),
       message: server.fault.message,
     };
   if (WITH_PROGRESS.includes(status)) view.progress = 0;

@@ -1,4 +1,4 @@
-import { type Random, random } from '../random.ts';
+import { random, type SeededRandom } from '../random.ts';
 import { parseScenario, type Scenario, type ScenarioInput, type ServerInput } from '../scenario.ts';
 
 export interface GenerateOptions {
@@ -72,7 +72,7 @@ function hostsOf({ hosts, vms, room = 2 }: GenerateOptions): Hosts {
 }
 
 /** Each host gets its share of the VMs by how much it is liked; a VM that finds it full goes to the next with room. */
-function serversOn({ names, vcpus, memoryMb }: Hosts, options: GenerateOptions, chance: Random): ServerInput[] {
+function serversOn({ names, vcpus, memoryMb }: Hosts, options: GenerateOptions, chance: SeededRandom): ServerInput[] {
   const { vms, skew = 0.8, varying = 0, memoryRatio = 1.5 } = options;
   const liking = names.map(() => 1 - skew + 2 * skew * chance.next() ** 2);
   const total = liking.reduce((sum, each) => sum + each, 0);
@@ -125,7 +125,7 @@ function withRoom(
 }
 
 /** Puts this many of the servers into groups of 2 to 4 that keep their rules where the servers are. */
-function group(servers: ServerInput[], wanted: number, chance: Random): NonNullable<ScenarioInput['groups']> {
+function group(servers: ServerInput[], wanted: number, chance: SeededRandom): NonNullable<ScenarioInput['groups']> {
   const groups: NonNullable<ScenarioInput['groups']> = [];
   const policies = ['anti-affinity', 'soft-anti-affinity', 'affinity', 'soft-affinity'] as const;
   const free = servers.map((_, index) => index);
@@ -149,7 +149,7 @@ function takeMembers(
   servers: readonly ServerInput[],
   free: number[],
   { size, together }: { readonly size: number; readonly together: boolean },
-  chance: Random,
+  chance: SeededRandom,
 ): number[] {
   const first = free.splice(chance.int(0, free.length - 1), 1)[0] ?? 0;
   const members = [first];

@@ -1,20 +1,20 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { bodyJson, object, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, textIn } from '../exchange.ts';
 import { aggregateView } from '../views.ts';
-import { empty, ID, type Route, reply, route, type Scope, strings } from './nova.ts';
+import { empty, ID, novaReply, type Route, route, type Scope, strings } from './nova.ts';
 
 /** os-aggregates. */
 export function aggregateRoutes(cloud: Cloud): readonly Route[] {
   return [
     route('GET /os-aggregates', 'os-aggregates:index', (scope) =>
-      reply(scope, 200, {
+      novaReply(scope, 200, {
         aggregates: [...cloud.aggregates.values()].map((each) => aggregateView(each, scope.minor)),
       }),
     ),
     route('POST /os-aggregates', 'os-aggregates:create', (scope) => createAggregate(cloud, scope)),
     route(`GET /os-aggregates/${ID}`, 'os-aggregates:show', (scope, [aid = '']) =>
-      reply(scope, 200, { aggregate: aggregateView(findAggregate(cloud, aid), scope.minor) }),
+      novaReply(scope, 200, { aggregate: aggregateView(findAggregate(cloud, aid), scope.minor) }),
     ),
     route(`DELETE /os-aggregates/${ID}`, 'os-aggregates:delete', (scope, [aid = '']) => {
       const aggregate = findAggregate(cloud, aid);
@@ -40,15 +40,15 @@ function findAggregate(cloud: Cloud, id: string): ReturnType<Cloud['aggregate']>
 
 function createAggregate(cloud: Cloud, scope: Scope): Reply {
   const wanted = object(object(bodyJson(scope.call.body))?.aggregate);
-  const name = text(wanted?.name);
+  const name = textIn(wanted?.name);
   if (name === undefined) throw new NovaRefusal(400, 'Malformed request body');
   for (const each of cloud.aggregates.values())
     if (each.name === name) throw new NovaRefusal(409, `Aggregate ${name} already exists.`);
   cloud.advance(scope.call.nowMs);
-  const zone = text(wanted?.availability_zone) ?? null;
+  const zone = textIn(wanted?.availability_zone) ?? null;
   const aggregate = cloud.addAggregate({ name, availabilityZone: zone });
   const { hosts: _, metadata: __, ...view } = aggregateView(aggregate, scope.minor) as Record<string, unknown>;
-  return reply(scope, 200, { aggregate: view });
+  return novaReply(scope, 200, { aggregate: view });
 }
 
 function aggregateAction(cloud: Cloud, scope: Scope, id: string): Reply {
@@ -57,7 +57,7 @@ function aggregateAction(cloud: Cloud, scope: Scope, id: string): Reply {
   const action = Object.keys(body)[0] ?? '';
   const given = object(body[action]);
   cloud.advance(scope.call.nowMs);
-  const host = text(given?.host) ?? '';
+  const host = textIn(given?.host) ?? '';
   if (action === 'add_host') {
     if (!cloud.hosts.has(host)) throw new NovaRefusal(404, `Compute host ${host} could not be found.`);
     if (aggregate.hosts.includes(host)) throw new NovaRefusal(409, `Aggregate ${id} already has host ${host}.`);
@@ -71,5 +71,5 @@ function aggregateAction(cloud: Cloud, scope: Scope, id: string): Reply {
     for (const [key, value] of Object.entries(changes)) if (value === null) delete metadata[key];
     cloud.setAggregate(id, { metadata });
   } else throw new NovaRefusal(400, `There is no such action: ${action}`);
-  return reply(scope, 200, { aggregate: aggregateView(findAggregate(cloud, id), scope.minor) });
+  return novaReply(scope, 200, { aggregate: aggregateView(findAggregate(cloud, id), scope.minor) });
 }

@@ -1,11 +1,11 @@
 import type { Cloud } from '../../cloud.ts';
-import { type Route, reply, route } from './nova.ts';
+import { novaReply, type Route, route } from './nova.ts';
 
 /** flavors. */
 export function flavorRoutes(cloud: Cloud): readonly Route[] {
   return [
     route('GET /flavors/detail', 'flavors', (scope) =>
-      reply(scope, 200, {
+      novaReply(scope, 200, {
         flavors: [...cloud.flavors.values()].map((each) => ({
           id: each.id,
           name: each.name,

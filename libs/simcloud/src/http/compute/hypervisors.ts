@@ -3,7 +3,7 @@ import { NovaRefusal } from '../../errors.ts';
 import type { Host, Server } from '../../model.ts';
 import type { Reply } from '../exchange.ts';
 import { hypervisorView } from '../views.ts';
-import { ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } from './nova.ts';
+import { ID, nextPage, novaReply, pageSize, type Route, route, type Scope, truthy } from './nova.ts';
 
 /** os-hypervisors. */
 export function hypervisorRoutes(cloud: Cloud): readonly Route[] {
@@ -20,7 +20,7 @@ export function hypervisorRoutes(cloud: Cloud): readonly Route[] {
       }
       const withServers = truthy(scope.call.query.get('with_servers'));
       const servers = serversOn(cloud, host.name);
-      return reply(scope, 200, {
+      return novaReply(scope, 200, {
         hypervisor: hypervisorView(cloud, host, scope.minor, { detail: true, servers, withServers }),
       });
     }),
@@ -37,8 +37,8 @@ function listHypervisors(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const view = (host: Host): unknown =>
     hypervisorView(cloud, host, minor, { detail, servers: byHost.get(host.name) ?? [], withServers });
   const pattern = minor >= 53 ? query.get('hypervisor_hostname_pattern') : null;
-  if (pattern !== null) return reply(scope, 200, { hypervisors: matching(hosts, pattern, query).map(view) });
-  if (minor < 33) return reply(scope, 200, { hypervisors: hosts.map(view) });
+  if (pattern !== null) return novaReply(scope, 200, { hypervisors: matching(hosts, pattern, query).map(view) });
+  if (minor < 33) return novaReply(scope, 200, { hypervisors: hosts.map(view) });
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
   const idOf = (host: Host): string => (minor >= 53 ? host.nodeUuid : String(host.nodeId));
   const marker = query.get('marker');
@@ -49,7 +49,7 @@ function listHypervisors(cloud: Cloud, scope: Scope, detail: boolean): Reply {
     count: page.length,
     last: page.map(idOf).at(-1),
   });
-  return reply(scope, 200, {
+  return novaReply(scope, 200, {
     hypervisors: page.map(view),
     ...(links === null ? {} : { hypervisors_links: links }),
   });

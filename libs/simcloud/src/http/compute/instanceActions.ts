@@ -4,7 +4,7 @@ import type { Server } from '../../model.ts';
 import { findServer } from '../../state.ts';
 import type { Reply } from '../exchange.ts';
 import { actionView, eventViews } from '../views.ts';
-import { ID, nextPage, pageSize, type Route, reply, route, type Scope } from './nova.ts';
+import { ID, nextPage, novaReply, pageSize, type Route, route, type Scope } from './nova.ts';
 
 /** os-instance-actions: the requests about a server, and the outcome of each. */
 export function instanceActionRoutes(cloud: Cloud): readonly Route[] {
@@ -21,7 +21,7 @@ export function instanceActionRoutes(cloud: Cloud): readonly Route[] {
         if (action === undefined) throw new NovaRefusal(404, `Action ${requestId} not found`);
         const view = actionView(action, scope.minor);
         view.events = eventViews(action, server.projectId, scope.minor, cloud.cellOf(server));
-        return reply(scope, 200, { instanceAction: view });
+        return novaReply(scope, 200, { instanceAction: view });
       },
     ),
   ];
@@ -32,7 +32,7 @@ function listActions(cloud: Cloud, scope: Scope, uuid: string): Reply {
   const { query } = scope.call;
   const list = [...(cloud.actions.get(uuid) ?? [])].reverse();
   if (scope.minor < 58)
-    return reply(scope, 200, { instanceActions: list.map((each) => actionView(each, scope.minor)) });
+    return novaReply(scope, 200, { instanceActions: list.map((each) => actionView(each, scope.minor)) });
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
   const marker = query.get('marker');
   let from = 0;
@@ -45,7 +45,7 @@ function listActions(cloud: Cloud, scope: Scope, uuid: string): Reply {
     count: page.length,
     last: page.at(-1)?.requestId,
   });
-  return reply(scope, 200, {
+  return novaReply(scope, 200, {
     instanceActions: page.map((each) => actionView(each, scope.minor)),
     ...(links === null ? {} : { links }),
   });

@@ -5,7 +5,7 @@ import { IN_PROGRESS, type Migration } from '../../model.ts';
 import { findServer } from '../../state.ts';
 import { bodyJson, object, type Reply } from '../exchange.ts';
 import { migrationView, progressView } from '../views.ts';
-import { caller, empty, ID, nextPage, pageSize, type Route, reply, route, type Scope, truthy } from './nova.ts';
+import { caller, empty, ID, nextPage, novaReply, pageSize, type Route, route, type Scope, truthy } from './nova.ts';
 
 const MIGRATION_QUERY = ['hidden', 'host', 'instance_uuid', 'source_compute', 'status', 'migration_type'];
 
@@ -20,7 +20,7 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
         const list = (cloud.migrationsByServer.get(uuid) ?? []).filter(
           (each) => each.type === 'live-migration' && IN_PROGRESS.has(each.status),
         );
-        return reply(scope, 200, { migrations: list.map((each) => progressView(cloud, each, scope.minor)) });
+        return novaReply(scope, 200, { migrations: list.map((each) => progressView(cloud, each, scope.minor)) });
       },
       { since: 23 },
     ),
@@ -36,7 +36,7 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
           throw new NovaRefusal(404, `Migration ${mid} for server ${uuid} is not live-migration.`);
         if (!IN_PROGRESS.has(migration.status))
           throw new NovaRefusal(404, `Live migration ${mid} for server ${uuid} is not in progress.`);
-        return reply(scope, 200, { migration: progressView(cloud, migration, scope.minor) });
+        return novaReply(scope, 200, { migration: progressView(cloud, migration, scope.minor) });
       },
       { since: 23 },
     ),
@@ -73,7 +73,9 @@ function listMigrations(cloud: Cloud, scope: Scope): Reply {
   const pool =
     uuid === null ? cloud.migrations.filter((each) => !each.lost) : (cloud.migrationsByServer.get(uuid) ?? []);
   if (minor < 59)
-    return reply(scope, 200, { migrations: pool.filter(keep).map((each) => migrationView(each, minor, call.base)) });
+    return novaReply(scope, 200, {
+      migrations: pool.filter(keep).map((each) => migrationView(each, minor, call.base)),
+    });
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
   const below = idOfMarker(cloud, query.get('marker'));
   const page: Migration[] = [];
@@ -82,7 +84,7 @@ function listMigrations(cloud: Cloud, scope: Scope): Reply {
     if (migration !== undefined && migration.id < below && keep(migration)) page.push(migration);
   }
   const links = nextPage(cloud, call, 'os-migrations', { count: page.length, last: page.at(-1)?.uuid });
-  return reply(scope, 200, {
+  return novaReply(scope, 200, {
     migrations: page.map((each) => migrationView(each, minor, call.base)),
     ...(links === null ? {} : { migrations_links: links }),
   });

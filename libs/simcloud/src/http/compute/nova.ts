@@ -101,7 +101,7 @@ export function versionHeaders(call: Call, version: string): Record<string, stri
   };
 }
 
-export function reply(scope: Scope, status: number, body: unknown): Reply {
+export function novaReply(scope: Scope, status: number, body: unknown): Reply {
   return json(status, body, versionHeaders(scope.call, `2.${scope.minor}`));
 }
 
@@ -113,7 +113,7 @@ export function empty(scope: Scope, status: number): Reply {
   };
 }
 
-export function refusal(call: Call, minor: number | null, status: number, message: string): Reply {
+export function refusalReply(call: Call, minor: number | null, status: number, message: string): Reply {
   const name = NAMES[status] ?? 'computeFault';
   const headers =
     minor === null

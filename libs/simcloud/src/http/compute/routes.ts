@@ -7,7 +7,7 @@ import { flavorRoutes } from './flavors.ts';
 import { hypervisorRoutes } from './hypervisors.ts';
 import { instanceActionRoutes } from './instanceActions.ts';
 import { migrationRoutes } from './migrations.ts';
-import { type Route, refusal, type Scope, versionHeaders } from './nova.ts';
+import { type Route, refusalReply, type Scope, versionHeaders } from './nova.ts';
 import { serverActionRoutes } from './serverActions.ts';
 import { serverGroupRoutes } from './serverGroups.ts';
 import { serverRoutes } from './servers.ts';
@@ -62,7 +62,7 @@ export class Compute {
     const asked = requested(call);
     if (typeof asked === 'string') {
       const message = `API Version String ${asked} is of invalid format. Must be of format MajorNum.MinorNum.`;
-      return refusal(call, null, 400, message);
+      return refusalReply(call, null, 400, message);
     }
     const [major, wanted] = asked;
     const minor = wanted === Number.POSITIVE_INFINITY ? this.#max : wanted;
@@ -87,17 +87,17 @@ export class Compute {
       const { roles } = token.user;
       const allowed = roles.includes('admin') || (route.method === 'GET' && roles.includes('kronos_reader'));
       if (!allowed)
-        return refusal(call, minor, 403, `Policy doesn't allow os_compute_api:${route.policy} to be performed.`);
+        return refusalReply(call, minor, 403, `Policy doesn't allow os_compute_api:${route.policy} to be performed.`);
       try {
         this.#checkCell(route, withoutProject);
         return route.handler(scope, found.slice(1));
       } catch (error) {
-        if (error instanceof NovaRefusal) return refusal(call, minor, error.status, error.message);
-        if (error instanceof ActError) return refusal(call, minor, 400, error.message);
+        if (error instanceof NovaRefusal) return refusalReply(call, minor, error.status, error.message);
+        if (error instanceof ActError) return refusalReply(call, minor, 400, error.message);
         throw error;
       }
     }
-    return known ? refusal(call, minor, 404, NOT_FOUND) : unknownPath(call);
+    return known ? refusalReply(call, minor, 404, NOT_FOUND) : unknownPath(call);
   }
 
   /** Of a server whose cell is not reached, Nova shows what its API knows, and does nothing. */

@@ -2,8 +2,8 @@ import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
 import { conflict } from '../../migrations.ts';
 import { findServer, type StateAction } from '../../state.ts';
-import { bodyJson, object, python, type Reply, text } from '../exchange.ts';
-import { caller, empty, ID, LIES, type Route, reply, route, type Scope, TRUTHS } from './nova.ts';
+import { bodyJson, object, python, type Reply, textIn } from '../exchange.ts';
+import { caller, empty, ID, LIES, novaReply, type Route, route, type Scope, TRUTHS } from './nova.ts';
 
 /** POST /servers/{id}/action: moves, their end, locks, power. */
 export function serverActionRoutes(cloud: Cloud): readonly Route[] {
@@ -37,7 +37,7 @@ const changeState =
   (action: StateAction): Action =>
   (cloud, scope, uuid) => {
     cloud.beginStateAction(scope.call.nowMs, caller(scope), uuid, action);
-    return action === 'rescue' ? reply(scope, 200, { adminPass: 'unused' }) : undefined;
+    return action === 'rescue' ? novaReply(scope, 200, { adminPass: 'unused' }) : undefined;
   };
 
 const power =
@@ -53,7 +53,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     return undefined;
   },
   migrate: (cloud, scope, uuid, given) => {
-    const wanted = scope.minor >= 56 ? (text(object(given)?.host) ?? null) : null;
+    const wanted = scope.minor >= 56 ? (textIn(object(given)?.host) ?? null) : null;
     cloud.coldMigrate(scope.call.nowMs, caller(scope), uuid, wanted);
     return undefined;
   },
@@ -66,11 +66,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
         `Invalid input for field/attribute resize. Value: ${python(given)}. ` +
           `Additional properties are not allowed ('${extra}' was unexpected)`,
       );
-    cloud.resize(scope.call.nowMs, caller(scope), uuid, text(wanted?.flavorRef) ?? '');
+    cloud.resize(scope.call.nowMs, caller(scope), uuid, textIn(wanted?.flavorRef) ?? '');
     return undefined;
   },
   reboot: (cloud, scope, uuid, given) => {
-    if (text(object(given)?.type) !== 'HARD') throw new NovaRefusal(400, 'The simulated cloud reboots HARD only.');
+    if (textIn(object(given)?.type) !== 'HARD') throw new NovaRefusal(400, 'The simulated cloud reboots HARD only.');
     cloud.hardReboot(scope.call.nowMs, uuid);
     return undefined;
   },
@@ -78,7 +78,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   revertResize: endResize('revertResize'),
   lock: (cloud, scope, uuid, given) => {
     findServer(cloud, uuid);
-    const reason = scope.minor >= 73 ? (text(object(given)?.locked_reason) ?? null) : null;
+    const reason = scope.minor >= 73 ? (textIn(object(given)?.locked_reason) ?? null) : null;
     cloud.setServer(scope.call.nowMs, uuid, { locked: true, lockedReason: reason });
     return undefined;
   },

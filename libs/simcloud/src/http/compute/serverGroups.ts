@@ -1,8 +1,8 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { bodyJson, object, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, textIn } from '../exchange.ts';
 import { groupView } from '../views.ts';
-import { empty, ID, type Route, reply, route, type Scope } from './nova.ts';
+import { empty, ID, novaReply, type Route, route, type Scope } from './nova.ts';
 
 /** os-server-groups. */
 export function serverGroupRoutes(cloud: Cloud): readonly Route[] {
@@ -12,7 +12,7 @@ export function serverGroupRoutes(cloud: Cloud): readonly Route[] {
     route(`GET /os-server-groups/${ID}`, 'os-server-groups:show', (scope, [gid = '']) => {
       const group = cloud.groups.get(gid);
       if (group === undefined) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
-      return reply(scope, 200, { server_group: groupView(group, scope.minor) });
+      return novaReply(scope, 200, { server_group: groupView(group, scope.minor) });
     }),
     route(`DELETE /os-server-groups/${ID}`, 'os-server-groups:delete', (scope, [gid = '']) => {
       if (!cloud.groups.has(gid)) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
@@ -43,7 +43,7 @@ function listGroups(cloud: Cloud, scope: Scope): Reply {
   };
   const offset = number('offset');
   const limit = Math.min(max, number('limit') || max);
-  return reply(scope, 200, {
+  return novaReply(scope, 200, {
     server_groups: list.slice(offset, offset + limit).map((each) => groupView(each, minor)),
   });
 }
@@ -54,7 +54,7 @@ function createGroup(cloud: Cloud, scope: Scope): Reply {
   const policy = scope.minor >= 64 ? wanted.policy : Array.isArray(policies) ? policies[0] : undefined;
   const known = ['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity'] as const;
   const found = known.find((each) => each === policy);
-  const name = text(wanted.name);
+  const name = textIn(wanted.name);
   if (found === undefined || name === undefined) throw new NovaRefusal(400, 'Malformed request body');
   const most = object(wanted.rules)?.max_server_per_host;
   if (most !== undefined && found !== 'anti-affinity')
@@ -66,5 +66,5 @@ function createGroup(cloud: Cloud, scope: Scope): Reply {
     maxServerPerHost: most === undefined ? null : Number(most),
     project: project?.name ?? 'admin',
   });
-  return reply(scope, 200, { server_group: groupView(group, scope.minor) });
+  return novaReply(scope, 200, { server_group: groupView(group, scope.minor) });
 }

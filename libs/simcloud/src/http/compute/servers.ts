@@ -3,7 +3,7 @@ import { NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
 import { pinnedCpus } from '../../numa.ts';
 import { findServer } from '../../state.ts';
-import { bodyJson, json, object, type Reply, text } from '../exchange.ts';
+import { bodyJson, json, object, type Reply, textIn } from '../exchange.ts';
 import { linksOf, novaStatus, serverView } from '../views.ts';
 import {
   caller,
@@ -11,9 +11,9 @@ import {
   ID,
   LIES,
   nextPage,
+  novaReply,
   pageSize,
   type Route,
-  reply,
   route,
   type Scope,
   strings,
@@ -52,14 +52,14 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
       return empty(scope, 204);
     }),
     route(`GET /servers/${ID}/metadata`, 'server-metadata:index', (scope, [uuid = '']) =>
-      reply(scope, 200, { metadata: findServer(cloud, uuid).metadata }),
+      novaReply(scope, 200, { metadata: findServer(cloud, uuid).metadata }),
     ),
     route(`POST /servers/${ID}/metadata`, 'server-metadata:create', (scope, [uuid = '']) => {
       const server = findServer(cloud, uuid);
       const given = object(object(bodyJson(scope.call.body))?.metadata) ?? {};
       const metadata = { ...server.metadata, ...strings(given) };
       cloud.setServer(scope.call.nowMs, uuid, { metadata });
-      return reply(scope, 200, { metadata });
+      return novaReply(scope, 200, { metadata });
     }),
     route(`DELETE /servers/${ID}/metadata/${ID}`, 'server-metadata:delete', (scope, [uuid = '', key = '']) => {
       const { [decodeURIComponent(key)]: _, ...metadata } = findServer(cloud, uuid).metadata;
@@ -231,13 +231,13 @@ function topology(cloud: Cloud, scope: Scope, uuid: string): Reply {
       vcpu_set: vcpus,
     };
   });
-  return reply(scope, 200, { nodes, pagesize_kb: cells[0]?.pageKb ?? null });
+  return novaReply(scope, 200, { nodes, pagesize_kb: cells[0]?.pageKb ?? null });
 }
 
 /** The group in the scheduler hints; undefined when they name none. */
 function groupHint(cloud: Cloud, body: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const hints = object(body?.['os:scheduler_hints'] ?? body?.['OS-SCH-HNT:scheduler_hints']);
-  const group = text(hints?.group);
+  const group = textIn(hints?.group);
   if (group !== undefined && !cloud.groups.has(group))
     throw new NovaRefusal(400, `Instance group ${group} could not be found.`);
   return group;
@@ -247,18 +247,18 @@ function createServer(cloud: Cloud, scope: Scope): Reply {
   const body = object(bodyJson(scope.call.body));
   const wanted = object(body?.server);
   if (wanted === undefined) throw new NovaRefusal(400, 'Malformed request body');
-  const flavorRef = text(wanted.flavorRef) ?? '';
+  const flavorRef = textIn(wanted.flavorRef) ?? '';
   const flavor = [...cloud.flavors.values()].find((each) => each.id === flavorRef);
   if (flavor === undefined) throw new NovaRefusal(400, `Flavor ${flavorRef} could not be found.`);
-  const named = text(wanted.host);
+  const named = textIn(wanted.host);
   if (named !== undefined && !cloud.hosts.has(named))
     throw new NovaRefusal(400, `Compute host ${named} could not be found.`);
   const group = groupHint(cloud, body);
   const server = cloud.bootServer(scope.call.nowMs, caller(scope), {
-    name: text(wanted.name) ?? 'server',
+    name: textIn(wanted.name) ?? 'server',
     flavor: flavor.name,
     host: named ?? null,
-    pinnedZone: text(wanted.availability_zone) ?? null,
+    pinnedZone: textIn(wanted.availability_zone) ?? null,
     group: group ?? null,
     metadata: strings(object(wanted.metadata) ?? {}),
     tags: Array.isArray(wanted.tags) ? wanted.tags.filter((tag) => typeof tag === 'string') : [],

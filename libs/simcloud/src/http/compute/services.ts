@@ -1,8 +1,8 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
-import { bodyJson, object, type Reply, text } from '../exchange.ts';
+import { bodyJson, object, type Reply, textIn } from '../exchange.ts';
 import { serviceView } from '../views.ts';
-import { ID, type Route, reply, route, type Scope, truthy } from './nova.ts';
+import { ID, novaReply, type Route, route, type Scope, truthy } from './nova.ts';
 
 /** os-services. */
 export function serviceRoutes(cloud: Cloud): readonly Route[] {
@@ -41,7 +41,7 @@ function listServices(cloud: Cloud, scope: Scope): Reply {
     binary === null || binary === 'nova-compute'
       ? services
       : services.filter((each) => object(each)?.binary === binary);
-  return reply(scope, 200, { services: list });
+  return novaReply(scope, 200, { services: list });
 }
 
 function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
@@ -54,8 +54,8 @@ function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
     throw new NovaRefusal(400, "No updates were requested. Fields 'status' or 'forced_down' should be specified.");
   if (host === undefined || cloud.unreachable.has(host.cell))
     throw new NovaRefusal(404, `Service ${uuid} could not be found.`);
-  const status = text(body.status);
-  const reason = text(body.disabled_reason) ?? null;
+  const status = textIn(body.status);
+  const reason = textIn(body.disabled_reason) ?? null;
   if (status === 'enabled' && reason !== null)
     throw new NovaRefusal(400, "Specifying 'disabled_reason' with status 'enabled' is invalid.");
   const down = body.forced_down;
@@ -64,5 +64,5 @@ function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
     disabledReason: status === 'disabled' ? reason : undefined,
     forcedDown: down === undefined ? undefined : truthy(String(down)),
   });
-  return reply(scope, 200, { service: serviceView(cloud, host, minor, call.nowMs) });
+  return novaReply(scope, 200, { service: serviceView(cloud, host, minor, call.nowMs) });
 }
