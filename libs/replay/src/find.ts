@@ -79,7 +79,9 @@ export async function findDecision(history: History, wanted: WantedDecision): Pr
     const when = wanted.atMs === undefined ? 'yet' : `up to ${iso(wanted.atMs)}`;
     throw new NotOnTheLog(
       `the log has no ${wanted.planId === null ? 'plan for' : 'decision about'} ${wanted.aggregates.join(', ')} ${when}`,
-      'kronos status shows whether the scorer and the planner run.',
+      wanted.atMs === undefined
+        ? 'kronos status shows whether the scorer and the planner run.'
+        : 'Give a later time (--at): kronos tap plans --since all --end lists the decisions.',
       { named: false },
     );
   }

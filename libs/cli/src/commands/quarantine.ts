@@ -92,12 +92,12 @@ async function locate(
   const [server, ...others] = found;
   if (server === undefined)
     throw new UsageError(
-      `no server ${JSON.stringify(vm)} in the newest snapshots`,
+      `no VM ${JSON.stringify(vm)} in the newest snapshots`,
       `${didYouMean(vm, [...(await serverNames(log, among)).values()])}${remedy}`,
     );
   if (others.length > 0)
     throw new UsageError(
-      `${found.length} servers have the name ${JSON.stringify(vm)}`,
+      `${found.length} VMs have the name ${JSON.stringify(vm)}`,
       `Give the uuid: ${found.map(({ id, aggregate, host }) => `${id} (${aggregate}, on ${host})`).join('; ')}`,
     );
   return { aggregate: server.aggregate, serverId: server.id, serverName: server.name };

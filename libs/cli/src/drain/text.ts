@@ -123,7 +123,7 @@ export function previewText(terminal: Terminal, one: Preview, nowMs: number): st
       : [
           time === null
             ? '  Time: unknown, because no policy allows a move (max_migrations_per_cycle).'
-            : `  Time: ${estimated(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
+            : `  Time with ${count(time.plans, 'plan')}: ${estimated(time)}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
         ]),
     ...holds.map((text) => paint(terminal, 'yellow', `  ${said(text, nowMs)}.`)),
     ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),

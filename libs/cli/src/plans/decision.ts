@@ -57,9 +57,12 @@ export function courseLine({
 export const failoverLine = ({ failover, foreign }: Pick<Decision, 'failover' | 'foreign'>): string =>
   `${failover === undefined ? '' : `${failoverText(failover)}\n`}${foreign === undefined ? '' : `${foreignText(foreign)}\n`}`;
 
-/** A reason with its figures. */
+/** A reason with its figures, and with the names that its text lacks. */
 export function reasonLine({ text, detail }: Reason): string {
-  const facts = Object.entries(detail ?? {}).flatMap(([key, value]) => factsOf(words(key), value));
+  const said = new Set(text.split(/[\s,;()"]+/).map((word) => word.replace(/[.:]$/, '')));
+  const facts = Object.entries(detail ?? {}).flatMap(([key, value]) =>
+    typeof value === 'string' && said.has(value) ? [] : factsOf(words(key), value),
+  );
   if (facts.length === 0) return text;
   const stop = text.endsWith('.') ? '.' : '';
   return `${stop === '' ? text : text.slice(0, -1)} (${facts.join(', ')})${stop}`;
@@ -71,6 +74,7 @@ const words = (key: string): string => key.replaceAll(/(?<=[a-z])[A-Z]/g, (lette
 /** A figure, a text, or counts by code. */
 function factsOf(name: string, value: unknown): string[] {
   if (typeof value === 'number') return [`${name} ${figure(value)}`];
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return [`${name} ${value.join(' and ')}`];
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return [`${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`];
   const parts = Object.entries(value).flatMap(([key, of]) => factsOf(key, of));
