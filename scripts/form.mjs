@@ -142,7 +142,6 @@ const SEVERAL_MEANINGS = [
   'restore',
   'Server',
   'ServerGroup',
-  'settle',
   'Target',
   'verify',
 ];

@@ -1,12 +1,6 @@
 export { type Following, followCommands, foresee, type Giving, giveCommand, type Told } from './act.ts';
-export {
-  aggregateOfDrain,
-  aggregateOfTask,
-  choosePlan,
-  eventsToSkip,
-  requireClosable,
-  requireUnblocked,
-} from './ask.ts';
+export { aggregateOfDrain, choosePlan, eventsToSkip, requireUnblocked } from './ask.ts';
+export { askedDrain, commandTypes, type TaskCommand, taskCommand } from './commands.ts';
 export { type Asking, control } from './control.ts';
 export { nextRunAct, progressOf, progressText, type RunHost, runHostOf } from './drainRun.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';

@@ -11,7 +11,7 @@ import {
   type ReadHistory,
   readCells,
 } from '@kronos/observation';
-import { forecastsOf, type ScorerDeps } from './deps.ts';
+import type { ScorerDeps } from './deps.ts';
 import type { SnapshotRequest } from './requests.ts';
 import { cycleAt } from './schedule.ts';
 
@@ -45,7 +45,6 @@ export function createCompose(
   deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'prometheus' | 'settings' | 'clock' | 'metrics'>,
 ): Compose {
   const { settings, clock, metrics } = deps;
-  const forecasts = forecastsOf(settings);
   const capacities = new Map<string, Capacity>();
   const readAggregate = aggregateReader({
     ...deps,
@@ -83,7 +82,7 @@ export function createCompose(
       ...observation,
       ...readings,
       known,
-      history: forecasts(aggregate) ? observation.history : null,
+      history: settings.forecasts(aggregate) ? observation.history : null,
     });
   }
 

@@ -51,7 +51,7 @@ export interface ScorerSettings {
   /** `balance` of an aggregate. */
   readonly balances: (aggregate: string) => boolean;
   /** `forecast` of an aggregate. */
-  readonly forecasts?: (aggregate: string) => boolean;
+  readonly forecasts: (aggregate: string) => boolean;
   readonly intervalMs: number;
   readonly stalenessMs: number;
   readonly queryDeadlineMs: number;
@@ -64,7 +64,3 @@ export interface ScorerSettings {
   readonly hostMetrics: boolean;
   readonly cells: CellsSettings;
 }
-
-/** `forecast` of an aggregate. */
-export const forecastsOf = ({ forecasts }: ScorerSettings): ((aggregate: string) => boolean) =>
-  forecasts ?? (() => false);

@@ -3,7 +3,7 @@ import type { Policy } from '@kronos/contracts';
 import { type KnownServer, type Observation, readCloud } from '@kronos/observation';
 import type { Check } from '@kronos/telemetry';
 import type { CycleReadings } from './compose.ts';
-import { forecastsOf, type ScorerDeps } from './deps.ts';
+import type { ScorerDeps } from './deps.ts';
 import { measureReads } from './meters.ts';
 import {
   type CloudReads,
@@ -27,7 +27,7 @@ export class SharedReads {
     const { settings } = deps;
     this.#deps = deps;
     this.#policies = [...new Set(settings.scope.flatMap(settings.policiesOf))];
-    this.#forecasting = [...new Set(settings.scope.filter(forecastsOf(settings)).flatMap(settings.policiesOf))];
+    this.#forecasting = [...new Set(settings.scope.filter(settings.forecasts).flatMap(settings.policiesOf))];
     this.#hangingAfterMs = hangingAfterMs(settings.intervalMs);
   }
 

@@ -128,6 +128,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     scope,
     policiesOf: () => options.policies ?? policies,
     balances: () => true,
+    forecasts: () => false,
     intervalMs: 60_000,
     stalenessMs: 300_000,
     queryDeadlineMs: 5_000,

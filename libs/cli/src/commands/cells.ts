@@ -1,6 +1,6 @@
 import { didYouMean } from '@kronos/config/nearest';
 import { count, errorText, type Snapshot } from '@kronos/contracts';
-import { aggregateOfTask, control, requireCells } from '@kronos/operator';
+import { control, requireCells } from '@kronos/operator';
 import { type AggregateState, aggregateState, approvalOf, type PlanFacts, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { cellStage } from '@kronos/status';
@@ -16,7 +16,6 @@ import { MOVE_COLUMNS, table } from '../table.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { readText } from './inputs.ts';
-import { eachTask } from './operator.ts';
 import { propose } from './proposals.ts';
 
 export type CellsPlanOptions = OperatorOptions & {
@@ -57,24 +56,6 @@ export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promis
         ),
     });
   });
-}
-
-/** kronos cells confirm, revert. */
-export async function settle(
-  shell: Shell,
-  name: 'confirm' | 'revert',
-  tasks: readonly string[],
-  options: OperatorOptions,
-): Promise<void> {
-  const type = name === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked';
-  await eachTask(
-    shell,
-    tasks,
-    options,
-    ({ scope }) =>
-      (state, asking, taskId) =>
-        control(type, aggregateOfTask(state, scope, taskId), { taskId }, asking),
-  );
 }
 
 /** kronos cells status. */

@@ -3,6 +3,7 @@ import { foldLog } from '@kronos/checkpoints';
 import { hostDrains } from '@kronos/cycle';
 import {
   aggregateOfDrain,
+  askedDrain,
   control,
   nextRunAct,
   progressOf,
@@ -91,7 +92,7 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
     const hosts: RunHost[] = [];
     for (const host of new Set(names)) {
       const aggregate = aggregateOfDrain(state, scope, host);
-      const drainId = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
+      const drainId = askedDrain(state, aggregate, host);
       told.push(
         await give(shell, session, options, (_, asking) => control('host.undrainAsked', aggregate, { host }, asking)),
       );
@@ -191,7 +192,7 @@ async function askAll(
   for (const { host, aggregate } of wanted) {
     let running: string | null = null;
     const told = await give(shell, session, how, (state, asking) => {
-      running = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
+      running = askedDrain(state, aggregate, host);
       return control('host.drainAsked', aggregate, { host }, asking);
     });
     list.push(told);

@@ -2,14 +2,15 @@ import { foldLog } from '@kronos/checkpoints';
 import type { Control } from '@kronos/contracts';
 import {
   type Asking,
-  aggregateOfTask,
   choosePlan,
+  commandTypes,
   control,
   followCommands,
   type Giving,
   giveCommand,
-  requireClosable,
+  type TaskCommand,
   type Told,
+  taskCommand,
 } from '@kronos/operator';
 import type { LogState } from '@kronos/projections';
 import { plansOf } from '@kronos/replay';
@@ -77,16 +78,12 @@ export type Target = OperatorOptions & AggregateOption & { readonly all?: boolea
 export type AnswerOptions = OperatorOptions & { readonly step?: readonly number[] };
 export type CloseOptions = OperatorOptions & { readonly force?: boolean };
 
-const pauses = { pause: 'aggregate.paused', resume: 'aggregate.resumed' } as const;
-const answers = { approve: 'plan.approved', reject: 'plan.rejected' } as const;
-const stops = { cancel: 'migration.cancelled', abort: 'migration.aborted' } as const;
-
 /** kronos pause, resume. */
-export async function pause(shell: Shell, name: keyof typeof pauses, options: Target): Promise<void> {
+export async function pause(shell: Shell, name: 'pause' | 'resume', options: Target): Promise<void> {
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];
     for (const address of chooseAddresses(session.scope, { names: options.aggregate, all: options.all === true }, name))
-      told.push(await give(shell, session, options, (_, asking) => control(pauses[name], address, {}, asking)));
+      told.push(await give(shell, session, options, (_, asking) => control(commandTypes[name], address, {}, asking)));
     await tell(shell, options, told, name === 'pause' ? resumeHint : undefined);
   });
 }
@@ -96,7 +93,7 @@ const resumeHint = ({ aggregate }: Told): string => `; kronos resume ${aggregate
 /** kronos approve, reject. */
 export async function answerPlan(
   shell: Shell,
-  name: keyof typeof answers,
+  name: keyof typeof answering,
   planId: string | undefined,
   options: AnswerOptions,
 ): Promise<void> {
@@ -106,7 +103,7 @@ export async function answerPlan(
     if (named === null) return;
     const told = await give(shell, session, options, (state, asking) => {
       const plan = choosePlan(state, session.scope, asking.nowMs, { planId: named, steps });
-      return control(answers[name], plan.aggregate, { planId: plan.planId, steps }, asking);
+      return control(commandTypes[name], plan.aggregate, { planId: plan.planId, steps }, asking);
     });
     await tell(shell, options, [told]);
   });
@@ -126,7 +123,7 @@ const answering = {
 async function confirmed(
   shell: Shell,
   { log, history, scope }: OpenLog,
-  name: keyof typeof answers,
+  name: keyof typeof answering,
   { steps, ...options }: OutputOption & { readonly steps: readonly number[] | null },
 ): Promise<string | null> {
   const { ask, does, none } = answering[name];
@@ -146,39 +143,22 @@ async function confirmed(
   return null;
 }
 
-/** kronos cancel, abort. */
-export async function stop(
+/** kronos cancel, abort, close, cells confirm and revert: one command for each task. */
+export async function commandTasks(
   shell: Shell,
-  name: keyof typeof stops,
+  command: TaskCommand,
   tasks: readonly string[],
-  options: OperatorOptions,
+  options: CloseOptions,
 ): Promise<void> {
-  await eachTask(shell, tasks, options, (session) => (state, asking, taskId) => {
-    return control(stops[name], aggregateOfTask(state, session.scope, taskId), { taskId }, asking);
-  });
-}
-
-/** kronos close. */
-export async function close(shell: Shell, tasks: readonly string[], options: CloseOptions): Promise<void> {
-  await eachTask(shell, tasks, options, (session) => (state, asking, taskId) => {
-    const aggregate = aggregateOfTask(state, session.scope, taskId);
-    const force = options.force === true;
-    requireClosable(state, aggregate, taskId, { force });
-    return control('migration.closed', aggregate, { taskId, ...(force ? { force } : {}) }, asking);
-  });
-}
-
-/** Gives one command for each task. */
-export async function eachTask(
-  shell: Shell,
-  tasks: readonly string[],
-  options: OperatorOptions,
-  ask: (session: OpenLog) => (state: LogState, asking: Asking, taskId: string) => Control,
-): Promise<void> {
+  const force = options.force === true;
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];
     for (const taskId of tasks)
-      told.push(await give(shell, session, options, (state, asking) => ask(session)(state, asking, taskId)));
+      told.push(
+        await give(shell, session, options, (state, asking) =>
+          taskCommand(state, session.scope, { command, taskId, force }, asking),
+        ),
+      );
     await tell(shell, options, told);
   });
 }

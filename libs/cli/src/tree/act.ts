@@ -94,7 +94,7 @@ function stopCommands(program: Command, shell: Shell): void {
         )}\n\nExit status 1: too late, the move has ended.`,
       )
       .action(async (tasks: string[], options: OperatorOptions) =>
-        (await import('../commands/operator.ts')).stop(shell, name, tasks, options),
+        (await import('../commands/operator.ts')).commandTasks(shell, name, tasks, options),
       );
 }
 
@@ -112,7 +112,7 @@ function closeCommand(program: Command, shell: Shell): void {
       )}\n\nWhile Nova works on a live migration, Kronos asks it to abort first. The task ends when Nova shows that it no longer works on the VM; until then, and while Nova or the VM's cell does not answer, the move counts towards the concurrency limits. With --force the task ends within a minute all the same.\nExit status 1: too late, the move has ended.`,
     )
     .action(async (tasks: string[], options: CloseOptions) =>
-      (await import('../commands/operator.ts')).close(shell, tasks, options),
+      (await import('../commands/operator.ts')).commandTasks(shell, 'close', tasks, options),
     );
 }
 
@@ -249,7 +249,7 @@ function cellsCommands(program: Command, shell: Shell): void {
         `${examples([`kronos cells ${name} old-cells-4711-s2`, 'one move'])}\n\nThe first command counts. Exit status 1: too late, the move has ended.`,
       )
       .action(async (tasks: string[], options: OperatorOptions) =>
-        (await import('../commands/cells.ts')).settle(shell, name, tasks, options),
+        (await import('../commands/operator.ts')).commandTasks(shell, name, tasks, options),
       );
 }
 

@@ -5,14 +5,16 @@ import {
   addressedPlan,
   addressedTask,
   aggregateOfDrain,
-  aggregateOfTask,
+  askedDrain,
   CommandRefused,
   choosePlan,
+  commandTypes,
   control,
   eventsToSkip,
   foresee,
   knownAggregates,
-  requireClosable,
+  type TaskCommand,
+  taskCommand,
 } from '@kronos/operator';
 import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
 import type { CommandRequest } from '../api/commandSchemas.ts';
@@ -95,11 +97,11 @@ const makers: { readonly [C in CommandRequest['command']]: (context: Context, co
   release: ({ asking }, { serverId }) => plain(control('instance.unquarantined', ALL, { serverId }, asking)),
   drain({ state, scope, asking }, { aggregate: name, host }) {
     const [aggregate = ''] = knownAggregates(scope, [name]);
-    return plain(control('host.drainAsked', aggregate, { host }, asking), drainOf(state, aggregate, host));
+    return plain(control('host.drainAsked', aggregate, { host }, asking), askedDrain(state, aggregate, host));
   },
   undrain({ state, scope, asking }, { host }) {
     const aggregate = aggregateOfDrain(state, scope, host);
-    return plain(control('host.undrainAsked', aggregate, { host }, asking), drainOf(state, aggregate, host));
+    return plain(control('host.undrainAsked', aggregate, { host }, asking), askedDrain(state, aggregate, host));
   },
   cellsPlan({ scope, asking }, command) {
     const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
@@ -124,8 +126,7 @@ function made(context: Context, command: CommandRequest): Made {
 function pausing({ state, scope, asking }: Context, command: Named<'pause' | 'resume'>): Made {
   const aggregate = address(scope, command.aggregate);
   const was = aggregate === ALL ? state.all.paused : aggregateState(state, aggregate).paused.here;
-  const type = command.command === 'pause' ? 'aggregate.paused' : 'aggregate.resumed';
-  return plain(control(type, aggregate, {}, asking), was?.commandId ?? null);
+  return plain(control(commandTypes[command.command], aggregate, {}, asking), was?.commandId ?? null);
 }
 
 function evaluating({ scope, asking }: Context, { aggregate, command }: Named<'evaluate' | 'record'>): Made {
@@ -135,40 +136,17 @@ function evaluating({ scope, asking }: Context, { aggregate, command }: Named<'e
 function answering({ state, scope, asking }: Context, command: Named<'approve' | 'reject'>): Made {
   const { steps } = command;
   const { aggregate, planId } = choosePlan(state, scope, asking.nowMs, { planId: command.planId, steps });
-  const type = command.command === 'approve' ? 'plan.approved' : 'plan.rejected';
   const plan = addressedPlan(state, aggregate, planId)?.plan ?? null;
-  const event = control(type, aggregate, { planId, steps }, asking);
+  const event = control(commandTypes[command.command], aggregate, { planId, steps }, asking);
   return { event, about: planContent(plan), details: plan === null ? [] : stepLines(plan, steps), planId };
 }
 
-function ending({ state, scope, asking }: Context, command: Named<keyof typeof ofTasks>): Made {
-  const { taskId } = command;
-  const aggregate = aggregateOfTask(state, scope, taskId);
-  const closes = command.command === 'close';
-  if (closes) requireClosable(state, aggregate, taskId, command);
-  const task = addressedTask(state, aggregate, taskId);
+function ending({ state, scope, asking }: Context, command: Named<TaskCommand>): Made {
+  const event = taskCommand(state, scope, { force: false, ...command }, asking);
+  const task = addressedTask(state, event.aggregate, command.taskId);
   const about = task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
-  return plain(
-    control(
-      ofTasks[command.command],
-      aggregate,
-      { taskId, ...(closes && command.force ? { force: true } : {}) },
-      asking,
-    ),
-    about,
-  );
+  return plain(event, about);
 }
-
-const drainOf = (state: LogState, aggregate: string, host: string): string | null =>
-  aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
-
-const ofTasks = {
-  cancel: 'migration.cancelled',
-  abort: 'migration.aborted',
-  close: 'migration.closed',
-  confirm: 'migration.confirmAsked',
-  revert: 'migration.revertAsked',
-} as const;
 
 const address = (scope: readonly string[], aggregate: string): string =>
   aggregate === ALL ? ALL : (knownAggregates(scope, [aggregate])[0] ?? '');

@@ -1,8 +1,8 @@
 import { iso } from '@kronos/contracts';
 import { type AggregateState, inFlight, type PlanRun, planTime, runEndMs, type StepFacts } from '@kronos/projections';
+import { evenly } from '../aside/evenly.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
-import { evenly } from './hostValues.ts';
 import type { ApiAnswer } from './schemas.ts';
 import { inFourDecimals } from './series.ts';
 import { aggregateSummary } from './stateJson.ts';

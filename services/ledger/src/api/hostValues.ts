@@ -2,6 +2,7 @@ import { timeMs } from '@kronos/contracts';
 import { type EventLog, nullIfUnusable } from '@kronos/eventlog';
 import { rounded } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
+import { evenly } from '../aside/evenly.ts';
 import type { Orders } from '../aside/work.ts';
 import type { DecisionPoint } from '../memory/history.ts';
 import type { Costly } from './context.ts';
@@ -57,10 +58,4 @@ export async function hostValues(
     })),
     gone: points.length - kept.length,
   };
-}
-
-/** At most `most` of them, evenly spread, the first and the last among them. */
-export function evenly<T>(all: readonly T[], most: number): T[] {
-  if (all.length <= most) return [...all];
-  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { evenly } from '../aside/evenly.ts';
 import { valuesIn, valuesOf } from '../aside/values.ts';
-import { evenly } from './hostValues.ts';
 
 describe('the points of a line', () => {
   it('are spread evenly, the first and the last among them', () => {

@@ -2,6 +2,7 @@
 import { byText } from '@kronos/contracts';
 import { isCounted } from '@kronos/placement';
 import { z } from 'zod';
+import { evenly } from './evenly.ts';
 
 /** The hosts of one policy by value, the highest first: at most {@link MOST_BARS} quantiles of them. */
 export type Skyline = {
@@ -62,14 +63,8 @@ export const namesOfSnapshot = ({ time, hosts, servers, scores }: z.infer<typeof
 });
 
 /** `values`: the highest first. */
-function bars(values: readonly number[]): number[] {
-  const sorted = values.map((value) => Number(value.toPrecision(4)));
-  if (sorted.length <= MOST_BARS) return sorted;
-  return Array.from(
-    { length: MOST_BARS },
-    (_, i) => sorted[Math.round((i * (sorted.length - 1)) / (MOST_BARS - 1))] ?? 0,
-  );
-}
+const bars = (values: readonly number[]): number[] =>
+  evenly(values, MOST_BARS).map((value) => Number(value.toPrecision(4)));
 
 /**
  * The names in the stored body of a snapshot. A search reads the newest snapshot of every aggregate, so only the names are

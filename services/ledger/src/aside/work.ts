@@ -58,24 +58,25 @@ const KEPT = 2;
 /** Snapshots whose values are kept. */
 const KEPT_VALUES = 600;
 
+type MadeAgain = { readonly same: boolean; readonly explanation: Explanation };
+
+function madeAgain({ decide, recorded }: NonNullable<Orders['vm']['ask']['input']>): MadeAgain {
+  const explanation = explain(decide);
+  return { explanation, same: canonicalJson(explanation.decision) === canonicalJson(recorded) };
+}
+
 /** Carries out one order after the other. */
 export function createWork(): (order: WorkOrder) => Orders[WorkKind]['answer'] {
   const names = new Map<string, SnapshotNames>();
   /** By log sequence; the one that was asked about last is the last. */
-  const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
+  const decisions = new Map<number, MadeAgain>();
 
   /** By snapshot id. */
   const values = new Map<string, SnapshotValues>();
 
   function decisionOf({ sequence, input }: Extract<WorkOrder, { kind: 'vm' }>) {
-    const known = decisions.get(sequence);
-    if (known === undefined && input === null) return null;
-    let kept = known;
-    if (kept === undefined && input !== null) {
-      const explanation = explain(input.decide);
-      kept = { explanation, same: canonicalJson(explanation.decision) === canonicalJson(input.recorded) };
-    }
-    if (kept === undefined) return null;
+    const kept = decisions.get(sequence) ?? (input === null ? null : madeAgain(input));
+    if (kept === null) return null;
     decisions.delete(sequence);
     decisions.set(sequence, kept);
     for (const oldest of decisions.keys()) {
