@@ -289,34 +289,32 @@ export function choose(wanted: string): readonly Cell[] {
   return cells.filter((cell) => cell.name.includes(wanted));
 }
 
-/**
- * Runs cells side by side, as they mostly wait. Each worker has a nats-server of its own, which its cells share and kill; the
- * executor processes are shared by all.
- */
+/** Runs cells side by side, as they mostly wait. Each cell has a log of its own, as all have the same VMs; the executor processes are shared by all. */
 export async function runCells(
   cells: readonly Cell[],
   workers: number,
   onDone: (cell: Cell, result: CellResult) => void,
 ): Promise<void> {
   const fleet = new Fleet(workers + 2);
-  const servers = await Promise.all(Array.from({ length: workers }, () => startNatsServer()));
   const waiting = [...cells];
-  const attempt = async (cell: Cell, nats: NatsServer): Promise<CellResult> => {
+  const attempt = async (cell: Cell): Promise<CellResult> => {
     const began = performance.now();
-    return runCell(cell, nats, fleet).catch((error: unknown) => ({
-      breaches: [errorText(error)],
-      ms: performance.now() - began,
-    }));
+    const nats = await startNatsServer();
+    try {
+      return await runCell(cell, nats, fleet);
+    } catch (error) {
+      return { breaches: [errorText(error)], ms: performance.now() - began };
+    } finally {
+      await nats.stop();
+    }
   };
-  const worker = async (nats: NatsServer): Promise<void> => {
-    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift())
-      onDone(cell, await attempt(cell, nats));
+  const worker = async (): Promise<void> => {
+    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) onDone(cell, await attempt(cell));
   };
   try {
-    await Promise.all(servers.map(worker));
+    await Promise.all(Array.from({ length: workers }, worker));
   } finally {
     await fleet.close();
-    await Promise.all(servers.map((server) => server.stop()));
   }
 }
 
@@ -372,7 +370,7 @@ async function changed(bed: Bed): Promise<readonly string[]> {
   return found;
 }
 
-/** Runs one cell on a nats-server that other cells have used, with processes of the fleet. */
+/** Runs one cell with processes of the fleet. */
 async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<CellResult> {
   const began = performance.now();
   const point = points[cell.point];

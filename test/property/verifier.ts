@@ -54,7 +54,7 @@ export function verifyShape({ snapshot, memory }: Case, decision: Decision): str
   const enabled = snapshot.policies.filter((policy) => policy.enabled);
   let budget = enabled.length === 0 ? 10 : 0;
   for (const policy of enabled) budget = Math.max(budget, policy.maxMigrationsPerCycle);
-  budget = Math.max(0, budget - memory.inFlight.length);
+  budget = Math.max(0, budget - memory.inFlight.filter(({ aggregate }) => aggregate === undefined).length);
   if (steps.length > budget) wrong.push(`${steps.length} steps with a budget of ${budget}`);
   if (decision.plan !== null && decision.plan.budget !== budget)
     wrong.push(`the plan names a budget of ${decision.plan.budget}, not ${budget}`);
@@ -397,7 +397,8 @@ function flying(snapshot: Snapshot, memory: Memory): Memory['inFlight'] {
 function unclaimed(snapshot: Snapshot, memory: Memory, host: string, resource: string): number {
   let sum = 0;
   for (const task of memory.inFlight) {
-    if (task.destination !== host || !flying(snapshot, memory).includes(task)) continue;
+    const comes = task.aggregate !== undefined && snapshot.servers.every(({ id }) => id !== task.serverId);
+    if (task.destination !== host || !(comes || flying(snapshot, memory).includes(task))) continue;
     const seen =
       task.startedAtMs !== null &&
       task.startedAtMs <= Date.parse(snapshot.observedFrom) &&

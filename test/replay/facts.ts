@@ -19,10 +19,14 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
   const facts = [...state.aggregates.keys()].sort().map((name) => {
     const of = aggregateState(state, name);
     const servers = [of.vmReleases, of.vmFailures, of.operatorQuarantines].flatMap((table) => [...table.keys()]);
-    const memory = toMemory(of, {
-      servers: servers.map((id) => ({ id })),
-      hosts: [...of.hostFailures.keys()].map((host) => ({ name: host })),
-    });
+    // The histories have the same VMs and hosts in all aggregates.
+    const memory = toMemory(
+      { ...of, elsewhere: [] },
+      {
+        servers: servers.map((id) => ({ id })),
+        hosts: [...of.hostFailures.keys()].map((host) => ({ name: host })),
+      },
+    );
     const remembered = memoryText(memory);
     // The first version wrote a single quarantine per VM. A VM with one keeps that form.
     const quarantines = Object.fromEntries(

@@ -82,7 +82,9 @@ export class Recollection {
 
   /** Takes the events of the log in their order, with the times of the server's stamps: a writer's clock may be wrong. */
   apply(event: LogEvent, storedAt: number): void {
-    const all = event.aggregate === '_all_';
+    // VMs and hosts change their aggregate: who releases one means it wherever it was.
+    const all =
+      event.aggregate === '_all_' || event.type === 'instance.unquarantined' || event.type === 'host.released';
     const ms = Math.max(storedAt - STAMP_MS, Math.min(Date.parse(event.time), storedAt + STAMP_MS));
     for (const facts of all ? this.#aggregates.values() : [this.#facts(event.aggregate)]) this.#one(facts, event, ms);
   }
@@ -155,11 +157,21 @@ export class Recollection {
     }
   }
 
-  /** As far as a plan is judged by it. */
+  /** As far as a plan is judged by it. What is known of a VM or a host counts in whatever aggregate it was learnt. */
   memory(aggregate: string): Memory {
     const facts = this.#facts(aggregate);
+    const all = [...this.#aggregates];
     const quarantines: Record<string, QuarantineFact[]> = {};
-    for (const [id, fact] of [...facts.failures, ...facts.asked]) quarantines[id] = [...(quarantines[id] ?? []), fact];
+    for (const kind of ['failures', 'asked'] as const) {
+      const facts = all.flatMap(([, of]) => [...of[kind]]).sort(([, a], [, b]) => a.atMs - b.atMs);
+      for (const [id, fact] of new Map(facts)) quarantines[id] = [...(quarantines[id] ?? []), fact];
+    }
+    const times = (kind: 'releases' | 'hostFailures'): Record<string, number[]> => {
+      const found: Record<string, number[]> = {};
+      for (const [, of] of all)
+        for (const [id, known] of of[kind]) found[id] = [...(found[id] ?? []), ...known].sort((a, b) => a - b);
+      return found;
+    };
     return {
       paused: null,
       unreadable: null,
@@ -168,10 +180,12 @@ export class Recollection {
       lastRefusal: null,
       waitingPlan: null,
       lastMoveEndMs: null,
-      releases: Object.fromEntries(facts.releases),
+      releases: times('releases'),
       quarantines,
-      hostFailures: Object.fromEntries(facts.hostFailures),
-      inFlight: [...facts.inFlight.values()],
+      hostFailures: times('hostFailures'),
+      inFlight: all.flatMap(([name, of]) =>
+        [...of.inFlight.values()].map((task) => (name === aggregate ? task : { ...task, aggregate: name })),
+      ),
       sustained: {},
     };
   }

@@ -6,10 +6,15 @@ import {
   copyRate,
   drainingHosts,
   inFlight,
+  inFlightElsewhere,
   movePaces,
   movesToGo,
+  newestOf,
   quarantineFacts,
   recordedOptions,
+  refusalsOf as refusalsKnown,
+  type TaskFacts,
+  timesOf,
 } from '@kronos/projections';
 import { noiseOf, pauseInForce } from '@kronos/rules';
 
@@ -38,7 +43,7 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
   const courseMoves = movesToGo(state);
-  const draining = [...drainingHosts(state)].sort();
+  const draining = drainingHosts(state, seen.hosts);
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
   return {
     paused: paused === null ? null : { atMs: paused.atMs, by: paused.by },
@@ -55,29 +60,16 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
     lastRefusal,
     waitingPlan: waiting,
     lastMoveEndMs: state.lastMoveEnd?.atMs ?? null,
-    releases: record(
+    releases: times(
       seen.servers.map(({ id }) => id),
-      state.vmReleases,
+      (id) => timesOf(state, 'vmReleases', id),
     ),
     quarantines: quarantinesOf(state, seen.servers),
-    hostFailures: record(
+    hostFailures: times(
       seen.hosts.map(({ name }) => name),
-      state.hostFailures,
+      (name) => timesOf(state, 'hostFailures', name),
     ),
-    inFlight: inFlight(state).map((task): InFlightTask => {
-      const { serverId, from, resources, weights, ramMb, phase } = task.step;
-      return {
-        taskId: task.id,
-        serverId,
-        from,
-        destination: task.destination,
-        resources,
-        weights,
-        ramMb,
-        startedAtMs: task.slot?.startedAtMs ?? null,
-        ...(phase === 'cell' ? { cell: true as const } : {}),
-      };
-    }),
+    inFlight: [...inFlight(state).map((task) => flying(task)), ...arriving(state, seen)],
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
     ...(draining.length === 0 ? {} : { draining }),
     ...refusalsOf(state, seen.hosts),
@@ -98,21 +90,49 @@ function pacesOf(state: AggregateState, { forecast, hosts }: MemoryTopic): Pick<
   return paces === null ? {} : { movePaces: paces };
 }
 
+function flying(task: TaskFacts, aggregate?: string): InFlightTask {
+  const { serverId, from, resources, weights, ramMb, phase } = task.step;
+  return {
+    taskId: task.id,
+    serverId,
+    from,
+    destination: task.destination,
+    resources,
+    weights,
+    ramMb,
+    startedAtMs: task.slot?.startedAtMs ?? null,
+    ...(phase === 'cell' ? { cell: true as const } : {}),
+    ...(aggregate === undefined ? {} : { aggregate }),
+  };
+}
+
+/** Moves of other aggregates that concern a server or a host of this one: a host may have changed its aggregate since they were planned. */
+function arriving(state: AggregateState, { servers, hosts }: MemoryTopic): InFlightTask[] {
+  const moves = inFlightElsewhere(state);
+  if (moves.length === 0) return [];
+  const own = new Set([...servers.map(({ id }) => id), ...hosts.map(({ name }) => name)]);
+  return moves.flatMap(({ aggregate, task }) =>
+    own.has(task.step.serverId) || own.has(task.step.from) || own.has(task.destination)
+      ? [flying(task, aggregate)]
+      : [],
+  );
+}
+
 /** Left out where there are none, so that the digest of a state without them is the same. */
 function refusalsOf(state: AggregateState, hosts: MemoryTopic['hosts']): Pick<Memory, 'refusals'> {
-  if (state.refusals.size === 0) return {};
+  const all = refusalsKnown(state);
+  if (all.length === 0) return {};
   const known = new Set(hosts.map(({ name }) => name));
-  const refusals = [...state.refusals.values()]
+  const refusals = all
     .filter(({ host }) => known.has(host))
-    .sort((a, b) => a.sequence - b.sequence)
     .map(({ serverId, host, atMs, text, shape, mark }) => ({ serverId, host, atMs, text, shape, mark }));
   return refusals.length === 0 ? {} : { refusals };
 }
 
 /** Left out where there are none, so that the digest of a state without them is the same. */
-function ownMovesOf({ ownMoves }: AggregateState, ended: MemoryTopic['endedMigrations']): Pick<Memory, 'ownMoves'> {
+function ownMovesOf(state: AggregateState, ended: MemoryTopic['endedMigrations']): Pick<Memory, 'ownMoves'> {
   const own = [...new Set((ended ?? []).map(({ serverId }) => serverId))].sort().flatMap((id): [string, OwnMove][] => {
-    const move = ownMoves.get(id);
+    const move = newestOf(state, 'ownMoves', id);
     return move === undefined
       ? []
       : [[id, { from: move.from, to: move.to, atMs: move.atMs, migrationId: move.migrationId }]];
@@ -146,26 +166,19 @@ function quarantinesOf(
   servers: MemoryTopic['servers'],
 ): Record<string, readonly QuarantineFact[]> {
   const facts: Record<string, readonly QuarantineFact[]> = {};
-  if (state.vmFailures.size === 0 && state.operatorQuarantines.size === 0) return facts;
   for (const { id } of servers) {
     const causes = quarantineFacts(state, id);
-    if (causes.length === 0) continue;
-    facts[id] = causes.map(({ cause, atMs, seconds }) => ({
-      cause,
-      atMs,
-      errorType: cause === 'failure' ? (state.vmFailures.get(id)?.errorType ?? null) : null,
-      seconds,
-    }));
+    if (causes.length > 0) facts[id] = causes;
   }
   return facts;
 }
 
-function record<V>(keys: readonly string[], map: ReadonlyMap<string, V>): Record<string, V> {
-  const out: Record<string, V> = {};
-  if (map.size === 0) return out;
+/** By server or host; nothing for one without any. */
+function times(keys: readonly string[], of: (key: string) => readonly number[]): Record<string, readonly number[]> {
+  const out: Record<string, readonly number[]> = {};
   for (const key of keys) {
-    const value = map.get(key);
-    if (value !== undefined) out[key] = value;
+    const known = of(key);
+    if (known.length > 0) out[key] = known;
   }
   return out;
 }

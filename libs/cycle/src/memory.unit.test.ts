@@ -1,6 +1,7 @@
 import { memoryText } from '@kronos/placement';
 import { testCourse, testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
+import { absenceOf } from './cycle.ts';
 import { toMemory } from './memory.ts';
 
 const move = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2' });
@@ -110,6 +111,78 @@ describe('the memory of the planner', () => {
 
   it('is empty for an aggregate of which the log knows nothing', () => {
     expect(written(testLog().state('other'), seen)).toMatchObject({ lastRelease: null, inFlight: [], releases: {} });
+  });
+
+  /** Another aggregate from which vm1 and h1 may have come. */
+  const former = () => {
+    const log = testLog();
+    log.configured();
+    return { log, task: `${log.about('former').released([move(1)])}-s1` };
+  };
+  const came = { servers: [{ id: 'vm1' }, { id: 'vm9' }], hosts: [{ name: 'h1' }, { name: 'h3' }] };
+
+  it('acts: has what the log knows of a VM and a host from the aggregate in which they were before', () => {
+    const { log, task } = former();
+    log.at(5).drainAsked('h1');
+    expect(written(log.state(), came)).toMatchObject({
+      releases: { vm1: ['2026-01-05T00:00:00.000Z'] },
+      inFlight: [{ taskId: task, serverId: 'vm1', from: 'h1', destination: 'h2', aggregate: 'former' }],
+      draining: ['h1'],
+      // A plan there starts no cooldown here.
+      lastRelease: null,
+    });
+    log.at(10).started({ task });
+    log.at(20).failed({ task, hostAtFault: 'h3' });
+    log.at(30).quarantined('vm9', 60);
+    expect(written(log.state(), came)).toMatchObject({
+      inFlight: [],
+      quarantines: {
+        vm1: [{ cause: 'failure', errorType: 'MigrationFailed' }],
+        vm9: [{ cause: 'operator', seconds: 60 }],
+      },
+      hostFailures: { h3: ['2026-01-05T00:00:20.000Z'] },
+    });
+    // A release here reaches them too.
+    log.about('gpu').at(40).unquarantined('vm1');
+    log.unquarantined('vm9');
+    log.hostReleased('h3');
+    expect(written(log.state(), came)).toMatchObject({ quarantines: {}, hostFailures: {} });
+  });
+
+  it('refuses: what an aggregate still has in flight between hosts and VMs of its own', () => {
+    const { log } = former();
+    log.at(5).drainAsked('h1');
+    const memory = written(log.state(), { servers: [{ id: 'vm9' }], hosts: [{ name: 'h3' }] });
+    expect(memory).toMatchObject({ releases: {}, inFlight: [] });
+    expect(memory).not.toHaveProperty('draining');
+  });
+
+  it('does nothing: where VMs and hosts stayed, the memory is that of the aggregate alone', () => {
+    const log = testLog();
+    log.configured();
+    log.released([move(2)]);
+    const alone = written(log.state(), seen);
+    log.about('other').released([{ serverId: 'vm50', from: 'h8', to: 'h9' }]);
+    expect(written(log.state(), seen)).toEqual(alone);
+  });
+
+  it('keeps a failure that came with its VM: it is not forgotten where the VM is absent', () => {
+    const { log, task } = former();
+    log.started({ task });
+    log.failed({ task });
+    const noted = (name: string, servers: readonly { readonly id: string }[]) => {
+      log.about(name).pass(60).decided();
+      const event = log.events.at(-1)?.event;
+      const found = absenceOf(log.state(name), { servers } as never, { outcome: 'quiet' } as never);
+      if (event?.type === 'cycle.decided' && found !== undefined) event.data.absence = found;
+      return found;
+    };
+    expect(noted('former', [])).toEqual({ gone: ['vm1'], back: [] });
+    expect(noted('gpu', [{ id: 'vm1' }])).toEqual({ gone: [], back: ['vm1'] });
+    expect(noted('former', [])).toBeUndefined();
+    expect(noted('gpu', [{ id: 'vm1' }])).toBeUndefined();
+    expect([...log.state('former').vmFailures.keys()]).toEqual([]);
+    expect([...log.state().vmFailures.keys()]).toEqual(['vm1']);
   });
 
   it('is about the servers and hosts of its snapshot, however much the log remembers', () => {

@@ -59,7 +59,8 @@ export function begin(snapshot: Snapshot, memory: Memory, options: CompleteEngin
   const observed = observe(snapshot, memory, options, now);
   const { cluster, judged } = observed;
   const fullBudget = cycleBudget(snapshot);
-  const budget = Math.max(0, fullBudget - memory.inFlight.filter(({ cell }) => cell !== true).length);
+  const own = memory.inFlight.filter(({ cell, aggregate }) => cell !== true && aggregate === undefined);
+  const budget = Math.max(0, fullBudget - own.length);
   return {
     snapshot,
     memory,

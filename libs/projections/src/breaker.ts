@@ -1,23 +1,24 @@
 /** The host breaker: the failures that hosts were at fault for. */
-import type { LogEventOf } from '@kronos/contracts';
+import { ALL, type LogEventOf } from '@kronos/contracts';
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
 import { firstTime } from './controls.ts';
 import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
+import { type KnownOf, timesOf } from './elsewhere.ts';
 import { forgetRefusalsOf } from './refusals.ts';
-import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
+import { FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
 
 /** Until when (ms since the epoch) a host is excluded as a destination after failures, or null. */
 export const hostBroken = (
-  state: Pick<AggregateState, 'hostFailures'>,
+  state: KnownOf<'hostFailures'>,
   host: string,
   nowMs: number,
   options: BreakerOptions,
-): number | null => hostBreaker(state.hostFailures.get(host) ?? [], nowMs, options);
+): number | null => hostBreaker(timesOf(state, 'hostFailures', host), nowMs, options);
 
 /** Every host that is excluded as a destination, and until when. */
 export function brokenHosts(
-  state: Pick<AggregateState, 'hostFailures'>,
+  state: KnownOf<'hostFailures'>,
   nowMs: number,
   options: BreakerOptions,
 ): { host: string; untilMs: number }[] {
@@ -38,7 +39,7 @@ export function hostFailed(draft: StateDraft, f: WritableFacts, host: string): v
 function hostReleased(draft: StateDraft, event: LogEventOf<'host.released'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { host } = event.data;
-  for (const aggregate of draft.addressed(event.aggregate)) {
+  for (const aggregate of draft.addressed(ALL)) {
     const f = draft.facts(aggregate);
     forgetRefusalsOf(draft, f, host);
     f.hostFailures = draft.remove(f.hostFailures, [host]);

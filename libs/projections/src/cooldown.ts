@@ -2,6 +2,7 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { aggregateCooldown, type Cooldown, type CooldownFacts, instanceCooldown } from '@kronos/rules';
 import { appended, type StateDraft, type WritableFacts } from './draft.ts';
+import { type KnownOf, timesOf } from './elsewhere.ts';
 import {
   type AggregateState,
   FORGET_EARLIER_RELEASE_MS,
@@ -35,11 +36,11 @@ export const cooldownOf = (
 
 /** Until when (ms since the epoch) a VM is not moved after its last release, or null. */
 export const coolingDown = (
-  state: Pick<AggregateState, 'vmReleases'>,
+  state: KnownOf<'vmReleases'>,
   serverId: string,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceCooldownSeconds' | 'adaptiveCooldownFactor'>,
-): number | null => instanceCooldown(state.vmReleases.get(serverId) ?? [], nowMs, options);
+): number | null => instanceCooldown(timesOf(state, 'vmReleases', serverId), nowMs, options);
 
 /** A plan, or a part of one, is released: both cooldowns begin, and no end of a move takes them back. */
 export function releaseBegan(draft: StateDraft, f: WritableFacts, plan: PlanFacts, steps: readonly StepFacts[]): void {

@@ -45,8 +45,8 @@ function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
     before: d.before,
   };
   courseSeen(f, d, snapshotMs);
-  drainsSeen(draft, f, d, snapshotMs);
-  refusalsSeen(draft, f, d.novaRefusals);
+  drainsSeen(draft, d, snapshotMs);
+  refusalsSeen(draft, d.novaRefusals);
   f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
   f.surprises = surprisesAfter(f, d, draft.atMs);
   f.sustained = sustainedOf(d);

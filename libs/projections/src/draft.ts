@@ -3,6 +3,7 @@ import {
   type AggregateFacts,
   type AllFacts,
   type ControlFacts,
+  type Elsewhere,
   initialAggregateFacts,
   type LogState,
 } from './state.ts';
@@ -57,6 +58,11 @@ export class StateDraft {
   /** The aggregates that a command about a plan, a task or a VM concerns: it may be sent to all, and the id decides. */
   addressed(aggregate: string): readonly string[] {
     return aggregate === ALL ? [...this.#aggregates.keys()] : [aggregate];
+  }
+
+  /** The aggregates that know something of a VM or a host: it may have been in another one. */
+  holders(table: Exclude<keyof Elsewhere, 'aggregate'>, key: string): readonly string[] {
+    return [...this.#aggregates].flatMap(([aggregate, facts]) => (facts[table].has(key) ? [aggregate] : []));
   }
 
   /** The facts of an aggregate, to be written. */

@@ -4,6 +4,7 @@ import type { DrainRuleFacts } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import { appended, type StateDraft, type WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
+import type { KnownOf } from './elsewhere.ts';
 import {
   type AggregateState,
   DEPARTURES_KEPT,
@@ -82,38 +83,48 @@ function hostEvent(draft: StateDraft, event: HostEvent): void {
 /** Folds the progress of each drain as the planner saw it. A blocked cycle says nothing about it. */
 export function drainsSeen(
   draft: StateDraft,
-  f: WritableFacts,
   { evacuations, stuck, snapshotId }: LogEventOf<'cycle.decided'>['data'],
   snapshotMs: number,
 ): void {
-  if (f.drains.size === 0) return;
   for (const { host, state, left, waits = [] } of evacuations) {
-    const drain = f.drains.get(host);
-    // A look from before the host stopped taking servers shows no progress of its drain.
-    if (drain === undefined || drain.disabled === null || snapshotMs < drain.disabled.atMs) continue;
+    const drains = drainsOf(draft, host).filter(
+      // A look from before the host stopped taking servers shows no progress of its drain.
+      ({ drain: { disabled } }) => disabled !== null && snapshotMs >= disabled.atMs,
+    );
+    if (drains.length === 0) continue;
     const blocked = stuck.flatMap((s) =>
       s.host === host && s.phase === 'evacuate'
         ? [{ serverId: s.serverId, serverName: s.serverName, reason: { code: s.reason.code, text: s.reason.text } }]
         : [],
     );
     const kept = blocked.slice(0, STUCK_KEPT);
-    const before = drain.progress;
-    const same = before !== null && before.state === state && before.left === left;
-    const [cycles, sinceMs] = same ? [before.cycles + 1, before.sinceMs] : [1, snapshotMs];
-    // A VM that left after the snapshot was taken is still counted in it.
-    const departures = (before?.departures ?? []).filter((departedMs) => departedMs > snapshotMs);
-    const progress = { snapshotId, atMs: snapshotMs, state, cycles, sinceMs, left, departures, waits, stuck: kept };
-    put(draft, f, { ...drain, progress });
+    for (const { aggregate, drain } of drains) {
+      const before = drain.progress;
+      const same = before !== null && before.state === state && before.left === left;
+      const [cycles, sinceMs] = same ? [before.cycles + 1, before.sinceMs] : [1, snapshotMs];
+      // A VM that left after the snapshot was taken is still counted in it.
+      const departures = (before?.departures ?? []).filter((departedMs) => departedMs > snapshotMs);
+      const progress = { snapshotId, atMs: snapshotMs, state, cycles, sinceMs, left, departures, waits, stuck: kept };
+      put(draft, draft.facts(aggregate), { ...drain, progress });
+    }
   }
 }
 
+/** The drains of a host: it may have changed its aggregate since it was asked for. */
+const drainsOf = (draft: StateDraft, host: string): { readonly aggregate: string; readonly drain: DrainFacts }[] =>
+  draft.holders('drains', host).flatMap((aggregate) => {
+    const drain = draft.of(aggregate)?.drains.get(host);
+    return drain === undefined ? [] : [{ aggregate, drain }];
+  });
+
 /** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
-export function departed(draft: StateDraft, f: WritableFacts, host: string): void {
+export function departed(draft: StateDraft, host: string): void {
   const { atMs } = draft;
-  const drain = f.drains.get(host);
-  if (drain === undefined || drain.progress === null || atMs <= drain.progress.atMs) return;
-  const departures = appended(drain.progress.departures, atMs, DEPARTURES_KEPT);
-  put(draft, f, { ...drain, progress: { ...drain.progress, departures } });
+  for (const { aggregate, drain } of drainsOf(draft, host)) {
+    if (drain.progress === null || atMs <= drain.progress.atMs) continue;
+    const departures = appended(drain.progress.departures, atMs, DEPARTURES_KEPT);
+    put(draft, draft.facts(aggregate), { ...drain, progress: { ...drain.progress, departures } });
+  }
 }
 
 /** VMs on the host of a drain: as the last decision saw it, less those that left since; null: none has looked. */
@@ -147,9 +158,18 @@ function finish(
   f.recentDrains = [...f.recentDrains.slice(-(RECENT_DRAINS - 1)), finished];
 }
 
-/** The hosts that are being emptied: no VM moves to them, and their VMs leave once they are disabled. */
-export const drainingHosts = (state: Pick<AggregateState, 'drains'>): readonly string[] =>
-  [...state.drains.values()].filter((drain) => drain.undrainAsked === null).map((drain) => drain.host);
+/**
+ * The hosts that are being emptied: no VM moves to them, and their VMs leave once they are disabled.
+ *
+ * @param hosts of the aggregate: one may have come from another since its drain was asked for
+ */
+export function drainingHosts(state: KnownOf<'drains'>, hosts: readonly { readonly name: string }[]): string[] {
+  const draining = ({ drains }: Pick<AggregateState, 'drains'>): string[] =>
+    [...drains.values()].filter((drain) => drain.undrainAsked === null).map((drain) => drain.host);
+  const others = state.elsewhere.flatMap(draining);
+  const came = others.length === 0 ? [] : hosts.map(({ name }) => name).filter((name) => others.includes(name));
+  return [...new Set([...draining(state), ...came])].sort();
+}
 
 /** A drain as the rule of the next act takes it. */
 export const drainRuleFacts = ({ undrainAsked, disabled, claim, failure }: DrainFacts): DrainRuleFacts => ({

@@ -14,14 +14,14 @@ describe('a drain', () => {
   it('begins with the command and ends when the host is enabled', () => {
     const log = testLog();
     const id = drain(log);
-    expect(drainingHosts(log.state())).toEqual(['h1']);
+    expect(drainingHosts(log.state(), [])).toEqual(['h1']);
     log.hostClaimed(id, 'h1');
     expect(drainOf(log)?.claim).toMatchObject({ act: 'disable', attempt: 1, executor: 'executor-1' });
     log.hostDisabled(id, 'h1');
     expect(drainOf(log)).toMatchObject({ claim: null, disabled: { byKronos: true } });
     log.hostDrained(id, 'h1');
     log.undrainAsked('h1', 'bob');
-    expect(drainingHosts(log.state())).toEqual([]);
+    expect(drainingHosts(log.state(), [])).toEqual([]);
     log.hostClaimed(id, 'h1', 'enable');
     log.hostEnabled(id, 'h1');
     expect(drainOf(log)).toBeUndefined();
@@ -51,7 +51,7 @@ describe('a drain', () => {
     const id = drain(log);
     log.hostDisabled(id, 'h1');
     log.undrainAsked('h2');
-    expect(drainingHosts(log.state())).toEqual(['h1']);
+    expect(drainingHosts(log.state(), [])).toEqual(['h1']);
     log.undrainAsked('h1', 'bob');
     log.undrainAsked('h1', 'eve');
     expect(drainOf(log)).toMatchObject({ undrainAsked: { by: 'bob' } });

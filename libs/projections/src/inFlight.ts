@@ -14,6 +14,12 @@ export function inFlight(state: Pick<AggregateState, 'plans' | 'tasks'>): TaskFa
   return moves;
 }
 
+/** The same of the other aggregates, in the order of their names. */
+export const inFlightElsewhere = ({
+  elsewhere,
+}: Pick<AggregateState, 'elsewhere'>): { readonly aggregate: string; readonly task: TaskFacts }[] =>
+  elsewhere.flatMap((other) => inFlight(other).map((task) => ({ aggregate: other.aggregate, task })));
+
 export type TaskStanding =
   /** It is of a plan that the state still holds. */
   | { readonly known: true; readonly task: TaskFacts }

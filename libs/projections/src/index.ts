@@ -16,6 +16,7 @@ export { optionsOf, type PlannerRight, recordedOptions, rightOf } from './config
 export { cooldownFacts, cooldownOf, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';
+export { newestOf, timesOf } from './elsewhere.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';
 export {
   type Contradiction,
@@ -30,7 +31,7 @@ export {
   STATEMENT_REMEDY,
   type Witness,
 } from './identity.ts';
-export { inFlight, taskStatus } from './inFlight.ts';
+export { inFlight, inFlightElsewhere, taskStatus } from './inFlight.ts';
 export {
   type Moment,
   type MomentFacts,
@@ -54,7 +55,7 @@ export {
 export { startable, waitsSeconds, windowClosed } from './plans.ts';
 export { wasProposed } from './proposals.ts';
 export { absence, quarantined, quarantineFacts, quarantineTable, type VmQuarantine } from './quarantine.ts';
-export { newRefusals } from './refusals.ts';
+export { newRefusals, refusalsOf } from './refusals.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
 export { type AllCaps, type AttemptToStart, capOf, mayStart, type Places, type Slots, slots } from './slots.ts';

@@ -1,12 +1,13 @@
 /** Quarantines of VMs: after final failures, and by operators. */
-import type { EngineOptions, LogEventOf } from '@kronos/contracts';
+import { ALL, type EngineOptions, type LogEventOf } from '@kronos/contracts';
 import { type Quarantine, type QuarantineFacts, quarantine, quarantines } from '@kronos/rules';
 import { asked, firstTime } from './controls.ts';
 import type { StateDraft, WritableFacts } from './draft.ts';
 import type { Effects } from './effects.ts';
-import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskFacts } from './state.ts';
+import { type KnownOf, newestOf } from './elsewhere.ts';
+import { FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskFacts } from './state.ts';
 
-type Causes = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
+type Causes = KnownOf<'vmFailures' | 'operatorQuarantines'>;
 
 export type VmQuarantine = Quarantine & {
   readonly serverId: string;
@@ -15,13 +16,20 @@ export type VmQuarantine = Quarantine & {
   readonly text: string;
 };
 
-/** The causes of a VM's quarantine. */
-export function quarantineFacts(state: Causes, serverId: string): QuarantineFacts[] {
-  const failure = state.vmFailures.get(serverId);
-  const asked = state.operatorQuarantines.get(serverId);
+/** The causes of a VM's quarantine. `errorType`: of a failure; else null. */
+export function quarantineFacts(
+  state: Causes,
+  serverId: string,
+): (QuarantineFacts & { readonly errorType: string | null })[] {
+  const failure = newestOf(state, 'vmFailures', serverId);
+  const asked = newestOf(state, 'operatorQuarantines', serverId);
   return [
-    ...(failure === undefined ? [] : [{ cause: 'failure' as const, atMs: failure.atMs, seconds: null }]),
-    ...(asked === undefined ? [] : [{ cause: 'operator' as const, atMs: asked.atMs, seconds: asked.seconds }]),
+    ...(failure === undefined
+      ? []
+      : [{ cause: 'failure' as const, atMs: failure.atMs, errorType: failure.errorType, seconds: null }]),
+    ...(asked === undefined
+      ? []
+      : [{ cause: 'operator' as const, atMs: asked.atMs, errorType: null, seconds: asked.seconds }]),
   ];
 }
 
@@ -34,8 +42,8 @@ export function quarantined(
 ): VmQuarantine | null {
   const found = quarantine(quarantineFacts(state, serverId), nowMs, options);
   if (found === null) return null;
-  const failure = state.vmFailures.get(serverId);
-  const asked = state.operatorQuarantines.get(serverId);
+  const failure = newestOf(state, 'vmFailures', serverId);
+  const asked = newestOf(state, 'operatorQuarantines', serverId);
   return found.cause === 'failure'
     ? { serverId, ...found, by: failure?.errorType ?? '', text: failure?.text ?? '' }
     : { serverId, ...found, by: asked?.by ?? '', text: asked?.comment ?? 'set by an operator' };
@@ -52,24 +60,29 @@ export function quarantineTable(
 }
 
 /**
- * Which VMs with a failed move are no longer among these servers, and which are again. What the log knows already is left
- * out.
+ * Which VMs with a failed move are no longer among these servers, and which are again, or have come from another aggregate. What the
+ * log knows already is left out.
  *
  * @returns null when there is nothing to say
  */
 export function absence(
-  state: Pick<AggregateState, 'vmFailures'>,
+  state: KnownOf<'vmFailures'>,
   servers: readonly { readonly id: string }[],
 ): { gone: string[]; back: string[] } | null {
-  if (state.vmFailures.size === 0) return null;
+  const others = state.elsewhere.filter(({ vmFailures }) => vmFailures.size > 0);
+  if (state.vmFailures.size === 0 && others.length === 0) return null;
   const there = new Set(servers.map(({ id }) => id));
   const gone: string[] = [];
-  const back: string[] = [];
+  const back: string[] = others.flatMap(({ vmFailures }) =>
+    [...vmFailures].flatMap(([id, { absentSinceMs }]) =>
+      absentSinceMs !== null && there.has(id) && !state.vmFailures.has(id) ? [id] : [],
+    ),
+  );
   for (const [id, { absentSinceMs }] of state.vmFailures) {
     if (there.has(id) === (absentSinceMs === null)) continue;
     (absentSinceMs === null ? gone : back).push(id);
   }
-  return gone.length + back.length === 0 ? null : { gone: gone.sort(), back: back.sort() };
+  return gone.length + back.length === 0 ? null : { gone: gone.sort(), back: [...new Set(back)].sort() };
 }
 
 /** A move of the VM failed for good. */
@@ -99,7 +112,23 @@ export function absenceNoted(
     f.vmFailures = draft.put(f.vmFailures, serverId, { ...failure, absentSinceMs });
   };
   for (const serverId of gone) set(serverId, snapshotMs);
-  for (const serverId of back) set(serverId, null);
+  for (const serverId of back) {
+    if (!f.vmFailures.has(serverId)) failureMoved(draft, f, serverId);
+    set(serverId, null);
+  }
+}
+
+/** A VM came from another aggregate: the failure of its move goes with it, and is not forgotten where the VM is absent. */
+function failureMoved(draft: StateDraft, f: WritableFacts, serverId: string): void {
+  for (const aggregate of draft.holders('vmFailures', serverId)) {
+    const from = draft.facts(aggregate);
+    const failure = from.vmFailures.get(serverId);
+    const known = f.vmFailures.get(serverId);
+    if (failure === undefined || failure.absentSinceMs === null) continue;
+    from.vmFailures = draft.remove(from.vmFailures, [serverId]);
+    if (known === undefined || known.sequence < failure.sequence)
+      f.vmFailures = draft.put(f.vmFailures, serverId, failure);
+  }
 }
 
 function quarantineAsked(draft: StateDraft, event: LogEventOf<'instance.quarantined'>): void {
@@ -109,7 +138,7 @@ function quarantineAsked(draft: StateDraft, event: LogEventOf<'instance.quaranti
   c.operatorQuarantines = draft.put(c.operatorQuarantines, serverId, { ...asked(draft, event), seconds });
 }
 
-/** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */
+/** A VM may have come from another aggregate, so its release reaches its quarantines in all of them. */
 function quarantineReleased(draft: StateDraft, event: LogEventOf<'instance.unquarantined'>): void {
   if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
   const { serverId } = event.data;
@@ -117,7 +146,7 @@ function quarantineReleased(draft: StateDraft, event: LogEventOf<'instance.unqua
     const c = draft.allFacts();
     c.operatorQuarantines = draft.remove(c.operatorQuarantines, [serverId]);
   }
-  for (const aggregate of draft.addressed(event.aggregate)) {
+  for (const aggregate of draft.addressed(ALL)) {
     const current = draft.of(aggregate);
     const known =
       current?.operatorQuarantines.has(serverId) || current?.vmFailures.has(serverId) || current?.damaged.has(serverId);

@@ -2,7 +2,8 @@
 import { byText, type LogEventOf, type Snapshot, timeMs } from '@kronos/contracts';
 import { consequencesOf, markOf, REFUSAL_KEPT_MS, shapeOf } from '@kronos/facts';
 import type { StateDraft, WritableFacts } from './draft.ts';
-import { type AggregateState, MAX_REFUSALS } from './state.ts';
+import type { KnownOf } from './elsewhere.ts';
+import { MAX_REFUSALS, type RefusalFact } from './state.ts';
 
 const refusalKey = (serverId: string, host: string): string => `${serverId} ${host}`;
 
@@ -20,21 +21,32 @@ export function refused(
 }
 
 /** A server arrived on a host: Nova refuses it there no more. */
-export function forgetRefusal(draft: StateDraft, f: WritableFacts, serverId: string, host: string): void {
-  f.refusals = draft.remove(f.refusals, [refusalKey(serverId, host)]);
+export function forgetRefusal(draft: StateDraft, serverId: string, host: string): void {
+  const key = refusalKey(serverId, host);
+  for (const aggregate of draft.holders('refusals', key)) {
+    const f = draft.facts(aggregate);
+    f.refusals = draft.remove(f.refusals, [key]);
+  }
+}
+
+/** The refusals that the log has, whatever the aggregate: the newest of a server on a host, in the order of the log. */
+export function refusalsOf(state: KnownOf<'refusals'>): RefusalFact[] {
+  const newest = new Map<string, RefusalFact>();
+  for (const { refusals } of [state, ...state.elsewhere])
+    for (const [key, one] of refusals) if ((newest.get(key)?.sequence ?? 0) < one.sequence) newest.set(key, one);
+  return [...newest.values()].sort((a, b) => a.sequence - b.sequence);
 }
 
 /** A decision says what the servers and the destinations of new refusals are. */
-export function refusalsSeen(
-  draft: StateDraft,
-  f: WritableFacts,
-  seen: LogEventOf<'cycle.decided'>['data']['novaRefusals'],
-): void {
+export function refusalsSeen(draft: StateDraft, seen: LogEventOf<'cycle.decided'>['data']['novaRefusals']): void {
   for (const { serverId, host, shape, mark } of seen ?? []) {
     const key = refusalKey(serverId, host);
-    const known = f.refusals.get(key);
-    if (known === undefined || known.mark !== null) continue;
-    f.refusals = draft.put(f.refusals, key, { ...known, shape, mark });
+    for (const aggregate of draft.holders('refusals', key)) {
+      const known = draft.of(aggregate)?.refusals.get(key);
+      if (known === undefined || known.mark !== null) continue;
+      const f = draft.facts(aggregate);
+      f.refusals = draft.put(f.refusals, key, { ...known, shape, mark });
+    }
   }
 }
 
@@ -53,12 +65,12 @@ export function forgetRefusals(draft: StateDraft, f: WritableFacts, snapshotMs: 
  * ends the refusal: none of a list with problems, none that is older than the refusal, and no destination whose traits could not be read.
  */
 export function newRefusals(
-  state: Pick<AggregateState, 'refusals'>,
+  state: KnownOf<'refusals'>,
   { servers, hosts, problems, observedFrom }: Pick<Snapshot, 'servers' | 'hosts' | 'problems' | 'observedFrom'>,
 ): LogEventOf<'cycle.decided'>['data']['novaRefusals'] {
   if (problems.length > 0) return undefined;
   const observedMs = timeMs(observedFrom);
-  const found = [...state.refusals.values()].flatMap(({ serverId, host: name, atMs, mark }) => {
+  const found = refusalsOf(state).flatMap(({ serverId, host: name, atMs, mark }) => {
     const isNew = mark === null && atMs <= observedMs;
     const server = isNew ? servers.find(({ id }) => id === serverId) : undefined;
     const host = server === undefined ? undefined : hosts.find((one) => one.name === name);

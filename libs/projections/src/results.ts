@@ -39,9 +39,9 @@ function ended(draft: StateDraft, event: Result): void {
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event);
-  forgetRefusal(draft, f, task.step.serverId, host);
+  forgetRefusal(draft, task.step.serverId, host);
   ownMoved(draft, f, task, { ...event.data, at: atMs });
-  if (host !== task.step.from) departed(draft, f, task.step.from);
+  if (host !== task.step.from) departed(draft, task.step.from);
   moveCounted(draft, f, task, { ...event.data, endedMs: atMs });
   taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed');
 }

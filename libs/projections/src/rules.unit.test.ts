@@ -408,6 +408,27 @@ describe('an attempt may start', () => {
     expect(code(ask(2, 1, {}, { destination: 'h3' }))).toBe('wait server-moving');
   });
 
+  it('not while a move of another aggregate has its VM, leaves its source or reaches its destination', () => {
+    const { log, ask } = begin();
+    const other = log.about('other').released([
+      { serverId: 'vm1', from: 'h8', to: 'h9' },
+      { serverId: 'vm8', from: 'h1', to: 'h9' },
+      { serverId: 'vm9', from: 'h8', to: 'h2' },
+    ]);
+    const held = (step: number): string => {
+      log.started({ task: `${other}-s${step}` });
+      const found = code(ask(1, 1, { maxConcurrentMigrations: 1, maxOutboundPerHost: 1, maxInboundPerHost: 1 }));
+      log.completed({ task: `${other}-s${step}` });
+      return found;
+    };
+    expect(held(1)).toBe('wait server-moving');
+    expect(held(2)).toBe('wait max_outbound_per_host');
+    expect(held(3)).toBe('wait max_inbound_per_host');
+    // The cap of moves at once is of its own aggregate.
+    log.about('third').started({ task: `${log.released([{ serverId: 'vm7', from: 'h7', to: 'h9' }])}-s1` });
+    expect(code(ask(1, 1, { maxConcurrentMigrations: 1 }))).toBe('start');
+  });
+
   it('not above the cap of moves at once', () => {
     const { log, plan, ask } = begin([move(1), move(2)]);
     log.started({ task: `${plan}-s1` });

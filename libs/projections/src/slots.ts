@@ -10,11 +10,15 @@ import {
   type SlotUse,
 } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
+import type { KnownOf } from './elsewhere.ts';
 import { windowClosed } from './plans.ts';
 import { quarantined } from './quarantine.ts';
 import type { AggregateState, PlanFacts, TaskFacts } from './state.ts';
 
-/** Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. */
+/**
+ * Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. `total` counts those of
+ * the aggregate; a VM, a host or a group may be in a move of another one, which counts there too.
+ */
 export type Slots = SlotCounts & {
   /** The same by kind, as each kind has concurrency limits of its own; `servers` are those of all moves. */
   readonly live: SlotCounts;
@@ -28,25 +32,34 @@ export type Slots = SlotCounts & {
  *
  * @param soon attempts that this process is about to start: they count as well
  */
-export function slots(state: Pick<AggregateState, 'tasks'>, soon: readonly AttemptToStart[] = []): Slots {
-  const tasks = [...state.tasks.values()].filter((task) => task.slot !== null);
+export function slots(state: KnownOf<'tasks'>, soon: readonly AttemptToStart[] = []): Slots {
+  const tasks = holders(state);
   tasks.sort((a, b) => (a.slot?.sequence ?? 0) - (b.slot?.sequence ?? 0));
-  const live: SlotUse[] = [];
-  const cells: SlotUse[] = [];
-  for (const { step, slot } of tasks) {
-    if (slot === null) continue;
-    const { from, destination, groups } = slot;
-    (step.phase === 'cell' ? cells : live).push({ serverId: step.serverId, from, destination, groups });
-  }
+  const { live, cells } = usesOf(tasks);
   for (const { taskId, destination } of soon) {
     const task = state.tasks.get(taskId);
     if (task === undefined || task.slot !== null) continue;
     (task.step.phase === 'cell' ? cells : live).push(slotOf(task, destination));
   }
-  const all = countSlots([...live, ...cells]);
+  const others = usesOf(state.elsewhere.flatMap(holders));
+  const all = countSlots([...live, ...cells], [...others.live, ...others.cells]);
   const { servers } = all;
-  const ofLive = cells.length === 0 ? all : { ...countSlots(live), servers };
-  return { ...all, live: ofLive, cells: { ...countSlots(cells), servers }, tasks };
+  const ofLive = cells.length + others.cells.length === 0 ? all : { ...countSlots(live, others.live), servers };
+  return { ...all, live: ofLive, cells: { ...countSlots(cells, others.cells), servers }, tasks };
+}
+
+const holders = ({ tasks }: Pick<AggregateState, 'tasks'>): TaskFacts[] =>
+  [...tasks.values()].filter((task) => task.slot !== null);
+
+/** The slots that tasks hold, by kind. */
+function usesOf(tasks: readonly TaskFacts[]): { readonly live: SlotUse[]; readonly cells: SlotUse[] } {
+  const uses: { readonly live: SlotUse[]; readonly cells: SlotUse[] } = { live: [], cells: [] };
+  for (const { step, slot } of tasks) {
+    if (slot === null) continue;
+    const { from, destination, groups } = slot;
+    uses[step.phase === 'cell' ? 'cells' : 'live'].push({ serverId: step.serverId, from, destination, groups });
+  }
+  return uses;
 }
 
 /** The limits of live migrations, and those of moves between cells; without these, none of them starts. */

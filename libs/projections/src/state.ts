@@ -1,4 +1,5 @@
 import {
+  byText,
   type CellMethod,
   type Course,
   DAY_MS,
@@ -140,12 +141,28 @@ export type PolicyCalibration = {
 
 /** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
 export type AggregateState = Omit<AggregateFacts, 'seen' | 'paused' | 'unreadables'> & {
+  /** The other aggregates, by name: a VM or a host may have been in one of them, and what is known of it there counts on. */
+  readonly elsewhere: readonly Elsewhere[];
   /** The first event that makes it unplannable. */
   readonly unreadable: UnreadableFact | null;
   readonly aggregate: string;
   /** The pause of this aggregate and the pause of all; it runs when both are null. */
   readonly paused: { readonly here: Asked | null; readonly everywhere: Asked | null };
 };
+
+/** Another aggregate, as far as it knows VMs and hosts. */
+export type Elsewhere = { readonly aggregate: string } & Pick<
+  AggregateFacts,
+  | 'plans'
+  | 'tasks'
+  | 'vmReleases'
+  | 'vmFailures'
+  | 'operatorQuarantines'
+  | 'hostFailures'
+  | 'refusals'
+  | 'ownMoves'
+  | 'drains'
+>;
 
 /** A command of a person, as far as it is kept. */
 export type Asked = {
@@ -359,7 +376,7 @@ export type AttemptFailure = {
 };
 
 /** A destination that Nova refused for a server. */
-type RefusalFact = {
+export type RefusalFact = {
   readonly sequence: number;
   readonly atMs: number;
   readonly serverId: string;
@@ -597,6 +614,7 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
   return {
     aggregate,
     ...own,
+    elsewhere: elsewhereOf(state, aggregate),
     paused: { here: paused, everywhere: state.all.paused },
     operatorQuarantines: mergeQuarantines(operatorQuarantines, state.all.operatorQuarantines),
     unreadable: first(unreadables[0], state.all.unreadables[0]),
@@ -604,6 +622,23 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
       state.all.skips.length === 0 ? skips : [...skips, ...state.all.skips].sort((a, b) => a.sequence - b.sequence),
   };
 }
+
+const elsewhereOf = ({ aggregates }: LogState, own: string): Elsewhere[] =>
+  [...aggregates]
+    .filter(([aggregate]) => aggregate !== own)
+    .sort(([a], [b]) => byText(a, b))
+    .map(([aggregate, facts]) => ({
+      aggregate,
+      plans: facts.plans,
+      tasks: facts.tasks,
+      vmReleases: facts.vmReleases,
+      vmFailures: facts.vmFailures,
+      operatorQuarantines: facts.operatorQuarantines,
+      hostFailures: facts.hostFailures,
+      refusals: facts.refusals,
+      ownMoves: facts.ownMoves,
+      drains: facts.drains,
+    }));
 
 /** The merged tables of states that were asked for before: a table never changes once it was given out. */
 const merges = new WeakMap<

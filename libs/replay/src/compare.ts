@@ -26,6 +26,7 @@ import type { AggregateState } from '@kronos/projections';
 import { type Difference, differences } from './diff.ts';
 import { RecordingInvalid } from './errors.ts';
 import { type LoadedSnapshot, openSnapshot, type StoredBody } from './history.ts';
+import type { LogChanges } from './logChanges.ts';
 
 /** The result of running a recorded decision again. */
 export type ReplayVerdict =
@@ -62,8 +63,8 @@ export type VerifyOrder = {
   /** Time of its snapshot, see `snapshotTimeMs`. */
   readonly snapshotMs: number;
   readonly anonymized: boolean;
-  /** Of the log at the decision's basis: what is not the same object as in the last order about this aggregate. */
-  readonly state: Partial<AggregateState>;
+  /** The log at the decision's basis: what changed since the last order to this thread. */
+  readonly log: LogChanges;
   readonly stored: Stored | { readonly missing: string };
 };
 
@@ -71,7 +72,7 @@ export type VerifyOrder = {
 type Stored = { readonly body: StoredBody; readonly details: Uint8Array | null };
 
 /** A recorded decision about a request for a plan, to be run again on this thread. */
-export type ProposalOrder = Omit<VerifyOrder, 'kind' | 'event' | 'state'> & { readonly event: PlanProposed };
+export type ProposalOrder = Omit<VerifyOrder, 'kind' | 'event' | 'log'> & { readonly event: PlanProposed };
 
 /** Runs a decision again with the log folded to its basis, and compares the bytes. */
 export function verifyOne(order: VerifyOrder, state: AggregateState): VerifiedCycle {

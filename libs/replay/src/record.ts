@@ -1,4 +1,4 @@
-import { ALL, byText, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { byText, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
 import { eventRenamer } from './anonymize/recorded.ts';
@@ -12,6 +12,8 @@ import {
   type SnapshotEntry,
 } from './history.ts';
 import { createRecording, type RecordingWriter } from './recording.ts';
+
+const HOUR_MS = 3_600_000;
 
 export type RecordOptions = {
   readonly range: Range;
@@ -35,8 +37,8 @@ export type Recorded = {
 };
 
 /**
- * Copies part of a history into a directory: its snapshots and, so that their decisions can be run again, the log of their
- * aggregates from its first event.
+ * Copies part of a history into a directory: its snapshots and, so that their decisions can be run again, the log from
+ * its first event: of their aggregates whole, of the others what is about hosts and VMs.
  *
  * @throws RecordingExists, NothingRecorded
  */
@@ -53,11 +55,7 @@ export async function recordRange(history: History, directory: string, options: 
   entries.sort((a, b) => a.timeMs - b.timeMs || byText(a.id, b.id));
   const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
   const aggregates = [...newest.keys()].sort();
-  const concerns = ({ event, storedAt }: StoredEvent): boolean =>
-    (event.aggregate === ALL || aggregates.includes(event.aggregate)) &&
-    storedAt <= (range.untilMs ?? Number.POSITIVE_INFINITY);
-
-  const names = options.anonymize ? await learnt(history, entries, concerns) : null;
+  const names = options.anonymize ? await learnt(history, entries, concerning(aggregates, range)) : null;
   const times = entries.map((entry) => entry.timeMs);
   const recordedRange = {
     since: iso(times.reduce((a, b) => Math.min(a, b))),
@@ -74,6 +72,7 @@ export async function recordRange(history: History, directory: string, options: 
   let events = 0;
   let lastSequence = 0;
   let installationId: string | null = null;
+  const concerns = concerning(aggregates, range);
   for await (const stored of history.events()) {
     if (!concerns(stored)) continue;
     // The system runs on while it is recorded: the log ends where a decision names a snapshot that came too late.
@@ -103,6 +102,29 @@ export async function recordRange(history: History, directory: string, options: 
     options: Object.fromEntries(inForce),
   });
   return { directory, snapshots: entries.length - missing.length, events, aggregates, missing };
+}
+
+/**
+ * Picks the events on which the decisions of some aggregates depend. Those of the others are among them, as a host may have come from one of
+ * them; except for decisions that change nothing about hosts and VMs: without plan and findings, and not the first of an hour, which forgets.
+ *
+ * @returns to be called with every event of the log, in its order
+ */
+function concerning(
+  aggregates: readonly string[],
+  { untilMs = Number.POSITIVE_INFINITY }: Range,
+): (stored: StoredEvent) => boolean {
+  const hours = new Map<string, number>();
+  return (stored) => {
+    const { event, storedAt } = stored;
+    if (storedAt > untilMs) return false;
+    if (event.type !== 'cycle.decided' || aggregates.includes(event.aggregate)) return true;
+    const { plan, absence, novaRefusals, snapshotTime } = event.data;
+    const hour = Math.floor(snapshotTimeMs(snapshotTime, firstStoredMs(stored)) / HOUR_MS);
+    const first = hour > (hours.get(event.aggregate) ?? Number.NEGATIVE_INFINITY);
+    if (first) hours.set(event.aggregate, hour);
+    return first || plan !== null || absence !== undefined || novaRefusals !== undefined;
+  };
 }
 
 /** @returns the ids of snapshots that are no longer kept */

@@ -279,13 +279,13 @@ async function rebuiltSnapshots(
   return { entries, byId: new Map(entries.map((entry) => [entry.id, entry])) };
 }
 
-/** The range that was recorded; in form 1 that of the snapshots which are there. */
-function rangeOf({ range }: About, entries: readonly SnapshotEntry[]): Range {
+/** The range that was recorded, of its aggregates: the log has decisions of others too. In form 1 the range of the snapshots which are there. */
+function rangeOf({ range, aggregates }: About, entries: readonly SnapshotEntry[]): Range {
   const [sinceMs, untilMs] =
     range === undefined
       ? [entries[0]?.timeMs, entries.at(-1)?.timeMs]
       : [Date.parse(range.since), Date.parse(range.until)];
-  return { ...(sinceMs === undefined ? {} : { sinceMs }), ...(untilMs === undefined ? {} : { untilMs }) };
+  return { aggregates, ...(sinceMs === undefined ? {} : { sinceMs }), ...(untilMs === undefined ? {} : { untilMs }) };
 }
 
 /** The snapshots in a recorded directory, in the order of their times. Takes memory for each. */

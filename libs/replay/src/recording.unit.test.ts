@@ -78,7 +78,8 @@ describe('a recording', () => {
     await recordRange(history, place('one'), { ...options, range: { aggregates: ['gpu'] } });
     const facts = fold(await all('one')).aggregates.get('gpu');
     expect(facts).toEqual(op.end.aggregates.get('gpu'));
-    const cycles = await Array.fromAsync(verify(await read('one'), {}));
+    const one = await read('one');
+    const cycles = await Array.fromAsync(verify(one, await one.kept()));
     expect(counted(new VerifyCount(), cycles).totals()).toMatchObject({ identical: 40, decisions: 40 });
   });
 

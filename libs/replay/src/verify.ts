@@ -1,5 +1,5 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
+import { type AggregateState, aggregateState, createFolder, initialLogState, type LogState } from '@kronos/projections';
 import { isUnusable, type ReplayVerdict, type VerifiedCycle, type VerifyOrder, verifyProposal } from './compare.ts';
 import {
   decisionIn,
@@ -12,6 +12,7 @@ import {
   type StoredDecision,
   type StoredProposal,
 } from './history.ts';
+import { changesOf } from './logChanges.ts';
 import { AHEAD, AHEAD_OF_THREAD, createPool, defaultThreads, FEW, inOrder, type Pool } from './pool.ts';
 
 /**
@@ -68,22 +69,21 @@ export async function* verify(
       const stored = await storedOf(history, entry, proposal, stateOf(proposal.event.aggregate));
       return verifyProposal({ ...proposal, anonymized: history.anonymized, stored }, stateOf);
     }
-    const { decision, state, entry } = job;
+    const { decision, log, entry } = job;
     if (ordered === FEW && threads > 1) {
       pools.push(createPool(threads));
       seats = seatsOf(pools.slice(1));
     }
     ordered += 1;
     const seat = seats.reduce((a, b) => (b.open < a.open ? b : a));
-    const { aggregate } = decision.event;
-    const known = seat.known.get(aggregate);
-    seat.known.set(aggregate, state);
+    const { known } = seat;
+    seat.known = log;
     const make = async (): Promise<VerifyOrder> => ({
       kind: 'verify',
       ...decision,
       anonymized: history.anonymized,
-      state: changed(known, state),
-      stored: await storedOf(history, entry, decision, state),
+      log: changesOf(known, log),
+      stored: await storedOf(history, entry, decision, aggregateState(log, decision.event.aggregate)),
     });
     seat.open += 1;
     const outcome = seat.pool.run(seat.worker, make).finally(() => {
@@ -115,13 +115,13 @@ type Seat = {
   readonly worker: number;
   /** Orders without outcome. */
   open: number;
-  /** By aggregate: the state in the last order. */
-  readonly known: Map<string, AggregateState>;
+  /** The log in the last order. */
+  known: LogState;
 };
 
 const seatsOf = (pools: readonly Pool[]): Seat[] =>
   pools.flatMap((pool) =>
-    Array.from({ length: pool.size }, (_, worker) => ({ pool, worker, open: 0, known: new Map() })),
+    Array.from({ length: pool.size }, (_, worker) => ({ pool, worker, open: 0, known: initialLogState() })),
   );
 
 /** The position of a time in a range, 0 to 1; null where its end is not known. */
@@ -133,18 +133,9 @@ export function shareOf(atMs: number, sinceMs: number, untilMs: number): number 
 type Job = {
   /** Null: the snapshot is not kept. */
   readonly entry: SnapshotEntry | null;
-} & (
-  | {
-      readonly decision: StoredDecision;
-      /** Of the log at its basis. */
-      readonly state: AggregateState;
-    }
-  | {
-      readonly proposal: StoredProposal;
-      /** At its basis. */
-      readonly log: LogState;
-    }
-);
+  /** At its basis. */
+  readonly log: LogState;
+} & ({ readonly decision: StoredDecision } | { readonly proposal: StoredProposal });
 
 /** The decisions of a range, each with the state of the log that it was made on. */
 async function* jobsOf(
@@ -159,14 +150,8 @@ async function* jobsOf(
   for await (const stored of history.events()) {
     onEvent(stored);
     const decision = decisionIn(range, stored);
-    if (decision !== null) {
-      const { aggregate, data } = decision.event;
-      yield {
-        decision,
-        state: aggregateState(await stateAt(data.basis), aggregate),
-        entry: await finder.find(decision),
-      };
-    }
+    if (decision !== null)
+      yield { decision, log: await stateAt(decision.event.data.basis), entry: await finder.find(decision) };
     const proposal = proposalIn(range, stored);
     if (proposal !== null)
       yield { proposal, log: await stateAt(proposal.event.data.basis), entry: await finder.find(proposal) };
@@ -184,13 +169,6 @@ async function foldTo(history: History, sequence: number): Promise<LogState> {
   const folder = createFolder();
   for await (const stored of history.events(sequence)) folder.apply(stored);
   return folder.snapshot();
-}
-
-/** The fields of a state that are not those of another. The folds never change a value in place. */
-function changed(from: AggregateState | undefined, to: AggregateState): Partial<AggregateState> {
-  if (from === undefined) return to;
-  const names = Object.keys(to) as (keyof AggregateState)[];
-  return Object.fromEntries(names.filter((name) => to[name] !== from[name]).map((name) => [name, to[name]]));
 }
 
 async function storedOf(

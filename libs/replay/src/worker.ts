@@ -1,5 +1,6 @@
-import type { AggregateState } from '@kronos/projections';
+import { aggregateState, initialLogState } from '@kronos/projections';
 import { type VerifyOrder, verifyOne } from './compare.ts';
+import { withChanges } from './logChanges.ts';
 import { type RunStart, type RunStep, WhatIfRun } from './whatIfRun.ts';
 
 /** An order to a worker of the pool. */
@@ -12,15 +13,12 @@ export type ReplayOrder =
 
 /** Carries orders out, one after the other, and remembers the results on which later orders build. */
 export function createWorker(): (order: ReplayOrder) => unknown {
-  const states = new Map<string, AggregateState>();
+  let log = initialLogState();
   const runs = new Map<string, WhatIfRun>();
   return (order) => {
     if (order.kind === 'verify') {
-      const { aggregate } = order.event;
-      // The first order about an aggregate has the state whole.
-      const state = { ...states.get(aggregate), ...order.state } as AggregateState;
-      states.set(aggregate, state);
-      return verifyOne(order, state);
+      log = withChanges(log, order.log);
+      return verifyOne(order, aggregateState(log, order.event.aggregate));
     }
     if (order.kind === 'begin') {
       runs.set(order.aggregate, new WhatIfRun(order));

@@ -18,7 +18,7 @@ export type SlotUse = {
   readonly groups: readonly string[];
 };
 
-/** The number of slots held: in total, and for each subject of a limit. */
+/** The number of slots held: in total by the aggregate, and for each subject of a limit by any. */
 export type SlotCounts = {
   readonly total: number;
   readonly bySource: ReadonlyMap<string, number>;
@@ -29,23 +29,22 @@ export type SlotCounts = {
   readonly servers: ReadonlySet<string>;
 };
 
-export function countSlots(held: Iterable<SlotUse>): SlotCounts {
+/** @param elsewhere slots of other aggregates: they count for their VM, hosts and groups */
+export function countSlots(held: readonly SlotUse[], elsewhere: readonly SlotUse[] = []): SlotCounts {
   const bySource = new Map<string, number>();
   const byDestination = new Map<string, number>();
   const byGroup = new Map<string, number>();
   const servers = new Set<string>();
-  let total = 0;
   const add = (counts: Map<string, number>, key: string): void => {
     counts.set(key, (counts.get(key) ?? 0) + 1);
   };
-  for (const { serverId, from, destination, groups } of held) {
-    total += 1;
+  for (const { serverId, from, destination, groups } of [...held, ...elsewhere]) {
     servers.add(serverId);
     add(bySource, from);
     add(byDestination, destination);
     for (const group of groups) add(byGroup, group);
   }
-  return { total, bySource, byDestination, byGroup, servers };
+  return { total: held.length, bySource, byDestination, byGroup, servers };
 }
 
 /** `1 move runs`, `2 moves run`. */

@@ -113,7 +113,7 @@ export class StartBoard {
     this.pump();
   }
 
-  /** The log has one more event, of this aggregate or of all. */
+  /** The log has one more event, of this aggregate, of all, or about a move. */
   changed(stored: StoredEvent): void {
     const hosts = hostsInEvent(stored.event);
     if (hosts.length > 0) {

@@ -10,7 +10,7 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import { type AggregateState, type AllCaps, type LogState, optionsOf } from '@kronos/projections';
+import { type AggregateState, type AllCaps, type LogState, optionsOf, refusalsOf } from '@kronos/projections';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
@@ -21,6 +21,7 @@ import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
 import { recordDeadLetter } from './recordDeadLetter.ts';
 import { type LogReader, type RunDeps, runTask } from './run.ts';
+import { hostsInEvent } from './slots.ts';
 import type { Task } from './taskStages.ts';
 import { Trials } from './trials.ts';
 
@@ -64,11 +65,12 @@ const ROOM_CHECK_MS = 1000;
 
 /** The part of a pre-flight's options that the log says. */
 function checkOptionsBy(
-  { configured, tasks, plans, refusals }: AggregateState,
+  state: AggregateState,
   { taskId, planId, destination }: Task,
 ): Omit<CheckOptions, keyof ExecutorDeps['check'] | 'nowMs'> {
   const { restrictToAz, softRules, timezone, evacuationIgnoresWindows, moveUnknownTopology, movableDevices } =
-    optionsOf({ configured });
+    optionsOf(state);
+  const { tasks, plans } = state;
   const planned = plans.get(planId)?.sequence ?? 0;
   return {
     restrictToAz,
@@ -78,7 +80,7 @@ function checkOptionsBy(
     awaited: [...tasks.values()].some(({ step }) => step.dependsOn.includes(taskId)),
     moveUnknownTopology,
     movableDevices,
-    refusals: [...refusals.values()].filter(({ host, sequence }) => host === destination && sequence > planned),
+    refusals: refusalsOf(state).filter(({ host, sequence }) => host === destination && sequence > planned),
   };
 }
 
@@ -111,8 +113,10 @@ class StartBoards {
     return this.#boards.get(aggregate);
   }
 
+  /** An event about a move concerns other aggregates too: its VM or a host may have come from one of them. */
   changed(stored: StoredEvent): void {
-    const one = this.#boards.get(stored.event.aggregate);
+    const { event } = stored;
+    const one = hostsInEvent(event).length > 0 ? undefined : this.#boards.get(event.aggregate);
     if (one !== undefined) one.changed(stored);
     else for (const board of this.#boards.values()) board.changed(stored);
   }

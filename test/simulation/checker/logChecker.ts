@@ -571,7 +571,7 @@ export class LogChecker {
       posts: 0,
       ended: false,
     });
-    this.#caps(name, task);
+    this.#caps(name, task, ms);
   }
 
   /** What people and windows forbid. */
@@ -592,11 +592,20 @@ export class LogChecker {
       this.#book.breach('window', `${task.id} attempt ${attempt} was started outside of its window`);
   }
 
-  #caps(aggregate: string, task: Task): void {
+  #caps(aggregate: string, task: Task, ms: number): void {
     const open: Attempt[] = [];
+    /** A VM, a host or a group may be in a move of another aggregate. Starts of two aggregates do not wait for each other. */
+    const elsewhere: Attempt[] = [];
     for (const each of this.#book.tasks.values()) {
-      if (each.aggregate !== aggregate || each.finalSequence !== null) continue;
-      for (const attempt of each.attempts.values()) if (!attempt.ended) open.push(attempt);
+      if (each.finalSequence !== null) continue;
+      for (const attempt of each.attempts.values()) {
+        if (attempt.ended) continue;
+        if (each.aggregate === aggregate) open.push(attempt);
+        else if (ms - attempt.startedMs <= RACE_MS) continue;
+        else if (each.serverId === task.serverId)
+          this.#book.breach('twice', `${task.id} was started while ${each.id} moves ${task.serverId}`);
+        else elsewhere.push(attempt);
+      }
     }
     const over = (count: number, cap: number, what: string): void => {
       if (count > cap) this.#book.breach('caps', `${task.id} is number ${count} of at most ${cap} ${what}`);
@@ -605,11 +614,12 @@ export class LogChecker {
     over(open.length, maxConcurrentMigrations, `in ${aggregate}`);
     const newest = open.findLast((attempt) => attempt === [...task.attempts.values()].at(-1));
     if (newest === undefined) return;
-    over(open.filter((one) => one.from === newest.from).length, maxOutboundPerHost, `from ${newest.from}`);
+    const all = [...open, ...elsewhere];
+    over(all.filter((one) => one.from === newest.from).length, maxOutboundPerHost, `from ${newest.from}`);
     const { destination } = newest;
-    over(open.filter((one) => one.destination === destination).length, maxInboundPerHost, `to ${destination}`);
+    over(all.filter((one) => one.destination === destination).length, maxInboundPerHost, `to ${destination}`);
     for (const group of newest.groups)
-      over(open.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
+      over(all.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
   }
 
   #ended(entry: Entry): void {

@@ -171,8 +171,9 @@ function tellInterrupted(shell: Shell, stop: AbortSignal): void {
 
 /** Without --since and --until, what is kept: decisions whose snapshots are gone are run again only when asked for. */
 async function verifiedRange(options: ReplayOptions, history: History, range: Range): Promise<Range> {
-  const { sinceMs, untilMs } = await history.kept();
+  const { sinceMs, untilMs, aggregates } = await history.kept();
   return {
+    ...(aggregates === undefined ? {} : { aggregates }),
     ...range,
     ...(options.since === undefined && sinceMs !== undefined ? { sinceMs } : {}),
     ...(options.until === undefined && untilMs !== undefined ? { untilMs } : {}),

@@ -170,7 +170,7 @@ function replayCommand(program: Command, shell: Shell): void {
 function recordCommand(program: Command, shell: Shell): void {
   withAggregate(operatorCommand(program.command('record')))
     .description('Take a snapshot that is never planned, or copy a time range into a directory')
-    .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')
+    .option('--to <directory>', 'Write readable files into a directory, with the log')
     .option(
       '-s, --since <time>',
       'With --to: copy the snapshots since this time instead of taking one now: 2h, 12:30, all',

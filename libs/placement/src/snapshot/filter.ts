@@ -20,7 +20,13 @@ export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Reco
 /** The one place that drops VMs because of their history. */
 export function remembered(id: string, memory: Memory, options: CompleteEngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
-  if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
+  if (task !== undefined) {
+    const { taskId, destination, aggregate } = task;
+    return {
+      code: 'vm-in-flight',
+      detail: { task: taskId, to: destination, ...(aggregate === undefined ? {} : { aggregate }) },
+    };
+  }
   const quarantined = quarantine(own(memory.quarantines, id) ?? [], now, options);
   if (quarantined !== null) {
     const { cause, sinceMs, untilMs } = quarantined;

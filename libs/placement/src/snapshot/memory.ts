@@ -42,7 +42,7 @@ export type Memory = {
   }[];
   /** By server, of those in the snapshot's ended migrations: the last move that Kronos completed. Absent: none. */
   readonly ownMoves?: Readonly<Record<string, OwnMove>>;
-  /** Released tasks without a final result. */
+  /** Released tasks without a final result, those of other aggregates too that concern a server or a host of the snapshot. */
   readonly inFlight: readonly InFlightTask[];
   /** Hosts that an operator asked to be drained. Absent: none. */
   readonly draining?: readonly string[];
@@ -104,6 +104,8 @@ export type InFlightTask = {
   readonly startedAtMs: number | null;
   /** A move between cells, which takes nothing from the budget. Absent: a live migration. */
   readonly cell?: true;
+  /** The other aggregate whose plan has it: it takes nothing from the budget. Absent: this one. */
+  readonly aggregate?: string;
 };
 
 /**

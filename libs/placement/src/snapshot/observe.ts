@@ -98,7 +98,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: CompleteEng
   const { vmGrounds, evacuationOnlyGrounds, vmWindowEnds } = groundsOf(given, profiles);
   const costs = costsOf(snapshot, memory, options, now);
   const assumed = new Map<string, Assumed>();
-  const ahead: Ahead = { shifts: [], claims: [] };
+  const ahead: Ahead = { shifts: [], claims: claimsFromElsewhere(given) };
   const afterMoves = movesAhead(given, ahead);
   const vms = servers.map((server, i): VmPart => {
     const weight = profiles.map((of) => of[i] ?? 0);
@@ -226,6 +226,16 @@ function movesAhead(
     }
     return { at, alsoOn, weight, way };
   };
+}
+
+/** The claims of servers that come from hosts of other aggregates. */
+function claimsFromElsewhere({ snapshot, memory, servers }: Given): Ahead['claims'] {
+  const tasks = memory.inFlight.filter(({ aggregate }) => aggregate !== undefined);
+  if (tasks.length === 0) return [];
+  const own = new Set(servers.map(({ id }) => id));
+  return tasks
+    .filter((task) => !own.has(task.serverId) && !claimSeen(task, snapshot))
+    .map((task) => ({ host: task.destination, task }));
 }
 
 /** The hosts after the unfinished moves, and the reasons that some are no destinations. */

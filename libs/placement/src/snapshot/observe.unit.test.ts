@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decideInput, SKETCH_TIME, type Sketch } from '../../testing/index.ts';
+import { decide } from '../decide.ts';
 import type { InFlightTask } from './memory.ts';
 import { observe } from './observe.ts';
 
@@ -44,6 +45,50 @@ describe('what a released move claims on its destination', () => {
   it('is counted where the migration began after the snapshot, or goes elsewhere', () => {
     expect(freeOnDestination(Date.parse(at(60)), running)).toBe(3072);
     expect(freeOnDestination(Date.parse(at(-60)), [{ serverId: 'v1', sourceHost: 'a', destHost: 'c' }])).toBe(3072);
+  });
+});
+
+describe('a move of another aggregate', () => {
+  const task: InFlightTask = {
+    taskId: 'other-1-s1',
+    serverId: 'v1',
+    from: 'a',
+    destination: 'b',
+    resources: { MEMORY_MB: 1024 },
+    weights: {},
+    ramMb: 1024,
+    startedAtMs: null,
+    aggregate: 'other',
+  };
+  const given = (vm: string, of: InFlightTask = task) =>
+    decideInput({
+      policies: { cpu: { maxMigrationsPerCycle: 1, threshold: 0.1 } },
+      hosts: { a: {}, b: { free: { MEMORY_MB: 4096 } } },
+      vms: { [vm]: { host: 'a', w: { cpu: 0.2 } }, v2: { host: 'a', w: { cpu: 0.2 } } },
+      memory: { inFlight: [of] },
+    });
+  const freeOnB = (vm: string): number | undefined => {
+    const { snapshot, memory, options } = given(vm);
+    const { cluster } = observe(snapshot, memory, options, Date.parse(SKETCH_TIME));
+    const host = cluster.hostIndex.get('b') ?? -1;
+    return cluster.free[host * cluster.R + cluster.resourceClasses.indexOf('MEMORY_MB')];
+  };
+
+  it('acts: its VM is in flight here, with the aggregate that moves it, and its claim counts, also where the VM is not here yet', () => {
+    const { snapshot, memory, options } = given('v1');
+    expect(observe(snapshot, memory, options, Date.parse(SKETCH_TIME)).vmGrounds.get('v1')).toEqual({
+      code: 'vm-in-flight',
+      detail: { task: 'other-1-s1', to: 'b', aggregate: 'other' },
+    });
+    expect(freeOnB('v1')).toBe(3072);
+    expect(freeOnB('v3')).toBe(3072);
+  });
+
+  it('refuses nothing else, and takes nothing from the budget', () => {
+    const { plan } = decide(given('v1'));
+    expect(plan?.steps.map(({ serverId }) => serverId)).toEqual(['v2']);
+    const { aggregate: _, ...own } = task;
+    expect(decide(given('v1', own)).plan).toBeNull();
   });
 });
 

@@ -43,6 +43,6 @@ function withRefusalsOf(snapshot: Snapshot | null, event: Event): Event {
   const { novaRefusals = [], ...data } = event.data;
   const unseen = { sequence: 0, atMs: 0, text: '', shape: null, mark: null };
   const refusals = new Map(novaRefusals.map(({ serverId, host }, i) => [String(i), { ...unseen, serverId, host }]));
-  const found = snapshot === null ? undefined : newRefusals({ refusals }, snapshot);
+  const found = snapshot === null ? undefined : newRefusals({ refusals, elsewhere: [] }, snapshot);
   return { ...event, data: { ...data, ...(found === undefined ? {} : { novaRefusals: found }) } } satisfies LogEvent;
 }

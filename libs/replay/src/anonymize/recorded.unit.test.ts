@@ -20,7 +20,7 @@ it('what a decision noted of a refusing host is made of the new names, and count
   const [snapshot] = snapshots;
   const refused = { serverId: snapshot?.servers[0]?.id ?? '', host: snapshot?.hosts[1]?.name ?? '' };
   const seen = { ...refused, sequence: 1, atMs: 0, text: '', shape: null, mark: null };
-  const noted = newRefusals({ refusals: new Map([['', seen]]) }, snapshot ?? expect.fail('no snapshot'));
+  const noted = newRefusals({ refusals: new Map([['', seen]]), elsewhere: [] }, snapshot ?? expect.fail('no snapshot'));
   const told = events.map((stored): StoredEvent => {
     const { event } = stored;
     return event.type === 'cycle.decided'
@@ -42,7 +42,7 @@ it('what a decision noted of a refusing host is made of the new names, and count
     expect(fact?.mark).not.toBe(noted?.[0]?.mark);
     const own = renamed.find(({ id }) => id === event.data.snapshotId) ?? expect.fail('no snapshot');
     const now = { ...seen, serverId: fact?.serverId ?? '', host: fact?.host ?? '' };
-    expect(event.data.novaRefusals).toEqual(newRefusals({ refusals: new Map([['', now]]) }, own));
+    expect(event.data.novaRefusals).toEqual(newRefusals({ refusals: new Map([['', now]]), elsewhere: [] }, own));
   }
   expect(decided).toBe(3);
 });

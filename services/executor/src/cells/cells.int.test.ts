@@ -1,8 +1,7 @@
 import { createServer } from 'node:net';
 import { until } from '@kronos/clock/testing';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { listen } from '@kronos/http/testing';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Bed, type Result, type Started, startBed, startExecutor } from '../../testing/index.ts';
 import { defaultTaskOptions, type TaskOptions } from '../options.ts';
 
@@ -19,17 +18,8 @@ const scaled: TaskOptions = {
   blindMaxMs: 500,
 };
 
-let nats: NatsServer;
-let beds = 0;
-beforeAll(async () => {
-  nats = await startNatsServer();
-});
-afterAll(() => nats.stop());
-
 /** A cloud of two cells: o1 and o2 in aggregate old, n1 and n2 in aggregate new. The flavor m2 runs on new hosts only. */
-async function bedOfCells(address: string | null = null): Promise<Bed & { readonly aggregate: string }> {
-  beds += 1;
-  const aggregate = `${AGGREGATE}${beds}`;
+async function bedOfCells(address: string | null = null): Promise<Bed> {
   const host = (name: string, cell: string, traits: string[] = []) => ({
     name,
     cell,
@@ -47,7 +37,7 @@ async function bedOfCells(address: string | null = null): Promise<Bed & { readon
       host('n2', 'cell2', ['CUSTOM_NEW']),
     ],
     aggregates: [
-      { name: aggregate, hosts: ['o1', 'o2'] },
+      { name: AGGREGATE, hosts: ['o1', 'o2'] },
       { name: 'new', hosts: ['n1', 'n2'] },
     ],
     flavors: [
@@ -62,24 +52,24 @@ async function bedOfCells(address: string | null = null): Promise<Bed & { readon
     })),
     crossCellResize: true,
   };
-  const bed = await startBed(scenario, { nats, ackWaitSeconds: ACK_WAIT_SECONDS, aggregate });
+  const bed = await startBed(scenario, { ackWaitSeconds: ACK_WAIT_SECONDS, aggregate: AGGREGATE });
   onTestFinished(() => bed.close());
-  return { ...bed, aggregate };
+  return bed;
 }
 
 async function executorOn(
-  bed: Bed & { readonly aggregate: string },
+  bed: Bed,
   options: Partial<TaskOptions> = {},
   cells: typeof caps | null = caps,
 ): Promise<Started['nova']> {
   const { executor, nova, stop } = await startExecutor(
-    { natsUrl: nats.url, authUrl: bed.sim.urls.identity },
+    { natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity },
     {
       name: 'executor',
       session: { retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } } },
       sriovPorts: 'auto',
-      aggregates: [bed.aggregate],
-      check: { aggregates: [bed.aggregate, 'new'], optOut: [], force: false },
+      aggregates: [AGGREGATE],
+      check: { aggregates: [AGGREGATE, 'new'], optOut: [], force: false },
       options: { ...scaled, ...options },
       caps: { ...caps, ...(cells === null ? {} : { cells }) },
       ackWaitMs: ACK_WAIT_SECONDS * 1000,
