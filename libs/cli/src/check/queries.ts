@@ -100,8 +100,7 @@ function allocation(input: QueryCheckInput, policy: Policy): CheckFinding {
   const lines = [
     `${policy.allocation}: ${values.length} hosts${range}; ${weighed} of ${servers.length} VMs have an allocation`,
   ];
-  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
-    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
+  const end = ending(what, lines, detail);
   const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
   for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${reading.text}`);
   if (unhealthy.length > 0)
@@ -117,6 +116,12 @@ function allocation(input: QueryCheckInput, policy: Policy): CheckFinding {
 
 const share = (value: number): string => String(Number(value.toFixed(3)));
 
+/** Makes the finding of a query out of the lines that were written about it. */
+const ending =
+  (what: string, lines: readonly string[], detail: CheckFinding['detail']) =>
+  (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
+    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
+
 function hostQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'host'>): CheckFinding {
   const { query, use } = asked;
   const what = `policy ${policy.name} ${fieldOf(use)}`;
@@ -130,8 +135,7 @@ function hostQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'host'>
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
   const detail = { series: samples.length, hostsMatched: named.size, ...rangeDetail(values) };
   const lines = [summary(samples, `${named.size} hosts`)];
-  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
-    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
+  const end = ending(what, lines, detail);
 
   const failure = unanswered(matched.answer.failure, samples, query);
   if (failure !== null) {
@@ -237,8 +241,7 @@ function vmQuery(input: QueryCheckInput, policy: Policy, asked: OfKind<'vm'>): C
     ...rangeDetail(values),
   };
   const lines = [summary(samples, `${named.size} VMs`)];
-  const end = (state: CheckFinding['state'], code: string, remedy?: string): CheckFinding =>
-    finding(state, code, what, { text: lines.join('\n'), remedy, detail });
+  const end = ending(what, lines, detail);
 
   const failure = unanswered(matched.answer.failure, samples, query);
   if (failure !== null) {

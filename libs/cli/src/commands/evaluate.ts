@@ -8,7 +8,7 @@ import {
   releaseWords,
   streamNames,
 } from '@kronos/contracts';
-import { control, type Told } from '@kronos/operator';
+import { control } from '@kronos/operator';
 import { collect } from '@kronos/replay';
 import { figure } from '../numbers.ts';
 import { withSession } from '../open.ts';
@@ -17,7 +17,7 @@ import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, said } from '../times.ts';
-import { give, type Target, tellLate } from './operator.ts';
+import { giveEach, type Target, tellLate } from './operator.ts';
 
 export type EvaluateOptions = Target & { readonly wait: string };
 
@@ -28,13 +28,9 @@ export async function requestEvaluation(shell: Shell, options: EvaluateOptions):
     const all = options.all === true;
     const addresses = chooseAddresses(session.scope, { names: options.aggregate, all }, 'evaluate');
     const from = (await session.log.lastSequence(streamNames.log)) + 1;
-    const asked: Told[] = [];
-    for (const address of addresses)
-      asked.push(
-        await give(shell, session, options, (_, asking) =>
-          control('evaluation.requested', address, { purpose: 'evaluate' }, asking),
-        ),
-      );
+    const asked = await giveEach({ shell, session, options }, addresses, (address, _, asking) =>
+      control('evaluation.requested', address, { purpose: 'evaluate' }, asking),
+    );
     if (waitMs === 0) {
       await answer(shell, options, asked.length === 1 ? asked[0] : asked, () =>
         asked.map((one) => `${one.text}: ${one.commandId}\n`).join(''),

@@ -1,20 +1,20 @@
 import { ALL } from '@kronos/contracts';
-import { control, hasFailures, type Told } from '@kronos/operator';
+import { control, hasFailures } from '@kronos/operator';
 import { newestSnapshots } from '@kronos/replay';
 import type { OperatorOptions } from '../grammar/shared.ts';
 import { currentState, type OpenLog, withSession } from '../open.ts';
 import { unknownHost } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { give, tell } from './operator.ts';
+import { giveEach, tell } from './operator.ts';
 
 /** kronos host release. */
 export async function hostRelease(shell: Shell, hosts: readonly string[], options: OperatorOptions): Promise<void> {
   await withSession(shell, options, async (session) => {
-    const told: Told[] = [];
     await requireKnown(shell, session, hosts);
     // A release reaches the breaker wherever it is open: nobody has to know the aggregate.
-    for (const host of hosts)
-      told.push(await give(shell, session, options, (_, asking) => control('host.released', ALL, { host }, asking)));
+    const told = await giveEach({ shell, session, options }, hosts, (host, _, asking) =>
+      control('host.released', ALL, { host }, asking),
+    );
     await tell(shell, options, told);
   });
 }

@@ -51,6 +51,19 @@ export async function give(
   }
 }
 
+type Given = { readonly shell: Shell; readonly session: OpenLog; readonly options: OperatorOptions };
+
+/** Gives one command for each of these, one after the other. */
+export async function giveEach<T>(
+  { shell, session, options }: Given,
+  each: Iterable<T>,
+  ask: (one: T, state: LogState, asking: Asking) => Control,
+): Promise<Told[]> {
+  const told: Told[] = [];
+  for (const one of each) told.push(await give(shell, session, options, (state, asking) => ask(one, state, asking)));
+  return told;
+}
+
 const styles = { done: 'green', unchanged: 'yellow', refused: 'red' } as const;
 
 /** Prints outcomes, each with what `hint` adds for people. Status 1 when the log refused one. */
@@ -81,9 +94,10 @@ export type CloseOptions = OperatorOptions & { readonly force?: boolean };
 /** kronos pause, resume. */
 export async function pause(shell: Shell, name: 'pause' | 'resume', options: Target): Promise<void> {
   await withSession(shell, options, async (session) => {
-    const told: Told[] = [];
-    for (const address of chooseAddresses(session.scope, { names: options.aggregate, all: options.all === true }, name))
-      told.push(await give(shell, session, options, (_, asking) => control(commandTypes[name], address, {}, asking)));
+    const addresses = chooseAddresses(session.scope, { names: options.aggregate, all: options.all === true }, name);
+    const told = await giveEach({ shell, session, options }, addresses, (address, _, asking) =>
+      control(commandTypes[name], address, {}, asking),
+    );
     await tell(shell, options, told, name === 'pause' ? resumeHint : undefined);
   });
 }
@@ -152,13 +166,9 @@ export async function commandTasks(
 ): Promise<void> {
   const force = options.force === true;
   await withSession(shell, options, async (session) => {
-    const told: Told[] = [];
-    for (const taskId of tasks)
-      told.push(
-        await give(shell, session, options, (state, asking) =>
-          taskCommand(state, session.scope, { command, taskId, force }, asking),
-        ),
-      );
+    const told = await giveEach({ shell, session, options }, tasks, (taskId, state, asking) =>
+      taskCommand(state, session.scope, { command, taskId, force }, asking),
+    );
     await tell(shell, options, told);
   });
 }

@@ -34,7 +34,7 @@ import { ribbons } from '../ribbons.js';
 import { person } from '../session.js';
 import { copiedMb } from '../sizes.js';
 import { timeTogether } from '../times.js';
-import { shareText, withoutDomain } from '../words.js';
+import { othersText, shareText, withoutDomain } from '../words.js';
 
 /** How a task ended, by its last event; a task that is over has left the state. */
 const ENDS = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
@@ -323,7 +323,7 @@ function figuresOf({ page, picture, made, kept, after }) {
     <li><strong>${gib(kept, copiedMb)} GiB</strong> copied${kept.every(({ diskGb }) => diskGb === 0) ? '' : html` <small>(${gib(kept, ({ ramMb }) => ramMb)} GiB of it memory)</small>`}</li>
     <li>${timeOf(page, made, kept)}</li>${courseOf(decision.data.course)}
     ${after === null ? '' : html`<li><strong>${after.above.length === 0 ? 'every policy' : stillAbove(picture, after)}</strong> ${after.above.length === 0 ? 'at its threshold or below' : 'still above the threshold'}</li>`}
-    ${known === null || known.state === 'proposed' ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${underWay(page)}${known.failed > 0 ? `, ${known.failed} failed` : ''}${known.skipped > 0 ? `, ${known.skipped} skipped` : ''}</li>`}
+    ${known === null || known.state === 'proposed' ? '' : html`<li><strong>${known.completed} of ${known.steps}</strong> completed${underWay(page)}${othersText(known)}</li>`}
   </ul>`;
 }
 

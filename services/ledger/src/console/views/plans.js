@@ -4,17 +4,14 @@ import { planCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, section, table, when } from '../parts.js';
 import { person } from '../session.js';
+import { othersText } from '../words.js';
 
 const columns = [
   ['Aggregate', (p) => html`<a href=${link.aggregate(p.aggregate)}>${p.aggregate}</a>`],
   ['Plan', (p) => html`<a href=${link.plan(p.id, p.sequence)}>${count(p.steps, 'move')}</a>`],
   ['State', (p) => p.state],
   ['Decided', (p) => when(p.decidedAt), 'when'],
-  [
-    'Moves',
-    (p) =>
-      `${p.completed} completed${p.failed > 0 ? `, ${p.failed} failed` : ''}${p.skipped > 0 ? `, ${p.skipped} skipped` : ''}`,
-  ],
+  ['Moves', (p) => `${p.completed} completed${othersText(p)}`],
 ];
 
 /** Every plan that waits, runs, or ended recently. */
