@@ -528,7 +528,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'decision not judged again before it is appended',
     file: 'services/planner/src/permission.ts',
-    find: 'return guard?.problem ?? (may.ok ? overtaken(basis, state) : may.reason.text);',
+    find: 'return may.ok ? overtaken(basis, state) : may.reason.text;',
     replace: 'return may.ok ? null : null;',
   },
   {

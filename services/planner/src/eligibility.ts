@@ -45,8 +45,8 @@ function cycleDecided(snapshotId: string, takenMs: number, { decided }: Aggregat
   return null;
 }
 
-/** The planner's own clock, and what is wrong with it (null: nothing). */
-export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
+/** The planner's own clock, what is wrong with it, and why its log is in doubt (null: nothing is wrong, it is not). */
+export type Own = { readonly nowMs: number; readonly problem: string | null; readonly logProblem: string | null };
 
 /** A snapshot's message, and the server's stamp of it in ms since the epoch. */
 type Delivered = { readonly message: SnapshotTaken; readonly storedAt: number };
@@ -62,16 +62,17 @@ function misdating(aheadMs: number, mostMs: number): Eligibility | null {
 /**
  * A snapshot is decided if its id was not decided before, it is later than the last decided one and at most two intervals old, and its time
  * differs from the server's stamp by at most `maxClockSkewSeconds`. A snapshot of a request for a plan may be older than the last decided
- * one. A planner with a wrong clock decides nothing.
+ * one. A planner with a wrong clock, or whose log is in doubt, decides nothing.
  */
 export function eligibility(
   { message: taken, storedAt }: Delivered,
   state: AggregateState,
   options: Pick<EngineOptions, 'maxClockSkewSeconds'>,
-  own: OwnClock,
+  own: Own,
 ): Eligibility {
   const { snapshotId, purpose, intervalSeconds } = taken.data;
   if (purpose === 'record') return no('record-only', `${snapshotId} was taken to be kept, not to be planned`);
+  if (own.logProblem !== null) return no('other-log', own.logProblem);
   const takenMs = timeMs(taken.time);
   // A request for a plan has an answer of its own, whatever was decided in the meantime.
   const decided = asksForPlan(taken.data) ? null : cycleDecided(snapshotId, takenMs, state);

@@ -6,7 +6,11 @@ import { eligibility, overtaken } from './eligibility.ts';
 
 const at = Date.parse('2026-03-01T12:00:00.000Z');
 const options = { maxClockSkewSeconds: 5 };
-const own = (nowMs: number, problem: string | null = null) => ({ nowMs, problem });
+const own = (nowMs: number, problem: string | null = null, logProblem: string | null = null) => ({
+  nowMs,
+  problem,
+  logProblem,
+});
 const fresh = aggregateState(initialLogState(), 'gpu');
 /** What is said of a snapshot that was stored at its own time, by a clock of that time. */
 const judged = (
@@ -94,6 +98,12 @@ describe('eligibility of a snapshot', () => {
     [6200, 'stored-late', 'the last snapshot was stored 6.2 s after its time, more than max_clock_skew'],
   ])('refuses, with an alarm, a snapshot that is stored %d ms after its time', (skew, code, text) => {
     expect(judged({}, { storedAt: at + skew })).toMatchObject({ ok: false, alarm: true, reason: { code, text } });
+  });
+
+  it('refuses each snapshot while the log is in doubt, and says why', () => {
+    const clock = own(at, null, 'the log is shorter than the ledger saw');
+    const reason = { code: 'other-log', text: 'the log is shorter than the ledger saw' };
+    expect(judged({}, { clock })).toMatchObject({ ok: false, reason });
   });
 
   it('bears a skew of exactly max_clock_skew', () => {

@@ -1,12 +1,13 @@
-import { type SnapshotTaken, subject } from '@kronos/contracts';
-import { asksForPlan } from '@kronos/cycle';
-import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
+import type { Cancel } from '@kronos/clock';
+import { subject } from '@kronos/contracts';
+import { AppendConflict, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { closeWatch } from './closeWatch.ts';
 import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
 import { folded, type PlannerDeps } from './deps.ts';
 import { dispatcher } from './dispatch.ts';
 import { ownOptions, yieldTexts } from './ownOptions.ts';
+import { isRequest, Undecided } from './undecided.ts';
 
 export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
@@ -21,6 +22,9 @@ export type Planner = {
   /** The aggregates of which a cycle takes longer to decide than until the next one is due. */
   readonly slow: SnapshotDecider['slow'];
 };
+
+/** After an error the planner tries again without a snapshot: people wait for what it did not finish. */
+const AGAIN_MS = 15_000;
 
 /** Says why a cycle was not decided: the next snapshot is. */
 function reportUndecided(error: unknown, aggregate: string, { logger, meters }: PlannerDeps): void {
@@ -37,24 +41,35 @@ function reportUndecided(error: unknown, aggregate: string, { logger, meters }: 
   }
 }
 
-/** The snapshots that wait for a decision: of each aggregate the newest, and all requests for plans, since each has an answer. */
-class Undecided {
-  readonly #newest = new Map<string, Delivered<SnapshotTaken>>();
-  readonly #requests = new Map<string, Delivered<SnapshotTaken>[]>();
+type Attending = {
+  readonly undecided: Undecided;
+  readonly finishReleased: (aggregate: string) => Promise<void>;
+  readonly consider: SnapshotDecider['consider'];
+};
 
-  put(aggregate: string, delivered: Delivered<SnapshotTaken>): void {
-    if (delivered.problem === undefined && asksForPlan(delivered.message.data))
-      this.#requests.set(aggregate, [...(this.#requests.get(aggregate) ?? []), delivered]);
-    else this.#newest.set(aggregate, delivered);
-  }
-
-  /** Removes the one to decide next; undefined: none waits. */
-  take(aggregate: string): Delivered<SnapshotTaken> | undefined {
-    const request = this.#requests.get(aggregate)?.shift();
-    if (request !== undefined) return request;
-    const newest = this.#newest.get(aggregate);
-    this.#newest.delete(aggregate);
-    return newest;
+/**
+ * Finishes what was released, and decides the snapshot of the aggregate that is the next one. A request that a doubt or an error leaves
+ * without an answer stays unsettled.
+ *
+ * @returns false: an error left something undone that no snapshot brings again
+ */
+async function attend(
+  aggregate: string,
+  deps: PlannerDeps,
+  { undecided, finishReleased, consider }: Attending,
+): Promise<boolean> {
+  const { guard, meters, clockProblem } = deps;
+  const logInDoubt = (): boolean => (guard?.problem ?? null) !== null;
+  const delivered = undecided.take(aggregate);
+  try {
+    if (logInDoubt()) meters.notDecided(aggregate, 'other-log');
+    else if (delivered === undefined) await finishReleased(aggregate);
+    else await consider(aggregate, delivered);
+    if (delivered !== undefined && !logInDoubt() && clockProblem() === null) undecided.settle(delivered);
+    return true;
+  } catch (error) {
+    reportUndecided(error, aggregate, deps);
+    return error instanceof AppendConflict && !(delivered !== undefined && isRequest(delivered));
   }
 }
 
@@ -63,11 +78,12 @@ class Undecided {
  * each one is handled by one worker at a time.
  */
 export function createPlanner(deps: PlannerDeps): Planner {
-  const { log, view, meters } = deps;
+  const { log, view } = deps;
   const own = ownOptions(deps);
   const undecided = new Undecided();
   const busy = new Map<string, Promise<void>>();
   let stopped = false;
+  let cancelAgain: Cancel | null = null;
   let fail: (error: unknown) => void = () => {};
   const state = folded(view);
   const { now } = state;
@@ -78,19 +94,13 @@ export function createPlanner(deps: PlannerDeps): Planner {
   /** Has the aggregate looked at again, after what is under way for it. */
   function wake(aggregate: string): void {
     const before = busy.get(aggregate) ?? Promise.resolve();
-    const next = before.then(() => (stopped ? undefined : attend(aggregate))).catch((error: unknown) => fail(error));
+    const next = before
+      .then(async () => {
+        if (stopped || (await attend(aggregate, deps, { undecided, finishReleased, consider }))) return;
+        cancelAgain ??= deps.clock.after(AGAIN_MS, lookAgain);
+      })
+      .catch((error: unknown) => fail(error));
     busy.set(aggregate, next);
-  }
-
-  async function attend(aggregate: string): Promise<void> {
-    const delivered = undecided.take(aggregate);
-    if ((deps.guard?.problem ?? null) !== null) return meters.notDecided(aggregate, 'other-log');
-    try {
-      if (delivered === undefined) await finishReleased(aggregate);
-      else await consider(aggregate, delivered);
-    } catch (error) {
-      reportUndecided(error, aggregate, deps);
-    }
   }
 
   async function readSnapshots(): Promise<void> {
@@ -113,7 +123,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   function lookAgain(): void {
     if (stopped) return;
-    for (const aggregate of deps.aggregates) wake(aggregate);
+    cancelAgain?.();
+    cancelAgain = null;
+    for (const aggregate of [...deps.aggregates, ...undecided.restore()]) wake(aggregate);
     closes.begin();
   }
 
@@ -135,6 +147,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       stopped = true;
       closes.stop();
       await Promise.all(busy.values());
+      cancelAgain?.();
     },
     misdated,
     slow,

@@ -31,6 +31,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
     eligibility(delivered, state, own.of(delivered.message.aggregate).options, {
       nowMs: clock.now(),
       problem: deps.clockProblem(),
+      logProblem: guard?.problem ?? null,
     });
 
   function eligible(delivered: DeliveredSnapshot, state: AggregateState): boolean {
@@ -56,12 +57,9 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
       logger.error({ aggregate, reason: yieldText(aggregate, stands, own.of(aggregate).options) }, 'not decided');
       return 'no';
     }
-    if (stands.kind === 'configure') {
-      await configure(aggregate, at);
-      return 'soon';
-    }
+    if (stands.kind === 'configure') await configure(aggregate, at);
     own.areInForce(aggregate);
-    return 'yes';
+    return stands.kind === 'configure' ? 'soon' : 'yes';
   }
 
   /** Puts the options on the log. */
@@ -79,7 +77,6 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
       }),
       { expectedLastSequence: expectedOn(subject('plans', aggregate)) },
     );
-    own.areInForce(aggregate);
   }
 
   return {
@@ -96,7 +93,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
     problem(delivered, basis) {
       const { state } = now(delivered.message.aggregate);
       const may = judge(delivered, state);
-      return guard?.problem ?? (may.ok ? overtaken(basis, state) : may.reason.text);
+      return may.ok ? overtaken(basis, state) : may.reason.text;
     },
   };
 }

@@ -1,5 +1,6 @@
+import { type LogGuard, openGuard } from '@kronos/checkpoints';
 import { type Clock, systemClock } from '@kronos/clock';
-import { until } from '@kronos/clock/testing';
+import { manualClock, until } from '@kronos/clock/testing';
 import { checkClock } from '@kronos/connect';
 import {
   type Actor,
@@ -78,6 +79,9 @@ describe('planners on a real nats-server', () => {
   let decides: Decider;
   /** What their decisions took by the planners' own clocks, beside the time that really went by. */
   let workedMs: number;
+  /** The share of a time that their own timers wait. */
+  let waitShare: number;
+  let guard: LogGuard | null;
 
   beforeEach(async () => {
     server = await startNatsServer();
@@ -89,10 +93,13 @@ describe('planners on a real nats-server', () => {
     failed = Promise.withResolvers();
     decides = decideHere;
     workedMs = 0;
+    waitShare = 1;
+    guard = null;
     failed.promise.catch(() => undefined);
   });
   afterEach(async () => {
     for (const { close } of open) await close();
+    guard?.close();
     await view.close();
     await log.close();
     await server.stop();
@@ -136,6 +143,7 @@ describe('planners on a real nats-server', () => {
     const created = createPlanner({
       log: ownLog,
       view: ownView,
+      ...(guard !== null && { guard }),
       aggregates: Object.keys(ofAggregate),
       optionsOf: (aggregate) => ({ ...options, ...set, ...ofAggregate[aggregate] }),
       decider: decides,
@@ -151,7 +159,7 @@ describe('planners on a real nats-server', () => {
         },
         dispatched() {},
       },
-      clock: own,
+      clock: { ...own, after: (ms, act) => own.after(ms * waitShare, act) },
       clockProblem: watched?.problem ?? (() => null),
     });
     let closing = false;
@@ -431,8 +439,12 @@ describe('planners on a real nats-server', () => {
     // A close with force that came meanwhile ends its task once the clock is right, without another snapshot.
     const closed = commandEvent('migration.closed', AGGREGATE, 'c1', { taskId: 'gpu-1-s1', force: true });
     await log.append({ ...closed, time: new Date(Date.now() - 59_500).toISOString() });
+    // A request is kept as well.
+    await publish(0, request('c5'));
+    await until(() => notDecided.filter((reason) => reason === 'clock').length === 2);
     byMs = 0;
     await untilFolded(() => state().tasks.get('gpu-1-s1')?.status === 'failed');
+    await untilAnswered('c5');
     await publish(3);
     await untilDecided(3);
     expect(problems).not.toContain(undefined);
@@ -632,6 +644,8 @@ describe('planners on a real nats-server', () => {
   }
   const approve = (planId: string) =>
     log.append(commandEvent('plan.approved', AGGREGATE, `approve-${planId}`, { planId, steps: null }));
+  const untilAnswered = (commandId: string) =>
+    untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, commandId)));
   const proposals = async () => (await events()).filter((e) => e.type === 'plan.proposed');
 
   it('a request for moves between cells has one answer of two planners, in whatever order snapshots arrive, and replays to the byte', async () => {
@@ -640,7 +654,7 @@ describe('planners on a real nats-server', () => {
     const asked = request('c1');
     // A later snapshot of a cycle does not overtake it.
     await Promise.all([publish(0, asked), publish(1)]);
-    await untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, 'c1')));
+    await untilAnswered('c1');
     await untilFolded(() => state().decided?.snapshotId === 'gpu-1');
     await publish(2);
     await untilFolded(() => state().decided?.snapshotId === 'gpu-2');
@@ -720,8 +734,55 @@ describe('planners on a real nats-server', () => {
     await publish(0, request('c3', 300_000));
     await until(() => old.notDecided.some((reason) => reason === 'stored-late'));
     await publish(0, request('c4'));
-    await untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, 'c4')));
+    await untilAnswered('c4');
     expect((await proposals()).map(({ data }) => [data.commandId, data.release])).toEqual([['c4', 'dryRun']]);
     expect(state().plans.size).toBe(0);
+  });
+
+  it('requests that come while the log is in doubt are answered when the doubt ends', async () => {
+    expected.add('other-log');
+    const time = manualClock(Date.now());
+    guard = await openGuard({
+      log,
+      clock: time,
+      snapshotsOf: [],
+      needsLedger: false,
+      onChange: (problem) => problem ?? open[0]?.planner.lookAgain(),
+    });
+    guard.lost({ source: 'this process', installationId: null, sequence: 0, seenAtMs: Date.now() });
+    const { notDecided } = await planner('p');
+    for (const [i, commandId] of ['c6', 'c7'].entries()) {
+      await publish(0, request(commandId));
+      // And once when it started.
+      await until(() => notDecided.length === i + 2);
+    }
+    expect(await proposals()).toEqual([]);
+    // The guard reads the log again.
+    time.advance(3000);
+    await untilAnswered('c6');
+    await untilAnswered('c7');
+  });
+
+  it('after an error a request is answered, and a task that was closed with force ends, without another snapshot', async () => {
+    expected.add('error');
+    waitShare = 0.01;
+    const failing = new Set(['plan.proposed', 'migration.failed']);
+    await releasedBy('before');
+    const { notDecided } = await planner(
+      'p',
+      {},
+      () => Date.now() + 61_000,
+      (real) => ({
+        async append(message, more) {
+          if (failing.delete(message.type)) throw new Error('no answer from NATS');
+          return real.append(message, more);
+        },
+      }),
+    );
+    await publish(0, request('c8'));
+    await untilAnswered('c8');
+    await log.append(commandEvent('migration.closed', AGGREGATE, 'c9', { taskId: 'gpu-1-s1', force: true }));
+    await untilFolded(() => state().tasks.get('gpu-1-s1')?.status === 'failed');
+    expect(notDecided.filter((reason) => reason === 'error')).toHaveLength(2);
   });
 });
