@@ -5,14 +5,13 @@
  *   npm run bench:backtest [-- DAYS, default 30] [HOSTS, default 100] [VMS, default 3000] [STEP, default 5m] [LOST: the day of which
  *   Prometheus has no sample, default none]
  */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { random as seeded } from '@kronos/projections/testing';
 import { generate, manualClock, type Sim, startSim } from '@kronos/simcloud';
+import { measuredKronos } from './measured.ts';
 
 const days = Number(process.argv[2] ?? 30);
 const hosts = Number(process.argv[3] ?? 100);
@@ -24,8 +23,6 @@ const DAY_MS = 86_400_000;
 /** Acts of people a day. */
 const ACTS = 40;
 
-const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
-const usage = new URL('./usage.ts', import.meta.url).href;
 const root = mkdtempSync(join(tmpdir(), 'kronos-bench-'));
 
 let sentBytes = 0;
@@ -108,42 +105,19 @@ url = ${sim.urls.prometheus}
   );
   sentBytes = 0;
   const before = Object.values(sim.counts()).reduce((a, b) => a + b, 0);
-  const startedMs = performance.now();
   const range = ['--since', new Date(endMs - days * DAY_MS).toISOString(), '--until', new Date(endMs).toISOString()];
-  const args = [
-    'backtest',
-    '-c',
-    join(root, 'kronos.conf'),
-    ...range,
-    '--step',
-    step,
-    '--to',
-    join(root, 'case'),
-    '--rate',
-    '1000',
-    '-o',
-    'json',
-  ];
-  const child = spawn(process.execPath, ['--import', usage, main, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, KRONOS_BENCH_USAGE: join(root, 'usage.json') },
-  });
-  let text = '';
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  const status = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  const from = ['backtest', '-c', join(root, 'kronos.conf'), ...range, '--step', step];
+  const to = ['--to', join(root, 'case'), '--rate', '1000', '-o', 'json'];
+  const { status, seconds, cpuSeconds, peakMb, out } = await measuredKronos([...from, ...to], join(root, 'usage.json'));
   if (status !== 0) throw new Error(`kronos backtest ended with ${status}`);
-  const { aggregates } = JSON.parse(text) as {
+  const { aggregates } = JSON.parse(out) as {
     aggregates: { steps: number; moves: unknown; people: { listed?: unknown } }[];
-  };
-  const { cpuMs, peakMb } = JSON.parse(readFileSync(join(root, 'usage.json'), 'utf8')) as {
-    cpuMs: number;
-    peakMb: number;
   };
   for (const { people } of aggregates) delete people.listed;
   const figures = {
     given: { days, hosts, vms, step, lostDay: Number.isFinite(lostDay) ? lostDay : null, acts, rate: 1000 },
-    seconds: Math.round((performance.now() - startedMs) / 1000),
-    cpuSeconds: Math.round(cpuMs / 1000),
+    seconds: Math.round(seconds),
+    cpuSeconds: Math.round(cpuSeconds),
     peakMb: Math.round(peakMb),
     calls: Object.values(sim.counts()).reduce((a, b) => a + b, 0) - before,
     readMb: Math.round(sentBytes / 1e6),

@@ -6,6 +6,7 @@ import { random as seeded } from '@kronos/projections/testing';
 import { Cloud, NovaRefusal, parseScenario } from '@kronos/simcloud';
 import { createVm, observeCloud, placeAll, scenarioOf } from './clouds/estate.ts';
 import { withoutRefuge } from './clouds/refuge.ts';
+import { cpuMs } from './cpuTime.ts';
 
 /**
  * A simulated cloud of two CPU generations with NUMA cells, a fifth of whose VMs need cells: a cycle an hour, moves one after the other, VMs
@@ -51,7 +52,7 @@ const draw = seeded(size.seed + 1);
 let refusals: NonNullable<Memory['refusals']>[number][] = [];
 const counts = { cycles: 0, plans: 0, posts: 0, refused: 0, notAsked: 0, repeated: 0, states: 0, statesWithoutRoom: 0 };
 const until = performance.now() + 1000 * Number(values.seconds);
-const usageBefore = process.cpuUsage();
+const cpuBefore = cpuMs();
 
 for (let cycle = 0; cycle < 24 * Number(values.days) && performance.now() < until; cycle++) {
   const nowMs = START_MS + cycle * HOUR_MS;
@@ -144,7 +145,6 @@ function marked(one: (typeof refusals)[number], { hosts, servers }: Snapshot): (
 
 const newer = [...cloud.hosts.values()].filter(({ traits }) => traits.includes('HW_CPU_X86_AVX512F'));
 const caught = [...cloud.servers.values()].filter(({ host }) => newer.some(({ name }) => name === host));
-const usage = process.cpuUsage(usageBefore);
 const refusedShare = counts.posts === 0 ? 0 : counts.refused / counts.posts;
 const ok =
   refusedShare <= 0.01 && counts.repeated === 0 && (options.failoverHosts === 0 || counts.statesWithoutRoom === 0);
@@ -157,7 +157,7 @@ console.log(
       refusedShare,
       caughtVms: caught.length,
       newerHosts: newer.length,
-      cpuSeconds: (usage.user + usage.system) / 1e6,
+      cpuSeconds: (cpuMs() - cpuBefore) / 1000,
       ok,
     },
     null,

@@ -4,6 +4,7 @@ import type { CarryOut } from '@kronos/placement/runs';
 import { imbalanceOfFile } from '@kronos/placement/testing';
 import { random as seeded } from '@kronos/projections/testing';
 import { largeCluster } from './clusters.ts';
+import { cpuMs } from './cpuTime.ts';
 
 /** Clusters that take more than one cycle, and cycles that apply one plan after the other while the load stands still. */
 export type CourseFamily = {
@@ -51,10 +52,7 @@ const equalVm = (host: number, w: number): Vm => ({ host, w: [w], memMb: 8192, v
 
 /** `full` hosts with `each` equal VMs and a load of `load`, and `empty` hosts. */
 const equal = (full: number, each: number, load: number, empty: number): ClusterFile =>
-  fileOf({
-    hosts: full + empty,
-    vms: Array.from({ length: full * each }, (_, v) => equalVm(v % full, load / each)),
-  });
+  fileOf({ hosts: full + empty, vms: Array.from({ length: full * each }, (_, v) => equalVm(v % full, load / each)) });
 
 const GIB = [4, 4, 8, 8, 8, 16, 16, 32, 64] as const;
 
@@ -188,14 +186,13 @@ export function runCycles(
   let courseMoves = 0;
   let promised: Cycles['promised'] = null;
   for (; cycles < mostCycles; cycles++) {
-    const cpu = process.cpuUsage();
+    const began = cpuMs();
     const plan: PlannedCluster = planCluster(
       now,
       { ...options, ...(courseMoves > 0 ? { courseMoves } : {}) },
       carryOut,
     );
-    const { user, system } = process.cpuUsage(cpu);
-    worstCpuMs = Math.max(worstCpuMs, (user + system) / 1000);
+    worstCpuMs = Math.max(worstCpuMs, cpuMs() - began);
     promised ??= promisedBy(plan, budget, { cycles, moves });
     if (plan.moves.length === 0) break;
     watch(plan);

@@ -19,3 +19,9 @@ export async function cpuTime(
   const [, user, system] = /cpu ([\d.]+) ([\d.]+)\n$/.exec(stderr) ?? [];
   return { stdout, seconds: Number(user) + Number(system) };
 }
+
+/** The CPU time of this process so far, with all of its threads. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

@@ -2,6 +2,7 @@
 import { fit as makeRoom } from '@kronos/placement';
 import { decideInput } from '@kronos/placement/testing';
 import { random as seeded } from '@kronos/projections/testing';
+import { cpuMs } from './cpuTime.ts';
 import { solve } from './highs.ts';
 
 type Asked = {
@@ -106,11 +107,6 @@ async function fewest({ hosts, vms }: Site, shape: readonly [number, number], wa
   return status === 'Optimal' ? { moves: Math.round(value), proven: true } : { moves: null, proven: false };
 }
 
-const cpuSeconds = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6;
-};
-
 /** Clusters between two reports of progress. */
 const REPORTED = 10;
 
@@ -143,9 +139,9 @@ export async function fitTrials(
     };
     const { now } = makeRoom(input, asked, 0);
     const more = now + 1 + (seed % wanted);
-    const before = cpuSeconds();
+    const before = cpuMs();
     const found = makeRoom(input, asked, more);
-    const took = cpuSeconds() - before;
+    const took = (cpuMs() - before) / 1000;
     cpu += took;
     slowest = Math.max(slowest, took);
     const best = await fewest(site, shape, more, seconds);

@@ -12,6 +12,7 @@ import { canonicalJson, cycleSnapshotId, type LogEvent, messageId, type Step } f
 import { digest, toMemory } from '@kronos/cycle';
 import { absence, aggregateState, createFolder } from '@kronos/projections';
 import { testLog, testStep } from '@kronos/projections/testing';
+import { cpuMs } from './cpuTime.ts';
 
 const days = Number(process.argv[2] ?? 365);
 const count = Number(process.argv[3] ?? 20);
@@ -172,12 +173,11 @@ function endOf(head: Head, step: Step, fails: boolean): LogEvent {
 }
 
 /** Median CPU time of one run, in ms. */
-function cpuMs(act: () => unknown): number {
+function medianMs(act: () => unknown): number {
   const times = Array.from({ length: 9 }, () => {
-    const before = process.cpuUsage();
+    const before = cpuMs();
     act();
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000;
+    return cpuMs() - before;
   });
   return times.sort((a, b) => a - b)[4] ?? 0;
 }
@@ -201,7 +201,7 @@ const stateMb = heapMb() - emptyMb;
 const [first] = names;
 const [estate] = estates;
 if (first === undefined || estate === undefined) throw new Error('there is no aggregate');
-const decision = cpuMs(() =>
+const decision = medianMs(() =>
   digest(toMemory(aggregateState(folder.snapshot(), first), { servers: estate.servers, hosts })),
 );
 const { vmReleases, vmFailures } = aggregateState(state, first);

@@ -1,4 +1,5 @@
 import type { ClusterFile } from '@kronos/placement';
+import { cpuMs } from './cpuTime.ts';
 
 /** Takes the weights of a VM from one host to another. */
 function move(w: readonly number[], source: number[] | undefined, target: number[] | undefined): void {
@@ -37,18 +38,17 @@ export function naiveEvaluationsPerSecond(file: ClusterFile, candidates: number)
     if (row !== undefined) for (let p = 0; p < P; p++) row[p] = (row[p] ?? 0) + (vm.w[p] ?? 0);
   });
   let best = Number.POSITIVE_INFINITY;
-  let started = process.cpuUsage();
+  let started = cpuMs();
   // The first half warms up.
   for (let i = 0; i < 2 * candidates; i++) {
-    if (i === candidates) started = process.cpuUsage();
+    if (i === candidates) started = cpuMs();
     const v = (i * 7919) % file.vms.length;
     const to = (i * 104729) % file.hosts.length;
     const after = scores.map((row) => [...row]);
     move(file.vms[v]?.w ?? [], after[home[v] ?? 0], after[to]);
     best = Math.min(best, combinedOf(file.weights, after));
   }
-  const { user, system } = process.cpuUsage(started);
-  const seconds = (user + system) / 1e6;
+  const seconds = (cpuMs() - started) / 1000;
   if (!Number.isFinite(best)) throw new Error('nothing was evaluated');
   return candidates / seconds;
 }

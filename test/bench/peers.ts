@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type ClusterFile, clusterOf, type PlanClusterOptions, parseClusterFile, planParsed } from '@kronos/placement';
-import { cpuTime } from './cpuTime.ts';
+import { cpuMs, cpuTime } from './cpuTime.ts';
 import { emptyHosts, type Placement, peerCluster, placementOf, spreadOf } from './peers/cluster.ts';
 import { findHbal, hbal, hbalScore } from './peers/hbal.ts';
 import { findWatcher, watcher } from './peers/watcher.ts';
@@ -55,23 +55,18 @@ async function cold(file: ClusterFile, moves: number): Promise<number> {
   return (await cpuTime(process.execPath, args, limitSeconds)).seconds;
 }
 
-function cpuSecondsSince(began: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(began);
-  return (user + system) / 1e6;
-}
-
 type Planned = { seconds: number; moves: number; placement: Placement };
 
 function kronos(file: ClusterFile, options: PlanClusterOptions): Planned {
   const cluster = clusterOf(file, options);
   let plan = planParsed(cluster, options);
-  const began = process.cpuUsage();
-  while (cpuSecondsSince(began) < WARM_UP_SECONDS) plan = planParsed(cluster, options);
+  const began = cpuMs();
+  while (cpuMs() - began < 1000 * WARM_UP_SECONDS) plan = planParsed(cluster, options);
   let seconds = Number.POSITIVE_INFINITY;
   for (let i = 0; i < RUNS; i++) {
-    const cpu = process.cpuUsage();
+    const cpu = cpuMs();
     plan = planParsed(cluster, options);
-    seconds = Math.min(seconds, cpuSecondsSince(cpu));
+    seconds = Math.min(seconds, (cpuMs() - cpu) / 1000);
   }
   const placement = placementOf(file);
   for (const move of plan.moves) placement.set(move.vm, move.to);
@@ -94,10 +89,7 @@ async function besideHbal(command: string) {
     const row = async (searchWorkLimit?: number) => {
       const more = searchWorkLimit === undefined ? {} : { searchWorkLimit };
       const ours = kronos(file, { maxMigrations: theirs.moves, ...more });
-      return {
-        ...versus(file, ours, theirs),
-        hbalScore: await hbalScore(command, directory, file, ours.placement),
-      };
+      return { ...versus(file, ours, theirs), hbalScore: await hbalScore(command, directory, file, ours.placement) };
     };
     const { seconds, moves, score } = theirs;
     rows.push({

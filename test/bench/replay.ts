@@ -9,14 +9,14 @@
  * Nearly all of the CPU is the search's: it looks for a lower cost until its work limit. `ratio` is the CPU of a command, its start
  * included, divided by the CPU that made the recording.
  */
-import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { canonicalJson, defaultEngineOptions } from '@kronos/contracts';
 import { createRecording } from '@kronos/replay';
 import { operation } from '@kronos/replay/testing';
+import { cpuMs } from './cpuTime.ts';
+import { type Measured, measuredKronos } from './measured.ts';
 
 const cycles = Number(process.argv[2] ?? 1500);
 const vms = Number(process.argv[3] ?? 36);
@@ -26,8 +26,6 @@ const SEED = 15;
 const MOST_RATIO = 1.5;
 const AGGREGATE = 'gpu';
 
-const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
-const usage = new URL('./usage.ts', import.meta.url).href;
 const scratch = mkdtempSync(join(tmpdir(), 'kronos-bench-'));
 
 /** Records the cycles, some 27 KB (36 VMs) to 570 KB (1,000 VMs) each. */
@@ -65,38 +63,13 @@ async function recorded(): Promise<string> {
   return directory;
 }
 
-type Measured = {
-  readonly status: number | null;
-  readonly seconds: number;
-  readonly cpuSeconds: number;
-  readonly peakMb: number;
-  readonly out: string;
-};
-
-/** Runs `kronos` and measures the process with all of its threads. */
-async function kronos(args: readonly string[]): Promise<Measured> {
-  const file = join(scratch, 'usage.json');
-  const began = performance.now();
-  const child = spawn(process.execPath, ['--import', usage, main, ...args], {
-    env: { ...process.env, KRONOS_BENCH_USAGE: file },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let out = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-  });
-  const status = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  const seconds = (performance.now() - began) / 1000;
-  const { cpuMs, peakMb } = JSON.parse(readFileSync(file, 'utf8'));
-  return { status, seconds, cpuSeconds: cpuMs / 1000, peakMb, out };
-}
+const kronos = (args: readonly string[]) => measuredKronos(args, join(scratch, 'usage.json'));
 
 const round = (value: number): number => Math.round(value * 100) / 100;
 
-const began = process.cpuUsage();
+const began = cpuMs();
 const directory = await recorded();
-const { user, system } = process.cpuUsage(began);
-const decidedCpuSeconds = (user + system) / 1e6;
+const decidedCpuSeconds = (cpuMs() - began) / 1000;
 
 function figures({ status, seconds, cpuSeconds, peakMb }: Measured) {
   return {

@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { plannerVersion } from '@kronos/placement';
+import { cpuMs } from './cpuTime.ts';
 import { forecasting, type Outcome, run, type Variant, variants, WORK_LIMIT } from './stability/run.ts';
 import { months, type Scenario, scenarios } from './stability/world.ts';
 
@@ -53,9 +54,8 @@ function rows() {
     .filter(({ name }) => name.includes(values.scenario))
     .flatMap((scenario) =>
       [...variants, forecasting].map((variant) => {
-        const cpuBefore = process.cpuUsage();
+        const cpuBefore = cpuMs();
         const outcome = total(seeds.map((seed) => run({ scenario, variant, seed, days, size })));
-        const cpu = process.cpuUsage(cpuBefore);
         const measured = outcome.cycles / 1440;
         return {
           scenario: scenario.name,
@@ -63,7 +63,7 @@ function rows() {
           movesPerDay: round(outcome.moves / measured),
           takenBackPerDay: round(outcome.takenBack / measured),
           shareOfCyclesAbove: round(outcome.above / outcome.cycles),
-          cpuSeconds: round((cpu.user + cpu.system) / 1e6),
+          cpuSeconds: round((cpuMs() - cpuBefore) / 1000),
         };
       }),
     );

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type ClusterFile, type PlannedCluster, parseClusterFile, planCluster } from '@kronos/placement';
 import { random as seeded } from '@kronos/projections/testing';
+import { cpuMs } from './cpuTime.ts';
 
 /**
  * One plan for a cluster of two zones that no VM leaves, beside separate plans for each zone with as many moves together. The hosts are
@@ -71,10 +72,9 @@ function only(zones: ReadonlyMap<string, string>, zone: string): ClusterFile {
 type Moved = Pick<PlannedCluster, 'moves'> & { readonly cpuMs: number };
 
 function moved(of: ClusterFile, maxMigrations: number, restrictToAz: boolean): Moved {
-  const cpu = process.cpuUsage();
+  const cpu = cpuMs();
   const { moves } = planCluster(of, { maxMigrations, restrictToAz });
-  const { user, system } = process.cpuUsage(cpu);
-  return { moves, cpuMs: (user + system) / 1000 };
+  return { moves, cpuMs: cpuMs() - cpu };
 }
 
 /** The combined imbalance after these moves. */

@@ -1,6 +1,7 @@
 /** The ledger of `bench:console`, in a process of its own: the CPU and the memory of the bench are not its. */
 import { connectEventLog } from '@kronos/eventlog';
 import { testLedger } from '@kronos/ledger/testing';
+import { cpuMs } from '../cpuTime.ts';
 
 /** What the ledger's process says: first that it serves, then its usage each time that it is asked for it. */
 export type Said =
@@ -11,10 +12,6 @@ export type Asked = 'usage' | 'collected';
 
 const [server = '', ...scope] = process.argv.slice(2);
 const say = (said: Said): void => void process.send?.(said);
-const cpuMs = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-};
 
 const log = await connectEventLog({ servers: [server], name: 'ledger' });
 const ledger = await testLedger(log, { scope });
