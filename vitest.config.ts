@@ -54,7 +54,7 @@ export default defineConfig({
     // Far beyond what a test takes: they end only what hangs, also on a machine that is busy with other work.
     testTimeout: 900_000,
     hookTimeout: 900_000,
-    expect: { poll: { timeout: 120_000 } },
+    expect: { poll: { timeout: 600_000 } },
     // Two cores carry eight: most files wait for servers, leases and polls.
     maxWorkers: 8,
   },

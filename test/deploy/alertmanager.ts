@@ -61,7 +61,11 @@ export async function startAlertmanager(): Promise<{
     rmSync(directory, { recursive: true, force: true });
   };
   try {
-    await until(async () => (await fetch(`${url}/-/ready`).catch(() => null))?.ok, 60_000, 'alertmanager to be ready');
+    await until(
+      async () => (await fetch(`${url}/-/ready`).catch(() => null))?.ok,
+      undefined,
+      'alertmanager to be ready',
+    );
   } catch (error) {
     await stop();
     throw error;

@@ -90,7 +90,7 @@ export async function startPrometheus(
   };
   const ready = async () => (await fetch(`${url}/-/ready`).catch(() => null))?.ok;
   try {
-    await until(ready, 60_000, 'prometheus to be ready');
+    await until(ready, undefined, 'prometheus to be ready');
   } catch (error) {
     await stop();
     throw error;

@@ -58,7 +58,7 @@ describe.skipIf(jaeger === null)('traces, through a Collector into Jaeger as dep
       running.push(spawn(jaeger ?? '', ['--config', join(directory, name)], { stdio: 'ignore' }));
     }
     url = `http://127.0.0.1:${http}`;
-    await until(async () => (await fetch(`${url}/api/services`).catch(() => null))?.ok, 60_000, 'jaeger to answer');
+    await until(async () => (await fetch(`${url}/api/services`).catch(() => null))?.ok, undefined, 'jaeger to answer');
     world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: `http://127.0.0.1:${front}` } });
     await world.until('a balanced cloud', settled);
   });
@@ -80,7 +80,7 @@ describe.skipIf(jaeger === null)('traces, through a Collector into Jaeger as dep
       trace = ((await (await fetch(query)).json()) as { data: Trace[] }).data[0];
       return services().size === 4;
     };
-    await until(complete, 60_000, () => `spans of four services; there are those of ${[...services()].join(', ')}`);
+    await until(complete, undefined, () => `spans of four services; there are those of ${[...services()].join(', ')}`);
     expect([...services()].toSorted()).toEqual(['kronos-executor', 'kronos-ledger', 'kronos-planner', 'kronos-scorer']);
     const mine = trace?.spans.filter(({ tags: given }) =>
       given.every(({ key, value }) => key !== attributes.taskId || value === taskId),

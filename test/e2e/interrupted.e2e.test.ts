@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 
-describe('kronos demo, interrupted', { timeout: 120_000 }, () => {
+describe('kronos demo, interrupted', () => {
   let temporary = '';
   beforeEach(async () => {
     temporary = await mkdtemp(join(tmpdir(), 'kronos-interrupted-'));

@@ -37,7 +37,7 @@ function kronos(args: readonly string[], onOut: (out: string, stop: () => void) 
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, err })));
 }
 
-describe('kronos replay as a process', { timeout: 240_000 }, () => {
+describe('kronos replay as a process', () => {
   it.each([
     [['--json']],
     [['--set', 'engine.cooldown=0', '--json']],

@@ -71,7 +71,7 @@ beforeAll(async () => {
   lived = await liveScript({ scenario: smallCloud(), scenes: script, hours: 2 });
   await read(join(root, 'whole'), lived);
   steps = await openSteps(join(root, 'whole'));
-}, 120_000);
+});
 
 afterAll(async () => {
   await lived.close();

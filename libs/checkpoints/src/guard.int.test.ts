@@ -285,7 +285,7 @@ describe('a service', () => {
     await wipe();
     await nameBlindly();
     const { installation } = await name({ newLog: true });
-    await expect.poll(() => inForce(opened.identity)?.id, { timeout: 20_000 }).toBe(installation.id);
+    await expect.poll(() => inForce(opened.identity)?.id).toBe(installation.id);
     expect(opened.problem).toBeNull();
   });
 

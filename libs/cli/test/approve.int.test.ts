@@ -10,7 +10,7 @@ describe('an answer without an id', () => {
     world = await openCliWorld({ seed: 4, cycles: 1, commands: 0, startMs });
     const plans = JSON.parse((await world.kronos('plans --since all -a general -o json')).out) as { id: string }[];
     plan = plans.at(-1)?.id ?? '';
-  }, 60_000);
+  });
   afterAll(() => world?.close());
 
   it('requires the id where nobody can answer, and names it', async () => {

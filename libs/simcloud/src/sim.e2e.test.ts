@@ -196,7 +196,7 @@ describe('a cell whose database the API does not reach', () => {
     const get = async (path: string): Promise<unknown> => (await nova(sim, token, path)).json();
     const [v1, v2] = [sim.cloud.server('v1').uuid, sim.cloud.server('v2').uuid];
     expect((await migrate(sim, token)).status).toBe(202);
-    await expect.poll(() => sim.migrations()[0]?.status, { timeout: 5000 }).toBe('completed');
+    await expect.poll(() => sim.migrations()[0]?.status).toBe('completed');
     const [before, migrations] = [await get(`/servers/${v1}`), await get('/os-migrations')];
     sim.act({ act: 'setCell', cell: 'cell1', reachable: false });
     expect(await get('/servers/detail?all_tenants=true')).toMatchObject({
@@ -252,7 +252,7 @@ describe('the admin endpoint', () => {
   test('keeps the record of migrations and of calls, and no secret in it', async () => {
     const { sim, token } = await loggedIn();
     const answer = await migrate(sim, token);
-    await expect.poll(() => sim.migrations()[0]?.status, { timeout: 5000 }).toBe('completed');
+    await expect.poll(() => sim.migrations()[0]?.status).toBe('completed');
     const record = await (await fetch(`${sim.urls.admin}/migrations`)).json();
     expect(record).toMatchObject({
       migrations: [

@@ -346,7 +346,8 @@ describe('a move on a simulated cloud', () => {
     bed.sim.act({ act: 'faultApi', fault: { ...asked, effect: { kind: 'hang', when: 'before' } } });
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    await until(() => bed.sim.migrations().some(({ status }) => status === 'failed'));
+    // It has seen the failed migration, and waits for the reason.
+    await until(() => Object.keys(bed.sim.counts()).some((route) => route.includes(asked.path)));
     await bed.command('migration.closed', tasks[0] ?? '', { force: true });
     await bed.finals(tasks);
     expect(attempts(await bed.results())).toEqual(['h2 MigrationFailed migration-failed']);
@@ -791,7 +792,7 @@ describe('the rules of starting', () => {
 describe('a log that is replaced', () => {
   it('ends what the executor does: a running move is handed over, and not aborted at its deadline', async () => {
     const bed = await bedFor({ kind: 'hang' });
-    const { executor } = await executorOn(bed, { deadlineMinMs: 5_000, deadlinePerGibMs: 0 });
+    const { executor } = await executorOn(bed, { deadlineMinMs: 60_000, deadlinePerGibMs: 0 });
     await release(bed);
     await until(isRunning(bed));
     const raw = await bareConnection(bed.nats.url);

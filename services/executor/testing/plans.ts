@@ -114,7 +114,7 @@ export async function openPlans(setup: {
       await log.append(commandEvent(type, aggregate, nextCommandId(), {}));
     },
     results,
-    finals: (tasks, withinMs = 240_000) => awaitFinals(() => plans.results(), tasks, withinMs),
+    finals: (tasks, withinMs) => awaitFinals(() => plans.results(), tasks, withinMs),
   };
   return plans;
 }
@@ -150,7 +150,7 @@ function requestOf(
 async function awaitFinals(
   results: () => Promise<readonly Result[]>,
   tasks: readonly string[],
-  withinMs: number,
+  withinMs: number | undefined,
 ): Promise<readonly Final[]> {
   let seen: readonly Result[] = [];
   const found = () => {

@@ -90,7 +90,7 @@ onEachServer('append', { concurrent: true }, (bench) => {
       const h = headers();
       h.set('Nats-Msg-Id', id);
       h.set('Nats-Expected-Last-Subject-Sequence', String(expected));
-      return (await nc.request(SUBJECT, JSON.stringify(pausedEvent(id)), { headers: h, timeout: 2_000 })).json();
+      return (await nc.request(SUBJECT, JSON.stringify(pausedEvent(id)), { headers: h, timeout: 60_000 })).json();
     };
     await publish('a', 0);
     await publish('b', 1);
@@ -383,7 +383,7 @@ onEachServer('append', { concurrent: true }, (bench) => {
     const h = headers();
     h.set('Nats-Expected-Last-Subject-Sequence', '0');
     h.set('Nats-Expected-Last-Subject-Sequence-Subject', 'kronos.controls.*');
-    const answer = (await nc.request(SUBJECT, '{}', { headers: h, timeout: 2_000 })).json();
+    const answer = (await nc.request(SUBJECT, '{}', { headers: h, timeout: 60_000 })).json();
     if (log.server.capabilities.expectedSubjectFilter) expect(answer).toHaveProperty('error');
     else expect(answer).toMatchObject({ seq: 2 });
   });

@@ -514,7 +514,7 @@ onEachServer('replay, snapshots and tail', { concurrent: true, olderAtNight: tru
     const h = headers();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     h.set('traceparent', traceparent);
-    await nc.request('kronos.controls.gpu', JSON.stringify(pausedEvent('1')), { headers: h, timeout: 2_000 });
+    await nc.request('kronos.controls.gpu', JSON.stringify(pausedEvent('1')), { headers: h, timeout: 60_000 });
     expect((await all(log.replay()))[0]?.traceparent).toBe(traceparent);
     const [delivered] = await all(log.tail({ families: ['controls'], since: 'all', end: true }));
     expect(delivered?.traceparent).toBe(traceparent);

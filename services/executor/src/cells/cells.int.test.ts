@@ -107,10 +107,7 @@ const OFF = { vmState: 'stopped', taskState: null, powerState: 4 };
 const TO_N1 = { from: 'o1', to: 'n1', alternates: ['n2'] };
 const NEW = { target: 'new' };
 const waiting = (bed: Bed, name: string) =>
-  until(
-    () => bed.sim.cloud.server(name).vmState === 'resized' && bed.sim.cloud.server(name).taskState === null,
-    120_000,
-  );
+  until(() => bed.sim.cloud.server(name).vmState === 'resized' && bed.sim.cloud.server(name).taskState === null);
 
 describe('a move between cells', () => {
   test('by cold migration: an ACTIVE and a stopped server arrive as they were, verified and confirmed', async () => {
@@ -231,7 +228,7 @@ describe('a move between cells', () => {
     const bed = await bedOfCells();
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
-    await until(async () => types(await bed.results()).includes('verified'), 120_000);
+    await until(async () => types(await bed.results()).includes('verified'));
     expect(asked(bed)).toEqual(['migrate']);
     await bed.command('migration.revertAsked', tasks[0] ?? '');
     expect(await bed.finals(tasks)).toMatchObject([
@@ -256,7 +253,7 @@ describe('a move between cells', () => {
     const bed = await bedOfCells();
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: { ...NEW, confirm: 'manual' } });
-    await until(async () => types(await bed.results()).includes('verified'), 120_000);
+    await until(async () => types(await bed.results()).includes('verified'));
     bed.sim.act({ act: 'deleteServer', server: 'a' });
     expect(await bed.finals(tasks)).toMatchObject([
       { type: 'migration.failed', data: { errorType: 'Cancelled', reason: { code: 'server-gone' } } },
