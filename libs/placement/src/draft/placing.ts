@@ -1,4 +1,4 @@
-import { float, int } from '../base/array.ts';
+import { float, int, item } from '../base/array.ts';
 import { destinationsOf, sharesIn, staysBelow } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR, type Room } from '../cluster/constraints.ts';
 import { imbalances, valuesAfter, worsened } from '../cluster/measure.ts';
@@ -98,6 +98,11 @@ class Attempt {
   readonly #fill: ReturnType<typeof sharesIn> | null;
   /** By host: the VMs that could make room, largest first. */
   readonly #residents: number[][];
+  /** By VM, once it was asked for; -1 before. */
+  readonly #kindOfVm: Int32Array;
+  readonly #kinds = new Map<string, number>();
+  /** The amounts of the VMs that have no host now, of one resource. */
+  readonly #amounts: Float64Array;
   work = 0;
   /** True when no number of other moves can help. */
   hopeless = false;
@@ -118,6 +123,8 @@ class Attempt {
     for (const vm of wanted.vms) this.#isWanted[vm] = 1;
     this.#pending = [...wanted.vms];
     for (const vm of wanted.vms) this.#room.depart(vm, int(this.#place, vm));
+    this.#kindOfVm = new Int32Array(cluster.V).fill(-1);
+    this.#amounts = new Float64Array(cluster.V);
     this.#residents = Array.from({ length: cluster.H }, () => []);
     if (wanted.residents)
       for (let vm = 0; vm < cluster.V; vm++)
@@ -184,7 +191,8 @@ class Attempt {
       const residents = (this.#residents[to] ?? []).filter(
         (other) => this.#place[other] === to && this.#out[other] === 0,
       );
-      if (this.#pushFrom({ vm, to, residents }, 0, [], { behind, extra })) return true;
+      const alike = this.#alike(residents);
+      if (this.#pushFrom({ vm, to, residents, alike }, 0, [], { behind, extra })) return true;
       if (this.#spent()) return false;
     }
     return false;
@@ -192,19 +200,22 @@ class Attempt {
 
   /** Tries the sets of residents of a host, without those that a smaller set replaces. */
   #pushFrom(
-    pushed: { readonly vm: number; readonly to: number; readonly residents: readonly number[] },
+    pushed: {
+      readonly vm: number;
+      readonly to: number;
+      readonly residents: readonly number[];
+      readonly alike: readonly number[];
+    },
     from: number,
     out: number[],
     left: { readonly behind: number; readonly extra: number },
   ): boolean {
-    const { vm, to, residents } = pushed;
+    const { vm, to, residents, alike } = pushed;
     const { behind, extra } = left;
-    const tried = new Set<string>();
     for (let i = from; i < residents.length; i++) {
+      // One that replaces it was tried.
+      if (item(alike, i) >= from) continue;
       const other = residents[i] ?? -1;
-      const kind = this.#kindOf(other);
-      if (tried.has(kind)) continue;
-      tried.add(kind);
       this.#room.depart(other, to);
       this.#pending.push(other);
       this.#out[other] = 1;
@@ -239,11 +250,27 @@ class Attempt {
     return this.#checker.refusal(vm, to, this.#wanted.repairs?.get(vm)) === 0;
   }
 
-  /** VMs of one kind on one host replace each other. */
-  #kindOf(vm: number): string {
+  /** VMs of one kind on one host replace each other: for each of these, the place of the last one of its kind before it; -1: there is none. */
+  #alike(vms: readonly number[]): number[] {
+    const last = new Map<number, number>();
+    return vms.map((vm, i) => {
+      const kind = this.#kindOf(vm);
+      const before = last.get(kind) ?? -1;
+      last.set(kind, i);
+      return before;
+    });
+  }
+
+  #kindOf(vm: number): number {
+    const known = int(this.#kindOfVm, vm);
+    if (known >= 0) return known;
     const { R, demand, vmGroups, vmKey, numa } = this.#draft.cluster;
     const cells = numa?.vms[vm]?.kind ?? '';
-    return `${demand.subarray(vm * R, vm * R + R).join()} ${vmGroups[vm]?.join() ?? ''} ${int(vmKey, vm)} ${cells}`;
+    const text = `${demand.subarray(vm * R, vm * R + R).join()} ${vmGroups[vm]?.join() ?? ''} ${int(vmKey, vm)} ${cells}`;
+    const kind = this.#kinds.get(text) ?? this.#kinds.size;
+    this.#kinds.set(text, kind);
+    this.#kindOfVm[vm] = kind;
+    return kind;
   }
 
   #allowed(vm: number): readonly number[] {
@@ -302,11 +329,15 @@ class Attempt {
   #fitsAtAll(behind: number, extra: number): boolean {
     const { R, demand } = this.#draft.cluster;
     for (let r = 0; r < R; r++) {
-      const amounts = this.#pending.map((vm) => float(demand, vm * R + r)).sort((a, b) => a - b);
+      const count = this.#pending.length;
+      const amounts = this.#amounts.subarray(0, count);
+      for (let i = 0; i < count; i++) amounts[i] = float(demand, item(this.#pending, i) * R + r);
+      amounts.sort();
       let needed = 0;
-      for (let i = 0; i < amounts.length - behind; i++) needed += amounts[i] ?? 0;
+      for (let i = 0; i < count - behind; i++) needed += float(amounts, i);
       if (needed === 0) continue;
-      const least = amounts.find((amount) => amount > 0) ?? 0;
+      let least = 0;
+      for (let i = 0; i < count && least <= 0; i++) least = float(amounts, i);
       let free = 0;
       for (const host of this.#destinations) {
         const left = float(this.#room.free, host * R + r);
