@@ -107,6 +107,10 @@ const letGo = (bed: Bed) => bed.sim.act({ act: 'setSpeed', speed: 60_000 });
 
 const isRunning = (bed: Bed) => (): boolean => bed.sim.migrations().some((m) => m.status === 'running');
 
+/** Waits until the executor knows the migration. */
+const untilObserved = (bed: Bed) =>
+  until(async () => (await bed.results()).some(({ event }) => event.type === 'migration.observed'));
+
 type Move = Parameters<Bed['release']>[0][number];
 type ServerFault = Extract<Parameters<Bed['sim']['act']>[0], { readonly act: 'faultServer' }>['fault'];
 
@@ -340,14 +344,20 @@ describe('a move on a simulated cloud', () => {
   });
 
   it('that an operator closes with force ends while Nova does not say why it failed', async () => {
-    const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'fail' } });
-    const asked = { api: 'compute', method: 'GET', path: 'os-instance-actions' } as const;
-    bed.sim.act({ act: 'faultApi', fault: { ...asked, effect: { kind: 'hang', when: 'before' } } });
-    await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
-    // It has seen the failed migration, and waits for the reason.
-    await until(() => Object.keys(bed.sim.counts()).some((route) => route.includes(asked.path)));
+    const { bed, tasks } = await running({ kind: 'hang' });
+    await untilObserved(bed);
+    const path = 'os-instance-actions';
+    const asked = () =>
+      Object.entries(bed.sim.counts()).reduce((sum, [route, calls]) => sum + (route.includes(path) ? calls : 0), 0);
+    const before = asked();
+    bed.sim.act({
+      act: 'faultApi',
+      fault: { api: 'compute', method: 'GET', path, effect: { kind: 'hang', when: 'before' } },
+    });
+    bed.sim.act({ act: 'killHost', host: 'h1' });
+    bed.sim.act({ act: 'startHost', host: 'h1' });
+    // It has seen that the migration failed, and asks why.
+    await until(() => asked() > before);
     await bed.command('migration.closed', tasks[0] ?? '', { force: true });
     await bed.finals(tasks);
     expect(attempts(await bed.results())).toEqual(['h2 MigrationFailed migration-failed']);
@@ -357,7 +367,7 @@ describe('a move on a simulated cloud', () => {
     const bed = await bedFor({ kind: 'hang' });
     await executorOn(bed, { settleMs: 200, rowGoneMs: 500 });
     const tasks = await release(bed);
-    await until(async () => (await bed.results()).some(({ event }) => event.type === 'migration.observed'));
+    await untilObserved(bed);
     bed.sim.act({ act: 'loseMigrations', server: 'h1-1' });
     expect(await ends(bed, tasks)).toEqual(['h2 NovaClientError abandoned']);
   });
@@ -811,22 +821,25 @@ describe('a log that is replaced', () => {
 describe('three replicas', () => {
   it('never exceed a cap, start nothing twice, and end every task once', async () => {
     const cloud = smallCloud(6, 6);
-    const apart = ['h1-5', 'h2-5', 'h3-5'];
+    const apart = ['h4-5', 'h5-5', 'h6-5'];
     const servers = (cloud.servers ?? []).map((server) =>
       apart.includes(server.name) ? { ...server, group: 'apart' } : server,
     );
     const bed = await bedWith({ ...cloud, servers, groups: [{ name: 'apart', policy: 'anti-affinity' }] });
     const groups = [{ id: bed.sim.cloud.group('apart').uuid, policy: 'anti-affinity' }];
-    // Long enough that a busy machine starts more while some run, up to every cap.
-    for (const { name: server } of servers)
-      bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 180, times: 1 } });
+    for (const { name: server } of servers) hold(bed, server);
     for (const name of ['a', 'b', 'c']) await executorOn(bed, {}, caps, name);
-    const hosts = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'];
-    const moves = hosts.flatMap((from, i) =>
-      [1, 2, 3, 4].map((n) => ({ server: `${from}-${n}`, from, to: hosts[(i + n) % hosts.length] ?? '' })),
-    );
-    const grouped = apart.map((server, i) => ({ server, from: `h${i + 1}`, to: `h${i + 4}`, groups }));
+    // Four moves to three destinations: one of these takes two, which is its cap.
+    const into = ['h1', 'h2', 'h3'];
+    const moves = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].flatMap((from) => {
+      const others = into.filter((to) => to !== from);
+      return [1, 2, 3, 4].map((n) => ({ server: `${from}-${n}`, from, to: others[n % others.length] ?? '' }));
+    });
+    const grouped = apart.map((server, i) => ({ server, from: `h${i + 4}`, to: `h${i + 1}`, groups }));
     const tasks = await bed.release([...grouped, ...moves]);
+    await until(() => bed.sim.migrations().filter(({ status }) => status === 'running').length === 4);
+    // From now on the copying takes a second.
+    bed.sim.act({ act: 'setSpeed', speed: 36_000 });
     await bed.finals(tasks);
     const results = await bed.results();
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
