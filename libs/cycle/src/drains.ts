@@ -1,6 +1,6 @@
 import { type CompleteEngineOptions, type Snapshot, timeMs } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
-import { type AggregateState, estimatedDuration } from '@kronos/projections';
+import { type AggregateState, estimatedDuration, waitingPlan } from '@kronos/projections';
 import { type Estimate, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
@@ -14,7 +14,7 @@ export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
-  /** What the moves wait for after the service is disabled: a window, an approval. Sentences without a full stop. */
+  /** What the moves wait for after the service is disabled: another plan, a window, an approval. Sentences without a full stop. */
   readonly holds: readonly string[];
 };
 
@@ -39,7 +39,11 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
   const blockedBy = hostActBlocked(state, 'disable', { executorDryRun: false });
-  const holds = holdsOf(input.options, timeMs(snapshot.time));
+  const waiting = waitingPlan(state, timeMs(snapshot.time));
+  const holds = [
+    ...(waiting?.open === true ? [`No plan is made until ${waiting.plan.id} is approved, rejected or expired`] : []),
+    ...holdsOf(input.options, timeMs(snapshot.time)),
+  ];
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {
       const way = { from: host.host, destination: move.to, gib: gibOfMove(move) };

@@ -1,4 +1,4 @@
-import { defaultEngineOptions } from '@kronos/contracts';
+import { defaultEngineOptions, iso } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
@@ -68,6 +68,16 @@ describe('a host that is disabled', () => {
 });
 
 describe('what the moves of a drain wait for', () => {
+  it('is the answer to a plan that waits', () => {
+    const log = testLog();
+    log.configured();
+    const id = log.proposed([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+    const snapshot = { ...snapshotOf({ policies: {}, hosts: { h1: {} }, vms: {} }), time: iso(log.nowMs) };
+    expect(hostDrains({ snapshot, state: log.state(), hosts: ['h1'], paces: [] })[0]?.holds).toEqual([
+      `No plan is made until ${id} is approved, rejected or expired`,
+    ]);
+  });
+
   // 2026-01-05 is a Monday.
   const nowMs = Date.UTC(2026, 0, 5, 12);
 

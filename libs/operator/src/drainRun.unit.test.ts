@@ -168,7 +168,7 @@ describe('the progress of a host', () => {
     log.hostActFailed(id, 'h1');
     expect(text(id)).toBe('its service is not disabled: forbidden by policy');
     log.hostDisabled(id, 'h1');
-    expect(text(id)).toBe('disabled; the next decision moves its VMs away');
+    expect(text(id)).toBe('disabled; the next plan moves its VMs away');
     log.hostDrained(id, 'h1');
     expect(text(id)).toBe('drained: no VM is left on it');
     log.undrainAsked('h1');

@@ -38,7 +38,7 @@ function stateOf(aggregate: Moving, drain: DrainFacts): Pick<DrainStatus, 'state
       state: 'disabling',
       text: failure === null ? 'its service is being disabled' : `its service is not disabled: ${failure.text}`,
     };
-  if (progress === null) return { state: 'leaving', text: 'disabled; the next decision moves its VMs away' };
+  if (progress === null) return { state: 'leaving', text: 'disabled; the next plan moves its VMs away' };
   const left = count(drainLeft(drain) ?? 0, 'VM');
   const ahead = aheadText(aggregate, drain);
   if (progress.state !== 'stuck') {
