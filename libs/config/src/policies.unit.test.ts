@@ -78,7 +78,6 @@ describe('policies.yaml', () => {
       [{ ...allocation, resource_class: 'VCPU', imbalance_query: 'x' }, 'is not for source: allocation'],
       [{ ...allocation, resource_class: 'vcpu' }, 'resource_class'],
       [{ ...cpu, instances: true }, 'is for source: allocation'],
-      [{ ...cpu, instances: true }, 'is for source: allocation'],
     ])('refuses %j', (policy, problem) => {
       const { problems, policies } = parsePolicies({ file: 'p', text: file(policy) });
       expect(policies).toEqual([]);

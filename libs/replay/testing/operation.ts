@@ -77,6 +77,7 @@ export type Operation = {
 
 /** 2026-01-05T00:00:00Z. */
 const START_MS = 1_767_571_200_000;
+const DEFAULTS = { upgradeAt: 0, failures: 0.15, commands: 0.03, startMs: START_MS };
 const CAPS = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
 const OLDER_PLANNER = '0';
 
@@ -202,12 +203,7 @@ function sitesOf(options: OperationOptions, uniform: () => number): Site[] {
 }
 
 class Life {
-  readonly #options: OperationOptions;
-  readonly #cycles: number;
-  readonly #upgradeAt: number;
-  readonly #failures: number;
-  readonly #commands: number;
-  readonly #startMs: number;
+  readonly #options: OperationOptions & typeof DEFAULTS;
   readonly #uniform: () => number;
   readonly #folder = createFolder();
   readonly #sites: readonly Site[];
@@ -217,15 +213,9 @@ class Life {
   #commandCount = 0;
 
   constructor(options: OperationOptions) {
-    const { seed, cycles, upgradeAt = 0, failures = 0.15, commands = 0.03, startMs = START_MS } = options;
-    this.#options = options;
-    this.#cycles = cycles;
-    this.#upgradeAt = upgradeAt;
-    this.#failures = failures;
-    this.#commands = commands;
-    this.#startMs = startMs;
-    this.#nowMs = startMs;
-    this.#uniform = random(seed);
+    this.#options = { ...DEFAULTS, ...options };
+    this.#nowMs = this.#options.startMs;
+    this.#uniform = random(options.seed);
     this.#sites = sitesOf(options, this.#uniform);
   }
 
@@ -242,12 +232,13 @@ class Life {
   }
 
   *cycles(): Generator<OperationCycle, LogState, undefined> {
-    for (let cycle = 0; cycle < this.#cycles; cycle++) {
-      const cycleMs = this.#startMs + cycle * 60_000;
+    for (let cycle = 0; cycle < this.#options.cycles; cycle++) {
+      const cycleMs = this.#options.startMs + cycle * 60_000;
       for (const [i, site] of this.#sites.entries()) {
         this.#nowMs = cycleMs + i * 5000;
-        if (cycle === this.#upgradeAt) site.version = plannerVersion;
-        if (cycle === Math.floor(this.#cycles / 2) && i === 0) site.options = { ...site.options, cooldownSeconds: 300 };
+        if (cycle === this.#options.upgradeAt) site.version = plannerVersion;
+        if (cycle === Math.floor(this.#options.cycles / 2) && i === 0)
+          site.options = { ...site.options, cooldownSeconds: 300 };
         this.#configure(site);
         const snapshot = this.#observe(site, cycle);
         this.#snapshots.push(snapshot);
@@ -259,7 +250,7 @@ class Life {
         this.#nowMs = cycleMs + 20_000 + i * 10_000;
         this.#answer(site);
         this.#dispatch(site);
-        if (this.#chance(this.#commands)) this.#command(site);
+        if (this.#chance(this.#options.commands)) this.#command(site);
         if (this.#chance(0.2)) this.#resume(site);
         this.#execute(site);
       }
@@ -286,19 +277,12 @@ class Life {
     const { aggregate, options, version: plannerVersion } = site;
     const { configured } = this.#state(site);
     if (configured?.optionsDigest === digest(options) && configured.plannerVersion === plannerVersion) return;
-    this.#push(
-      configuredEvent({
-        aggregate,
-        options,
-        plannerVersion,
-        basis: this.#folder.sequence,
-        by: planner,
-        nowMs: this.#nowMs,
-      }),
-    );
+    const made = { basis: this.#folder.sequence, by: planner, nowMs: this.#nowMs };
+    this.#push(configuredEvent({ aggregate, options, plannerVersion, ...made }));
   }
 
   #observe(site: Site, cycle: number): Snapshot {
+    const { shown, reading, ended, history, moveCosts } = this.#options;
     const moving = new Map(
       [...this.#state(site).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
     );
@@ -309,8 +293,8 @@ class Life {
         vm.id,
         {
           host: vm.host,
-          w: { cpu: shownCpu(site, cycle, vm, this.#options.shown), memory: vm.memory },
-          ...(this.#options.history === true || this.#options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
+          w: { cpu: shownCpu(site, cycle, vm, shown), memory: vm.memory },
+          ...(history === true || moveCosts === true ? { ramMb: 64 * 1024 } : {}),
           set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
         },
       ];
@@ -323,11 +307,11 @@ class Life {
           threshold: 0.09,
           weight: 0.6,
           maxMigrationsPerCycle: 4,
-          ...(this.#options.moveCosts === true ? { moveCostQuery: 'dirtied' } : {}),
+          ...(moveCosts === true ? { moveCostQuery: 'dirtied' } : {}),
         },
         memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
       },
-      hosts: Object.fromEntries(site.hosts.map((name) => [name, shownHost(site, cycle, name, this.#options.shown)])),
+      hosts: Object.fromEntries(site.hosts.map((name) => [name, shownHost(site, cycle, name, shown)])),
       vms: Object.fromEntries(vms),
       groups: {
         apart: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
@@ -342,12 +326,12 @@ class Life {
         id: cycleSnapshotId(site.aggregate, Math.floor(this.#nowMs / 60_000)),
         aggregate: site.aggregate,
         cycle: Math.floor(this.#nowMs / 60_000),
-        ...(this.#options.ended === true ? { endedMigrations: [...site.ended] } : {}),
-        ...(this.#options.history === true ? { forecast: this.#historyOf(site, cycle) } : {}),
-        ...(this.#options.moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
+        ...(ended === true ? { endedMigrations: [...site.ended] } : {}),
+        ...(history === true ? { forecast: this.#historyOf(site, cycle) } : {}),
+        ...(moveCosts === true ? { moveCostReadings: [moveCostsOf(site)] } : {}),
       },
     });
-    return this.#options.reading === undefined ? snapshot : shownAs(snapshot, this.#options.reading);
+    return reading === undefined ? snapshot : shownAs(snapshot, reading);
   }
 
   #historyOf(site: Site, cycle: number): NonNullable<Snapshot['forecast']> {
@@ -429,17 +413,14 @@ class Life {
   }
 
   #command(site: Site): void {
-    const vm = site.vms[this.#int(site.vms.length)];
+    const serverId = site.vms[this.#int(site.vms.length)]?.id ?? '';
     const task = [...this.#state(site).tasks.values()].find((t) => t.end === null);
     const address = this.#chance(0.2) ? ALL : site.aggregate;
     const kind = this.#int(8);
     if (kind === 0) this.#ask('aggregate.paused', address, {});
     else if (kind < 3)
-      this.#ask('instance.quarantined', site.aggregate, {
-        serverId: vm?.id ?? '',
-        seconds: this.#chance(0.3) ? -1 : 3600,
-      });
-    else if (kind === 3) this.#ask('instance.unquarantined', address, { serverId: vm?.id ?? '' });
+      this.#ask('instance.quarantined', site.aggregate, { serverId, seconds: this.#chance(0.3) ? -1 : 3600 });
+    else if (kind === 3) this.#ask('instance.unquarantined', address, { serverId });
     else if (kind === 4)
       this.#ask('evaluation.requested', address, { purpose: this.#chance(0.5) ? 'evaluate' : 'record' });
     else if (task !== undefined)
@@ -489,7 +470,7 @@ class Life {
         this.#fail(site, task, { errorType: 'Cancelled', text: 'the server was moved by others' });
         continue;
       }
-      if (this.#chance(this.#failures / 4)) {
+      if (this.#chance(this.#options.failures / 4)) {
         this.#fail(site, task, { errorType: 'PreFlightError', text: 'the destination has no room' });
         continue;
       }
@@ -517,7 +498,7 @@ class Life {
   #end(site: Site, task: TaskFacts): void {
     if (task.abortAsked !== null || task.cancelAsked !== null)
       this.#fail(site, task, { errorType: 'Cancelled', text: 'aborted by an operator', started: true });
-    else if (this.#chance(this.#failures)) {
+    else if (this.#chance(this.#options.failures)) {
       const type = ['MigrationFailed', 'MigrationTimeout', 'NovaClientError'][this.#int(3)] ?? 'MigrationFailed';
       const retry = task.attempt < 3 && this.#chance(0.6);
       this.#fail(site, task, { errorType: type, text: `${type} of the simulation`, started: true, retry });
