@@ -294,14 +294,15 @@ export function cooldownPage(state: AggregateState, nowMs: number, nameOf: Serve
   };
 }
 
-/** The facts of the log about a VM in one aggregate; null: none. */
+/** The facts of the log about a VM in one aggregate; null: none. A quarantine holds in all, and is shown where it began. */
 export function vmPage(state: AggregateState, serverId: string, nowMs: number) {
   const options = optionsOf(state);
   const releases = state.vmReleases.get(serverId) ?? [];
   const moves = [...state.tasks.values()].filter((task) => task.step.serverId === serverId);
   const failure = state.vmFailures.get(serverId);
   const quarantine = quarantined(state, serverId, nowMs, options);
-  if (releases.length === 0 && moves.length === 0 && failure === undefined && quarantine === null) return null;
+  const asked = quarantine !== null && state.operatorQuarantines.has(serverId);
+  if (releases.length === 0 && moves.length === 0 && failure === undefined && !asked) return null;
   return {
     aggregate: state.aggregate,
     coolingDownUntil: isoOrNull(coolingDown(state, serverId, nowMs, options)),
