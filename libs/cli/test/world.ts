@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ALL, defaultStorageLimits, messageId, type StoredEvent, serviceNames } from '@kronos/contracts';
+import { defaultStorageLimits, type StoredEvent, serviceNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { rawEvents, startNatsServer } from '@kronos/eventlog/testing';
+import { rawEvents, reportedEvent, startNatsServer } from '@kronos/eventlog/testing';
 import { type Operation, type OperationOptions, operate } from '@kronos/replay/testing';
 import { runProgram } from '../src/program.ts';
 import type { Shell } from '../src/shell.ts';
@@ -118,24 +118,7 @@ export async function openCliWorld(
   const nowMs = (events.at(-1)?.storedAt ?? 0) + 5000;
   const time = new Date(nowMs).toISOString();
   for (const service of serviceNames)
-    await log.append({
-      type: 'service.reported',
-      version: 1,
-      id: messageId.reported(service, `${service}-1`, nowMs),
-      time,
-      aggregate: ALL,
-      by: { service, instance: `${service}-1`, version: '0.1.0' },
-      correlationId: `${service}/${service}-1`,
-      causationId: null,
-      data: {
-        state: 'running',
-        failing: [],
-        startedAt: time,
-        intervalSeconds: 10,
-        aggregates: [...aggregates],
-        options: {},
-      },
-    });
+    await log.append(reportedEvent(service, `${service}-1`, time, { aggregates: [...aggregates] }));
   return {
     directory,
     natsUrl: server.url,

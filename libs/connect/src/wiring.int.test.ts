@@ -10,7 +10,7 @@ import {
   type Write,
   type Written,
 } from '@kronos/eventlog';
-import { emptySnapshot, startNatsServer } from '@kronos/eventlog/testing';
+import { commandEvent, emptySnapshot, reportedEvent, startNatsServer } from '@kronos/eventlog/testing';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -33,30 +33,8 @@ async function around(inner: Seams): Promise<Seams> {
   return seams;
 }
 
-const paused: Message = {
-  type: 'aggregate.paused',
-  version: 1,
-  id: messageId.control('c1'),
-  time: '2026-11-20T10:00:00.000Z',
-  aggregate: 'gpu',
-  by: { service: 'operator', instance: 'ada', version: '0' },
-  correlationId: 'c1',
-  causationId: null,
-  data: { commandId: 'c1', comment: null },
-};
-const beat: Message = {
-  ...paused,
-  type: 'service.reported',
-  by: { service: 'scorer', instance: 's', version: '0' },
-  data: {
-    state: 'running',
-    startedAt: paused.time,
-    intervalSeconds: 10,
-    aggregates: [],
-    options: {},
-    failing: [],
-  },
-};
+const paused = commandEvent('aggregate.paused', 'gpu', 'c1', {});
+const beat = reportedEvent('scorer', 's', paused.time);
 const envelope = {
   by: { service: 'scorer', instance: 's', version: '0' },
   correlationId: 'why',
@@ -210,12 +188,7 @@ describe('the log that a service gets', () => {
     const { log, read } = await bed();
     await log.append(paused);
     await log.putSnapshot(emptySnapshot('gpu-1'), envelope);
-    await log
-      .append({
-        ...paused,
-        type: 'migration.requested',
-      } as unknown as Message)
-      .catch(() => undefined);
+    await log.append({ ...paused, type: 'migration.requested' } as unknown as Message).catch(() => undefined);
     const first = async (items: AsyncIterable<unknown>) => {
       for await (const _ of items) return;
     };

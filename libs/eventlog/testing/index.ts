@@ -6,5 +6,5 @@ export * from '../src/local/ports.ts';
 export * from '../src/local/server.ts';
 export { appendAll } from './appendAll.ts';
 export * from './cluster.ts';
-export { commandEvent, emptySnapshot } from './messages.ts';
+export { commandEvent, emptySnapshot, reportedEvent } from './messages.ts';
 export * from './stored.ts';

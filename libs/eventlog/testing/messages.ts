@@ -1,9 +1,12 @@
 import {
   type Actor,
+  ALL,
   type Control,
   type LogEventOf,
   type MigrationRequested,
   messageId,
+  type ServiceName,
+  type ServiceReported,
   type Snapshot,
   type StorageLimits,
   taskId,
@@ -45,9 +48,27 @@ export const pausedEvent = (
   id: string,
   aggregate = 'gpu',
   comment: string | null = null,
-): LogEventOf<'aggregate.paused'> => ({
-  ...commandEvent('aggregate.paused', aggregate, id, { comment }),
-  time: TIME,
+): LogEventOf<'aggregate.paused'> => ({ ...commandEvent('aggregate.paused', aggregate, id, { comment }), time: TIME });
+
+/** A heartbeat of an instance that runs and sends one every 10 s. */
+export const reportedEvent = (
+  service: ServiceName,
+  instance: string,
+  time: string,
+  data: Partial<ServiceReported['data']> = {},
+): ServiceReported => ({
+  type: 'service.reported',
+  version: 1,
+  id: messageId.reported(service, instance, Date.parse(time)),
+  time,
+  aggregate: ALL,
+  by: { service, instance, version: '0.1.0' },
+  correlationId: `${service}/${instance}`,
+  causationId: null,
+  data: {
+    ...{ state: 'running', failing: [], startedAt: time, intervalSeconds: 10, aggregates: ['gpu'], options: {} },
+    ...data,
+  },
 });
 
 export const startedEvent = (n: number, aggregate = 'gpu'): LogEventOf<'migration.started'> => {

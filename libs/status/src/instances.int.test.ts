@@ -1,7 +1,7 @@
 import { until } from '@kronos/clock/testing';
-import { ALL, defaultStorageLimits, messageId, type ServiceReported, streamNames } from '@kronos/contracts';
+import { defaultStorageLimits, messageId, type ServiceReported, streamNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { bareConnection, type NatsServer, reportedEvent, startNatsServer } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { LivingInstances } from './index.ts';
 
@@ -27,18 +27,8 @@ async function makeAnew(): Promise<void> {
 
 let sent = 0;
 async function report(instance: string, state: ServiceReported['data']['state'] = 'running'): Promise<void> {
-  const time = new Date().toISOString();
-  await log.append({
-    type: 'service.reported',
-    version: 1,
-    id: messageId.reported('planner', instance, ++sent),
-    time,
-    aggregate: ALL,
-    by: { service: 'planner', instance, version: '0' },
-    correlationId: `planner/${instance}`,
-    causationId: null,
-    data: { state, failing: [], startedAt: time, intervalSeconds: 10, aggregates: ['gpu'], options: {} },
-  });
+  const event = reportedEvent('planner', instance, new Date().toISOString(), { state });
+  await log.append({ ...event, id: messageId.reported('planner', instance, ++sent) });
 }
 const names = async (instances: LivingInstances, nowMs = Date.now()) =>
   (await instances.at(nowMs))?.map(({ instance }) => instance).sort() ?? null;

@@ -3,12 +3,10 @@ import { defaultConfig } from '@kronos/config';
 import { openRegions } from '@kronos/connect';
 import {
   type Actor,
-  ALL,
   type CycleDecided,
   defaultEngineOptions,
   defaultStorageLimits,
   type Message,
-  messageId,
   type ServiceName,
   type Snapshot,
   type StoredEvent,
@@ -17,7 +15,7 @@ import {
 } from '@kronos/contracts';
 import { decidedEvent, digest, runCycle } from '@kronos/cycle';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { appendAll, bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { appendAll, bareConnection, type NatsServer, reportedEvent, startNatsServer } from '@kronos/eventlog/testing';
 import { plannerVersion, score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, createFolder, optionsOf } from '@kronos/projections';
@@ -122,29 +120,9 @@ async function heartbeats(
   scope: readonly string[],
   services: readonly ServiceName[] = serviceNames,
 ): Promise<void> {
-  const nowMs = Date.now();
-  const time = new Date(nowMs).toISOString();
-  for (const service of services) {
-    const instance = `${service}-1`;
-    await log.append({
-      type: 'service.reported',
-      version: 1,
-      id: messageId.reported(service, instance, nowMs),
-      time,
-      aggregate: ALL,
-      by: { service, instance, version: '0.0.0' },
-      correlationId: `${service}/${instance}`,
-      causationId: null,
-      data: {
-        state: 'running',
-        failing: [],
-        startedAt: time,
-        intervalSeconds: 3600,
-        aggregates: [...scope],
-        options: {},
-      },
-    });
-  }
+  const time = new Date().toISOString();
+  for (const service of services)
+    await log.append(reportedEvent(service, `${service}-1`, time, { intervalSeconds: 3600, aggregates: [...scope] }));
 }
 
 /** The decision about a snapshot, by the state of the log, on the log. */

@@ -1,6 +1,7 @@
-import { ALL, defaultStorageLimits, messageId, streamNames } from '@kronos/contracts';
+import { defaultStorageLimits, streamNames } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { all, failure } from '../../testing/async.ts';
+import { reportedEvent } from '../../testing/messages.ts';
 import { startProxy } from '../../testing/proxy.ts';
 import { connectEventLog } from '../index.ts';
 import { availableServers } from '../local/find.ts';
@@ -30,18 +31,7 @@ describe.each(servers)('a reader up to the end of a stream, on nats-server $vers
   const report = async (instance: string) => {
     reports += 1;
     const time = new Date(Date.parse('2026-01-05T00:00:00Z') + reports).toISOString();
-    const { sequence } = await log.append({
-      type: 'service.reported',
-      version: 1,
-      id: messageId.reported('scorer', instance, Date.parse(time)),
-      time,
-      aggregate: ALL,
-      by: { service: 'scorer', instance, version: '0.1.0' },
-      correlationId: `scorer/${instance}`,
-      causationId: null,
-      data: { state: 'running', failing: [], startedAt: time, intervalSeconds: 10, aggregates: ['gpu'], options: {} },
-    });
-    return sequence;
+    return (await log.append(reportedEvent('scorer', instance, time))).sequence;
   };
 
   it('ends while others write all the time, more often than the server sends an idle heartbeat', async () => {

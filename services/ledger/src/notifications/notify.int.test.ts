@@ -3,7 +3,7 @@ import { until } from '@kronos/clock/testing';
 import { defaultConfig, Secret, type SinkOptions } from '@kronos/config';
 import type { Actor, LogEventOf, Message } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { commandEvent, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { type Play, type Played, serve } from '@kronos/http/testing';
 import type { Alarm } from '@kronos/status';
 import { startTelemetry } from '@kronos/telemetry';
@@ -103,17 +103,7 @@ async function notifiers(count: number, sinks: Record<string, SinkOptions>, alar
   return { log, running, pass: (ms: number) => (aheadMs += ms) };
 }
 
-const paused = (id: string, aggregate = 'gpu'): LogEventOf<'aggregate.paused'> => ({
-  type: 'aggregate.paused',
-  version: 1,
-  id: `control:${id}`,
-  time: new Date().toISOString(),
-  aggregate,
-  by: { service: 'operator', instance: 'ada', version: '0.0.0' },
-  correlationId: id,
-  causationId: null,
-  data: { commandId: id, comment: null },
-});
+const paused = (id: string, aggregate = 'gpu') => commandEvent('aggregate.paused', aggregate, id, {});
 const ids = ({ seen }: Played): string[] => seen.map(({ body }) => (JSON.parse(body) as Message).id);
 
 it('two ledgers send every event once, in order, signed', async () => {
