@@ -285,6 +285,18 @@ export const bugs: readonly Bug[] = [
     find: 'closeAsked: task?.closeAsked ?? null,',
     replace: 'closeAsked: task?.closeAsked ?? task?.abortAsked ?? null,',
   },
+  {
+    name: 'a close without force taken for one with force',
+    file: TASK_PROGRESS,
+    find: '  if (closeAsked.force !== true && (mayBeBusy(server) || run.migrationId === null)) return null;\n  if (mayStillEnd(',
+    replace: '  if (closeAsked.force === true && mayStillEnd(',
+  },
+  {
+    name: 'a close without force carried out by the planner',
+    file: TASKS,
+    find: 'if (task.end !== null || task.closeAsked?.force !== true || nowMs',
+    replace: 'if (task.end !== null || task.closeAsked === null || nowMs',
+  },
   // ---- the folds
   {
     name: 'cooldown not folded',

@@ -527,16 +527,21 @@ export const kinds: Readonly<Record<string, Kind>> = {
         stage.after(seconds(chance, 60, 3600), () => stage.command('instance.unquarantined', aggregate, { serverId }));
     },
   },
-  // Closes without force: Kronos aborts first, and keeps the slot until Nova shows that nothing works on the server.
+  // Half of them while moves run. Closes are without force: Kronos aborts first, and keeps the slot until Nova shows that nothing works
+  // on the server.
   'operator-cancels': {
     perDay: 45,
     act(stage, chance) {
-      const open = stage.openTasks();
-      if (open.length === 0) return;
-      const { taskId } = chance.pick(open);
-      const aggregate = stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
       const command = chance.pick(['migration.cancelled', 'migration.aborted', 'migration.closed'] as const);
-      stage.command(command, aggregate, { taskId });
+      const act = (): void => {
+        const open = stage.openTasks();
+        if (open.length === 0) return;
+        const { taskId } = chance.pick(open);
+        const aggregate = stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
+        stage.command(command, aggregate, { taskId });
+      };
+      if (chance.flip(0.5)) act();
+      else stage.onNext('migration.started', () => stage.after(seconds(chance, 0.5, 60), act));
     },
   },
   // A drain that ends while VMs still leave, or hours after the last one has left.
