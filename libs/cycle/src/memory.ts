@@ -15,6 +15,7 @@ import {
   refusalsOf as refusalsKnown,
   type TaskFacts,
   timesOf,
+  withAcquainted,
 } from '@kronos/projections';
 import { noiseOf, pauseInForce } from '@kronos/rules';
 
@@ -38,7 +39,8 @@ export const decideInput = (
 ): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options: completeEngineOptions(options) });
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has. */
-export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
+export function toMemory(whole: AggregateState, seen: MemoryTopic): Memory {
+  const state = asFarAs(whole, seen);
   const paused = pauseInForce(state);
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
@@ -81,6 +83,12 @@ export function toMemory(state: AggregateState, seen: MemoryTopic): Memory {
     ...(courseMoves === null ? {} : { courseMoves }),
     sustained: state.sustained,
   };
+}
+
+/** The state without the aggregates that know nothing of what the snapshot has: each VM is looked up in all that are left. */
+function asFarAs(state: AggregateState, { servers, hosts, endedMigrations }: MemoryTopic): AggregateState {
+  const ids = [...servers.map(({ id }) => id), ...(endedMigrations ?? []).map(({ serverId }) => serverId)];
+  return withAcquainted(state, new Set(ids), new Set(hosts.map(({ name }) => name)));
 }
 
 /** Left out where nothing is timed by them, so that the digest of a state without them is the same. */

@@ -12,12 +12,36 @@ function entriesOf<T extends Exclude<keyof Elsewhere, 'aggregate'>>(
   key: string,
 ): ValueOf<Elsewhere[T]>[] {
   const found: ValueOf<Elsewhere[T]>[] = [];
-  for (const one of [state, ...state.elsewhere]) {
+  const find = (one: Pick<Elsewhere, T>): void => {
     const value = (one[table] as ReadonlyMap<string, ValueOf<Elsewhere[T]>>).get(key);
     if (value !== undefined) found.push(value);
-  }
+  };
+  find(state);
+  for (const other of state.elsewhere) find(other);
   return found;
 }
+
+/**
+ * The state with those of the other aggregates that know one of these VMs or hosts: in most cases with none. For many questions, as each
+ * one goes through all aggregates.
+ */
+export function withAcquainted<S extends Pick<AggregateState, 'elsewhere'>>(
+  state: S,
+  servers: ReadonlySet<string>,
+  hosts: ReadonlySet<string>,
+): S {
+  const knows = (other: Elsewhere): boolean =>
+    [other.vmReleases, other.vmFailures, other.operatorQuarantines, other.ownMoves].some((of) => hasAny(of, servers)) ||
+    [other.hostFailures, other.drains].some((of) => hasAny(of, hosts)) ||
+    other.refusals.values().some(({ host }) => hosts.has(host)) ||
+    other.tasks
+      .values()
+      .some(({ step, destination }) => servers.has(step.serverId) || hosts.has(step.from) || hosts.has(destination));
+  return { ...state, elsewhere: state.elsewhere.filter(knows) };
+}
+
+const hasAny = (of: ReadonlyMap<string, unknown>, keys: ReadonlySet<string>): boolean =>
+  of.keys().some((key) => keys.has(key));
 
 /** When a VM was released to be moved, or a host failed: ms since the epoch, oldest first. */
 export function timesOf<T extends 'vmReleases' | 'hostFailures'>(
