@@ -57,11 +57,13 @@ onEachServer('the connection', { concurrent: true }, (bench) => {
     });
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const { port } = silent.address() as AddressInfo;
+    // Its time is over once it has asked again, however slow this machine is.
+    const clock = { ...systemClock, monotonic: () => (asked > 2 ? 600_000 : 0) };
     const connectTo = (more: object) =>
-      failure(connectEventLog({ servers: [`127.0.0.1:${port}`], name: 'cli', ...more }));
+      failure(connectEventLog({ servers: [`127.0.0.1:${port}`], name: 'cli', ...more }, {}, { ...natsWire, clock }));
     expect(await connectTo({ connectOnce: true, connectTimeoutMs: 600_000 })).toBeInstanceOf(NatsUnreachable);
     expect(asked).toBe(1);
-    expect(await connectTo({ connectTimeoutMs: 1_500 })).toBeInstanceOf(NatsUnreachable);
+    expect(await connectTo({ connectTimeoutMs: 60_000 })).toBeInstanceOf(NatsUnreachable);
     expect(asked).toBeGreaterThan(2);
     silent.close();
   });
