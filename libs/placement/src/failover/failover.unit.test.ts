@@ -210,6 +210,13 @@ describe('room for the failure of a host', () => {
     expect(moved).toBeGreaterThan(0);
   });
 
+  it.each([4, 42])('lets the moves that keep it balance, where no plan of the pass keeps it whole: seed %i', (seed) => {
+    const { outcome, before, plan, refusals } = decide(inputOf(someWorld(seed)));
+    expect(outcome).toBe('planned');
+    expect(refusals['failover-room']).toBeGreaterThan(0);
+    expect(plan?.after.combined).toBeLessThan(before.combined ?? 0);
+  });
+
   it('does nothing when failover_hosts is 0, and says nothing of it', () => {
     const world = { capacity: [10, 10], vms: [...sizes(0, 7), ...sizes(1, 7)], apart: [] };
     const decision = decide(inputOf(world, { failoverHosts: 0 }));
