@@ -1007,6 +1007,15 @@ describe('a task that an operator closes', () => {
     expect(life.later(10 * MINUTE, closing).stage).toBe('aborting');
   });
 
+  it('is not ended while Nova has its server on the destination and has not ended the migration', () => {
+    const life = running().when(seen([row('running')], on('h2'), { closeAsked: asked }));
+    expect(life.abort.do).toBe('abort');
+    life.when(abortAccepted, seen([row('running')], on('h2'), { closeAsked: asked }));
+    expect(life.stage).toBe('following');
+    life.when(seen([row('completed')], on('h2'), { closeAsked: asked }));
+    expect(life.ended).toMatchObject({ type: 'completed', warnings: [] });
+  });
+
   it('is not ended while Nova may still begin its migration', () => {
     const life = posted().when(seen([], on('h1'), { closeAsked: asked }));
     expect(life.stage).toBe('seeking');
@@ -1103,8 +1112,13 @@ describe('a task that an operator closes with force', () => {
     expect(life.later(2 * SECOND, waits).ended).toMatchObject({ reason: { code: 'closed' } });
   });
 
-  it('ends as done, with a warning, when its server is on its destination', () => {
-    const life = running().when(seen([row('running')], on('h2', { taskState: 'migrating' }), { closeAsked }));
+  it('ends as done, with a warning, when its server is on its destination and Nova does not end the migration', () => {
+    const arrived = seen([row('running')], on('h2', { taskState: 'migrating' }), { closeAsked });
+    const life = running().when(arrived);
+    expect(life.abort.do).toBe('abort');
+    life.when(abortAccepted, arrived);
+    expect(life.stage).toBe('following');
+    life.later(31 * SECOND, arrived);
     expect(life.ended).toMatchObject({ type: 'completed', warnings: [{ code: 'closed' }, { code: 'server-not-up' }] });
   });
 

@@ -85,12 +85,14 @@ function withWord(run: Run, { stopAsked, closeAsked }: Word, at: Reading): Run {
  */
 function mayStillEnd(
   { abort, closeSince, status }: Run,
-  { from }: Task,
+  { from, destination }: Task,
   server: NovaLook['server'],
   at: Reading,
 ): boolean {
   if (server === null || server === 'gone' || at.mono - (closeSince ?? at.mono) >= CLOSE_WAIT_MS) return false;
   if (FINAL.has(status ?? '')) return true;
+  // Nova shows the server on its destination before it ends the migration.
+  if (server.host === destination) return true;
   if (server.host !== from || abort?.answer === 'refused') return false;
   // Nova may have ended the migration after its row was read and before the server was: the next look shows it.
   return server.taskState !== null || abort?.answer === 'accepted';
