@@ -31,6 +31,7 @@ let now = 0;
 let closed = new Set<string>();
 let cellsFit = true;
 let around = { shared: '', reachable: true };
+let hosts: readonly string[] = [];
 let unprofiledSince: number | null = null;
 /** Of its one migration, which nobody works on; null: it has none. */
 let abandoned: { readonly taskState: string | null } | null = null;
@@ -46,6 +47,7 @@ function begin(more: Partial<Rules> = {}): void {
   closed = new Set();
   cellsFit = true;
   around = { shared: '', reachable: true };
+  hosts = ['h1', 'h2'];
   unprofiledSince = null;
   abandoned = null;
   versions = {};
@@ -64,7 +66,7 @@ function begin(more: Partial<Rules> = {}): void {
     taskState: () => abandoned?.taskState ?? null,
     unmeasuredSince: () => null,
     unprofiledSince: () => unprofiledSince,
-    hostsOf: () => ['h1', 'h2'],
+    hostsOf: () => hosts,
     migrations: () =>
       abandoned === null
         ? []
@@ -327,10 +329,17 @@ it.each([
 );
 
 it.each([
-  ['the same host', [], false, ['refused-again']],
-  ['a host that has taken a server since', [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }], false, []],
-  ['a host that was disabled then', [], true, []],
-])('%s is asked for again after Nova refused it', (_, newcomers, disabled, breaches) => {
+  ['the same host', [], false, ['h1', 'h2'], ['refused-again']],
+  [
+    'a host that has taken a server since',
+    [{ uuid: '00000000-0000-4000-8000-000000000002', host: 'h2' }],
+    false,
+    ['h1', 'h2'],
+    [],
+  ],
+  ['a host that was disabled then', [], true, ['h1', 'h2'], []],
+  ['the same host, from a VM whose host has left the aggregate,', [], false, ['h2'], []],
+])('%s is asked for again after Nova refused it', (_, newcomers, disabled, left, breaches) => {
   look();
   now += HOUR_MS;
   request();
@@ -338,6 +347,7 @@ it.each([
   look();
   refused('No valid host was found. There are not enough hosts available.');
   closed.delete('h2');
+  hosts = left;
   now += 100_000;
   checker.cloud.look([{ uuid: SERVER, host: 'h1' }, ...newcomers], ['h1', 'h2']);
   request(0, 0, 2);

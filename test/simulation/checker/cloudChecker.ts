@@ -179,6 +179,8 @@ export class CloudChecker {
       const ago = now - one.ms;
       if (ago < READ_MS + RACE_MS || ago > REMEMBERED_MS - rules.maxSkewMs) continue;
       if ((this.#changedMs.get(host) ?? now) > one.ms - staleMs) continue;
+      // A server that leaves the aggregate before the next decision takes the shape of the refusal with it.
+      if (!cloud.hostsOf(aggregate).includes(cloud.host(one.server) ?? '')) continue;
       this.#book.breach(
         'refused-again',
         `${id} goes to ${host}, which Nova refused for ${one.server} (${shape}) ${ago / 1000} s before`,
