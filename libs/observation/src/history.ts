@@ -3,6 +3,7 @@ import { type Clock, limit as timeLimit } from '@kronos/clock';
 import {
   byText,
   DAY_MS,
+  errorText,
   type Forecast,
   MAX_FORECAST_POINTS,
   MAX_FORECAST_VALUES,
@@ -105,12 +106,7 @@ export class HistoryReader {
           );
           signal.throwIfAborted();
           const failed = asks.find((ask) => ask.status === 'rejected');
-          const failure =
-            failed === undefined
-              ? null
-              : failed.reason instanceof Error
-                ? failed.reason.message
-                : String(failed.reason);
+          const failure = failed === undefined ? null : errorText(failed.reason);
           return { ...one, slots: times.map((time) => kept.get(time) ?? null), failure };
         }),
       );

@@ -1,3 +1,4 @@
+import { errorText } from '@kronos/contracts';
 import { random } from '@kronos/projections/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -15,9 +16,7 @@ const safe = (holds: (report: WorldReport) => void): void => {
       try {
         holds(report);
       } catch (error) {
-        throw new Error(
-          `seed ${seed}: ${error instanceof Error ? error.message : error}\n${report.history.join('\n')}`,
-        );
+        throw new Error(`seed ${seed}: ${errorText(error)}\n${report.history.join('\n')}`);
       }
     }),
     { numRuns: 1500 },
