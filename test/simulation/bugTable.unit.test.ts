@@ -13,7 +13,7 @@ const UNBROKEN: Readonly<Record<string, string>> = {
   authority: 'an append refuses such an event before it is sent: "result in the planner\'s name" ends in `liveness`',
   basis:
     'before the append of a decision the planner folds the log again: see "decision on the log as it happens to be folded"',
-  order: 'no plan of a run has a step that waits for another one',
+  order: 'few steps of a run wait for another one: see "start before the steps that it depends on"',
   state: 'none of the hunted ones did: "operator quarantines left out of checkpoints" ends in `replay`',
   unreachable:
     'Nova lists no host of such a cell and takes no request for its VMs: pre-flight and snapshot would have to err together',

@@ -200,7 +200,7 @@ export const bugs: readonly Bug[] = [
     find: "if (state.tasks.get(id)?.status !== 'completed') return wait('dependency'",
     replace: "if (state.tasks.get(id) === undefined) return wait('dependency'",
     unseen: {
-      why: 'no plan of a run has a step that waits for another one; the total `dependent` counts them',
+      why: 'few steps of a run wait for another one (the total `dependent` counts them), mostly for the room that it makes: pre-flight refuses them while Placement has no room',
       shownBy: {
         file: 'libs/projections/src/rules.unit.test.ts',
         test: 'only after what it depends on has completed',

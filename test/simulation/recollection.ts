@@ -101,6 +101,7 @@ export class Recollection {
         this.#approved(facts, event.data.planId, ms);
         break;
       case 'plan.rejected':
+      case 'plan.withdrawn':
         if (facts.proposed?.plan.id === event.data.planId) facts.proposed = null;
         break;
       case 'migration.started': {
