@@ -526,3 +526,17 @@ it.each([
   request();
   expect(broken().filter((one) => one === 'older-host')).toEqual(breaches);
 });
+
+it.each([
+  ['that Nova shows none', 'no-migration-seen', false],
+  ['something else', 'moved-since', true],
+])(
+  'a server on a host to which no migration took it, and the result says %s (%s): a breach is %s',
+  (_, code, isBreach) => {
+    look();
+    request();
+    const ended = { taskId: 'agg-1-s1', serverId: SERVER, attempt: 1, destination: 'h2', host: 'h1' };
+    store('results', 'migration.completed', 'executor', { ...ended, warnings: [{ code, text: 'text' }] });
+    expect(broken().includes('untrue')).toBe(isBreach);
+  },
+);
