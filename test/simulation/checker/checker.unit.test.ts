@@ -535,7 +535,14 @@ it.each([
   (_, code, isBreach) => {
     look();
     request();
-    const ended = { taskId: 'agg-1-s1', serverId: SERVER, attempt: 1, destination: 'h2', host: 'h1' };
+    const ended = {
+      taskId: 'agg-1-s1',
+      serverId: SERVER,
+      attempt: 1,
+      destination: 'h2',
+      host: 'h1',
+      outcome: 'migrated',
+    };
     store('results', 'migration.completed', 'executor', { ...ended, warnings: [{ code, text: 'text' }] });
     expect(broken().includes('untrue')).toBe(isBreach);
   },
