@@ -135,6 +135,6 @@ describe('kronos backtest', () => {
     expect(range.err).toContain('--since is not before --until');
     const step = await run('backtest', '--step', 'often', '--to', join(root, 'none'));
     expect(step.status).toBe(2);
-    expect(step.err).toContain('--step often is no step');
+    expect(step.err).toContain('--step takes a duration, not "often"');
   });
 });
