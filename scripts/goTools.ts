@@ -108,12 +108,14 @@ function publishedParts(directory: string, staging: string, draft: string): stri
   return ['-mod=mod', `-modfile=${file}`];
 }
 
-/** Takes the command from Debian's development release; null where there is none to take. */
+/** Takes the command from Debian's development release; null where there is none to take, or it does not run here. */
 async function fromDebian(name: string, { debian }: Tool): Promise<string | null> {
   if (debian === undefined) return null;
   const unpacked = await unpackNewerDebian(process.env, `${name}-newer-debian`, [debian.package]).catch(() => null);
   const found = unpacked === null ? null : join(unpacked, debian.path);
   if (found === null || !existsSync(found)) return null;
+  // It may need newer libraries than this machine has.
+  if (spawnSync(found, ['version']).status !== 0) return null;
   const draft = mkdtempSync(join(place, 'draft-'));
   copyFileSync(found, join(draft, name));
   renameSync(join(draft, name), join(place, name));

@@ -392,6 +392,9 @@ describe('status', () => {
     expect(codes(newest({ storedAtMs: nowMs - 121_000 }))).toEqual([]);
     expect(codes(beats(without('planner', heartbeat('planner', nowMs, heard(29)))))).toEqual([]);
   });
+  it('does not call a clock wrong whose report waited for NATS', () => {
+    expect(codes(beats(without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs - 60_000 }))))).toEqual([]);
+  });
   it('needs no executor in a dry run, until there is something to move', () => {
     const dry = runningLog();
     dry.configured({ dryRun: true, cooldownSeconds: 600 });
