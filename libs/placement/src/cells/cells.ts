@@ -363,11 +363,14 @@ function clusterOf(
   });
 }
 
-/** Includes the future claims of released moves of any aggregate. */
+/** Includes the future claims of released moves of any aggregate. Those of another one are in its own memory, where that is given. */
 function inventoryOf(host: HostObservation, { aggregates }: CellsInput): HostObservation['inventory'] {
   if (host.inventory === null) return null;
+  const given = new Set<string | undefined>(aggregates.map(({ snapshot }) => snapshot.aggregate));
   const claims = aggregates.flatMap(({ snapshot, memory }) =>
-    memory.inFlight.filter((task) => task.destination === host.name && !claimSeen(task, snapshot)),
+    memory.inFlight.filter(
+      (task) => task.destination === host.name && !given.has(task.aggregate) && !claimSeen(task, snapshot),
+    ),
   );
   return Object.fromEntries(
     Object.entries(host.inventory).map(([name, one]) => [

@@ -23,6 +23,7 @@ type World = {
   readonly groups?: Sketch['groups'];
   readonly migrations?: Sketch['migrations'];
   readonly memory?: Partial<Memory>;
+  readonly memoryOfNew?: Partial<Memory>;
   readonly options?: Sketch['options'];
   readonly asked?: Partial<CellsAsked>;
   readonly input?: Partial<CellsInput>;
@@ -37,7 +38,7 @@ function inputOf(world: World): CellsInput {
     const snapshot = { aggregate: name };
     return {
       snapshot: snapshotOf({ policies: {}, hosts, vms, groups, migrations, snapshot }),
-      memory: { ...emptyMemory, ...(name === 'old' ? world.memory : {}) },
+      memory: { ...emptyMemory, ...(name === 'old' ? world.memory : world.memoryOfNew) },
       options: { ...defaultEngineOptions, ...world.options },
       cell: (world.cells ?? { old: 'cell1', new: 'cell2' })[name],
       metadata:
@@ -313,6 +314,16 @@ describe('room on the target', () => {
     expect(plan({ ...world, memory, asked: { servers: ['v'] } }).refused).toMatchObject([
       { reason: { code: 'capacity' } },
     ]);
+  });
+
+  it('is taken once by a move that the memories of both aggregates have', () => {
+    const world = {
+      new: { n1: { free: { MEMORY_MB: 2048, VCPU: 10 } } },
+      vms: { v: { host: 'o1', ramMb: 1024 }, w: { host: 'o2', ramMb: 1024 } },
+      memory: { inFlight: [inFlight('w', 'n1')] },
+      memoryOfNew: { inFlight: [{ ...inFlight('w', 'n1'), aggregate: 'old' }] },
+    };
+    expect(plan({ ...world, asked: { servers: ['v'] } }).steps).toHaveLength(1);
   });
 
   it('is never exceeded by any request, and every requested server is named once', () => {
