@@ -623,22 +623,29 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
   };
 }
 
-const elsewhereOf = ({ aggregates }: LogState, own: string): Elsewhere[] =>
-  [...aggregates]
-    .filter(([aggregate]) => aggregate !== own)
-    .sort(([a], [b]) => byText(a, b))
-    .map(([aggregate, facts]) => ({
-      aggregate,
-      plans: facts.plans,
-      tasks: facts.tasks,
-      vmReleases: facts.vmReleases,
-      vmFailures: facts.vmFailures,
-      operatorQuarantines: facts.operatorQuarantines,
-      hostFailures: facts.hostFailures,
-      refusals: facts.refusals,
-      ownMoves: facts.ownMoves,
-      drains: facts.drains,
-    }));
+/** Of states that were asked for before: all aggregates, by name. Each of them is asked about again and again, by every aggregate. */
+const everywhere = new WeakMap<LogState['aggregates'], readonly Elsewhere[]>();
+
+function elsewhereOf({ aggregates }: LogState, own: string): Elsewhere[] {
+  const all =
+    everywhere.get(aggregates) ??
+    [...aggregates]
+      .sort(([a], [b]) => byText(a, b))
+      .map(([aggregate, facts]) => ({
+        aggregate,
+        plans: facts.plans,
+        tasks: facts.tasks,
+        vmReleases: facts.vmReleases,
+        vmFailures: facts.vmFailures,
+        operatorQuarantines: facts.operatorQuarantines,
+        hostFailures: facts.hostFailures,
+        refusals: facts.refusals,
+        ownMoves: facts.ownMoves,
+        drains: facts.drains,
+      }));
+  everywhere.set(aggregates, all);
+  return all.filter(({ aggregate }) => aggregate !== own);
+}
 
 /** The merged tables of states that were asked for before: a table never changes once it was given out. */
 const merges = new WeakMap<
