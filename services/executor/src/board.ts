@@ -1,11 +1,12 @@
 /** The tasks of one aggregate that wait for their start in this process. */
 import type { Cancel, Clock } from '@kronos/clock';
-import { type StoredEvent, subject, timeMs } from '@kronos/contracts';
+import { attemptIn, type StoredEvent, subject, timeMs } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
 import type { WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { JudgedFailure } from './failure.ts';
-import { hostsInEvent, judgeStart, type Start } from './slots.ts';
+import type { RecentMoves } from './recentMoves.ts';
+import { judgeStart, type Start } from './slots.ts';
 import type { Grant, Task } from './taskStages.ts';
 
 export interface BoardDeps {
@@ -15,6 +16,8 @@ export interface BoardDeps {
   /** Folded to the end of the log. */
   readonly refresh: () => Promise<LogPosition<AggregateState>>;
   readonly caps: AllCaps;
+  /** Of all aggregates. */
+  readonly recent: Pick<RecentMoves, 'touched'>;
   readonly clock: Clock;
   /** The problem of the own clock; null: none. By a wrong clock no task starts, and none ends as expired. */
   readonly clockProblem: () => string | null;
@@ -42,8 +45,6 @@ interface Waiter {
   readonly wake: (body: 'judge' | 'requeued') => void;
 }
 
-/** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
-const REMEMBERED = 4096;
 /** Time for which tasks wait on a wrong clock before it is checked again. */
 const CLOCK_AGAIN_MS = 2_000;
 /** The longest sleep: durations that the board cannot foresee (a quarantine, a breaker) end within it. */
@@ -54,8 +55,6 @@ export class StartBoard {
   readonly #waiting: Waiter[] = [];
   /** Started by tasks of this process and not on the log yet. */
   readonly #granted = new Map<string, AttemptToStart>();
-  readonly #recent: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
-  #forgotten = 0;
   #timer: Cancel | null = null;
   /** When the timer fires, ms since the epoch. */
   #wakesAt = Number.POSITIVE_INFINITY;
@@ -96,7 +95,9 @@ export class StartBoard {
       const expected = at.expectedOn(subject('results', this.#deps.aggregate));
       const start = this.#judge(task, at.state);
       if (start.kind === 'start') {
-        const disturbed = wish.checkedAtSequence !== null && this.#disturbed(task, wish.checkedAtSequence);
+        const { checkedAtSequence } = wish;
+        const hosts = [task.from, task.destination];
+        const disturbed = checkedAtSequence !== null && this.#deps.recent.touched(hosts, checkedAtSequence);
         return { kind: 'mayStart', grant: { expected, disturbed } };
       }
       this.release(task);
@@ -115,12 +116,21 @@ export class StartBoard {
 
   /** The log has one more event, of this aggregate, of all, or about a move. */
   changed(stored: StoredEvent): void {
-    const hosts = hostsInEvent(stored.event);
-    if (hosts.length > 0) {
-      this.#recent.push({ sequence: stored.sequence, hosts });
-      if (this.#recent.length > REMEMBERED) this.#forgotten = this.#recent.shift()?.sequence ?? this.#forgotten;
-    }
-    this.pump();
+    if (this.#concerns(stored)) this.pump();
+  }
+
+  /** Whether an event may end a wait. One about a move of another aggregate frees its VM, its hosts and its groups. */
+  #concerns({ event }: StoredEvent): boolean {
+    const move = attemptIn(event);
+    if (move === null || event.aggregate === this.#deps.aggregate) return true;
+    const hosts = [move.from, move.destination];
+    return this.#waiting.some(
+      ({ task, code }) =>
+        task.serverId === move.serverId ||
+        hosts.includes(task.from) ||
+        hosts.includes(task.destination) ||
+        code === 'max_concurrent_per_group',
+    );
   }
 
   /** Requeues up to this many of the tasks that waited longest, to make room for tasks that may be able to start. */
@@ -150,13 +160,6 @@ export class StartBoard {
     this.#timer?.();
     this.#timer = null;
     this.#wakesAt = Number.POSITIVE_INFINITY;
-  }
-
-  #disturbed(task: Task, since: number): boolean {
-    if (since < this.#forgotten) return true;
-    return this.#recent.some(
-      ({ sequence, hosts }) => sequence > since && (hosts.includes(task.from) || hosts.includes(task.destination)),
-    );
   }
 
   /** Why the task may not start by the log as it is folded now; null while it may. */

@@ -5,6 +5,7 @@ import type { Caps } from '@kronos/rules';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
 import { StartBoard, type WaitEnd } from './board.ts';
+import { RecentMoves } from './recentMoves.ts';
 import type { Task } from './taskStages.ts';
 
 const roomy: Caps = {
@@ -30,8 +31,10 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   const alarms: number[] = [];
   const at = () => ({ state: log.state(), sequence: log.events.length, expectedOn: () => log.events.length });
   const time = manualClock(0);
+  const recent = new RecentMoves();
   const board = new StartBoard({
     aggregate: 'gpu',
+    recent,
     at,
     refresh: async () => at(),
     caps: { ...roomy, ...caps },
@@ -70,9 +73,9 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
   };
   /** Says that the log went on, and lets the board look. */
-  const noticed = async (): Promise<void> => {
-    const last = log.events.at(-1);
-    if (last !== undefined) board.changed(last as StoredEvent);
+  const noticed = async (last = log.events.at(-1) as StoredEvent): Promise<void> => {
+    recent.note(last);
+    board.changed(last);
     await ready();
   };
   const open = async (waiting: Promise<WaitEnd>): Promise<boolean> =>
@@ -174,6 +177,25 @@ describe('the board of an aggregate', () => {
     expect(await wait(2, { checked })).toMatchObject({ grant: { disturbed: true } });
     expect(await wait(3, { checked })).toMatchObject({ grant: { disturbed: false } });
     expect(await wait(2, { checked: log.events.length })).toMatchObject({ grant: { disturbed: false } });
+  });
+
+  it('looks again at a move of another aggregate where it concerns a task that waits', async () => {
+    const { wait, log, id, noticed, open, alarms } = setUp(two, { maxOutboundPerHost: 1 });
+    await wait(1);
+    const second = wait(2);
+    expect(await open(second)).toBe(true);
+    const event = log.started({ task: id(1) });
+    const before = alarms.length;
+    const elsewhere = (from: string, serverId = 'x'): Promise<void> => {
+      const data = { ...event.data, serverId, from, destination: 'h9' };
+      return noticed({ ...(log.events.at(-1) as StoredEvent), event: { ...event, aggregate: 'web', data } });
+    };
+    await elsewhere('h8');
+    expect(alarms).toHaveLength(before);
+    await elsewhere('h1');
+    expect(alarms).toHaveLength(before + 1);
+    await elsewhere('h8', 'b');
+    expect(alarms).toHaveLength(before + 2);
   });
 
   it('sends the longest waiting back to make room', async () => {

@@ -19,6 +19,7 @@ import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
+import { RecentMoves } from './recentMoves.ts';
 import { recordDeadLetter } from './recordDeadLetter.ts';
 import { type LogReader, type RunDeps, runTask } from './run.ts';
 import { hostsInEvent } from './slots.ts';
@@ -87,6 +88,7 @@ function checkOptionsBy(
 /** The boards on which tasks wait for their start, one for each aggregate. */
 class StartBoards {
   readonly #boards: ReadonlyMap<string, StartBoard>;
+  readonly #recent = new RecentMoves();
   readonly #clock: Clock;
   #endRoomCheck: Cancel | null = null;
   #closed = false;
@@ -99,6 +101,7 @@ class StartBoards {
         at: () => reader.at(aggregate),
         refresh: () => reader.refresh(aggregate),
         caps,
+        recent: this.#recent,
         clock,
         clockProblem,
         onWait(task, code, text) {
@@ -116,6 +119,7 @@ class StartBoards {
   /** An event about a move concerns other aggregates too: its VM or a host may have come from one of them. */
   changed(stored: StoredEvent): void {
     const { event } = stored;
+    this.#recent.note(stored);
     const one = hostsInEvent(event).length > 0 ? undefined : this.#boards.get(event.aggregate);
     if (one !== undefined) one.changed(stored);
     else for (const board of this.#boards.values()) board.changed(stored);
