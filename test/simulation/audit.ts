@@ -7,9 +7,12 @@ import {
   type CycleDecided,
   canonicalJson,
   completeEngineOptions,
+  defaultStorageLimits,
   type EngineOptions,
   type Snapshot,
   type SnapshotTaken,
+  streamDefinitions,
+  streamNames,
 } from '@kronos/contracts';
 import { digest, optionsOfDecision, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
@@ -33,6 +36,10 @@ import { isOpen, readSpan } from './windows.ts';
 const REPLAYED = 40;
 /** Snapshots whose lists of servers are compared with what the cloud was. */
 const LISTED = 500;
+/** Messages that the stream of checkpoints keeps on each subject. */
+const KEPT =
+  streamDefinitions(defaultStorageLimits).find(({ name }) => name === streamNames.checkpoints)?.maxMessagesPerSubject ??
+  Number.POSITIVE_INFINITY;
 
 const digestOf = (state: LogState): string => digest(toParts(state, 'audit'));
 
@@ -207,25 +214,50 @@ const forgotten = (state: AggregateState, nowMs: number): string[] =>
     wait.code === 'service' ? [`nobody changes the service of ${about.id}, which a person asked for`] : [],
   );
 
+/** What the stream of checkpoints holds on one subject: the messages, and the checkpoints that have a part there. */
+interface Held {
+  readonly messages: number[];
+  readonly checkpoints: Set<number>;
+}
+
 /** The checkpoints of this log by their sequences, each with the sequences of its parts on the stream. */
 async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
   // Checkpoints outlive a log that is lost.
   const { installations } = await readIdentity(log);
   const ours = new Set<string | null>(installations.map(({ id }) => id));
   const found = new Map<number, Set<number>>();
-  for await (const { message, problem, sequence: part } of log.tail({
+  const bySubject = new Map<string, Held>();
+  for await (const { message, problem, subject, sequence: part } of log.tail({
     families: ['ledger'],
     since: 'all',
     end: true,
   })) {
+    const held = bySubject.get(subject) ?? { messages: [], checkpoints: new Set() };
+    bySubject.set(subject, held);
+    held.messages.push(part);
     if (problem !== undefined || message.type !== 'state.checkpointed') continue;
     const { foldVersion, installationId, sequence } = message.data;
     // A reader skips what another release has folded.
     if (!ours.has(installationId ?? null) || foldVersion !== FOLD_VERSION) continue;
     found.set(sequence, (found.get(sequence) ?? new Set()).add(part));
+    held.checkpoints.add(sequence);
   }
+  for (const [sequence, parts] of found)
+    if (isPushedOut(sequence, Math.min(...parts), [...bySubject.values()])) found.delete(sequence);
   return found;
 }
+
+/**
+ * Whether later messages took the place of a part of this checkpoint. A forged one does it too, and then on one subject
+ * alone: of the oldest checkpoint the other parts are left.
+ *
+ * @param first the sequence on the stream of the first part that is left
+ */
+const isPushedOut = (sequence: number, first: number, subjects: readonly Held[]): boolean =>
+  subjects.some(
+    ({ messages: [oldest = 0, ...others], checkpoints }) =>
+      checkpoints.size > 0 && !checkpoints.has(sequence) && others.length + 1 >= KEPT && oldest > first,
+  );
 
 /** Null: its object is gone. */
 async function snapshotOf(log: EventLog, taken: SnapshotTaken): Promise<Snapshot | null> {
