@@ -17,13 +17,16 @@ let planId: string;
 /** What the page must never do: break its policy, or fail. */
 let wrong: string[];
 
-const sketch = (hosts: number, busy: string): Sketch => ({
+/** `of`: begins the names of hosts and VMs. What the log knows of these counts in every aggregate that has them. */
+const sketch = (hosts: number, busy: string, of = ''): Sketch => ({
   policies: { cpu: { threshold: 0.2 }, memory: { threshold: 0.1 } },
-  hosts: Object.fromEntries(Array.from({ length: hosts }, (_, n) => [`host-${n}`, n === 3 ? { disabled: true } : {}])),
+  hosts: Object.fromEntries(
+    Array.from({ length: hosts }, (_, n) => [`${of}host-${n}`, n === 3 ? { disabled: true } : {}]),
+  ),
   vms: {
-    'uuid-1': { host: busy, w: { cpu: 0.5, memory: 0.1 }, set: { name: 'shop <img src=x onerror=alert(1)>' } },
-    'uuid-2': { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } },
-    'uuid-3': { host: 'host-2', w: { cpu: 0.1, memory: 0.05 }, set: { name: 'db-1' } },
+    [`${of}uuid-1`]: { host: busy, w: { cpu: 0.5, memory: 0.1 }, set: { name: 'shop <img src=x onerror=alert(1)>' } },
+    [`${of}uuid-2`]: { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } },
+    [`${of}uuid-3`]: { host: `${of}host-2`, w: { cpu: 0.1, memory: 0.05 }, set: { name: 'db-1' } },
   },
 });
 
@@ -595,7 +598,9 @@ describe('the console looks ahead', () => {
   it('at a moment with other options, decided in the browser: nothing changed gives the digest of the ledger', async () => {
     log.about('idle').configured({ searchWorkLimit: 20_000 });
     await bed.append(log.events.splice(0));
-    const { data } = await bed.decided(await bed.observed('idle-1', 'idle', log.nowMs, sketch(12, 'host-1')));
+    const { data } = await bed.decided(
+      await bed.observed('idle-1', 'idle', log.nowMs, sketch(12, 'idle-host-1', 'idle-')),
+    );
     expect(data.plan?.steps.length).toBeGreaterThan(0);
     await open('#/aggregates/idle/what-if');
     await region('Plan').getByText('It has the digest of the recorded decision.').waitFor();
@@ -617,7 +622,7 @@ describe('the console looks ahead', () => {
     // Each step says what it does to its host.
     await open(`#/plans/${encodeURIComponent(data.plan?.id ?? '')}`);
     expect(await text('Steps')).toMatch(
-      /\d\.\d\d× highest: host-\d+ lowers (cpu|memory) of host-1 from [\d.]+ % to [\d.]+ %/,
+      /\d\.\d\d× highest: idle-host-\d+ lowers (cpu|memory) of idle-host-1 from [\d.]+ % to [\d.]+ %/,
     );
   });
 
