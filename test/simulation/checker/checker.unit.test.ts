@@ -35,6 +35,8 @@ let hosts: readonly string[] = [];
 let unprofiledSince: number | null = null;
 /** Of its one migration, which nobody works on; null: it has none. */
 let abandoned: { readonly taskState: string | null } | null = null;
+/** Status of a person's cold migration of the server to h1; null: there is none. */
+let cold: string | null = null;
 let versions: Readonly<Record<string, number>> = {};
 let sequences = new Map<string, number>();
 let checker: Checker;
@@ -50,6 +52,7 @@ function begin(more: Partial<Rules> = {}): void {
   hosts = ['h1', 'h2'];
   unprofiledSince = null;
   abandoned = null;
+  cold = null;
   versions = {};
   sequences = new Map();
   last = 0;
@@ -67,10 +70,10 @@ function begin(more: Partial<Rules> = {}): void {
     unmeasuredSince: () => null,
     unprofiledSince: () => unprofiledSince,
     hostsOf: () => hosts,
-    migrations: () =>
-      abandoned === null
-        ? []
-        : [{ id: 1, server: SERVER, source: 'h1', dest: 'h2', status: 'abandoned', createdMs: now, byKronos: true }],
+    migrations: () => [
+      ...(abandoned === null ? [] : [migration({ dest: 'h2', status: 'abandoned', byKronos: true })]),
+      ...(cold === null ? [] : [migration({ dest: 'h1', status: cold, byKronos: false })]),
+    ],
     running: () => [],
   };
   checker = new Checker(
@@ -80,6 +83,14 @@ function begin(more: Partial<Rules> = {}): void {
     () => undefined,
   );
 }
+
+const migration = (one: { readonly dest: string; readonly status: string; readonly byKronos: boolean }) => ({
+  id: 1,
+  server: SERVER,
+  source: one.dest === 'h1' ? 'h2' : 'h1',
+  createdMs: now,
+  ...one,
+});
 
 function store(family: string, type: string, service: string, data: object, stream = 'KRONOS_LOG'): void {
   const subject = `kronos.${family}.agg`;
@@ -528,11 +539,15 @@ it.each([
 });
 
 it.each([
-  ['that Nova shows none', 'no-migration-seen', false],
-  ['something else', 'moved-since', true],
+  ['no-migration-seen', null, false],
+  ['moved-since', null, true],
+  ['moved-since', 'migrating', true],
+  ['moved-since', 'post-migrating', false],
+  ['moved-since', 'finished', false],
 ])(
-  'a server on a host to which no migration took it, and the result says %s (%s): a breach is %s',
-  (_, code, isBreach) => {
+  'a server on a host to which no completed migration took it, with the warning %s and a cold migration there %s: a breach is %s',
+  (code, status, isBreach) => {
+    cold = status;
     look();
     request();
     const ended = {

@@ -72,7 +72,7 @@ const AT_THE_VM = new Set(['server', 'unknown', undefined]);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
 const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 /** Statuses of a cold migration whose server is on its destination. */
-const COLD = new Set(['finished', 'confirming', 'confirmed']);
+const COLD = new Set(['post-migrating', 'finished', 'confirming', 'confirmed']);
 const MINUTE_MS = 60_000;
 
 /** A service with a wrong clock decides and starts nothing. An event may be made long before it can be stored. */
