@@ -15,7 +15,7 @@ import {
   refusalsOf as refusalsKnown,
   type TaskFacts,
   timesOf,
-  withAcquainted,
+  withRelated,
 } from '@kronos/projections';
 import { noiseOf, pauseInForce } from '@kronos/rules';
 
@@ -40,7 +40,7 @@ export const decideInput = (
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has. */
 export function toMemory(whole: AggregateState, seen: MemoryTopic): Memory {
-  const state = asFarAs(whole, seen);
+  const state = relatedTo(whole, seen);
   const paused = pauseInForce(state);
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
@@ -85,10 +85,10 @@ export function toMemory(whole: AggregateState, seen: MemoryTopic): Memory {
   };
 }
 
-/** The state without the aggregates that know nothing of what the snapshot has: each VM is looked up in all that are left. */
-function asFarAs(state: AggregateState, { servers, hosts, endedMigrations }: MemoryTopic): AggregateState {
+/** The state without the other aggregates that know nothing of the VMs and hosts of the snapshot. */
+function relatedTo(state: AggregateState, { servers, hosts, endedMigrations }: MemoryTopic): AggregateState {
   const ids = [...servers.map(({ id }) => id), ...(endedMigrations ?? []).map(({ serverId }) => serverId)];
-  return withAcquainted(state, new Set(ids), new Set(hosts.map(({ name }) => name)));
+  return withRelated(state, new Set(ids), new Set(hosts.map(({ name }) => name)));
 }
 
 /** Left out where nothing is timed by them, so that the digest of a state without them is the same. */

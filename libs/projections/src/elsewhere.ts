@@ -22,10 +22,10 @@ function entriesOf<T extends Exclude<keyof Elsewhere, 'aggregate'>>(
 }
 
 /**
- * The state with those of the other aggregates that know one of these VMs or hosts: in most cases with none. For many questions, as each
- * one goes through all aggregates.
+ * The state with only those of the other aggregates that know one of these VMs or hosts: in most cases none. To be used before many
+ * lookups, as each of them goes through every aggregate that is left.
  */
-export function withAcquainted<S extends Pick<AggregateState, 'elsewhere'>>(
+export function withRelated<S extends Pick<AggregateState, 'elsewhere'>>(
   state: S,
   servers: ReadonlySet<string>,
   hosts: ReadonlySet<string>,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withAcquainted } from './elsewhere.ts';
+import { withRelated } from './elsewhere.ts';
 import { type Elsewhere, initialAggregateFacts } from './state.ts';
 
 const SERVERS = new Set(['vm1']);
@@ -9,7 +9,7 @@ const HOSTS = new Set(['h1']);
 function other(table: Exclude<keyof Elsewhere, 'aggregate' | 'plans'>, key: string, row: unknown = {}): Elsewhere {
   return { ...initialAggregateFacts, aggregate: 'other', [table]: new Map([[key, row]]) };
 }
-const kept = (one: Elsewhere) => withAcquainted({ elsewhere: [one] }, SERVERS, HOSTS).elsewhere.length;
+const kept = (one: Elsewhere) => withRelated({ elsewhere: [one] }, SERVERS, HOSTS).elsewhere.length;
 
 describe('of the other aggregates', () => {
   it.each(['vmReleases', 'vmFailures', 'operatorQuarantines', 'ownMoves'] as const)(

@@ -105,8 +105,8 @@ export async function recordRange(history: History, directory: string, options: 
 }
 
 /**
- * Picks the events on which the decisions of some aggregates depend. Those of the others are among them, as a host may have come from one of
- * them; except for decisions that change nothing about hosts and VMs: without plan and findings, and not the first of an hour, which forgets.
+ * Picks the events on which the decisions of some aggregates depend. Events of the others are among them, as a host may have come from one of
+ * these. Decisions of the others without a plan and findings are left out, but for the first of each hour, at which facts are forgotten.
  *
  * @returns to be called with every event of the log, in its order
  */

@@ -18,7 +18,7 @@ export type SlotUse = {
   readonly groups: readonly string[];
 };
 
-/** The number of slots held: in total by the aggregate, and for each subject of a limit by any. */
+/** The number of slots held: in total those of the aggregate; for each VM, host and group those of all aggregates. */
 export type SlotCounts = {
   readonly total: number;
   readonly bySource: ReadonlyMap<string, number>;

@@ -119,7 +119,7 @@ export class StartBoard {
     if (this.#concerns(stored)) this.pump();
   }
 
-  /** Whether an event may end a wait. One about a move of another aggregate frees its VM, its hosts and its groups. */
+  /** Whether an event may end a wait. A move of another aggregate matters only to its VM, its hosts and its groups. */
   #concerns({ event }: StoredEvent): boolean {
     const move = attemptIn(event);
     if (move === null || event.aggregate === this.#deps.aggregate) return true;

@@ -20,6 +20,7 @@ export async function plans(shell: Shell, options: PlansOptions): Promise<void> 
     await answer(shell, options, found, (terminal) => renderPlans({ ...shell, terminal }, found));
   });
 }
+
 /** kronos plan show. */
 export async function planShow(
   shell: Shell,
