@@ -61,7 +61,7 @@ export interface WantedReads {
   readonly tagged: boolean;
   /** Every server of these hosts. */
   readonly hosts: ReadonlyMap<string, ResyncReason>;
-  /** These servers, one by one; `null`: a notification named it. */
+  /** These servers, one by one; `null`: a notification named it, or its cell was down. */
   readonly servers: ReadonlyMap<string, ResyncReason | null>;
 }
 
@@ -312,6 +312,7 @@ export class ServerInventory<S extends InventoryServer> {
     for (const [id, record] of this.#records) {
       const reason = this.#doubtOf(id, record);
       if (reason !== null) unsure.set(id, reason);
+      else if (isOfDownCell(record.server) && record.beganMs < cycleMs) unsure.set(id, null);
     }
     // The lists of the host lack it, and the comparison has it: it is deleted softly, or came since.
     for (const ids of this.#compared?.hosts.values() ?? [])
@@ -384,6 +385,12 @@ const nothing: WantedReads = {
   hosts: new Map(),
   servers: new Map(),
 };
+
+/**
+ * Whether Nova did not reach the cell of a server, and so did not say where it is. No notification and no change of the server
+ * tells when Nova reaches the cell again: such a server is read in each cycle.
+ */
+const isOfDownCell = ({ host, status }: InventoryServer): boolean => host === null && status === 'UNKNOWN';
 
 /** Whether there is nothing to be read. */
 export const isNothing = (wanted: WantedReads): boolean =>

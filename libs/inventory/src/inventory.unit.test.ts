@@ -186,6 +186,39 @@ describe('a notification', () => {
   });
 });
 
+describe('a server of a cell that is down', () => {
+  const lost = (id: string): InventoryServer => vm(id, null, { status: 'UNKNOWN', updatedAt: null });
+
+  it.each(['changes', 'notifications'] as const)(
+    'is read again in each cycle of the mode %s, until Nova says where it is',
+    (mode) => {
+      const inventory = trusting();
+      inventory.bulkRead([lost('one'), vm('two', 'a'), vm('three', 'b')], at(30, 40));
+      for (const cycleMs of [100, 200]) {
+        inventory.changesRead(30, [], at(cycleMs));
+        inventory.taggedRead(new Set(), at(cycleMs));
+        expect([...wantedOf(inventory, mode, cycleMs).servers]).toEqual([['one', null]]);
+        inventory.serverRead('one', cycleMs === 200 ? vm('one', 'a') : lost('one'), at(cycleMs));
+        expect(wants(inventory, mode, cycleMs)).toBe(false);
+      }
+      expect(hostOf(inventory, 'one')).toBe('a');
+      inventory.changesRead(200, [], at(300));
+      inventory.taggedRead(new Set(), at(300));
+      expect(wants(inventory, mode, 300)).toBe(false);
+    },
+  );
+
+  it('is read with all others where there are many', () => {
+    const inventory = trusting({ servers: 1, hosts: 1 });
+    inventory.bulkRead([lost('one'), lost('two'), vm('three', 'b')], at(30, 40));
+    inventory.changesRead(30, [], at(100));
+    expect(wantedOf(inventory, 'notifications', 100).bulk).toBe('many');
+    inventory.bulkRead([vm('one', 'a'), vm('two', 'a'), vm('three', 'b')], at(101, 110));
+    expect(wants(inventory, 'notifications', 100)).toBe(false);
+    expect(inventory.list().map(({ host }) => host)).toEqual(['a', 'a', 'b']);
+  });
+});
+
 describe('reads in any order', () => {
   it('keep the later of two that did not overlap, also where clocks in Nova went back', () => {
     const inventory = given();

@@ -12,7 +12,7 @@ import {
 import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { isAbandoned, membersAgainstRule, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
 import type { CellsSeen, CloudLists, Fate, KnownServer, PortsSeen } from './cloud.ts';
-import { note, problem, unread } from './reasons.ts';
+import { note, type ProblemCode, problem, unread } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
 interface PlacedServer {
@@ -277,15 +277,30 @@ function vanished({ index, hosts, known, fates }: ServersInput): Reason[] {
   return problems;
 }
 
+/** Problems by which a snapshot lacks servers of its aggregate, because the hosts or the servers are not known. */
+const LACKING: ReadonlySet<string> = new Set<ProblemCode>([
+  'aggregates-unknown',
+  'aggregate-not-found',
+  'hypervisors-unknown',
+  'servers-unknown',
+  'servers-on-unknown-host',
+]);
+
+const staying = ({ problems }: { readonly problems: readonly Reason[] }, before: readonly KnownServer[]) =>
+  problems.some(({ code }) => LACKING.has(code)) ? before : [];
+
 /**
  * The servers that the next snapshot must find, or find deleted: those of this one, and those that this one missed. Taken
- * from the snapshot alone, so that any replica can go on from it.
+ * from the snapshot, so that any replica can go on from it; `before` was known before, and stays where the snapshot lacks servers.
  */
-export function knownAfter(snapshot: {
-  readonly servers: readonly Pick<ServerObservation, 'id' | 'name' | 'host'>[];
-  readonly problems: readonly Reason[];
-}): KnownServer[] {
-  const known = new Map<string, KnownServer>();
+export function knownAfter(
+  snapshot: {
+    readonly servers: readonly Pick<ServerObservation, 'id' | 'name' | 'host'>[];
+    readonly problems: readonly Reason[];
+  },
+  before: readonly KnownServer[] = [],
+): KnownServer[] {
+  const known = new Map(staying(snapshot, before).map((one) => [one.id, one]));
   for (const { code, detail } of snapshot.problems) {
     if (code !== 'server-vanished' && code !== 'servers-of-down-cell') continue;
     const servers = detail?.servers;
@@ -308,8 +323,9 @@ export function stillKnown(
   index: Pick<ServerIndex, 'listed'>,
   fates: ReadonlyMap<string, Fate>,
 ): KnownServer[] {
-  const missed = before.filter((one) => !index.listed.has(one.id) && fates.get(one.id)?.fate !== 'deleted');
-  const known = new Map([...missed, ...knownAfter(snapshot)].map((one) => [one.id, one]));
+  const left = before.filter((one) => fates.get(one.id)?.fate !== 'deleted');
+  const missed = left.filter((one) => !index.listed.has(one.id));
+  const known = new Map([...missed, ...knownAfter(snapshot, left)].map((one) => [one.id, one]));
   return [...known.values()];
 }
 

@@ -3,7 +3,7 @@ import { flavor, server } from '@kronos/openstack/testing';
 import { describe, expect, test } from 'vitest';
 import { cloud, group, indexOf, migration, unread } from '../testing/given.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { knownAfter, serversOf } from './servers.ts';
+import { knownAfter, serversOf, stillKnown } from './servers.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
@@ -231,6 +231,26 @@ describe('a server known before and now absent', () => {
   test('stays known after the snapshot that missed it, from the snapshot alone', () => {
     const seen = observe(cloud({ servers: [server('2', 'b')] }), { known });
     expect(knownAfter(seen)).toEqual([...known, { id: '2', name: 'name-of-2', host: 'b' }]);
+  });
+
+  test.each([
+    [
+      'its host is not known',
+      observe(cloud({ servers: [server('1', 'a')] }), { known, hosts: [], unknownHosts: ['a'] }),
+    ],
+    ['the servers were not read', observe({ ...cloud(), servers: unread }, { known })],
+    ['the hosts were not read', { servers: [], problems: [{ code: 'hypervisors-unknown', text: 'not read' }] }],
+  ])('stays known after a snapshot that lacks it because %s', (_, seen) => {
+    expect(knownAfter(seen, known)).toEqual(known);
+    const index = { listed: new Set(['1']) };
+    expect(stillKnown(seen, known, index, new Map())).toEqual(known);
+    expect(stillKnown(seen, known, index, new Map([['1', { fate: 'deleted' }]]))).toEqual([]);
+  });
+
+  test('is forgotten once it is elsewhere', () => {
+    const seen = observe(cloud({ servers: [server('1', 'elsewhere')] }), { known });
+    expect(knownAfter(seen, known)).toEqual([]);
+    expect(stillKnown(seen, known, { listed: new Set(['1']) }, new Map())).toEqual([]);
   });
 
   test('is forgotten after the snapshot that found it deleted', () => {

@@ -31,7 +31,7 @@ export function createKnownServers(deps: {
       if (newest === null || newest.data.snapshotId === memory.get(aggregate)?.snapshotId) return of(aggregate);
       const { snapshotId } = newest.data;
       try {
-        const known = knownAfter(await log.getSnapshot(newest));
+        const known = knownAfter(await log.getSnapshot(newest), of(aggregate));
         memory.set(aggregate, { snapshotId, known });
         return known;
       } catch (error) {
