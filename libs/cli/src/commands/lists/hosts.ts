@@ -1,15 +1,13 @@
 import { byText, type HostObservation, type ServerListing, type Snapshot, timeMs } from '@kronos/contracts';
 import { serviceText } from '@kronos/facts';
-import { newestSnapshots } from '@kronos/replay';
 import { aligned, figure } from '../../numbers.ts';
 import { withSession } from '../../open.ts';
 import { answer } from '../../output.ts';
-import { filterAggregates } from '../../scope.ts';
 import type { Shell } from '../../shell.ts';
 import { type Cell, table } from '../../table.ts';
 import type { Terminal } from '../../terminal.ts';
 import { when } from '../../times.ts';
-import { isHost, isVm, requireHosts, requireVm, type VmsOptions } from './filters.ts';
+import { isHost, isVm, listedSnapshots, type VmsOptions } from './filters.ts';
 
 /** One host as the newest snapshot of its aggregate has it. */
 type HostRow = {
@@ -29,10 +27,8 @@ type HostRow = {
 
 /** kronos hosts. */
 export async function listHosts(shell: Shell, options: VmsOptions): Promise<void> {
-  await withSession(shell, options, async ({ log, scope }) => {
-    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
-    requireHosts(options, snapshots);
-    requireVm(options, snapshots);
+  await withSession(shell, options, async (session) => {
+    const snapshots = await listedSnapshots(session, options);
     const rows = snapshots.flatMap((snapshot) => {
       const of = new Set(snapshot.servers.filter((server) => isVm(options, server)).map(({ host }) => host));
       return hostRows(snapshot).filter(

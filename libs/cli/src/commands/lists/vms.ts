@@ -1,15 +1,13 @@
 import { byText, type ServerObservation } from '@kronos/contracts';
 import { aggregateState, inFlight, type LogState, optionsOf, quarantined } from '@kronos/projections';
-import { newestSnapshots } from '@kronos/replay';
 import { serverWindow, type TimeZoneRules } from '@kronos/rules';
 import { currentState, withSession } from '../../open.ts';
 import { answer } from '../../output.ts';
-import { filterAggregates } from '../../scope.ts';
 import type { Shell } from '../../shell.ts';
 import { type Cell, table } from '../../table.ts';
 import type { Terminal } from '../../terminal.ts';
 import { absolute } from '../../times.ts';
-import { isHost, isVm, requireHosts, requireVm, type VmsOptions } from './filters.ts';
+import { isHost, isVm, listedSnapshots, type VmsOptions } from './filters.ts';
 
 type VmRow = {
   readonly aggregate: string;
@@ -28,11 +26,9 @@ type VmRow = {
 
 /** kronos vms. */
 export async function listVms(shell: Shell, options: VmsOptions): Promise<void> {
-  await withSession(shell, options, async ({ log, scope }) => {
-    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
-    requireHosts(options, snapshots);
-    requireVm(options, snapshots);
-    const state = await currentState(shell, log);
+  await withSession(shell, options, async (session) => {
+    const snapshots = await listedSnapshots(session, options);
+    const state = await currentState(shell, session.log);
     const rows = snapshots
       .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))
       .filter((row) => isHost(options, row.host) && isVm(options, row))
