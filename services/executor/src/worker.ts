@@ -11,7 +11,7 @@ import {
   type TaskWorker,
 } from '@kronos/eventlog';
 import { type AggregateState, type AllCaps, type LogState, optionsOf, refusalsOf } from '@kronos/projections';
-import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
+import { attemptAttributes, attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
 import { tendDrains } from './drains/drains.ts';
@@ -181,13 +181,8 @@ function runTraced(task: MigrationRequested, delivery: TaskDelivery, deps: RunDe
     attributes: {
       [attributes.aggregate]: task.aggregate,
       [attributes.correlationId]: task.correlationId,
-      [attributes.planId]: data.planId,
-      [attributes.taskId]: data.taskId,
-      [attributes.attempt]: data.attempt,
       [attributes.phase]: data.phase,
-      [attributes.serverId]: data.serverId,
-      [attributes.sourceHost]: data.from,
-      [attributes.destinationHost]: data.destination,
+      ...attemptAttributes(data),
     },
   };
   if (delivery.lost.aborted || delivery.stopping.aborted) return Promise.resolve({ kind: 'handOver' });

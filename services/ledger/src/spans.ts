@@ -1,6 +1,6 @@
 import { attemptIn, type StoredEvent } from '@kronos/contracts';
 import { contextFrom } from '@kronos/eventlog';
-import { attributes, spans } from '@kronos/telemetry';
+import { attemptAttributes, attributes, spans } from '@kronos/telemetry';
 import { type Attributes, SpanKind, type Tracer } from '@opentelemetry/api';
 
 /** Records that an event reached the ledger, in the trace of the one who wrote it: a migration's trace ends here. */
@@ -37,12 +37,7 @@ function attributesOf({ event, sequence, subject }: StoredEvent & { readonly sub
   if (attempt === null) return about;
   return {
     ...about,
-    [attributes.planId]: attempt.planId,
-    [attributes.taskId]: attempt.taskId,
-    [attributes.attempt]: attempt.attempt,
-    [attributes.serverId]: attempt.serverId,
-    [attributes.sourceHost]: attempt.from,
-    [attributes.destinationHost]: attempt.destination,
+    ...attemptAttributes(attempt),
     ...(event.type === 'migration.observed' ? { [attributes.novaMigrationId]: event.data.migrationId } : {}),
   };
 }
