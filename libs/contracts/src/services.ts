@@ -41,6 +41,6 @@ export const partCodes = {
   storedLate: 'stored-late',
 } as const;
 
-/** Says that a snapshot was stored so many ms after its time. */
+/** Says how late a snapshot was stored. @param ms from its time until NATS stored it */
 export const storedLateText = (ms: number): string =>
   `the last snapshot was stored ${(ms / 1000).toFixed(1)} s after its time, more than max_clock_skew`;

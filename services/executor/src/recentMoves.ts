@@ -1,10 +1,10 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { hostsInEvent } from './slots.ts';
 
-/** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
+/** Number of events whose hosts are remembered; a pre-flight from before them is not fresh. */
 const REMEMBERED = 4096;
 
-/** What happened to hosts lately, by the log: one memory for the boards of all aggregates, as hosts change their aggregate. */
+/** The hosts of the newest moves on the log: one memory for the boards of all aggregates, because hosts change their aggregate. */
 export class RecentMoves {
   readonly #events: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
   #forgotten = 0;
@@ -16,7 +16,7 @@ export class RecentMoves {
     if (this.#events.length > REMEMBERED) this.#forgotten = this.#events.shift()?.sequence ?? this.#forgotten;
   }
 
-  /** Whether something happened to one of these hosts after an event of the log, or may have. */
+  /** Whether a move began or ended on one of these hosts after this event of the log; also true where that is no longer known. */
   touched(those: readonly string[], sinceSequence: number): boolean {
     if (sinceSequence < this.#forgotten) return true;
     return this.#events.some(

@@ -6,7 +6,7 @@ import { CLOSE_GRACE_MS } from './tasks.ts';
 /** A timer may fire a moment before its time by the wall clock: the task would not be due yet. */
 const MARGIN_MS = 100;
 
-/** Has tasks that were closed with force looked at again when their executors must have ended them: no snapshot may come until then. */
+/** Looks at tasks that were closed with force when their executors must have ended them, without waiting for the next snapshot. */
 export function closeWatch(
   { clock, aggregates }: Pick<PlannerDeps, 'clock' | 'aggregates'>,
   { now }: Pick<Folded, 'now'>,
@@ -14,7 +14,7 @@ export function closeWatch(
 ) {
   /** By task: its timer. */
   const open = new Map<string, Cancel>();
-  /** Called before the changes of the log are read, for tasks that were closed before, and when the clock may have changed. */
+  /** Sets the timers anew. Called at each close, at the start for earlier closes, and when the clock may have changed. */
   function begin(): void {
     for (const aggregate of aggregates)
       for (const { id, end, closeAsked } of now(aggregate).state.tasks.values()) {

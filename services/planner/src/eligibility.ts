@@ -45,7 +45,7 @@ function cycleDecided(snapshotId: string, takenMs: number, { decided }: Aggregat
   return null;
 }
 
-/** The planner's own clock, what is wrong with it, and why its log is in doubt (null: nothing is wrong, it is not). */
+/** The planner's own clock, what is wrong with it (null: nothing), and why its log is in doubt (null: it is not). */
 export type Own = { readonly nowMs: number; readonly problem: string | null; readonly logProblem: string | null };
 
 /** A snapshot's message, and the server's stamp of it in ms since the epoch. */

@@ -51,7 +51,7 @@ type Attending = {
  * Finishes what was released, and decides the snapshot of the aggregate that is the next one. A request that a doubt or an error leaves
  * without an answer stays unsettled.
  *
- * @returns false: an error left something undone that no snapshot brings again
+ * @returns false: an error left something undone that the next snapshot does not repeat
  */
 async function attend(
   aggregate: string,
@@ -91,7 +91,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const finishReleased = dispatcher(deps, state, () => stopped);
   const { consider, misdated, slow } = snapshotDecider(deps, own, state, finishReleased);
 
-  /** Has the aggregate looked at again, after what is under way for it. */
+  /** Attends to the aggregate again, after what is under way for it. */
   function wake(aggregate: string): void {
     const before = busy.get(aggregate) ?? Promise.resolve();
     const next = before

@@ -35,7 +35,11 @@ function measureLog({ log, view, metrics, logger }: LogMeasured): void {
   measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be read'));
 }
 
-/** The planner as a service. `deciderOf`: what decides, on so many threads. */
+/**
+ * The planner as a service.
+ *
+ * @param deciderOf makes the decider, which searches on this number of threads
+ */
 export const plannerService = (
   { clock, connectLog, pace }: Outside = realOutside,
   deciderOf: (threads: number) => Decider = decider,

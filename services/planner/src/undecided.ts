@@ -35,7 +35,7 @@ export class Undecided {
     this.#unsettled.delete(delivered);
   }
 
-  /** Has the requests that are not settled wait again. @returns the aggregate of each */
+  /** Puts back the requests that are not settled, so that they wait again. @returns the aggregate of each */
   restore(): string[] {
     const again = [...this.#unsettled];
     this.#unsettled.clear();

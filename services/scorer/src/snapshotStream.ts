@@ -77,7 +77,7 @@ export class SnapshotStream {
     return true;
   }
 
-  /** Whether every aggregate has had a recent snapshot, which this process, if it was its own, stored in time. */
+  /** Whether every aggregate has had a recent snapshot, and this process stored its own snapshots in time. */
   current(): Check {
     const { scope, clock, intervalMs, maxClockSkewMs } = this.#deps;
     const late = scope.filter((aggregate) => {

@@ -11,7 +11,7 @@ import { estimated, expected, said, when } from '../times.ts';
 /** A host as a drain would empty it, and the drain that was requested already. */
 export type Preview = HostDrain & { readonly requested?: { readonly by: string; readonly atMs: number } };
 
-/** What stands after a preview alone: nothing is requested by it, and what was requested before goes on. */
+/** Says after a preview that it requested nothing, and that drains that were requested before go on. */
 export function notRequested(previews: readonly Preview[]): string {
   const running = previews.flatMap(({ host, requested }) => (requested === undefined ? [] : [host]));
   if (running.length === 0) return 'No drain was requested.';

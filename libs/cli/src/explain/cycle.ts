@@ -90,7 +90,7 @@ function movableText({ all, movable, refused, evacuationOnly }: CycleExplanation
   return `${movable - later} of ${count(all, 'VM')} may move now${counted({ ...refused, ...evacuationOnly })}\n`;
 }
 
-/** Says that the planner lowered its work. */
+/** Says that the planner searched with less work than its options allow; empty where it did not. */
 export function lessWork({
   event,
   state: { configured },

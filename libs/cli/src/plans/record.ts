@@ -79,7 +79,7 @@ export function renderPlans(
   );
 }
 
-/** Whether a move of the plan was left out, failed, or ended on another host than the plan's: what the plan promises did not come then. */
+/** Whether a move of the plan was left out, failed, or ended on another host than planned: then the plan's predictions do not hold. */
 const endedOtherwise = ({ steps, releasedAtMs }: Pick<PlanRecord, 'steps' | 'releasedAtMs'>): boolean =>
   steps.some(
     ({ state, ended, destination, to }) =>

@@ -1,7 +1,7 @@
 /** Whether a proposed plan waits for a person. Pure. */
 
-/** Until its time is over, the last moment included: then no answer counts, although the log may say so only later. */
+/** It waits until `expiresAt`, inclusive: after that no answer counts, although the log may record the end later. */
 export const stillWaits = ({ expiresAt }, nowMs) => expiresAt != null && nowMs <= Date.parse(expiresAt);
 
-/** The same of a plan that may be released or over, or of which nothing is known (null). */
+/** The same for a plan in any state; null: nothing is known of the plan. */
 export const waitsForPerson = (plan, nowMs) => plan?.state === 'proposed' && stillWaits(plan, nowMs);
