@@ -65,7 +65,10 @@ class Nova {
     if (act === 'create' || act === 'build') {
       const id = `vm-${this.#made++}`;
       const made = { id, status: act === 'build' ? 'BUILD' : 'ACTIVE', tags: [], metadata: {}, revision: 0 };
-      this.#set({ ...made, host: act === 'build' ? null : host, updatedAt: null }, act === 'build' ? null : host);
+      this.#set(
+        { ...made, host: act === 'build' ? null : host, cellDown: false, updatedAt: null },
+        act === 'build' ? null : host,
+      );
       return;
     }
     const alive = [...this.vms.values()].filter((one) => one.status !== 'DELETED');

@@ -17,6 +17,8 @@ export interface InventoryServer {
   readonly host: string | null;
   /** Nova's API status; DELETED and SOFT_DELETED are not in Nova's own list. */
   readonly status: string;
+  /** Nova did not reach its cell, and so does not say where it is. */
+  readonly cellDown: boolean;
   /** Nova's `updated`, ISO-8601, by the second. */
   readonly updatedAt: string | null;
   readonly tags: readonly string[];
@@ -312,7 +314,8 @@ export class ServerInventory<S extends InventoryServer> {
     for (const [id, record] of this.#records) {
       const reason = this.#doubtOf(id, record);
       if (reason !== null) unsure.set(id, reason);
-      else if (isOfDownCell(record.server) && record.beganMs < cycleMs) unsure.set(id, null);
+      // No notification and no change tells when Nova reaches its cell again.
+      else if (record.server.cellDown && record.beganMs < cycleMs) unsure.set(id, null);
     }
     // The lists of the host lack it, and the comparison has it: it is deleted softly, or came since.
     for (const ids of this.#compared?.hosts.values() ?? [])
@@ -385,12 +388,6 @@ const nothing: WantedReads = {
   hosts: new Map(),
   servers: new Map(),
 };
-
-/**
- * Whether Nova did not reach the cell of a server, and so did not say where it is. No notification and no change of the server
- * tells when Nova reaches the cell again: such a server is read in each cycle.
- */
-const isOfDownCell = ({ host, status }: InventoryServer): boolean => host === null && status === 'UNKNOWN';
 
 /** Whether there is nothing to be read. */
 export const isNothing = (wanted: WantedReads): boolean =>

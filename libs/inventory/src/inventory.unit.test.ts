@@ -7,6 +7,7 @@ const vm = (id: string, host: string | null, change: Partial<InventoryServer> = 
   id,
   host,
   status: 'ACTIVE',
+  cellDown: false,
   updatedAt: '2026-01-01T00:00:00Z',
   tags: [],
   metadata: {},
@@ -187,7 +188,7 @@ describe('a notification', () => {
 });
 
 describe('a server of a cell that is down', () => {
-  const lost = (id: string): InventoryServer => vm(id, null, { status: 'UNKNOWN', updatedAt: null });
+  const lost = (id: string): InventoryServer => vm(id, null, { status: 'UNKNOWN', cellDown: true, updatedAt: null });
 
   it.each(['changes', 'notifications'] as const)(
     'is read again in each cycle of the mode %s, until Nova says where it is',
