@@ -31,7 +31,7 @@ function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
   endWaiting(draft, f, snapshotMs, d.plan !== null);
   expireCellPlans(draft, f, snapshotMs);
   if (d.absence !== undefined) absenceNoted(draft, f, d.absence, snapshotMs);
-  if (before !== null && hour(snapshotMs) > hour(before.snapshotMs))
+  if (before !== null && forgetHour(snapshotMs) > forgetHour(before.snapshotMs))
     forget(draft, f, snapshotMs, d.outcome !== 'gated');
   f.decided = {
     sequence: draft.sequence,
@@ -165,7 +165,8 @@ function forget(draft: StateDraft, f: WritableFacts, snapshotMs: number, looked:
  */
 const DECIDED_KEPT = 32;
 
-const hour = (ms: number): number => Math.floor(ms / 3_600_000);
+/** The hour of a decided snapshot: at the first decision of each one, facts are forgotten. */
+export const forgetHour = (snapshotMs: number): number => Math.floor(snapshotMs / 3_600_000);
 
 export const decisionEffects = {
   'cycle.decided': decided,

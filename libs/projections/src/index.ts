@@ -15,6 +15,7 @@ export {
 export { optionsOf, type PlannerRight, recordedOptions, rightOf } from './configuration.ts';
 export { cooldownFacts, cooldownOf, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
+export { forgetHour } from './decisions.ts';
 export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';
 export { newestOf, timesOf, withRelated } from './elsewhere.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';

@@ -1,5 +1,5 @@
 import { byText, type CycleDecided, iso, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
-import { aggregateState, createFolder } from '@kronos/projections';
+import { aggregateState, createFolder, forgetHour } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
 import { eventRenamer } from './anonymize/recorded.ts';
 import { NothingRecorded } from './errors.ts';
@@ -12,8 +12,6 @@ import {
   type SnapshotEntry,
 } from './history.ts';
 import { createRecording, type RecordingWriter } from './recording.ts';
-
-const HOUR_MS = 3_600_000;
 
 export type RecordOptions = {
   readonly range: Range;
@@ -120,7 +118,7 @@ function concerning(
     if (storedAt > untilMs) return false;
     if (event.type !== 'cycle.decided' || aggregates.includes(event.aggregate)) return true;
     const { plan, absence, novaRefusals, snapshotTime } = event.data;
-    const hour = Math.floor(snapshotTimeMs(snapshotTime, firstStoredMs(stored)) / HOUR_MS);
+    const hour = forgetHour(snapshotTimeMs(snapshotTime, firstStoredMs(stored)));
     const first = hour > (hours.get(event.aggregate) ?? Number.NEGATIVE_INFINITY);
     if (first) hours.set(event.aggregate, hour);
     return first || plan !== null || absence !== undefined || novaRefusals !== undefined;
