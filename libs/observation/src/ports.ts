@@ -11,7 +11,7 @@ import type { ServerIndex } from './servers.ts';
 const KEPT_MS = 3_600_000;
 /** With `auto`, after a first list that failed, they are read again after this time: nobody knows yet whether Neutron shows them. */
 const AGAIN_MS = 600_000;
-/** Without a newer list, this one counts so long. */
+/** Time for which a list counts that no newer one has replaced. */
 const VALID_MS = 2 * KEPT_MS;
 /** New servers whose ports are read in a cycle; the rest wait for the next one. */
 const MOST_READ = 500;
