@@ -1,6 +1,7 @@
 import { type CycleDecided, SERVER_IN_ERROR, type StoredEvent } from '@kronos/contracts';
 import { testCourse, testLog } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
+import { memoryHistory } from '../testing/index.ts';
 import { plansOf } from './plans.ts';
 
 const policies = ['cpu', 'memory'].map((policy) => {
@@ -55,10 +56,7 @@ it('has the last attempt of a move, and how it ended', async () => {
   log.pass(10).started({ task: `${plan}-s1`, attempt: 2, destination: 'h3' });
   log.completed({ task: `${plan}-s1`, attempt: 2, destination: 'h3' });
   log.failed({ task: `${plan}-s2`, reason: { code: SERVER_IN_ERROR, text: 'in ERROR' } });
-  async function* events(): AsyncGenerator<StoredEvent> {
-    yield* log.events;
-  }
-  const [record] = await plansOf(events(), {});
+  const [record] = await plansOf(memoryHistory(log.events, []).events(), {});
   expect(record?.steps.map(({ ended, state, attempt, destination }) => [ended, state, attempt, destination])).toEqual([
     ['completed', 'completed', 2, 'h3'],
     ['failed', 'damaged', 1, 'h2'],
@@ -74,10 +72,10 @@ it('has the course of its decision, and none where the decision has none', async
   log.configured();
   log.decided('dryRun', [{ serverId: 'a', from: 'h1', to: 'h2' }], { course: testCourse });
   log.pass(60).decided('dryRun', [{ serverId: 'b', from: 'h1', to: 'h2' }]);
-  async function* events(): AsyncGenerator<StoredEvent> {
-    yield* log.events;
-  }
-  expect((await plansOf(events(), {})).map((plan) => plan.course)).toEqual([testCourse, null]);
+  expect((await plansOf(memoryHistory(log.events, []).events(), {})).map((plan) => plan.course)).toEqual([
+    testCourse,
+    null,
+  ]);
 });
 
 it('says of a step that its window closed before the release, and of a plan that all of them had', async () => {
@@ -88,10 +86,7 @@ it('says of a step that its window closed before the release, and of a plan that
   log.released([late, { serverId: 'b', from: 'h1', to: 'h2' }]);
   log.pass(60).released([late]);
   log.pass(60).decided('none', [late]);
-  async function* events(): AsyncGenerator<StoredEvent> {
-    yield* log.events;
-  }
-  const plans = await plansOf(events(), {});
+  const plans = await plansOf(memoryHistory(log.events, []).events(), {});
   expect(plans.map(({ outcome, steps }) => [outcome, ...steps.map(({ state }) => state)])).toEqual([
     ['running', 'outsideWindow', 'waiting'],
     ['outsideWindow', 'outsideWindow'],

@@ -1,7 +1,8 @@
-import type { Course, StoredEvent } from '@kronos/contracts';
+import type { Course } from '@kronos/contracts';
 import { planCluster } from '@kronos/placement';
 import { testLog } from '@kronos/projections/testing';
 import { plansOf } from '@kronos/replay';
+import { memoryHistory } from '@kronos/replay/testing';
 import { expect, it } from 'vitest';
 import { renderPlan } from '../plans/record.ts';
 import { renderCluster } from './plan.ts';
@@ -25,10 +26,7 @@ it('shows what is left of the course when the plan was made', async () => {
   const log = testLog();
   log.configured();
   log.decided('dryRun', [{ serverId: 'a', from: 'h1', to: 'h2' }], { course });
-  async function* events(): AsyncGenerator<StoredEvent> {
-    yield* log.events;
-  }
-  const [plan] = await plansOf(events(), {});
+  const [plan] = await plansOf(memoryHistory(log.events, []).events(), {});
   if (plan === undefined) throw new Error('no plan');
   await expect(renderPlan({ terminal, now: () => log.nowMs }, plan)).toMatchFileSnapshot(
     '../../test/golden/outputs/plan-show-course.golden.txt',
