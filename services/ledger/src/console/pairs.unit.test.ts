@@ -52,17 +52,17 @@ describe('moves as people tell them', () => {
   });
 });
 
-describe('what is left of a plan at a moment', () => {
+describe('the steps of a plan that are left at a moment', () => {
   const steps = [step(1, 'a', 'b'), step(2, 'a', 'b'), step(3, 'a', 'b')];
   const left = (picture: object, doneAt: readonly (readonly [string, string])[]) =>
     stepsLeft(steps, picture, new Map(doneAt)).map(({ serverId }: { serverId: string }) => serverId);
 
-  it('is told by the hosts of the VMs', () => {
+  it('are those whose VMs are not on their destinations', () => {
     const vms = { ids: ['uuid-1', 'uuid-2', 'uuid-3'], hosts: [1, 0, 0] };
     expect(left({ vms, hosts: [{ name: 'a' }, { name: 'b' }] }, [])).toEqual(['uuid-2', 'uuid-3']);
   });
 
-  it('is told by the ends of the moves where there are too many VMs', () => {
+  it('are those whose moves end later, where the picture has no VMs', () => {
     const picture = { vms: null, hosts: [], snapshot: { time: '2026-03-01T12:00:00.000Z' } };
     const ends = [
       ['uuid-1', '2026-03-01T11:59:59.000Z'],
