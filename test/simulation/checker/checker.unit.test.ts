@@ -167,7 +167,10 @@ const taken = (digest: string): void => {
 /** A decision by all that is on the log, without a plan. */
 const decided = (more: object): void =>
   store('plans', 'cycle.decided', 'planner', {
-    ...{ snapshotId: 'agg-1', basis: last, digests: { snapshot: 'none' }, plan: null },
+    snapshotId: 'agg-1',
+    basis: last,
+    digests: { snapshot: 'none' },
+    plan: null,
     ...more,
   });
 const decide = (digest: string): void => decided({ digests: { snapshot: digest } });
@@ -448,11 +451,10 @@ it.each([
     const at = new Date(now).toISOString();
     const startBefore = new Date(now + openMs).toISOString();
     const plan = { steps: [{ ...STEP, dependsOn: [], startBefore }] };
-    const common = { basis: last, digests: { snapshot: 'none' }, snapshotTime: at };
-    store('plans', 'cycle.decided', 'planner', { ...common, snapshotId: 'agg-1', release: 'released', plan });
+    decided({ snapshotTime: at, release: 'released', plan });
     now += 120_000;
     const reason = { code: 'cooldown', detail: { after: 'release', at } };
-    store('plans', 'cycle.decided', 'planner', { ...common, snapshotId: 'agg-2', release: 'none', plan: null, reason });
+    decided({ snapshotId: 'agg-2', snapshotTime: at, release: 'none', reason });
     expect(broken().includes('cooldown')).toBe(isBreach);
   },
 );
