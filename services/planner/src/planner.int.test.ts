@@ -188,6 +188,12 @@ describe('planners on a real nats-server', () => {
     await closeAll();
   }
 
+  async function foldedTo(sequence: number): Promise<LogState> {
+    const folder = createFolder();
+    for await (const stored of log.replay()) if (stored.sequence <= sequence) folder.apply(stored);
+    return folder.snapshot();
+  }
+
   const events = async (): Promise<LogEvent[]> => {
     const all: LogEvent[] = [];
     for await (const { event } of log.replay()) if (event.type !== 'unreadable') all.push(event);
@@ -390,11 +396,10 @@ describe('planners on a real nats-server', () => {
     // The test itself takes some time, too.
     expect(decided?.data.searchWorkLimit).toBeLessThanOrEqual(options.searchWorkLimit / 5);
     if (decided === undefined) throw new Error('there is no decision');
-    const folder = createFolder();
-    for await (const stored of log.replay()) if (stored.sequence <= decided.data.basis) folder.apply(stored);
+    const basis = await foldedTo(decided.data.basis);
     const again = runCycle({
       snapshot: taken,
-      state: aggregateState(folder.snapshot(), AGGREGATE),
+      state: aggregateState(basis, AGGREGATE),
       options: optionsOfDecision(options, decided.data),
     });
     expect({ ...again.digests, snapshot: decided.data.digests.snapshot }).toEqual(decided.data.digests);
@@ -634,11 +639,10 @@ describe('planners on a real nats-server', () => {
   };
   /** The answer to the request of this snapshot is made again to the byte. */
   async function replays(asked: Snapshot, data: LogEventOf<'plan.proposed'>['data']): Promise<void> {
-    const folder = createFolder();
-    for await (const stored of log.replay()) if (stored.sequence <= data.basis) folder.apply(stored);
+    const basis = await foldedTo(data.basis);
     const of = planRequest(asked);
     if (of === null) throw new Error('the snapshot is of no request');
-    const again = runProposal({ request: of, stateOf: (name) => aggregateState(folder.snapshot(), name), options });
+    const again = runProposal({ request: of, stateOf: (name) => aggregateState(basis, name), options });
     expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
     expect(again.decision.steps).toEqual(data.steps);
   }
