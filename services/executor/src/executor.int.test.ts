@@ -183,7 +183,7 @@ describe('a move on a simulated cloud', () => {
   it('that the hypervisor breaks off goes to the next alternate', async () => {
     const bed = await bedFor({ kind: 'fail', times: 1 });
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    const tasks = await release(bed, { alternates: ['h3'] });
     const [final] = await bed.finals(tasks);
     const results = await bed.results();
     expect(attempts(results)).toEqual(['h2 MigrationFailed migration-failed', 'h3 completed']);
@@ -225,7 +225,7 @@ describe('a move on a simulated cloud', () => {
   it('with errors after the switch-over is a move done, with warnings', async () => {
     const bed = await bedFor({ kind: 'error-after-switchover', vmError: true });
     await executorOn(bed);
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    const tasks = await release(bed, { alternates: ['h3'] });
     const [final] = await bed.finals(tasks);
     expect(final).toMatchObject({
       type: 'migration.completed',
@@ -398,7 +398,7 @@ describe('a move on a simulated cloud', () => {
     await executorOn(bed);
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const parent = contextFrom(traceparent);
-    const tasks = await context.with(parent, () => bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]));
+    const tasks = await context.with(parent, () => release(bed));
     await bed.finals(tasks);
     const traced: (string | null)[] = [];
     for await (const { event, traceparent: found } of bed.log.replay())
@@ -451,7 +451,7 @@ describe('a task that finds the cloud otherwise than planned', () => {
   for (const [name, change, expected] of cases)
     it(name, async () => {
       const bed = await bedWith(smallCloud());
-      const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+      const tasks = await release(bed, { alternates: ['h3'] });
       bed.sim.act(change);
       await executorOn(bed);
       expect(await ends(bed, tasks)).toEqual(expected);
@@ -744,7 +744,7 @@ describe('the rules of starting', () => {
     const bed = await bedWith(smallCloud());
     await executorOn(bed);
     const began = Date.now();
-    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', delaySeconds: 2 }]);
+    const tasks = await release(bed, { delaySeconds: 2 });
     await bed.finals(tasks);
     const [started] = await bed.results();
     expect((started?.storedAt ?? 0) - began).toBeGreaterThanOrEqual(2000);

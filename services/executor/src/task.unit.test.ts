@@ -1113,12 +1113,12 @@ describe('a task that an operator closes with force', () => {
   });
 
   it('ends as done, with a warning, when its server is on its destination and Nova does not end the migration', () => {
-    const arrived = seen([row('running')], on('h2', { taskState: 'migrating' }), { closeAsked });
-    const life = running().when(arrived);
+    const there = seen([row('running')], on('h2', { taskState: 'migrating' }), { closeAsked });
+    const life = running().when(there);
     expect(life.abort.do).toBe('abort');
-    life.when(abortAccepted, arrived);
+    life.when(abortAccepted, there);
     expect(life.stage).toBe('following');
-    life.later(31 * SECOND, arrived);
+    life.later(31 * SECOND, there);
     expect(life.ended).toMatchObject({ type: 'completed', warnings: [{ code: 'closed' }, { code: 'server-not-up' }] });
   });
 
