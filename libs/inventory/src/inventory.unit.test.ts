@@ -196,15 +196,13 @@ describe('a server of a cell that is down', () => {
       const inventory = trusting();
       inventory.bulkRead([lost('one'), vm('two', 'a'), vm('three', 'b')], at(30, 40));
       for (const cycleMs of [100, 200]) {
-        inventory.changesRead(30, [], at(cycleMs));
-        inventory.taggedRead(new Set(), at(cycleMs));
+        readOn(inventory, cycleMs);
         expect([...wantedOf(inventory, mode, cycleMs).servers]).toEqual([['one', null]]);
         inventory.serverRead('one', cycleMs === 200 ? vm('one', 'a') : lost('one'), at(cycleMs));
         expect(wants(inventory, mode, cycleMs)).toBe(false);
       }
       expect(hostOf(inventory, 'one')).toBe('a');
-      inventory.changesRead(200, [], at(300));
-      inventory.taggedRead(new Set(), at(300));
+      readOn(inventory, 300);
       expect(wants(inventory, mode, 300)).toBe(false);
     },
   );

@@ -196,7 +196,7 @@ describe('a live migration', () => {
   });
 
   test('two members of an anti-affinity group that follow each other: the one that leaves still counts', () => {
-    const cloud = cloudOf({ ...pairOf('anti-affinity') });
+    const cloud = cloudOf(pairOf('anti-affinity'));
     migrate(cloud, START, 'v1', 'h3');
     // v1 is on its way to h3 and still counted on h1.
     migrate(cloud, START, 'v2', 'h1');
@@ -222,7 +222,7 @@ describe('a live migration', () => {
   });
 
   test('a split affinity group can be gathered on the host of a member, and nowhere else', () => {
-    const cloud = cloudOf({ ...pairOf('affinity') });
+    const cloud = cloudOf(pairOf('affinity'));
     migrate(cloud, START, 'v2', 'h3');
     cloud.advance(ALWAYS);
     migrate(cloud, ALWAYS, 'v2', 'h1');

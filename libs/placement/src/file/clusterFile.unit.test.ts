@@ -119,7 +119,8 @@ describe('the example of the schema', () => {
     const moves = (costs: { b?: number; c?: number; v?: Partial<Vm>; u?: Partial<Vm> }) =>
       moved(
         {
-          ...{ ...cpu, thresholds: [0.3] },
+          ...cpu,
+          thresholds: [0.3],
           hosts: [{ id: 'a' }, { id: 'b', costGib: costs.b ?? 0 }, { id: 'c', costGib: costs.c ?? 0 }],
           vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.2], costGib: 4, ...costs[id as 'v' | 'u'] })),
         },
@@ -135,7 +136,9 @@ describe('the example of the schema', () => {
   it('moves nothing for a policy while no host is above the level at which it acts', () => {
     const plan = (level: number, more: object = {}) =>
       moved({
-        ...{ ...cpu, thresholds: [0.1], actAbove: [level] },
+        ...cpu,
+        thresholds: [0.1],
+        actAbove: [level],
         hosts: [{ id: 'a' }, { id: 'b' }, { id: 'c', score: [0.9], ...more }],
         vms: ['v', 'u'].map((id) => ({ id, host: 'a', w: [0.25] })),
       }).length;
@@ -145,7 +148,8 @@ describe('the example of the schema', () => {
 
   it('is packed below its thresholds', () => {
     const file = (capacityThresholds: number[]) => ({
-      ...{ ...cpu, capacityThresholds },
+      ...cpu,
+      capacityThresholds,
       hosts: [{ id: 'a' }, { id: 'b' }],
       vms: [
         { id: 'v', host: 'a', w: [0.3] },

@@ -166,7 +166,7 @@ describe('the read models', () => {
     log.at(4).drainAsked('h2');
     await bed.append(log.events);
     const ledger = await bed.start({ scope: [AGGREGATE] });
-    const run = async (query: string) => await ledger.body(`${path}/drains?host=h1&host=h2&host=h3&${query}`);
+    const run = (query: string) => ledger.body(`${path}/drains?host=h1&host=h2&host=h3&${query}`);
     expect(await run('parallel=2')).toMatchObject({
       hosts: [
         { host: 'h1', state: 'drained', text: 'drained: no VM is left on it' },
@@ -383,7 +383,7 @@ it('a VM of the plan that waits moves when it is approved: its step says where t
   await bed.observed(planId, AGGREGATE, log.nowMs, before);
   await bed.append(log.events);
   const ledger = await bed.start({ scope: [AGGREGATE] });
-  const why = async (id: string) => await ledger.body(`${path}/vms/${id}/why`);
+  const why = (id: string) => ledger.body(`${path}/vms/${id}/why`);
   expect(await why('vm1')).toMatchObject({ waits: { planId, step: 2, of: 2, from: 'h1', to: 'h2' } });
   expect(await why('vm3')).toMatchObject({ waits: null });
 });
