@@ -5,6 +5,7 @@
 import {
   type Actor,
   ALL,
+  type Attempt,
   type ControlType,
   type Course,
   capacityPlanId,
@@ -88,11 +89,6 @@ export type StepInput = {
 };
 
 export type AttemptInput = { readonly task: string; readonly attempt?: number; readonly destination?: string };
-
-type Attempt = Pick<
-  LogEventOf<'migration.observed'>['data'],
-  'taskId' | 'planId' | 'serverId' | 'attempt' | 'from' | 'destination'
->;
 
 export type FailureInput = AttemptInput & {
   readonly reason?: Reason;
