@@ -214,9 +214,10 @@ const forgotten = (state: AggregateState, nowMs: number): string[] =>
     wait.code === 'service' ? [`nobody changes the service of ${about.id}, which a person asked for`] : [],
   );
 
-/** What the stream of checkpoints holds on one subject: the messages, and the checkpoints that have a part there. */
+/** What the stream of checkpoints holds on one subject: its oldest message, how many there are, and the checkpoints that have a part there. */
 interface Held {
-  readonly messages: number[];
+  readonly oldest: number;
+  messages: number;
   readonly checkpoints: Set<number>;
 }
 
@@ -232,9 +233,9 @@ async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
     since: 'all',
     end: true,
   })) {
-    const held = bySubject.get(subject) ?? { messages: [], checkpoints: new Set() };
+    const held = bySubject.get(subject) ?? { oldest: part, messages: 0, checkpoints: new Set() };
     bySubject.set(subject, held);
-    held.messages.push(part);
+    held.messages += 1;
     if (problem !== undefined || message.type !== 'state.checkpointed') continue;
     const { foldVersion, installationId, sequence } = message.data;
     // A reader skips what another release has folded.
@@ -242,21 +243,22 @@ async function checkpointsOf(log: EventLog): Promise<Map<number, Set<number>>> {
     found.set(sequence, (found.get(sequence) ?? new Set()).add(part));
     held.checkpoints.add(sequence);
   }
+  const subjects = [...bySubject.values()];
   for (const [sequence, parts] of found)
-    if (isPushedOut(sequence, Math.min(...parts), [...bySubject.values()])) found.delete(sequence);
+    if (isPushedOut(sequence, Math.min(...parts), subjects)) found.delete(sequence);
   return found;
 }
 
 /**
- * Whether later messages took the place of a part of this checkpoint. A forged one does it too, and then on one subject
- * alone: of the oldest checkpoint the other parts are left.
+ * Whether the stream dropped a part of this checkpoint because later messages came to the same subject. A forged message comes to one
+ * subject alone: the stream drops one part of the oldest checkpoint and keeps the others.
  *
  * @param first the sequence on the stream of the first part that is left
  */
 const isPushedOut = (sequence: number, first: number, subjects: readonly Held[]): boolean =>
   subjects.some(
-    ({ messages: [oldest = 0, ...others], checkpoints }) =>
-      checkpoints.size > 0 && !checkpoints.has(sequence) && others.length + 1 >= KEPT && oldest > first,
+    ({ oldest, messages, checkpoints }) =>
+      checkpoints.size > 0 && !checkpoints.has(sequence) && messages >= KEPT && oldest > first,
   );
 
 /** Null: its object is gone. */
