@@ -2,7 +2,7 @@
 import type { Config } from '@kronos/config';
 import { connectLog, type Outside, openCloud, openNotifications, openPrometheus } from '@kronos/connect';
 import type { Policy, ServiceName } from '@kronos/contracts';
-import { type Decider, decideHere, runCycle } from '@kronos/cycle';
+import { type Decider, decideHere } from '@kronos/cycle';
 import { executorService } from '@kronos/executor';
 import { createLogger, createMetrics, HttpServer, live, type ServiceDefinition } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
@@ -49,14 +49,16 @@ const STOP_TIMEOUT_MS = 10_000;
 /** Slower than in production: heartbeats are for people, and at their usual pace they would be most of what is stored. */
 const PACE = { everyMs: 300_000, lookMs: 20_000 };
 
-/** Its decisions take virtual time: by their work limit, where no gate ends them. */
+/**
+ * A planner that decides slowly. A decision takes time on the simulation's virtual clock, in proportion to its work limit; a gated one
+ * takes none. Nothing waits for the time of this machine.
+ */
 function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock }: Outside): Decider {
   const wholeMs = decideIntervals * engine.evaluationInterval * 1000;
   return {
     ...decideHere,
     async cycle(input, begun) {
-      begun?.();
-      const cycle = runCycle(input);
+      const cycle = await decideHere.cycle(input, begun);
       const tookMs =
         cycle.decision.outcome === 'gated' ? 0 : wholeMs * (input.options.searchWorkLimit / engine.searchWorkLimit);
       if (tookMs > 0) await clock.sleep(tookMs);
