@@ -82,7 +82,7 @@ export class Recollection {
 
   /** Takes the events of the log in their order, with the times of the server's stamps: a writer's clock may be wrong. */
   apply(event: LogEvent, storedAt: number): void {
-    // VMs and hosts change their aggregate: who releases one means it wherever it was.
+    // A VM or a host may have been in another aggregate: its release counts in all of them.
     const all =
       event.aggregate === '_all_' || event.type === 'instance.unquarantined' || event.type === 'host.released';
     const ms = Math.max(storedAt - STAMP_MS, Math.min(Date.parse(event.time), storedAt + STAMP_MS));
@@ -160,7 +160,7 @@ export class Recollection {
 
   /** As far as a plan is judged by it. What is known of a VM or a host counts in whatever aggregate it was learnt. */
   memory(aggregate: string): Memory {
-    const facts = this.#facts(aggregate);
+    const { lastDecidedMs } = this.#facts(aggregate);
     const all = [...this.#aggregates];
     const quarantines: Record<string, QuarantineFact[]> = {};
     for (const kind of ['failures', 'asked'] as const) {
@@ -176,7 +176,7 @@ export class Recollection {
     return {
       paused: null,
       unreadable: null,
-      lastDecidedMs: facts.lastDecidedMs,
+      lastDecidedMs,
       lastRelease: null,
       lastRefusal: null,
       waitingPlan: null,
