@@ -93,7 +93,7 @@ export function draw(asked: Asked): Drawn {
     syncSeconds: lists.pick([120, 300, 900]),
     unversioned: lists.pick([0, 0.2, 0.5]),
     numa: asked.numa ?? chance.fork('numa').pick(numaModes),
-    // The phase without faults is longer than what a planner that has just started needs to lower its work.
+    // With a longer interval, the phase without faults could end before a planner that has just started has lowered its work.
     decideIntervals: chance.fork('decide').pick((asked.interval ?? interval) > 120 ? [0] : [0, 0, 0, 3, 6]),
     beside: asked.beside,
   };

@@ -47,7 +47,7 @@ export type OperationOptions = {
   readonly planner?: EngineOptions['planner'];
   /** Candidates that a search may evaluate. Default 5000: plans are quick, and not the best. */
   readonly searchWorkLimit?: number;
-  /** Each decision of so many is made with a tenth of that, as by a planner that was too slow. Default: none. */
+  /** With 5, every fifth cycle is decided with a tenth of that work, as by a planner whose decisions took too long. Default: none. */
   readonly slowEvery?: number;
   /** Snapshots hold what the VMs did on former days: in every other hour most of their load was over after 5 minutes. VMs are large. */
   readonly history?: boolean;

@@ -884,7 +884,7 @@ function started(log: Log, more: { readonly forced?: boolean } = {}): string {
   return plan;
 }
 
-/** A dispatched plan of two moves to h2, which is broken after so many failures. */
+/** Dispatches a plan of two moves to h2. The host breaker excludes h2 after this many failures. */
 function brokenAfter(log: Log, breakerFailures: number): string {
   log.configured({ dryRun: false, breakerFailures, breakerWindowSeconds: 100, breakerDurationSeconds: 500 });
   const plan = log.released(['v1', 'v2'].map((serverId) => ({ serverId, from: 'h1', to: 'h2' })));

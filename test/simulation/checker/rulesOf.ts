@@ -14,7 +14,7 @@ export function rulesOf(drawn: Drawn, { windows }: Setting, cloud: Cloud): Rules
     instanceCooldownMs: drawn.instanceCooldownSeconds * 1000,
     quarantineMs: drawn.quarantineSeconds * 1000,
     intervalMs: drawn.intervalSeconds * 1000,
-    // A slow planner tries from time to time whether a decision with more work ends in time.
+    // From time to time a slow planner tries a decision with more work, which may end late.
     decidedWithinMs: (drawn.decideIntervals > 0 ? 6 : 4) * drawn.intervalSeconds * 1000,
     settleMs: drawn.settleSeconds * 1000,
     approvalTtlMs: drawn.approval === 'manual' ? drawn.approvalTtlSeconds * 1000 : null,
