@@ -2,7 +2,7 @@
  * Every name of Kronos' telemetry: spans, attributes, metrics. No other file defines names, so a dashboard can be written
  * from this file.
  */
-import { type Attempt, errorTypes, families, phases, queryUses } from '@kronos/contracts';
+import { errorTypes, families, phases, queryUses } from '@kronos/contracts';
 
 /** Span names: few, and without ids. */
 export const spans = {
@@ -52,16 +52,6 @@ export const attributes = {
   novaRequestId: 'openstack.request.id',
   errorType: 'error.type',
 } as const;
-
-/** The attributes that name an attempt to move a VM. */
-export const attemptAttributes = ({ planId, taskId, attempt, serverId, from, destination }: Attempt) => ({
-  [attributes.planId]: planId,
-  [attributes.taskId]: taskId,
-  [attributes.attempt]: attempt,
-  [attributes.serverId]: serverId,
-  [attributes.sourceHost]: from,
-  [attributes.destinationHost]: destination,
-});
 
 /** The values of a label: a closed list, or in words what bounds them. */
 export type LabelValues = readonly string[] | { readonly bounded: string };
