@@ -1,8 +1,8 @@
-/** What the Debian package and the images have in common: their parts, and the production dependencies. */
+/** The parts and the production dependencies, which the Debian package and the images have in common. */
 import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What the files of a release for an architecture are made of. */
+/** The input of a release's files for one architecture. */
 export type ReleaseInput = {
   readonly root: string;
   /** Paths of production dependencies below the root, and whether each may be missing. */

@@ -1,4 +1,4 @@
-/** What the targets of a Dockerfile say about their images, besides the files. Pure. */
+/** The configurations of a Dockerfile's images, by target. Pure. */
 
 /** Durations in nanoseconds, as Docker keeps them. */
 type HealthCheck = {
@@ -52,7 +52,7 @@ function healthCheck(text: string): HealthCheck {
   return { Test: ['CMD', ...list(command)], ...given };
 }
 
-/** What one instruction adds to a configuration; those about files add nothing. */
+/** Adds one instruction to a configuration; an instruction about files changes nothing. */
 function extended(config: ImageConfig, name: string, text: string): ImageConfig {
   switch (name) {
     case 'USER':

@@ -1,4 +1,4 @@
-/** What the lint asks of exports: no boolean among the parameters, and one name for one thing. Pure. */
+/** The lint of exports: no boolean among the parameters, and one name for one thing. Pure. */
 import { parseSync } from 'oxc-parser';
 
 const isBoolean = (type) =>
@@ -35,7 +35,7 @@ const namesOf = (declaration) =>
     : [declaration.id.name];
 
 /**
- * What a file exports: the names that it declares, and its functions with boolean parameters.
+ * The exports of a file: the names that it declares, and its functions with boolean parameters.
  *
  * @param {string} path
  * @param {string} text

@@ -14,7 +14,7 @@ export type Material = { readonly name: string; readonly sha256: string };
 type Blob = { readonly mediaType: string; readonly digest: string; readonly size: number };
 type Layer = { readonly blob: Blob; readonly diffId: string; readonly by: string };
 
-/** What Node needs of Debian. */
+/** Packages of Debian that Node needs. */
 const BASE = ['base-files', 'libc6', 'libgcc-s1', 'libstdc++6', 'libatomic1'];
 const UNUSED_OF_BASE = ['usr/share/doc', 'usr/share/man', 'usr/share/locale', 'usr/share/lintian', 'usr/share/info'];
 /** Target -> the directories of the stage that it has besides what all share. */

@@ -15,7 +15,7 @@ import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
 
 const SIZE = { width: 1100, height: 1250 };
-/** What the recording shows of a page. */
+/** The size of the page in the recording. */
 const SCENE = { width: 1100, height: 800 };
 const QUALITY = 70;
 
@@ -81,7 +81,7 @@ async function reportPicture(page: Page, config: string): Promise<Buffer> {
 /** A still picture, and how long it is shown. */
 type Still = { readonly picture: Buffer; readonly ms: number };
 
-/** What the recording tells, in about 20 s: the balance is lost, a plan, its moves, back through time, and what another threshold would do. */
+/** Records about 20 s: the balance is lost, a plan, its moves, back through time, and the effect of another threshold. */
 async function story(page: Page, url: string, name: string): Promise<Still[]> {
   const answer = await fetch(`${url}api/v1/aggregates/${name}/imbalance`);
   const series = (await answer.json()) as { snapshotIds: string[]; sequences: number[]; steps: number[] };

@@ -12,7 +12,7 @@ import { parseSync } from 'oxc-parser';
 /** Packages of which every file is pure. */
 const PURE_PACKAGES = ['libs/facts', 'libs/rules', 'libs/placement', 'libs/projections', 'libs/inventory'];
 
-/** What pure code may reach after all: `file: what`, and why. */
+/** Impure code that pure code may reach: `file: what`, and why. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'libs/cycle/src/digest.ts: node:crypto': 'Digests: the same text, the same digest.',
   'libs/cli/src/terminal.ts: node:util': 'styleText puts colours around a text; whether, is an argument.',
@@ -46,7 +46,7 @@ interface Node {
   readonly [key: string]: unknown;
 }
 
-/** What a name of a module stands for elsewhere; `*`: everything of that module. */
+/** The export that an imported name stands for; `*`: everything of that module. */
 type Target = { readonly from: string; readonly name: string };
 
 interface Module {
@@ -135,7 +135,7 @@ function parse(path: string, text: string): Module {
 interface Uses {
   /** Names that the code refers to and does not bind itself. */
   readonly names: ReadonlySet<string>;
-  /** What it does that pure code must not, with the place. */
+  /** Its impure calls, with their places. */
   readonly impure: readonly { readonly what: string; readonly at: number }[];
 }
 
@@ -144,7 +144,7 @@ const TYPED = /^TS(As|Satisfies|NonNull|Instantiation)/;
 const isMember = (node: Node, object: string, property: string): boolean =>
   node.type === 'MemberExpression' && nameOf(node.object) === object && nameOf(node.property) === property;
 
-/** What a node itself does that pure code must not. */
+/** The impure call that a node itself is; null: none. */
 function impurityOf(node: Node): string | null {
   if (isMember(node, 'Date', 'now')) return 'Date.now';
   if (isMember(node, 'Math', 'random')) return 'Math.random';
@@ -174,7 +174,7 @@ function codeBelow(node: Node): Node[] {
   });
 }
 
-/** What a piece of code refers to. A name that it binds anywhere counts as bound everywhere in it. */
+/** The names that a piece of code refers to. A name that it binds anywhere counts as bound everywhere in it. */
 function usesOf(code: Node): Uses {
   const names = new Set<string>();
   const own = new Set<string>();

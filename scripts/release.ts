@@ -82,7 +82,7 @@ const notes = notesOf(version);
 process.umask(0o022);
 mkdirSync(out, { recursive: true });
 
-/** What the images have of Debian. */
+/** The packages of Debian in the images. */
 const materials: Material[] = [];
 const work = mkdtempSync(join(tmpdir(), 'kronos-release-'));
 try {
@@ -128,7 +128,7 @@ function git(...args: string[]): string {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 }
 
-/** What the files were made from, as an in-toto statement with a SLSA predicate. Without times: it depends on the sources alone. */
+/** The sources and tools of the files, as an in-toto statement with a SLSA predicate. It has no times: it depends on the sources alone. */
 function provenance(): string {
   const changed = git('status', '--porcelain', '--untracked-files=no') !== '';
   const tools = { node: process.versions.node, npm: npm(['--version'], root).trim() };

@@ -78,7 +78,7 @@ export function withVersion(file: string, text: string, version: NewVersion): st
   }
 }
 
-/** What is wrong with a new version; null when nothing is. */
+/** The problem of a new version; null: none. */
 export function versionProblem(from: string, to: string): string | null {
   if (!VERSION.test(to)) return `${to} is no version: write MAJOR.MINOR.PATCH`;
   const numbers = (version: string) => version.split(/[.-]/).slice(0, 3).map(Number);

@@ -1,4 +1,4 @@
-/** What stands around the text of a page: the menu, the field to search, the versions. Pure. */
+/** The frame around the text of a page: the menu, the search field, the versions. Pure. */
 import { posix } from 'node:path';
 import { escaped } from '../../libs/replay/src/markup.ts';
 
@@ -24,7 +24,7 @@ export function wholePage({ path, title, html, menu, version }: Framed): string 
       (page) =>
         `<li><a href="${escaped(to(page.path))}"${page.path === path ? ' aria-current="page"' : ''}>${escaped(page.title)}</a></li>`,
     );
-    // What people read first is open everywhere.
+    // People read the other groups first: they are open on every page.
     const open = here || group !== 'Develop' ? ' open' : '';
     return `<details${open}><summary>${escaped(group)}</summary><ul>${items.join('')}</ul></details>`;
   });

@@ -54,7 +54,7 @@ export function renderPage(source: string, markdown: string): Page {
       },
     },
   });
-  // What is wider than a screen scrolls, and so has to take the focus of the keyboard.
+  // Blocks wider than the screen scroll, so the keyboard must be able to focus them.
   const html = marked
     .parse(markdown, { async: false })
     .replaceAll('<pre>', '<pre tabindex="0">')

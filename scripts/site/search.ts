@@ -18,7 +18,7 @@ export const searchOptions = {
   searchOptions: {
     tokenize: namesIn,
     boost: { heading: 4, page: 2 },
-    // What is typed last may go on.
+    // The reader may not have finished the last word.
     prefix: (_word: string, i: number, words: string[]) => i === words.length - 1,
     combineWith: 'AND' as const,
     fuzzy: (word: string) => (word.length > 5 ? 0.15 : false),

@@ -50,7 +50,7 @@ export interface CheckOptions {
   /** VMs may go where NUMA cells are unknown. */
   readonly moveUnknownTopology: boolean;
   readonly movableDevices: readonly MovableDevice[];
-  /** What Nova refused on the destination since the plan was made. `shape`: of the server; null: no decision has seen it yet. */
+  /** Refusals of the destination by Nova since the plan was made. `shape`: of the server; null: no decision has seen it yet. */
   readonly refusals: readonly NewRefusal[];
   /** ms since the epoch */
   readonly nowMs: number;
@@ -332,7 +332,7 @@ function repairsNothing(task: Task, groups: readonly GroupFacts[], awaited: bool
   });
 }
 
-/** What is claimed on a host and what it has, of each resource class. */
+/** The usage and the capacity of a host, by resource class. */
 type Claims = Parameters<typeof repairIsOver>[1];
 
 /** @param claims on the source; null: unknown, or the move is for another reason */

@@ -31,7 +31,7 @@ export interface PlannedCells {
   readonly ratios: CellRatios;
 }
 
-/** What is on a destination, on its way there, or not confirmed to have left it. */
+/** The NUMA needs of servers that are on a destination, on their way there, or not confirmed to have left it. */
 export interface CellsNow {
   readonly own: CellNeeds;
   /** Needs of servers on it name their cells, where Nova shows them. Needs of servers that move to it or away from it name none. */
@@ -62,7 +62,7 @@ export function cellsRefusal(
 }
 
 /**
- * What the cells of a destination hold now.
+ * Reads the servers that the cells of a destination hold now.
  *
  * A server whose migration starts or ends there counts on it while Nova works on the migration or waits for its confirmation: until then,
  * the source of a cold migration keeps the cells too. Nova does not show which cells those are.

@@ -488,7 +488,7 @@ class Shell {
   }
 
   /**
-   * What is read from Nova after a wait.
+   * Reads Nova after a wait.
    *
    * @param unanswered text of the warning when Nova does not answer
    */

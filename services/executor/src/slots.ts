@@ -59,7 +59,7 @@ export function judgeStart(state: AggregateState, task: Task, nowMs: number, pla
   }
 }
 
-/** What stands against the destination of an attempt by the log alone: its use, and the host breaker. */
+/** Judges the destination of an attempt by the log alone: its usefulness, and the host breaker. */
 function judgeDestination(
   state: AggregateState,
   { destination }: Task,

@@ -96,7 +96,7 @@ export type PostAnswer =
   /** It surely did not reach Nova. */
   | { readonly kind: 'notSent'; readonly text: string };
 
-/** What a task needs of a server, and of a migration, as Nova gives them. */
+/** The fields of Nova's servers and migrations that a task needs. */
 export type ServerFacts = Pick<Server, 'host' | 'status' | 'vmState' | 'taskState'>;
 export type MigrationFacts = Pick<Migration, 'id' | 'type' | 'status' | 'sourceCompute' | 'destCompute'>;
 

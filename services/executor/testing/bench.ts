@@ -1,5 +1,5 @@
 /**
- * What the executor costs: `node services/executor/testing/bench.ts [--tasks N] [--queued N]`. Prints one object of JSON.
+ * Measures the cost of the executor: `node services/executor/testing/bench.ts [--tasks N] [--queued N]`. Prints one object of JSON.
  *
  * `overheadMs`: wall time of a task less the time inside HTTP calls and less the waits between two looks at Nova, median and 95th
  * percentile, one task at a time. `stepsMs`: the same, median, by the stage that a task left. `memoryMib`: resident memory of the executor's process idle, and with that number of queued
@@ -78,7 +78,7 @@ async function overhead(tasks: number) {
   let last = 0;
   const steps = new Map<string, number[]>();
   const idle = (): number => performance.now() - busy.ms;
-  /** What a task has spent in a stage, added up over its visits. */
+  /** The time of a task in a stage, summed over its visits. */
   const spent = new Map<string, number>();
   const { stop } = await compose(bed.nats.url, bed.sim.urls.identity, busy, (from) => {
     const now = idle();

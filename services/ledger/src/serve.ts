@@ -16,7 +16,7 @@ import { type Notifier, startNotifier } from './notifications/notify.ts';
 /** `acting`: the acts of people who log in to the console; null: none. `regions`: other installations that the console shows. */
 export type ServedInput = LedgerInput & { readonly acting: Acting | null; readonly regions: Pick<Regions, 'read'> };
 
-/** What the ledger serves to people, which ends with the service. */
+/** The parts of the ledger that serve people, and end with the service. */
 export type Served = {
   readonly notifier: Notifier;
   readonly changes: Changes;

@@ -112,7 +112,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     }
   }
 
-  /** What people command between two snapshots need not wait for the next one: tasks of an approved plan, and closes with force. */
+  /** Acts on people's commands between two snapshots: tasks of an approved plan and closes with force do not wait for the next snapshot. */
   async function readCommands(): Promise<void> {
     for await (const stored of view.changes()) {
       closes.changed(stored);

@@ -1,4 +1,4 @@
-/** What the scorer cannot read now: the readiness checks `openstack` and `prometheus`, and the log lines of calls that hang. Pure. */
+/** The scorer's failing reads: the readiness checks `openstack` and `prometheus`, and the log lines of calls that hang. Pure. */
 
 import type { CallInProgress } from '@kronos/connect';
 import { type FailingPart, iso, partCodes } from '@kronos/contracts';

@@ -99,7 +99,7 @@ export const scorerService = (outside: Outside = realOutside): ServiceDefinition
   },
 });
 
-/** What a scorer needs of NATS. */
+/** The streams, buckets and limits that a scorer requires of NATS. */
 const requiredOf = (config: Config): Parameters<EventLog['verify']>[0] => ({
   streams: [
     streamNames.snapshots,

@@ -167,12 +167,12 @@ export async function openStand(options: StandOptions): Promise<Stand> {
   return stand;
 }
 
-/** What the scorers of a stand share. */
+/** The parts that the scorers of a stand share. */
 interface Shared extends Pick<Stand, 'log' | 'settings' | 'silent'> {
   readonly scope: readonly string[];
   readonly urls: StandOptions['urls'];
   readonly clock: { now(): number };
-  /** What the stand closes. */
+  /** The clients that the stand closes. */
   readonly opened: (Session | Prometheus)[];
 }
 

@@ -35,7 +35,7 @@ export const policyRows = ({ policies }: BacktestFigures): string[][] =>
     figure(would.peak),
   ]);
 
-/** What is not known, in words; the keys are those of the snapshots. */
+/** Gaps in the history, in words; the keys are those of the snapshots. */
 const UNKNOWN: Readonly<Record<string, string>> = {
   serversWithoutHost: 'servers whose host is not known, left out',
   serversWithoutActions: 'servers whose actions could not be read: their states are taken as today',

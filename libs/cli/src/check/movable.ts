@@ -103,7 +103,7 @@ const HARDWARE_NOTES = new Set([
   'server-cells-unread',
 ]);
 
-/** What is unknown of NUMA cells, and the generations of CPUs between which VMs move one way only. */
+/** The unknown facts about hardware, and the generations of CPUs between which VMs move one way only. */
 function hardwareLines(snapshot: Snapshot, { cpuCompatibility }: CompleteEngineOptions): string[] {
   const cells = snapshot.notes.flatMap(({ code, text }) => (HARDWARE_NOTES.has(code) ? [text] : []));
   const generations = cpuCompatibility === 'ignore' ? [] : generationsOf(snapshot);

@@ -199,7 +199,7 @@ const vmRanges: Readonly<Record<VmReadingList, VmRange>> = {
   },
 };
 
-/** What happens to a VM without a value, and how bad it is when no VM has one. */
+/** The consequence for a VM without a value, and the severity when no VM has one. */
 type WithoutValue = { readonly without: string; readonly bad: 'failed' | 'warning' };
 
 const withoutValue: Readonly<Record<VmQueryUse, (policy: Policy) => WithoutValue>> = {

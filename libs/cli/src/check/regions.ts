@@ -15,7 +15,7 @@ export async function checkRegions(config: Pick<Config, 'console'>): Promise<Che
   }
 }
 
-/** What the console would show of a region, and whether others can read or change it on its way. */
+/** Judges a region of the console: whether the console can show it, and whether others can read or change its answers on the way. */
 export function judgeRegion({ name, url, seen, problem }: RegionReport): CheckFinding {
   const what = `region ${name}`;
   if (seen === null)

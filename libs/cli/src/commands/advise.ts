@@ -108,7 +108,7 @@ async function novaSettings(
   }
 }
 
-/** What is claimed of one host. */
+/** The allocations on one host. */
 type Claims = {
   readonly host: string;
   readonly providerId: string;

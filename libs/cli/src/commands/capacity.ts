@@ -183,7 +183,7 @@ function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: numbe
   return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...failures].join('\n')}\n`;
 }
 
-/** What happens when the given number of hosts fails: a sentence, the failures that strand VMs, and with `proof` the host of every VM. */
+/** The consequences of the given number of failed hosts: a sentence, the failures that strand VMs, and with `proof` the host of every VM. */
 function renderFailures(
   terminal: Terminal,
   { count: hosts, losses }: Headroom['failures'][number],

@@ -51,7 +51,7 @@ export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<voi
     });
   });
 
-/** What happened at a past decision, in one line. */
+/** The result of a past decision, in one line. */
 const momentLine = ({ moment, facts }: FoundMoment, nowMs: number): string =>
   said(momentText(moment, facts, { clock: (ms) => absolute(ms, nowMs), ratio: ratioText }), nowMs);
 

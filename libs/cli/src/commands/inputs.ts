@@ -16,7 +16,7 @@ function whyUnreadable(error: unknown): string {
   return REASONS[code] ?? code;
 }
 
-/** What `--set` and `--planner` set, each as `OPTION=VALUE`. */
+/** The settings of `--set` and `--planner`, each as `OPTION=VALUE`. */
 export const settingsOf = ({ set = [], planner }: { readonly set?: readonly string[]; readonly planner?: string }) => [
   ...set,
   ...(planner === undefined ? [] : [`engine.planner=${planner}`]),

@@ -123,7 +123,7 @@ export async function answerPlan(
   });
 }
 
-/** What an answer does to a plan, in the words of its question. */
+/** The words of the question before an answer, and of its effect on the plan. */
 const answering = {
   approve: { ask: 'Release', does: 'releases it', none: 'Nothing was released.' },
   reject: { ask: 'Reject', does: 'rejects it', none: 'Nothing was rejected.' },

@@ -78,7 +78,7 @@ export async function replayCommand(
   });
 }
 
-/** What a person asked for, read and judged. */
+/** The request of a person, parsed and checked. */
 type Asked = { readonly options: ReplayOptions; readonly range: Range; readonly change: Omit<Change, 'defaults'> };
 
 /** @throws UsageError, ConfigError, CooldownsInvalid */
@@ -120,7 +120,7 @@ type Source = {
   readonly problems: readonly string[];
 };
 
-/** What is run again. */
+/** The recorded decisions to run again. */
 type Recorded = { readonly history: History; readonly range: Range; readonly problems: readonly string[] };
 
 async function replay(

@@ -115,7 +115,7 @@ type ServiceProcess = {
   /** The service's main module. */
   readonly main: string;
   readonly service: ServiceName;
-  /** What the process writes goes to `logs/SERVICE.log` there. */
+  /** The output of the process goes to `logs/SERVICE.log` there. */
   readonly directory: string;
   readonly configFile: string;
   readonly env: Overrides;

@@ -1,4 +1,4 @@
-/** What a drain would do, and what a person does after it. Pure. */
+/** The preview of a drain, and the commands that a person needs after it. Pure. */
 import { clause, count, some, timeMs } from '@kronos/contracts';
 import type { HostDrain } from '@kronos/cycle';
 import { remedyOfReason } from '@kronos/facts';
@@ -19,7 +19,7 @@ export function notRequested(previews: readonly Preview[]): string {
   return `No further drain was requested. ${goesOn} (kronos status).`;
 }
 
-/** What a person does about the VMs that cannot leave, by the reason. */
+/** The remedies for VMs that cannot leave, by the reason. */
 export function howToFree(
   hosts: readonly RunHost[],
   state: LogState,
@@ -38,7 +38,7 @@ export function howToFree(
     .join('');
 }
 
-/** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */
+/** The commands after a run that stopped: to drain the hosts that are left, and to end the drains that it leaves open. */
 export function howToContinue(
   hosts: readonly RunHost[],
   state: LogState,

@@ -18,7 +18,7 @@ export const policyValues = (by: ByPolicy): string =>
 const skipLines = ({ skips }: Explained['state']): string =>
   skips.map((skip) => `unreadable events were skipped: ${skipText(skip)}\n`).join('');
 
-/** What the planner leaves alone, because its options say so. */
+/** The server groups that the planner leaves broken, because its options say so. */
 function leftAlone({ snapshot, options }: Explained): string {
   if (snapshot === null || options === null) return '';
   const { brokenGroups: text } = brokenGroups(snapshot, options);

@@ -1,4 +1,4 @@
-/** What a decision made of a host, for people. Pure. */
+/** The part of a host in a decision, for people. Pure. */
 import { clause, count } from '@kronos/contracts';
 import { type ByPolicy, type HostExplanation, meaningOf } from '@kronos/placement';
 import type { Explained, HostFailure } from '@kronos/replay';

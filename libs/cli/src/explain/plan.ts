@@ -71,7 +71,7 @@ export function planText(terminal: Terminal, explained: Explained): string {
   )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${measured ? '' : `Times are ${ASSUMED_PACE}.\n`}${ended}${lessWork(explained)}${assumedNote(explanation?.cycle().assumed ?? 0)}${troublesOf(decision)}${refusals(decision.refusals)}`;
 }
 
-/** What the hosts have after the moves beside what was predicted. */
+/** Compares the values of the hosts after the moves with the predicted ones. */
 export function calibrationText(terminal: Terminal, calibration: Calibration | null): string {
   if (calibration === null || calibration.hosts.length === 0) return '';
   const rows = calibration.hosts.map(({ policy, host, before, predicted, soon, later }) => [

@@ -39,7 +39,7 @@ export const damagedLines = (
     )
     .join('');
 
-/** What a decision made of a VM, for people. */
+/** The part of a VM in a decision, for people. */
 export function vmText(
   terminal: Terminal,
   explained: Explained,

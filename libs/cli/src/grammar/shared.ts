@@ -46,7 +46,7 @@ export type AggregateOption = { readonly aggregate?: readonly string[] };
 export const withAggregate = (command: Command, text = 'Only this aggregate, or several: a,b'): Command =>
   command.option('-a, --aggregate <name>', text, names);
 
-/** What a shell completes with names of the running system. */
+/** The kinds of names of the running system that a shell completes. */
 export const nameKinds = ['aggregates', 'hosts', 'vms', 'plans'] as const;
 export type NameKind = (typeof nameKinds)[number];
 

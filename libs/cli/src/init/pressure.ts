@@ -1,5 +1,5 @@
 /**
- * What triggers policies under contention alone, and policies of saturation: pressure stall information, ready time of vCPUs, swap of guests,
+ * Triggers of policies that act under contention alone, and policies of saturation: pressure stall information, ready time of vCPUs, swap of guests,
  * steal, balloons, disks and networks. Pure. Metrics: node_exporter (collectors pressure, diskstats, netclass); Tinkoff/libvirt-exporter and
  * inovex/prometheus-libvirt-exporter.
  */
@@ -31,7 +31,7 @@ export const stalls: Triggers = {
   },
 };
 
-/** What guests feel: ready time, which they see as steal, and swap. */
+/** Contention in guests: ready time, which they see as steal, and swap. */
 export const guests: Triggers = {
   cpu: {
     query: orNone(

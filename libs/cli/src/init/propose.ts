@@ -16,7 +16,7 @@ export type ProposalSources = {
   } | null;
 };
 
-/** What lets a policy act: a query with one value per host, and its level. */
+/** A policy acts only where this query, with one value per host, is above the level. */
 export type Trigger = { readonly query: string; readonly actAbove: number; readonly comment: string };
 
 export type ProposedPolicy = {
@@ -40,14 +40,14 @@ const DEFAULT_THRESHOLD = 0.2;
 const LEAST_THRESHOLD = 0.1;
 const MOST_THRESHOLD = 0.4;
 
-/** What a host has of a resource: the sum of the series, or their number. */
+/** The capacity of a host: the sum of the series, or their number. */
 type Total = { readonly query: string; readonly add: 'sum' | 'count' };
 
 type Resource = {
   readonly name: 'cpu' | 'memory';
   readonly weight: number;
   readonly imbalanceQuery: string;
-  /** What each VM uses; null: no exporter says it. */
+  /** The usage of each VM; null: no exporter has it. */
   readonly usage: string | null;
   readonly total: Total;
 };

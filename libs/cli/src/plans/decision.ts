@@ -1,4 +1,4 @@
-/** What decisions say beside their plans: reasons, courses, refusals. Pure. */
+/** The parts of decisions beside their plans, for people: reasons, courses, refusals. Pure. */
 import {
   type Course,
   clause,
@@ -14,7 +14,7 @@ import type { PlanRecord } from '@kronos/replay';
 import { courseEnd, courseTime } from '@kronos/status';
 import { figure, gibText, wholePercent } from '../numbers.ts';
 
-/** How near a plan comes to the best one. @param any what it is compared with: `plan`, `10 moves` */
+/** The distance of a plan from the best one. @param any the plans that it is compared with: `plan`, `10 moves` */
 export const possible = (
   { lowerBound, shareOfPossible }: Pick<PlanRecord, 'lowerBound' | 'shareOfPossible'>,
   any = 'plan',
@@ -23,7 +23,7 @@ export const possible = (
     ? ''
     : `, ${wholePercent(shareOfPossible)} of what any ${any} could gain${lowerBound === null ? '' : ` (none can go below ${figure(lowerBound)})`}`;
 
-/** What could not be done: VMs that stay, evacuations that have not ended, warnings. */
+/** The duties that the plan does not do: VMs that stay, evacuations that have not ended; and its warnings. */
 export function troublesOf({
   stuck,
   warnings,
@@ -41,7 +41,7 @@ export function troublesOf({
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** What is left of a course: its moves, and where the cycles are known, about their time. */
+/** The rest of a course: its moves, and where the cycles are known, about their time. */
 export function courseLine({
   moves,
   costGib,

@@ -70,7 +70,7 @@ export type AggregateFigures = {
     readonly measured: number;
   } | null;
   readonly predictions: PredictionFigures;
-  /** What was left at the last decision that looked for a course, and when that was; null: nothing, or it found none. */
+  /** The rest of the course at the last decision that looked for one, and the time of that decision; null: no rest, or it found no course. */
   readonly course:
     | (Pick<Course, 'reaches' | 'moves' | 'costGib' | 'cycles' | 'seconds'> & { readonly atMs: number })
     | null;
@@ -91,7 +91,7 @@ export type AggregateFigures = {
   readonly refusals: Readonly<Record<string, number>>;
 };
 
-/** What the newest snapshot of an aggregate says. */
+/** The figures of the newest snapshot of an aggregate. */
 export type NewestFacts = Pick<AggregateFigures, 'profileSums' | 'generations' | 'brokenGroups'>;
 
 /** A decision as the chart draws it. */

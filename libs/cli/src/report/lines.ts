@@ -68,7 +68,7 @@ const foreignLines = ({ foreign: { moves, undone, waitMs } }: AggregateFigures):
         },
       ];
 
-/** What is left to do, so that a reader sees whether the imbalance of the range is on its way down. */
+/** The rest of the course shows whether the imbalance of the range is on its way down. */
 const courseLines = ({ course, untilMs }: AggregateFigures): Line[] =>
   course === null
     ? []

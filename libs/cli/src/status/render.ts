@@ -155,7 +155,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
   return lines;
 }
 
-/** What is left to do, what waits, and what takes no part. */
+/** The rows below the policies: the rest of the course, tasks that wait, and VMs and hosts that are excluded. */
 function furtherRows(
   { course, drains, waits, quarantined, brokenHosts }: AggregateStatus,
   nowMs: number,

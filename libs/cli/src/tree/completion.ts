@@ -5,7 +5,7 @@ import type { Shell } from '../shell.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
-/** What `kronos __complete` names, by the option or the argument that takes it. */
+/** The kind of names that `kronos __complete` prints, by the option or the argument that takes them. */
 const NAMED: Readonly<Record<string, NameKind>> = {
   '--aggregate': 'aggregates',
   '--host': 'hosts',

@@ -127,7 +127,7 @@ export class Nova {
     };
   }
 
-  /** What the executor reads of the server and its migrations. */
+  /** The executor's reads of the server and its migrations. */
   look(): Extract<Body, { kind: 'looked' }>['look'] {
     const { now, flip, task } = this.#scene;
     const rows = this.#migrations

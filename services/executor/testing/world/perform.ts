@@ -13,7 +13,7 @@ export type Doing = { readonly attempt: number; readonly destination: string; re
 
 export type World = { readonly scene: Scene; readonly nova: Nova; readonly log: Log; readonly queue: Queue };
 
-/** What is asked for before an attempt is started, and after it ended. */
+/** The requests of an agent before an attempt is started, and after it ended. */
 type Before = 'readLog' | 'awaitTurn' | 'appendSuspected' | 'awaitStart' | 'check' | 'appendStarted' | 'publishNext';
 
 /** Does what an agent asks for; time may pass meanwhile. */
@@ -51,7 +51,7 @@ export function perform(
   }
 }
 
-/** What an agent asks for once its attempt is started. */
+/** Does a request of an agent whose attempt is started. */
 function migrate(
   { scene, nova, log }: World,
   doing: Doing,

@@ -26,7 +26,7 @@ type CellsPlan = Extract<CommandRequest, { readonly command: 'cellsPlan' }>;
 export type Foreseen = {
   readonly event: Control;
   readonly effect: 'done' | 'unchanged' | 'refused';
-  /** What would happen: the outcome by the log, then the details. */
+  /** The outcome by the log, then the details. */
   readonly says: readonly string[];
   readonly planId: string | null;
   /** Of the command and of all that it is about: a confirmation names it, and holds while it is the same. */

@@ -16,7 +16,7 @@ const resourcesOf = ({ inventory }: HostObservation, of: (counted: Counted) => n
   return { vcpus: value('VCPU'), ramMb: value('MEMORY_MB'), diskGb: value('DISK_GB') };
 };
 
-/** What the values of each policy are shares of. */
+/** Adds to each policy the resource that its values are shares of. */
 const measured = <T extends { readonly policy: string }>(policies: readonly T[], { policies: own }: Snapshot) =>
   policies.map((policy) => ({
     ...policy,

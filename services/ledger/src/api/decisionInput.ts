@@ -11,7 +11,7 @@ export function recordedIn(stored: StoredEvent): StoredDecision {
   return recorded;
 }
 
-/** What a recorded decision was made of; `input` null: not all of it is kept, and `missing` says what is gone. */
+/** Loads the input of a recorded decision; `input` null: a part is no longer kept, and `missing` names it. */
 export async function loadInput(log: EventLog, recorded: StoredDecision) {
   const { snapshot, options, state, decision, missing } = await loadDecision(liveHistory(log, 'the log'), recorded);
   return snapshot === null || options === null
@@ -19,7 +19,7 @@ export async function loadInput(log: EventLog, recorded: StoredDecision) {
     : { decision, input: decideInput(state, snapshot, options), missing: null };
 }
 
-/** What a recorded decision was made of, for a browser that makes it again: the ledger only reads. */
+/** The input of a recorded decision, for a browser that makes it again: the ledger itself decides nothing. */
 export async function decisionInput(log: EventLog, stored: StoredEvent): Promise<ApiAnswer<'decision'>> {
   const recorded = recordedIn(stored);
   const { sequence, event } = recorded;

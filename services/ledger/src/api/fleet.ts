@@ -79,7 +79,7 @@ function planOf(
   };
 }
 
-/** What the moves copy, and how long that takes. */
+/** The memory that the moves copy, and the time that it takes. */
 function copied(steps: readonly StepFacts[] | undefined, state: AggregateState, paces: readonly number[]) {
   if (steps === undefined) return { ramMb: null, time: null };
   return { ramMb: steps.reduce((sum, { ramMb }) => sum + ramMb, 0), time: planTime(state, steps, paces) };

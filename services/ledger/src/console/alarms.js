@@ -1,9 +1,9 @@
-/** What is wrong, as lines: what it is about, what is wrong, what to do. */
+/** Alarms as lines: the subject, the problem, the remedy. */
 import { nowMs } from './api.js';
 import { html } from './lib/lit-html.js';
 import { duration, link } from './parts.js';
 
-/** What a person has to know; the others are notes. */
+/** The alarms that a person has to know; the others are notes. */
 export const urgent = (alarms) => alarms.filter(({ severity }) => severity === 'alarm');
 
 /** Those about an aggregate or something of it, and those that explain what is wrong with it. */

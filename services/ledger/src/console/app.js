@@ -93,7 +93,7 @@ let streaming = true;
 /** Whether a recorded moment is looked at. */
 const isPast = () => shown.route?.query.has('snapshot') === true;
 
-/** What is said of the data that is shown. `late`: the ledger takes long to answer. */
+/** The age of the data that is shown, in words. `late`: the ledger takes long to answer. */
 function freshText({ data, error, readAt }, { stale, late }) {
   const known = readAt === null ? '' : ` Shown is what was known at ${clockTime(readAt)}.`;
   if (stale && error !== null) return `Stale: ${error.message}.${known} Trying again.`;

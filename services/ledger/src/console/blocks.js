@@ -84,7 +84,7 @@ function vmsOf(hosts, steps, withPlan) {
   return numbers;
 }
 
-/** What the picture shows: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
+/** The content of the picture: per host its value, its VMs with their sizes, and ghosts of VMs that would come. */
 export function layout(picture, policy, steps, withPlan) {
   const { hosts, vms, policies } = picture;
   const { policy: name, threshold } = policies[policy];
@@ -143,7 +143,7 @@ export function layout(picture, policy, steps, withPlan) {
   };
 }
 
-/** What leaves a host and what comes: whole, without what the names of all hosts begin with, and without the other host. */
+/** The VMs that leave a host or come, in three lengths: with the other host's name, with it but without the prefix of all names, and without it. */
 const changesOf = (all, host, { byName, short, prefix }) =>
   all.flatMap((flow) => {
     const what = flowText(flow, byName);
@@ -214,7 +214,7 @@ function lanesOf(hosts) {
   return lanes.length > MOST_LANES ? [] : lanes;
 }
 
-/** What stands over a host: the sizes of the VMs that would come, each at least as high as its ghost is drawn. */
+/** The height over a host: the sizes of the VMs that would come, each at least as high as its ghost is drawn. */
 const GHOST = 4;
 const over = ({ ghosts = [] }, { high }) => ghosts.reduce((sum, { size }) => sum + Math.max(GHOST, high(size)) + 1, 0);
 

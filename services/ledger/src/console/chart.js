@@ -170,7 +170,7 @@ function link(plot, scrubber) {
   const before = linked.get(over);
   if (before?.marks === marks && before.min === min && before.max === max && before.width === plot.width) return;
   linked.set(over, { marks, min, max, width: plot.width });
-  // What happened since the chart was drawn stands at the end.
+  // Marks of events since the chart was drawn stand at the end.
   const shownMarks = marks
     .filter(({ ms }) => ms >= min * 1000 && (ms <= max * 1000 || max >= scrubber.starts.at(-1) / 1000))
     .map((one) => ({ ...one, ms: Math.min(one.ms, max * 1000) }));

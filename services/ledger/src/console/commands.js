@@ -154,7 +154,7 @@ export const byHand = (...commands) =>
     ? ''
     : html`<p class="by-hand">${commands.map((command) => html`<code>${command}</code> `)}<span class="dim">${canLogIn() ? 'Or log in, above.' : 'In a shell: this console has no log-in ([console] acting).'}</span></p>`;
 
-/** What the words on buttons mean, in one line; nothing where nobody sees them. */
+/** The meaning of each word on a button. */
 const MEANINGS = {
   cancel: 'Cancel: a move that has not started is given up',
   abort: 'Abort: Nova stops the move, and the VM stays where it is',

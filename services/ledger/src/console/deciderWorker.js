@@ -29,7 +29,7 @@ const shown = ({ outcome, reason, plan, course }) => {
   return { outcome, reason, steps, course };
 };
 
-/** What the options in force do: the recorded steps, or a decision of its own where a gate kept them from planning. */
+/** The steps by the options in force: the recorded ones, or those of a new decision where the recorded one was blocked. */
 function presentOf({ input, changes, recorded }, limit) {
   if (!changes.anyway) return { steps: recorded };
   const own = { policies: {}, options: {}, anyway: true };

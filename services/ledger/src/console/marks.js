@@ -1,4 +1,4 @@
-/** What the time bar marks: plans, moves, pauses and drains, each with what happened and where to read why. Pure except for the links. */
+/** The marks of the time bar: plans, moves, pauses and drains, each with its text and a link to the reason. Pure except for the links. */
 import { timesOf } from './moment.js';
 import { clockTime, count, link, ratioText, said } from './parts.js';
 import { ratioAt } from './ratio.js';

@@ -67,7 +67,7 @@ function later(series, { endMs }, worst) {
 }
 
 /**
- * What happened at the moment, in one to three short sentences.
+ * Tells the moment in one to three short sentences.
  *
  * @param policies as measured then; none where that is not known
  */

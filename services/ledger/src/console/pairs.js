@@ -39,10 +39,10 @@ export const pairs = (steps) =>
 const MOST_NAMES = 12;
 export const named = (steps) => steps.length <= MOST_NAMES;
 
-/** What goes from host to host: each move by itself, or the moves of a pair where there are many. */
+/** The flows from host to host: each move by itself, or the moves of a pair where there are many. */
 export const flows = (steps) => (named(steps) ? steps.map((step) => ofPair(step.from, step.to, [step])) : pairs(steps));
 
-/** What a flow is made of: `web-12`, or `3 VMs` where the moves are summed. */
+/** The VMs of a flow: `web-12`, or `3 VMs` where the moves are summed. */
 export const flowText = ({ steps }, byName) =>
   byName || steps.length === 1 ? listed(steps.map(({ serverName }) => serverName)) : count(steps.length, 'VM');
 

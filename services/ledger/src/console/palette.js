@@ -18,7 +18,7 @@ const form = document.getElementById('search');
 const field = form.querySelector('input');
 const list = document.getElementById('found');
 
-/** What is offered: `{ label, note, go }`. `at`: the chosen one; -1: none, and Enter searches. */
+/** The choices: `{ label, note, go }`. `at`: the chosen one; -1: none, and Enter searches. */
 let offered = [];
 let at = -1;
 let asked = 0;
@@ -33,7 +33,7 @@ const close = () => {
 const answered = (yes) => list.setAttribute('aria-busy', String(!yes));
 
 function become(next) {
-  // What was chosen stays so where it is offered again; another thing in its place is not.
+  // A chosen entry stays chosen where it is offered again; another entry in its place is not chosen.
   const chosen = offered[at];
   offered = next;
   at = chosen === undefined ? -1 : next.findIndex(({ label, note }) => label === chosen.label && note === chosen.note);
@@ -120,7 +120,7 @@ const sought = (text) => text.replace(/^(?:what if|pause|resume)\s+/i, '');
 
 const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What the ledger finds; `failed`: not all could be read, and it may be later. */
+/** Searches the ledger; `failed`: a part could not be read, and a later try may read it. */
 async function lookUp(text) {
   let failed = false;
   const orElse = (none) => (error) => {
@@ -147,18 +147,18 @@ async function find() {
   const text = field.value.trim();
   asked++;
   const mine = asked;
-  // What is offered answers an earlier text: Enter searches, until a person chooses again.
+  // The choices answer an earlier text: Enter searches, until a person chooses again.
   at = -1;
   draw();
   if (text === '') return close();
   answered(false);
   await rest(REST_MS);
-  // What could not be read is read again, while the palette is open with the same text.
+  // A failed read is tried again, while the palette is open with the same text.
   for (let failures = 1; mine === asked; failures++) {
     const { past, results, failed } = await lookUp(text);
     if (mine !== asked || document.activeElement !== field) return;
     const things = sought(text) === text ? thingsOf(results) : [];
-    // What a person has chosen meanwhile is not taken away by a read that failed.
+    // A failed read does not take away the entry that a person has chosen meanwhile.
     if (!failed || at < 0) become([...past, ...own(text, results), ...things].slice(0, SHOWN));
     if (!failed) return answered(true);
     await rest(againMs(failures));

@@ -158,7 +158,7 @@ export const duration = (ms) => {
       : `${(seconds / 3600).toFixed(1)} h`;
 };
 
-/** What is left to the targets: moves, cycles, and about the time; nothing where nothing is left. */
+/** The rest of the course to the targets: moves, cycles, and about the time; empty where nothing is left. */
 export const courseText = (course) =>
   course == null
     ? ''
@@ -241,7 +241,7 @@ export const serviceText = (service) => {
   return disabledReason === null ? closedBy(service) : `${closedBy(service)}: ${disabledReason}`;
 };
 
-/** What is said of a compute service in one word. */
+/** The state of a compute service in one word. */
 export const closedBy = ({ status, state, forcedDown }) =>
   forcedDown ? 'forced down' : state === 'up' ? status : state;
 

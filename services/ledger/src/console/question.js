@@ -26,9 +26,9 @@ const numberIn = (text, [, , , least, most]) => {
 };
 
 /**
- * What an address changes: only what differs from the input, and only what is a possible value.
+ * The changes in an address: only values that are possible and differ from the input.
  *
- * @param gated the recorded decision planned nothing because a gate was shut: then it is asked for a plan in spite of it
+ * @param gated the recorded decision was blocked: then a plan is asked for in spite of it
  */
 export function changesIn(query, { snapshot, options }, gated) {
   const policies = {};

@@ -1,6 +1,6 @@
 /** The part of the recorded time that the time bar shows, and its marks without one on another. Times in ms. Pure. */
 
-/** What happens within this time of each other belongs together. */
+/** Events within this time of each other belong together. */
 const TOGETHER_MS = 300_000;
 /** A moment that is further from all that happened is shown with as much around it. */
 const AROUND_MS = 1_800_000;
@@ -25,7 +25,7 @@ function interval(times, ms) {
 /** No part around the moment is shorter. */
 export const leastMs = (times, ms) => LEAST_CYCLES * interval(times, ms);
 
-/** What happened, in groups that are apart. @param happened ascending */
+/** Groups of events that belong together. @param happened ascending */
 export function episodesOf(happened) {
   const found = [];
   for (const ms of happened) {
@@ -65,7 +65,7 @@ function untilNow(whole, happened, least) {
 }
 
 /**
- * What is shown until a person chooses: around a moment, what happened then; now, what happened lately.
+ * The part that is shown until a person chooses: the events around a moment; now, the newest events.
  *
  * @param times of the cycles, ascending; not empty
  * @param happened plans, starts and ends of moves, ascending

@@ -45,7 +45,7 @@ export function ratioAt({ imbalance, threshold }, cycle) {
 }
 
 /**
- * What is left of the imbalances after these steps: the worst ratio, which policies are above their thresholds, and each policy's ratio.
+ * The imbalances after these steps: the worst ratio, the policies above their thresholds, and each policy's ratio.
  * The policies are judged as they are in the picture, whatever options made the steps.
  */
 export function ratioAfter(picture, steps) {

@@ -17,5 +17,5 @@ function keeper(most) {
 }
 
 export const recorded = keeper(60);
-/** What a decision was made of: a whole snapshot each. */
+/** The inputs of decisions: a whole snapshot each. */
 export const recordedDecision = keeper(8);

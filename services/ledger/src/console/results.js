@@ -1,4 +1,4 @@
-/** What a search finds, and where it is shown. */
+/** The kinds of search results, and the views that show them. */
 import { link } from './parts.js';
 
 export const kinds = { aggregate: 'Aggregate', host: 'Host', vm: 'VM', plan: 'Plan', task: 'Task' };

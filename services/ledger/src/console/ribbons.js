@@ -124,7 +124,7 @@ function scene(picture, { steps, policy }) {
   return { left, right, bands, top, byName: named(steps), short, digits };
 }
 
-/** What stands at an end of a ribbon, cut to its room: the size is whole. */
+/** The text at an end of a ribbon, cut to its room; the size is never cut. */
 function endText(what, room, size = '') {
   const rest = size === '' ? '' : ` · ${size}`;
   return `${shortened(what, room - rest.length * LETTER)}${rest}`;

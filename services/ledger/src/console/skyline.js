@@ -105,7 +105,7 @@ export function sparkline(points, promised = 0, { width = cellWidth(), height = 
 const SIDE_WORDS = { warm: 'above the band', inside: 'inside it', cold: 'below it (has room)' };
 
 /**
- * What the bars, the colours and the figures of balance mean.
+ * Explains the bars, the colours and the figures of balance.
  *
  * @param band the one that is drawn; null: there are several
  * @param planned the one after a plan that is not drawn as done; null: none

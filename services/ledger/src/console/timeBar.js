@@ -25,7 +25,7 @@ const letGo = () => {
   held = false;
 };
 
-/** What is said of the typed time; it is gone with the next step. */
+/** The message about the typed time; the next step removes it. */
 let note = '';
 
 export function stopPlayback() {

@@ -43,11 +43,11 @@ export const lineText = (policy, ratio, promised) => `${policy} ${ratio.toFixed(
 export const edgesOf = ({ low, high }, digits = 0) =>
   `${(100 * Math.max(0, low)).toFixed(digits)} to ${shareText(high, digits)}`;
 
-/** What became of the moves of a plan that did not complete: `, 1 failed, 2 skipped`. */
+/** The moves of a plan that did not complete: `, 1 failed, 2 skipped`. */
 export const othersText = ({ failed, skipped }) =>
   `${failed > 0 ? `, ${failed} failed` : ''}${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 
-/** What the value of a host is a share of, as a sentence. */
+/** Explains the values of hosts: the resource that they are shares of. */
 export const measureText = ({ policy, allocation }) =>
   allocation == null
     ? `${policy}: the share of the host that is in use, as the metrics of the policy say.`

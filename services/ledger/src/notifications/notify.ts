@@ -92,7 +92,7 @@ class SinkTroubles {
 /** The alarms as their stream has them, which all ledgers write. */
 class AlarmRecord {
   readonly #input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>;
-  /** What the look before this one saw. */
+  /** The alarms that the look before this one saw. */
   #before: AlarmsSeen = null;
 
   constructor(input: Pick<NotifierInput, 'log' | 'status' | 'by' | 'clock'>) {

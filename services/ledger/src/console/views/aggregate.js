@@ -42,7 +42,7 @@ const QUIET = new Set(['cycle.decided', 'migration.observed', 'migration.started
 /** Events this near to a recorded moment are shown with it. */
 const AROUND_MS = 1_800_000;
 
-/** What belongs to now, while a recorded moment of the same aggregate is looked at: it is read again when events come. */
+/** The data of now, kept while a person looks at a recorded moment of the same aggregate; it is read again when events come. */
 let present = { name: null, readMs: 0, data: null };
 const PRESENT_MS = 5_000;
 
@@ -133,7 +133,7 @@ const next = (list) =>
     ? html`<p class="dim">Nothing is known to happen.</p>`
     : html`<ul class="plain">${list.map(({ at: time, text }) => html`<li>${time === null || Date.parse(time) <= nowMs() ? '' : html`<span class="dim">${when(time)}:</span> `}${said(text)}</li>`)}</ul>`;
 
-/** What a list of what happened is cut down to: plans, what became of moves, or what people did. */
+/** The filters of the list of events: plans, ends of moves, or acts of people. */
 const KINDS = [
   ['all', 'all'],
   ['plans', 'plans'],
@@ -206,7 +206,7 @@ function happened(name, { series, recent, history }, chosen, choose) {
     ${shown.length === Math.min(MOST, runs.length) ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...chosen, older: true })}>Show ${Math.min(MOST, runs.length) - shown.length} older</button></p>`}`;
 }
 
-/** What happened up to half an hour before and after the moment. */
+/** The events up to half an hour before and after the moment. */
 function around({ series, index }, events) {
   if (events === null)
     return index < 0
@@ -261,7 +261,7 @@ function drawnHosts({ page, picture, steps }, shown, { shape, policy, how }) {
     ${balanceLegend({ band: shown.band, planned: shown.bandAfter, policy: picture.policies[policy], digits: shown.digits })}`;
 }
 
-/** What moves, and how the picture shows it. */
+/** The moves in words, and how the picture shows them. */
 const movesText = ({ steps, past, plan, picture }, withPlan) =>
   steps.length === 0
     ? ''
@@ -324,7 +324,7 @@ function marks(name, { series, history, moved }) {
   return marked.marks;
 }
 
-/** What it is, what it does and what a person can do. */
+/** The name of the aggregate, its standing, and the commands. */
 function headline({ page, series, picture, index, past, plan, snapshot }) {
   const { name } = page;
   const [kind, words] = standingOf(page.standing);
@@ -341,7 +341,7 @@ function headline({ page, series, picture, index, past, plan, snapshot }) {
       </section>`;
 }
 
-/** What is wrong with it. */
+/** The alarms of the aggregate. */
 const wrong = (alarms) =>
   alarms.length === 0
     ? ''
@@ -352,7 +352,7 @@ export const aggregate = {
   title: ({ name }) => name,
   concerns(change, { name }) {
     const concerned = isAbout(change, name);
-    // What is kept of now is no longer true.
+    // The kept data of now is no longer true.
     if (concerned) present = { ...present, readMs: present.readMs - PRESENT_MS };
     return concerned;
   },
@@ -372,7 +372,7 @@ export const aggregate = {
     const left = past && picture.refused === undefined ? stepsLeft(steps, picture, doneAt) : steps;
     return { ...now, picture, steps: left, plan, index, past, snapshot };
   },
-  /** What happened around a recorded moment: read when the person rests at it. */
+  /** The events around a recorded moment are read when the person rests at it. */
   async late({ name }, { query, data }) {
     if (!query.has('snapshot') || data.index < 0) return null;
     const atMs = Date.parse(data.series.times[data.index]);

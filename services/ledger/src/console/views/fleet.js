@@ -22,7 +22,7 @@ import { worstOf } from '../ratio.js';
 import { balanceLegend, bandOf, sideOf, skyline, sparkline, topOf } from '../skyline.js';
 import { shareText } from '../words.js';
 
-/** What needs a person comes first, then what happens, then what rests. */
+/** Aggregates that need a person come first, then those that act, then those that rest. */
 const NEED = [
   'unplannable',
   'waitingForApproval',
@@ -50,7 +50,7 @@ const left = (waiting) =>
   stillWaits(waiting, nowMs())
     ? html`<time datetime=${waiting.expiresAt}>${duration(Date.parse(waiting.expiresAt) - nowMs())} left</time>`
     : html`expired ${when(waiting.expiresAt)}`;
-/** What the plan makes of the ratio, how long that takes and what it copies. */
+/** The effect of the plan on the ratio, its time, and the memory that it copies. */
 const effect = ({ ratio, plan }) =>
   html`${plan?.ratioAfter == null ? 'The ratio after it is not known' : `${ratioText(ratio)} of the threshold becomes ${ratioText(plan.ratioAfter)}${plan.ratioAfter > 1 ? ', still above it' : ''}`}${time(plan)}${gib(plan?.ramMb)}`;
 
@@ -107,7 +107,7 @@ const timeLeft = ({ movesTime }) =>
 const goOn = ({ slots }) =>
   slots === 0 ? '' : ` · ${count(slots, 'move')} under way ${slots === 1 ? 'goes' : 'go'} on`;
 
-/** What an aggregate does, in a second line: who, why, until when. */
+/** The second line of an aggregate: who, why, until when. */
 function more(a) {
   const { standing, waitingPlan, plan, cooldown, drains, movesInFlight, lastDecision, course } = a;
   if (standing === 'waitingForApproval') return html`${count(waitingPlan.steps, 'move')} · ${left(waitingPlan)}`;
@@ -149,7 +149,7 @@ function policyOf({ lastDecision, skylines, standing, ratio }) {
   return Math.abs(now - ratio) > 0.05 ? `${policy}, moves done` : policy;
 }
 
-/** What is wrong with it: a row does not look as if all were well while an alarm says otherwise. */
+/** The alarms of an aggregate: its row does not look well while it has one. */
 const wrong = (name, alarms) =>
   alarms.length === 0
     ? ''
@@ -215,7 +215,7 @@ function chips(aggregates) {
     <li class="plain-chip">${count(aggregates.length, 'aggregate')} · ${count(sum('hosts'), 'host')}${draining === 0 ? '' : `, ${draining} of them draining`} · ${count(sum('vms'), 'VM')}${moving === 0 ? '' : ` · ${count(sum('movesInFlight'), 'move')} in flight in ${count(moving, 'aggregate')}`}</li></ul>`;
 }
 
-/** What waits for a person: the aggregates first, each with what to do. */
+/** The aggregates and the alarms that wait for a person, each with its remedy. */
 function needs(aggregates, alarms) {
   const cards = aggregates.filter(needsPerson).map(card);
   if (cards.length + alarms.length === 0) return '';
@@ -225,7 +225,7 @@ function needs(aggregates, alarms) {
     ${alarms.length === 0 ? '' : html`<ul class="lines">${alarms.map(alarmLine)}</ul>`}</section>`;
 }
 
-/** What is worth knowing and needs nobody. */
+/** The alarms that need nobody. */
 const notes = (alarms) =>
   alarms.length === 0
     ? ''
@@ -238,7 +238,7 @@ const notes = (alarms) =>
           <a class="button" href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></p></li>`,
       )}</ul></section>`;
 
-/** What a region does, in words: what needs a person first. */
+/** The aggregates of a region by their standing, in words: those that need a person come first. */
 function regionText({ seen, problem }) {
   if (seen === null) return html`<span class="bad">${problem}</span>`;
   const waiting = FOR_PEOPLE.flatMap((standing) => {

@@ -34,7 +34,7 @@ function untilOf({ vms }) {
   return vms.length === 1 ? when(last) : html`the last ${when(last)}`;
 }
 
-/** What holds nothing now, in one line. */
+/** The kinds of holds that hold nothing now, in one line. */
 function nothingElse({ quarantine, paused, vms, aggregates, hosts }) {
   const none = [
     [paused, 'No aggregate is paused.'],

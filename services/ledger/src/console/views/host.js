@@ -173,7 +173,7 @@ function vmsTable(name, vms, past, { view, choose }) {
   )}${shown.length === all.length ? '' : html`<p class="commands"><button type="button" @click=${() => choose({ ...view, allVms: true })}>Show all ${all.length} VMs</button></p>`}`;
 }
 
-/** What is free of what there is. */
+/** The free part of a capacity, in words. */
 const ofAll = (free, all, text) => (free === null ? 'unknown' : `${text(free)} of ${text(all)}`);
 
 /** Its service, its values, its room, and whether it takes VMs. */
@@ -213,7 +213,7 @@ function planned({ name, own, vms, past, plan, steps }) {
     some.length === 0
       ? ''
       : html` <strong>${count(some.length, 'VM')} ${text(some.length)}</strong> ${some.slice(0, MOST_NAMED).map((step, i) => html`${i === 0 ? '' : ', '}${step.serverName} ${end(step)}`)}${some.length > MOST_NAMED ? ` and ${some.length - MOST_NAMED} more` : ''}.`;
-  // What has moved is where it was to go.
+  // VMs that have moved are on their destinations.
   const here = new Set(vms.vms?.map(({ id }) => id));
   const out = steps.filter(({ from, serverId }) => from === own && here.has(serverId));
   const come = steps.filter(({ to, serverId }) => to === own && !here.has(serverId));

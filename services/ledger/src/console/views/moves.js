@@ -6,7 +6,7 @@ import { timeline } from '../timeline.js';
 /** The newest moves that are listed per aggregate. */
 const SHOWN = 30;
 
-/** What moves now, and the newest moves of every aggregate that had some. */
+/** The moves under way, and the newest moves of every aggregate that had some. */
 export const moves = {
   title: () => 'Moves',
   concerns: (change) => change.type.startsWith('migration.') || change.type.startsWith('plan.'),

@@ -84,7 +84,7 @@ function fallText(from, to) {
   return `${shareText(from, decimals)} to ${shareText(to, decimals)}`;
 }
 
-/** What a move lowers: the policy of which it takes the most, in thresholds, off its source. */
+/** The policy that a move lowers most at its source, measured in thresholds. */
 function lowered(picture, before, step) {
   const parts = picture.policies.flatMap(({ policy, threshold }, i) => {
     const weight = step.weights[policy]?.source ?? 0;
@@ -222,7 +222,7 @@ const aboveText = (ratio) => (ratio < 1.005 ? 'just over 1.00×' : ratioText(rat
 const stillAbove = ({ policies }, { above, ratios }) =>
   policies.flatMap(({ policy }, i) => (above.includes(policy) ? [`${policy} ${aboveText(ratios[i])}`] : [])).join(', ');
 
-/** What is left after this plan: nothing where it reaches the targets itself. */
+/** The rest of the course after this plan; empty where the plan reaches the targets itself. */
 const courseOf = (course) =>
   course === undefined
     ? ''
@@ -285,7 +285,7 @@ const answers = ({ id, waits, kept, out }) =>
       )
     : '';
 
-/** What the plan does, in one sentence. */
+/** The moves of the plan, in one sentence. */
 function sentence({ id, page, picture, made, kept, before, after }) {
   if (made === null) return `Plan ${id}`;
   const aggregate = page.decision.aggregate;
@@ -303,7 +303,7 @@ const underWay = ({ tasks }) => {
   return started === 0 ? '' : `, ${started} under way`;
 };
 
-/** What becomes of a plan that waits for nobody, in a few words. */
+/** The state of a plan that waits for nobody, in a few words. */
 function stateText({ plan: known, decision }) {
   if (known === null) return decision?.data.release ?? 'unknown';
   if (known.state === 'proposed') return html`expired ${when(known.expiresAt)}: nothing moves`;
@@ -315,7 +315,7 @@ function stateText({ plan: known, decision }) {
 
 const gib = (steps, mbOf) => Math.round(steps.reduce((sum, step) => sum + mbOf(step), 0) / 1024);
 
-/** What a person who approves it asks first: how much better, how much is copied, how long it takes. */
+/** The figures that a person needs to approve it: the gain, the memory to copy, the time. */
 function figuresOf({ page, picture, made, kept, after }) {
   const { plan: known, decision } = page;
   return html`<ul class="figures">

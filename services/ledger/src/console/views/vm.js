@@ -61,7 +61,7 @@ function detailText({ bestGain, ...others } = {}, best) {
         .join(', ');
 }
 
-/** What is left of the imbalance of today, which is 100 %. */
+/** The imbalance after the move, where that of today is 100 %. */
 const leftOf = (one) => {
   const today = todayOf(one);
   return one.refusal !== null || today === undefined ? '' : shareText(one.combined / today, 1);
@@ -89,7 +89,7 @@ function ratiosAt({ snapshotIds, policies }, { snapshotId }) {
   });
 }
 
-/** What the figures of the destinations are compared with. */
+/** Explains the 100 % of the destinations. */
 function comparedWith({ assumed, destinations: { best } }, ratios) {
   if (best.length === 0) return '';
   const said = ratios.length === 0 ? '' : `: ${listed(ratios)}${ratios.length > 1 ? ', each by its weight' : ''}`;
@@ -230,7 +230,7 @@ const time = (name, series, index, how) =>
 /** Its move under way; none belongs to a recorded moment. */
 const movingNow = (known, past) => (past === null ? known?.moves[0] : undefined);
 
-/** What moves it, its moves and its events. */
+/** Its move under way, its former moves and its events. */
 const story = ({ name, log, moved, past }, known) =>
   html`${person() === null ? '' : movesNow(known, name, past)}
     ${timeline(moved, nowMs())}
