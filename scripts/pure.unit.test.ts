@@ -3,7 +3,7 @@ import { impurities } from './pure.ts';
 
 const PATH = 'libs/plain/src/judge.ts';
 
-/** What is said of these files, of which the first one is judged. */
+/** The findings about the first of these files. */
 function said(files: Readonly<Record<string, string>>, exceptions: Readonly<Record<string, string>> = {}): string[] {
   const all: Readonly<Record<string, string>> = {
     'libs/other/package.json': '{"exports": {".": "./src/index.ts", "./testing": "./testing/index.ts"}}',

@@ -1,5 +1,5 @@
 /**
- * What `kronos backtest` costs on a simulated cloud with a random life: people move, create, delete and stop VMs. The command runs as a
+ * The cost of `kronos backtest` on a simulated cloud with a random life: people move, create, delete and stop VMs. The command runs as a
  * process of its own; the cloud and its Prometheus are this one. Prints JSON.
  *
  *   npm run bench:backtest [-- DAYS, default 30] [HOSTS, default 100] [VMS, default 3000] [STEP, default 5m] [LOST: the day of which

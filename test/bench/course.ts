@@ -65,7 +65,7 @@ for (const { name, hosts, restrictToAz = false, make } of courseFamilies) {
   }
 }
 const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length;
-/** What the cycles take, as a ratio to what the first decision with a course says. */
+/** Cycles or moves that were needed, as a ratio to those that the first decision with a course states: the largest of all runs. */
 const kept = (of: 'cycles' | 'moves'): number =>
   Math.max(...rows.map(({ run }) => (run.promised === null ? 0 : run[of] / run.promised[of])));
 const summary = {

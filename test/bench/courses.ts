@@ -155,7 +155,7 @@ export type Cycles = {
   /** The combined imbalance at the end, and whether every policy is within its threshold. */
   readonly left: number;
   readonly within: boolean;
-  /** What the first decision with a course says: the cycles and the moves, those made before included, and the combined imbalance at the end. */
+  /** The statement of the first decision with a course: the cycles and the moves, including earlier ones, and the combined imbalance at the end. */
   readonly promised: { readonly cycles: number; readonly moves: number; readonly left: number } | null;
   readonly worstCpuMs: number;
 };

@@ -1,5 +1,5 @@
 /**
- * What must be done, against proven optima: tight evacuations, repairs of groups on hosts with little room; and hosts that pack empties. Prints JSON.
+ * Mandatory moves against proven optima: tight evacuations, repairs of groups on hosts with little room; and hosts that pack empties. Prints JSON.
  *
  *   npm run bench:duties -- [--evacuations 150] [--repairs 115] [--packings 200] [--from 0]
  */

@@ -2,7 +2,7 @@ import { type ClusterFile, type PlannedCluster, planCluster } from '@kronos/plac
 import { budgetOf, halfFull, tightEvacuation, tightRepair } from './dutyInstances.ts';
 import { bestEvacuation, bestPacking, bestRepair, wholeGroups } from './exact.ts';
 
-/** What the planner did, beside what is proven possible, over all instances that were proven in the time. */
+/** The planner's result beside the proven optimum, over all instances that were proven in the time. */
 export type Trial = {
   readonly instances: number;
   /** VMs that leave, or groups that are whole. */

@@ -167,7 +167,7 @@ export async function bestRepair(
   return best && { whole: groups.filter((_, g) => best.on.has(`y${g}`)).length, moves: best.moves.length };
 }
 
-/** What a host admits; `home` by VM. The capacity value stays below its threshold: the weights are multiples of 1/1000. */
+/** The constraints of a host; `home` by VM. The capacity value stays below its threshold: the weights are multiples of 1/1000. */
 function hostRows(file: ClusterFile, home: readonly number[], h: number): string[] {
   const { hosts, vms, groups = [], policies, capacityThresholds = [] } = file;
   const guests = vms.flatMap((vm, v) => (home[v] === h ? [] : [{ vm, name: x(v, h) }]));

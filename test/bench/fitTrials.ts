@@ -111,7 +111,7 @@ async function fewest({ hosts, vms }: Site, shape: readonly [number, number], wa
 const REPORTED = 10;
 
 /**
- * What `fit` makes of random requests, and the proven fewest moves.
+ * The results of `fit` for random requests, and the proven fewest moves.
  *
  * @param progress is called with the figures so far, after every tenth cluster.
  */

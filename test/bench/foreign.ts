@@ -17,7 +17,7 @@ import { breaches, clusterFileOf, type Places, refuses, type Scenario } from './
 const { proxlb } = parseArgs({ options: { proxlb: { type: 'string' } } }).values;
 if (proxlb === undefined) throw new Error('give the folder of the scenarios: npm run bench:foreign -- --proxlb DIR');
 
-/** What became of one scenario. */
+/** The result of one scenario. */
 type Verdict = {
   readonly verdict: 'met' | 'missed' | 'infeasible, answered' | 'infeasible, not answered' | 'no counterpart';
   readonly why: readonly string[];

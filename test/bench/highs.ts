@@ -8,7 +8,7 @@ let solver: ReturnType<typeof load> | null = null;
 let solved = 0;
 
 /**
- * What HiGHS finds for a program in the LP format: its status, the value of the objective, and which binary variables are 1.
+ * HiGHS' result for a program in the LP format: its status, the value of the objective, and which binary variables are 1.
  *
  * @param seconds the time limit.
  * @param gap how far from the proven bound an optimal value may be.

@@ -1,5 +1,5 @@
 /**
- * What the fold of a long history holds, and what it costs a decision: a year at 100 moves an hour in each of 20
+ * The memory of the fold of a long history, and its cost for a decision: a year at 100 moves an hour in each of 20
  * aggregates, half of the VMs replaced, one move in fifty failing. Measured are the folded state of all aggregates and the
  * CPU time that a decision of one aggregate takes to read it: its state as the planner's core takes it, with the digest.
  * Prints JSON.

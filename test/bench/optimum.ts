@@ -1,7 +1,7 @@
 import type { ClusterFile } from '@kronos/placement';
 import { homesOf, solve } from './highs.ts';
 
-/** What HiGHS found for a cluster: the least combined imbalance within the budget, proven, or the best known in the time. */
+/** HiGHS' result for a cluster: the least combined imbalance within the budget, proven, or the best known in the time. */
 export type Optimum = { readonly proven: boolean; readonly combined: number; readonly seconds: number };
 
 type Vm = ClusterFile['vms'][number];

@@ -114,7 +114,7 @@ function seeded(hosts: number, vms: number): ClusterFile {
   return threshold === undefined ? file : { ...file, thresholds: file.policies.map(() => Number(threshold)) };
 }
 
-/** What twice the hosts and VMs cost, with as many moves. */
+/** The cost of twice the hosts and VMs with as many moves, as ratios to the cost of `size`. */
 function doubling(size: string) {
   const [hosts, vms] = sizeOf(size);
   const time = (file: ClusterFile) => {

@@ -61,7 +61,7 @@ const setting = ({ balancing = {} }: Scenario, name: string, usual: number): num
   return typeof value === 'number' ? value : usual;
 };
 
-/** What a scenario balances: a resource, by use or by pressure. */
+/** A measure that a scenario balances: a resource, by use or by pressure. */
 type Measure = { readonly resource: 'cpu' | 'memory' | 'io'; readonly pressure: boolean; readonly weight: number };
 
 /** @throws Error for a method that is not known */
@@ -110,7 +110,7 @@ const claims = (guest: Guest): Readonly<Record<string, number>> => ({
   ...Object.fromEntries(Object.entries(guest.disks ?? {}).map(([pool, gb]) => [`POOL ${pool}`, gb])),
 });
 
-/** What a node has for guests, by resource. */
+/** The capacity of a node for guests, by resource. */
 function capacities(scenario: Scenario, node: Node): Readonly<Record<string, number>> {
   const { reserve = {}, storage_free: storage = {} } = node;
   const overcommit = setting(scenario, 'cpu_overcommit', 2);
@@ -202,7 +202,7 @@ export function clusterFileOf(scenario: Scenario): ClusterFile {
 /** Hosts by guest. */
 export type Places = ReadonlyMap<string, string>;
 
-/** What is wrong with a placement by the scenario's own rules; empty: nothing. */
+/** The breaches of the scenario's own rules by a placement. */
 export function breaches(scenario: Scenario, places: Places): string[] {
   const guests = guestsOf(scenario);
   const at = (id: string): string => places.get(id) ?? '';

@@ -1,5 +1,5 @@
 /**
- * What it costs to run recorded decisions again, as multiples of what it cost to make them: `kronos replay` and a what-if over a
+ * The cost of a replay of recorded decisions, as multiples of the cost of making them: `kronos replay` and a what-if over a
  * recorded directory of one aggregate, a cycle a minute, each as a command of its own. The recording is made by the planner's own
  * cycle with failures, people's commands and the planner's default work limit. Prints JSON; exit status 1 where a ratio exceeds its
  * limit or a decision differs.

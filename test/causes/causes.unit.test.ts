@@ -13,9 +13,9 @@ const MINUTE = 60_000;
 type Row = {
   readonly fault: string;
   readonly options?: SiteOptions;
-  /** What goes wrong. */
+  /** The fault. */
   readonly strike?: (site: Site) => void;
-  /** What goes wrong later. */
+  /** A later fault. */
   readonly later?: (site: Site) => void;
   readonly laterMs?: number;
   /** Until a person looks. */

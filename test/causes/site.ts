@@ -75,7 +75,7 @@ export interface SiteOptions {
   readonly scenario?: (input: ScenarioInput) => ScenarioInput;
 }
 
-/** What goes wrong, and the one thing that it is done to. */
+/** The installation that a case breaks, with the acts that break it. */
 export interface Site {
   readonly sim: InProcessSim;
   readonly nats: NatsNetwork;

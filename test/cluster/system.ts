@@ -15,7 +15,7 @@ import { onTestFinished } from 'vitest';
 import { type DemoInstallation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
-/** What the tests of a system have in common. */
+/** The title that the tests of a system share. */
 export const SCENE = 'three copies, fifty moves under way: nothing is lost, nothing done twice, and all services go on';
 
 const TASKS = 50;
@@ -194,7 +194,7 @@ function copiesOf(servers: readonly NatsServer[], comes: Comes) {
 /** Waits until a condition holds. @throws Error with the answers of the services when it does not come to hold */
 type Comes = (what: string, condition: () => Promise<boolean>) => Promise<void>;
 
-/** What the services log and answer. */
+/** Readers of the services' logs and answers. */
 function servicesOf(kronos: DemoInstallation) {
   const lines = async (service: string): Promise<Record<string, unknown>[]> =>
     (await readFile(join(kronos.directory, 'logs', `${service}.log`), 'utf8'))
@@ -240,7 +240,7 @@ async function check(sim: Sim, { log }: DemoInstallation, tasks: readonly string
   return { stored, found };
 }
 
-/** What is wrong with the events that were read live, in words. @param seen their ids, read before the log */
+/** The differences between the events that were read live and the stored ones, in words. @param seen their ids, read before the log */
 function differences({ events }: Watch, seen: readonly string[], stored: readonly string[]): string[] {
   const found: string[] = [];
   const other = seen.findIndex((id, i) => id !== stored[i]);

@@ -327,7 +327,7 @@ describe('a person', () => {
       page.getByRole('button', { name: 'Pause all' }).boundingBox(),
       region('Aggregates').boundingBox(),
     ]);
-    // What stops everything stands above all rows.
+    // The button that stops everything stands above all rows.
     expect(pause?.y).toBeLessThan(table?.y ?? 0);
   });
 

@@ -14,7 +14,7 @@ let ledger: TestLedger;
 let page: Page;
 let log: ReturnType<typeof testLog>;
 let planId: string;
-/** What the page must never do: break its policy, or fail. */
+/** Breaches of the page's Content-Security-Policy, and its errors: there must be none. */
 let wrong: string[];
 
 /** `of`: begins the names of hosts and VMs. What the log knows of these counts in every aggregate that has them. */
@@ -175,7 +175,7 @@ describe('the console shows', () => {
     expect(new URL(page.url()).hash).toContain('?snapshot=');
     // The whole page belongs to that moment: nothing of now is beside it.
     expect(await text('State')).toMatch(/As it was at \d{4}-/);
-    // What happened then is one sentence at the top, and no plan of its future is drawn.
+    // One sentence at the top says what happened then. No plan of its future is drawn.
     expect(await seen(page.locator('.story'))).toMatch(
       /^At \d\d:\d\d:\d\d nothing moved\. The next plan \(2 moves\) was released 20 s later\. cpu was 3\.50× its threshold\. No plan was made: /,
     );

@@ -41,7 +41,7 @@ export async function palette(page: Page, text: string): Promise<void> {
   await page.locator('#found[aria-busy=false]').waitFor();
 }
 
-/** What a person sees of an element. */
+/** The visible text of an element. */
 export const seen = async (element: Locator) =>
   // biome-ignore lint/performance/useDomNodeTextContent: hidden text is not seen, and cells stand apart
   (await element.innerText()).replace(/\s+/g, ' ');
@@ -60,7 +60,7 @@ export async function axe(page: Page): Promise<string[]> {
 }
 
 /**
- * What cannot be read in the pictures of a page: a text that is on another one, and a line that crosses a text. Measured in the browser;
+ * The unreadable places in the pictures of a page: a text that overlaps another one, and a line that crosses a text. Measured in the browser;
  * boxes that touch by less than `SLACK` pixels do not overlap.
  */
 export async function unreadable(page: Page): Promise<string[]> {

@@ -65,7 +65,7 @@ const sketch = (
   ]),
 });
 
-/** What the planner decides of what is observed there at that moment of the log; its events before are stored. */
+/** Stores the events of the log so far and a snapshot of the sketch. Returns the planner's decision about it. */
 async function decided(log: ReturnType<typeof testLog>, snapshotId: string, observed: Sketch) {
   await bed.append(log.events.splice(0));
   return await bed.decided(await bed.observed(snapshotId, snapshotId.replace(/-\d+$/, ''), log.nowMs, observed));

@@ -47,7 +47,7 @@ export function compare(seen: Buffer, kept: Buffer): Comparison | null {
   return { different, sizes, picture: PNG.sync.write(out) };
 }
 
-/** What is wrong with the picture `name`; null: it is as the kept one. */
+/** How the picture `name` differs from the kept one; null: it does not. */
 export function judge(name: string, seen: Buffer): string | null {
   const file = join(KEPT, `${name}.png`);
   if (KEEP) {

@@ -74,7 +74,7 @@ const imbalances = () => [
 ];
 const pick = <T>(list: readonly T[]): T => list[Math.floor(draw() * list.length)] as T;
 
-/** What a person does next: what it is, and a promise of it. */
+/** The acts of a person, by name. */
 const acts: Readonly<Record<string, () => Promise<unknown>>> = {
   follow: () => clickOne('main a:visible'),
   press: () => clickOne('main button:visible:not([disabled])'),

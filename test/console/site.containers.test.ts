@@ -28,7 +28,7 @@ it.skipIf(browser === null)('is searched, names its version, and can be read by 
   expect(await page.locator('#versions').inputValue()).toBe(version);
   await page.keyboard.press('/');
   await page.keyboard.type('KronosFailoverR');
-  // What the first letters found is gone: Enter follows the first link.
+  // The results of the first letters are gone: Enter follows the first link.
   const first = page.locator('#found li:first-child a', { hasText: 'KronosFailoverRoom' });
   await first.waitFor();
   expect(await seen(first)).toContain('KronosFailoverRoom Runbook');

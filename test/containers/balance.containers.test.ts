@@ -179,7 +179,7 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
     };
     await until(inFlight, 300_000, lastOf('a move in flight'));
     for (const victim of [executor, second, planner, scorer]) await docker('kill', victim.getId());
-    // What an orchestrator would do.
+    // An orchestrator would start them again.
     await Promise.all([service('executor'), service('planner'), service('scorer')]);
     await until(() => settled(events), 400_000, lastOf('a balanced cloud'));
   }, 900_000);

@@ -98,7 +98,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
   it.each(start)(
     '%s',
     async (command) => {
-      // What the page says for where nothing can be pulled.
+      // The page gives this option for hosts that can pull no image.
       await type(command === 'deploy/images/build' ? `${command} --local` : command);
     },
     600_000,

@@ -145,7 +145,7 @@ async function fill({ call, userId, projectId }: Admin, host: string, full: bool
   if (rest > 4095) await take(second, { MEMORY_MB: rest });
 }
 
-/** What the bed does to servers and hosts. `reports` waits for what Nova says of a host. */
+/** The acts of the bed on servers and hosts. `reports` waits until Nova reports this state of a host. */
 const actsOf = (reports: (host: string, wanted: 'up' | 'down') => Promise<void>) => ({
   fault: (server: string, fault: string | null) =>
     tell('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear')),

@@ -19,7 +19,7 @@ export const services: readonly Part[] = [
   liveMigrationContract,
 ];
 /**
- * What takes minutes on a real cloud: cold migration, resize, waits for replies of a host that died, and rules of live
+ * Parts that take minutes on a real cloud: cold migration, resize, waits for replies of a host that died, and rules of live
  * migration tried once more.
  */
 export const slow: readonly Part[] = [resizeContract, deathContract, liveMigrationVariants];

@@ -140,7 +140,7 @@ function thatSucceeds(given: () => Given): void {
   });
 }
 
-/** What Nova answers to a request. */
+/** Nova's answers to requests. */
 function ofRequests(given: () => Given): void {
   describe.concurrent('the request', () => {
     test('is answered 202 with an empty body and a request id, and the server is migrating from then on', async () => {

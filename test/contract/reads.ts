@@ -52,7 +52,7 @@ export function identityContract(cloud: () => CloudUnderTest): void {
   });
 }
 
-/** What gives a token, and what does not. */
+/** Credentials that give a token, and those that do not. */
 function ofCredentials(cloud: () => CloudUnderTest): void {
   test('a password gives a token of one project with the catalog', async () => {
     const answer = await askToken(cloud(), passwordBody(cloud()));
@@ -105,7 +105,7 @@ function ofCredentials(cloud: () => CloudUnderTest): void {
   });
 }
 
-/** What a token can be used for. */
+/** The uses of a token. */
 function ofTokens(cloud: () => CloudUnderTest): void {
   test('a token can be exchanged for another one, an unknown one cannot', async () => {
     const wire = await Wire.connect(cloud());
@@ -250,7 +250,7 @@ function ofVersions(given: () => ComputeGiven): void {
   });
 }
 
-/** What is refused whatever is read. */
+/** Refusals of every read. */
 function ofErrors(given: () => ComputeGiven): void {
   test('no token and a wrong token are 401, and the answer says where Keystone is', async () => {
     const { wire } = given();
@@ -402,7 +402,7 @@ function ofLists(given: () => ComputeGiven, cloud: () => CloudUnderTest): void {
   });
 }
 
-/** What has changed since a time, and pages of hypervisors. */
+/** Servers that changed since a time, and pages of hypervisors. */
 function ofChanges(given: () => ComputeGiven, cloud: () => CloudUnderTest): void {
   test('changes-since lists what was updated or deleted since; tags and removed metadata are no update', async () => {
     const { wire } = given();
@@ -760,7 +760,7 @@ function ofCandidates(given: () => PlacementGiven, cloud: () => CloudUnderTest):
   });
 }
 
-/** What is refused. */
+/** Refused queries. */
 function ofBadQueries(given: () => PlacementGiven): void {
   test('bad queries are 400 and say what is wrong', async () => {
     const { wire, provider } = given();
@@ -910,7 +910,7 @@ function ofRanges(given: () => PrometheusGiven, cloud: () => CloudUnderTest): vo
   });
 }
 
-/** What is refused, and the lists of names. */
+/** Refused queries, and the lists of names. */
 function ofRefusals(given: () => PrometheusGiven, cloud: () => CloudUnderTest): void {
   test('what it cannot read is 400 bad_data with its own sentence', async () => {
     const { wire } = given();

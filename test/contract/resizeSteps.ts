@@ -25,7 +25,7 @@ export const line = (server: ServerView) => ({
 
 export type Steps = ReturnType<typeof stepsOf>;
 
-/** What the tests of a cold migration or a resize do with a server; `home` is the host on which servers boot. */
+/** The steps of the tests of a cold migration or a resize. Servers boot on the host `home`. */
 export function stepsOf(wire: Wire, home: string) {
   const accepted = async (id: string, body: unknown): Promise<string> => {
     const answer = await wire.act(id, body);
@@ -62,7 +62,7 @@ interface Reads {
   readonly holds: (consumer: string) => Promise<Record<string, unknown>>;
 }
 
-/** What these tests wait for. */
+/** The waits of these tests. */
 function waitsOf(wire: Wire, { accepted, row, holds }: Reads) {
   /** Requests a move that must arrive. Returns the uuid of its row once the server waits for a confirmation. */
   const move = async (id: string, body: unknown): Promise<string> => {

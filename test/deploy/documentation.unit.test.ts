@@ -109,10 +109,10 @@ describe('documentation', () => {
     );
   });
 
-  /** What the files of secrets hold. */
+  /** The contents of the files of secrets. */
   const secretIn = (path: string): string =>
     path.endsWith('-secret') ? 'A'.repeat(32) : 'https://receiver.example.org';
-  /** What is wrong with the lines of a kronos.conf, or with options of the environment. Not: what is missing in it. */
+  /** The errors in the lines of a kronos.conf or in options of the environment, without missing options. */
   const problemsOf = (text: string, env: Record<string, string> = {}): string[] => {
     try {
       loadConfig({
@@ -133,7 +133,7 @@ describe('documentation', () => {
   const preset = parse(read('deploy/policies/node-exporter+libvirt-exporter.yaml')) as {
     policies: { name: string }[];
   };
-  /** What is wrong with a block of a page, by the reader of such a file. `section`: the one that the block before ended in. */
+  /** The errors in a block of a page, by the reader of such a file. `section`: the last one of the block before. */
   function wrongBlock({ language, text }: Block, section: string): string[] {
     if (language === 'ini') return problemsOf(text.startsWith('[') ? text : `${section}\n${text}`);
     if (language === 'json') {
@@ -191,7 +191,7 @@ describe('documentation', () => {
     expect(unknownOptions(read(page))).toEqual([]);
   });
 
-  /** What a shell would not take of the commands of a page, and the files of the project in them that are nowhere. */
+  /** The syntax errors in the commands of a page, and the files of the project that they name and that do not exist. */
   function wrongCommands(blocks: readonly Block[]): string[] {
     const text = blocks.flatMap((block) => (['', 'sh'].includes(block.language) ? [block.text] : [])).join('');
     if (text === '') return [];

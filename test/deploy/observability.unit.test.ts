@@ -54,7 +54,7 @@ describe('alerts', () => {
     new Map(
       [...page.matchAll(/^### (Kronos\w+)\n([\s\S]*?)(?=^##)/gm)].map(([, name = '', text = '']) => [name, text]),
     );
-  /** What a person can type or set: a command, an option or a variable in `code`. That kronos has the command: documentation.unit. */
+  /** Something to type or to set: a command, an option or a variable in `code`. documentation.unit checks that kronos has the command. */
   const ACTS =
     /`(kronos|openstack|nats|nova-manage|rabbitmqctl|systemctl|journalctl|kubectl|docker|curl|chronyc|df) [^`]+`/;
 

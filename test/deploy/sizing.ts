@@ -1,4 +1,4 @@
-// What Kronos writes to NATS for a cloud of a given size, as JSON: node test/deploy/sizing.ts [HOSTSxVMS] [CYCLES]
+// The data that Kronos writes to NATS for a cloud of a given size, as JSON: node test/deploy/sizing.ts [HOSTSxVMS] [CYCLES]
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';

@@ -442,7 +442,7 @@ async function giveBack(used: readonly ExecutorProcess[], fleet: Fleet, failed: 
   await Promise.all(used.map((each) => (failed ? each.kill() : fleet.giveBack(each))));
 }
 
-/** What is wrong once all tasks have ended: rules, the work queue, and how the tasks ended. */
+/** The errors after all tasks have ended: broken rules, the rest of the work queue, and wrong ends of tasks. */
 async function wrongs(
   point: Point,
   bed: Bed,

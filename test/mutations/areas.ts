@@ -1,4 +1,4 @@
-/** What is mutated, and which tests must notice. Paths are relative to the root of the project; a folder stands for all in it. */
+/** Files that are mutated, and the tests that must notice. Paths are relative to the root of the project; a folder stands for all in it. */
 export interface Area {
   readonly files: readonly string[];
   /** Filters of vitest, in the order in which they are tried: a mutant that an earlier group notices needs no later one. */

@@ -64,7 +64,7 @@ async function moveTo(id: string, host: string): Promise<void> {
   await becomes(id, 'ACTIVE', host);
 }
 
-/** What happened to a server or host, and when it began and ended. */
+/** An event of a server or host, with its begin and its end. */
 type Scene = { readonly of: string; readonly what: string; readonly fromMs: number; readonly untilMs: number };
 
 /** The life: each act at a share of the whole time. */

@@ -70,7 +70,7 @@ class Keystone {
   }
 }
 
-/** What the proxy has seen. */
+/** The requests that the proxy has seen. */
 type Seen = { readonly tokens: Set<string>; refused: number; queries: number; posts: number };
 
 async function startMetricsProxy(

@@ -524,7 +524,7 @@ describe('a part of the cloud fails while a VM moves', () => {
     /** The event at which it strikes. */
     readonly at: 'migration.started' | 'migration.observed';
     readonly strike: () => Promise<unknown>;
-    /** What `kronos status` says meanwhile. */
+    /** The text of `kronos status` meanwhile. */
     readonly sees: RegExp;
     readonly mend: () => Promise<unknown>;
     /** Whether Nova itself survives it: else it may leave the VM in ERROR, on its source or on its destination. */

@@ -77,7 +77,7 @@ export const bedPolicy = (of: {
     max_migrations_per_cycle: ${of.moves}
 `;
 
-/** What the bed's exporter gives of CPU and of memory. */
+/** The series of the bed's exporter for CPU and memory. */
 export const bedCpu = { name: 'cpu', host: 'host_cpu_utilisation', vm: 'vm_cpu_cores / 64' } as const;
 export const bedMemory = { name: 'memory', host: 'host_mem_utilisation', vm: 'vm_mem_mb / 262144' } as const;
 

@@ -89,14 +89,14 @@ function vmSet(kind: number): NonNullable<SketchVm['set']> {
 }
 
 export type CaseShape = {
-  /** What the drawn policies are for; `any` draws it. */
+  /** The mode of the drawn policies; `any` draws it. */
   readonly mode?: Policy['mode'];
   readonly options?: Partial<CompleteEngineOptions>;
   /** Only hosts and VMs that nothing is wrong with, and no past. */
   readonly plain?: boolean;
 };
 
-/** What is drawn for an aggregate with that many hosts and policies. */
+/** Draws the parts of an aggregate with that many hosts and policies. */
 const drawnArb = (hosts: number, policies: number) =>
   fc.record({
     vms: fc.array(vmArb(hosts, policies), { minLength: 1, maxLength: 14 }),

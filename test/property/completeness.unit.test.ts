@@ -37,7 +37,7 @@ function proposed({ snapshot }: Case, serverId: string, to: string, i: number, p
   };
 }
 
-/** What the independent checker has against these steps; those of policies and budgets left aside. */
+/** The independent checker's objections to these steps, without those about policies and budgets. */
 function objections(input: Case, steps: readonly Step[]): string[] {
   const decision = { ...decide(input), plan: null };
   const plan = { steps } as unknown as NonNullable<ReturnType<typeof decide>['plan']>;

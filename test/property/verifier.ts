@@ -22,7 +22,7 @@ export type Case = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
   readonly options: CompleteEngineOptions;
-  /** What windows of a server's own say at a time; absent: {@link drawnWindow}. */
+  /** The state of a server's own windows at a time. Default: {@link drawnWindow}. */
   readonly ownWindow?: (windows: readonly string[], zone: string, atMs: number) => OwnWindow;
 };
 
@@ -125,7 +125,7 @@ export function verifyServers(input: Case, decision: Decision): string[] {
   return wrong;
 }
 
-/** What Nova says of the VM, and its owner. */
+/** Objections by the state of the VM in Nova and by its owner's metadata. */
 function byItself(server: ServerObservation, no: Objection): void {
   if (!['ACTIVE', 'PAUSED'].includes(server.status)) no(`it is ${server.status}`);
   if (server.taskState !== null) no(`its task state is ${server.taskState}`);
@@ -162,7 +162,7 @@ function byThePast(input: Case, server: ServerObservation, no: Objection): void 
     if (now < at + 1000 * options.instanceCooldownSeconds) no('it is cooling down');
 }
 
-/** What is remembered under a name, which may be one that every object has. */
+/** The facts under a name, which may be one that every object has. */
 const ownOf = <T>(of: Readonly<Record<string, readonly T[]>>, name: string): readonly T[] =>
   Object.hasOwn(of, name) ? (of[name] ?? []) : [];
 
@@ -393,7 +393,7 @@ function flying(snapshot: Snapshot, memory: Memory): Memory['inFlight'] {
   });
 }
 
-/** What released moves to the host will claim that Nova had not claimed yet when the snapshot was taken. */
+/** The resources that released moves to the host will claim and that Nova had not claimed yet in the snapshot. */
 function unclaimed(snapshot: Snapshot, memory: Memory, host: string, resource: string): number {
   let sum = 0;
   for (const task of memory.inFlight) {
@@ -445,7 +445,7 @@ interface Places {
   readonly at: (id: string) => string;
 }
 
-/** What is wrong with a step that gathers a group: it goes to where most members are, and all go to one host. */
+/** The errors of a step that gathers a group: it must go to the host with most members, and all steps to one host. */
 function gathers(group: Group, step: Step, members: readonly string[], { steps, at }: Places): string[] {
   const wrong: string[] = [];
   const here = members.filter((id) => at(id) === step.to).length;
@@ -457,7 +457,7 @@ function gathers(group: Group, step: Step, members: readonly string[], { steps, 
   return wrong;
 }
 
-/** What is wrong with another step of a member: the others are where it goes, and stay there. */
+/** The errors of another step of a member: the other members must be on its destination and stay there. */
 function strays(group: Group, step: Step, members: readonly string[], { steps, at }: Places): string[] {
   const wrong: string[] = [];
   const others = members.filter((id) => id !== step.serverId);
@@ -506,7 +506,7 @@ function misstated(when: string, stated: Decision['before'] | null, found: Score
 /** Policies that get worse past their threshold. */
 function worse({ snapshot, options }: Case, decision: Decision, start: Scores, end: Scores): string[] {
   const wrong: string[] = [];
-  // What must be done may exceed a threshold, and says so.
+  // A mandatory move may exceed a threshold, and says so.
   const owed =
     options.evacuationThresholds === 'prefer' &&
     stepsOf(decision).some(({ phase }) => phase === 'evacuate' || phase === 'repair' || phase === 'affinity');
@@ -568,7 +568,7 @@ function fillOf({ snapshot, memory }: Case, policy: Policy, steps: readonly Step
     if (task.destination === host) value += into(task);
     if (task.from === host) value -= outOf(task);
   }
-  // What other passes bring counts too; what they take away may not have left yet.
+  // VMs that other passes bring count too. VMs that they take away may not have left yet.
   for (const step of steps) if (step.to === host) value += into(step);
   for (const step of steps) if (step.from === host) value -= outOf(step);
   return value;

@@ -46,7 +46,7 @@ const controlGroups = (): string[] => {
 export async function startKubernetes(directory: string, images: string): Promise<Kubernetes> {
   const kept = join(cacheDir(), 'node-debian');
   const programs = existsSync(kept) ? kept : await unpackDebian(process.env, 'node-debian', { packages: PACKAGES });
-  // What a run that was killed has left.
+  // A run that was killed has left its bridge.
   await run('ip', ['link', 'delete', BRIDGE]).catch(() => undefined);
   await run('ip', ['link', 'add', BRIDGE, 'type', 'bridge']);
   await run('ip', ['address', 'add', `${ADDRESS}/24`, 'dev', BRIDGE]);

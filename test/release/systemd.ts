@@ -36,7 +36,7 @@ export async function bring(name: string, machine: Machine): Promise<void> {
 }
 
 /**
- * What the page says after the installation, to a first plan, which moves nothing.
+ * The steps of the page from the installation to a first plan, which moves nothing.
  *
  * @param simulated starts a simulated cloud there
  */

@@ -1,4 +1,4 @@
-/** What a person types on the way from an empty system to the first plan, and what the system answers: docs/transcripts. */
+/** The commands of a person from an empty system to the first plan, and their output: docs/transcripts. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@kronos/clock';

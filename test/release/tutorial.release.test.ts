@@ -29,7 +29,7 @@ function openShell(cwd: string, env: NodeJS.ProcessEnv) {
   shell.stdin?.write('exec 2>&1\n');
   return {
     process: shell,
-    /** What a command prints. @throws Error with it when the command fails */
+    /** The output of a command. @throws Error with it when the command fails */
     run: async (command: string): Promise<string> => {
       text = '';
       shell.stdin?.write(`${command}\necho "${MARK}: $?"\n`);

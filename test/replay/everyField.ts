@@ -40,7 +40,7 @@ export function optionalFieldsOf(schema: Schema, value: unknown): string[] {
 }
 
 /**
- * What becomes of a value. `full`: it has each optional field. `sparse`: it has each, and none within the value of another. `bare`: it has none.
+ * Variants of a value. `full`: it has each optional field. `sparse`: it has each, and none within the value of another. `bare`: it has none.
  */
 const VARIANTS = ['full', 'sparse', 'bare'] as const;
 type Variant = (typeof VARIANTS)[number];

@@ -30,7 +30,7 @@ const load = (host: string, cpu: number): HostLoad => ({
   arrived: { cpu: 0.08, memory: 0.05 },
 });
 
-/** What the fold tells apart beyond the types and the fields of events, each turn in an aggregate of its own. */
+/** The cases that the fold distinguishes beyond the types and the fields of events, each in an aggregate of its own. */
 const TURNS: { readonly [aggregate: string]: (log: TestLog) => void } = {
   course: (log) => {
     const plan = log.decided('released', [move(1, 'h1', 'h2'), move(2, 'h1', 'h3')], {

@@ -58,7 +58,7 @@ function digestsOf(events: readonly StoredEvent[]): Record<string, string> {
   return Object.fromEntries([...courses].map(([field, course]) => [field, course.digest()]));
 }
 
-/** What the recorded histories fold to now. */
+/** The state that the recorded histories fold to now, as digests. */
 export async function foldNow(): Promise<FoldRecord> {
   const digests: FoldRecord['histories'] = {};
   for (const name of histories()) {
@@ -88,7 +88,7 @@ export function foldBroken(recorded: FoldRecord, now: FoldRecord): string | null
   ].join('\n');
 }
 
-/** What is wrong with the record, and what to do. Null: the histories fold to what is recorded. */
+/** The error of the record with its remedy. Null: the histories fold to what is recorded. */
 export function foldProblem(recorded: FoldRecord, now: FoldRecord): string | null {
   const broken = foldBroken(recorded, now);
   if (broken !== null || canonicalJson(recorded) === canonicalJson(now)) return broken;

@@ -7,7 +7,7 @@ export type InventoryMode = (typeof inventoryModes)[number];
 export const numaModes = ['none', 'known', 'unknown'] as const;
 export type NumaMode = (typeof numaModes)[number];
 
-/** What a run is asked for; the seed draws everything else. */
+/** The arguments of a run. The seed draws everything else. */
 export interface Asked {
   readonly seed: number;
   readonly days: number;

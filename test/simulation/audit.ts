@@ -1,5 +1,5 @@
 /**
- * What is looked at after a run. With the services' own folds: the state from anywhere is the same, and decisions replay.
+ * The audit after a run. With the services' own folds: the state from any checkpoint is the same, and decisions replay.
  * With a second opinion, which shares no code with them: plans are legal.
  */
 import { newestCheckpoint, readIdentity } from '@kronos/checkpoints';
@@ -174,7 +174,7 @@ async function startsAt(
   return starts;
 }
 
-/** What is wrong with a decision, made again on its basis and judged by the second opinion. */
+/** The errors of a decision, made again on its basis and judged by the second opinion. */
 function judgeAgain(
   snapshot: Snapshot,
   state: AggregateState,
@@ -214,7 +214,7 @@ const forgotten = (state: AggregateState, nowMs: number): string[] =>
     wait.code === 'service' ? [`nobody changes the service of ${about.id}, which a person asked for`] : [],
   );
 
-/** What the stream of checkpoints holds on one subject: its oldest message, how many there are, and the checkpoints that have a part there. */
+/** The messages of one subject in the stream of checkpoints: the oldest one, their number, and the checkpoints that have a part there. */
 interface Held {
   readonly oldest: number;
   messages: number;
@@ -271,7 +271,7 @@ async function snapshotOf(log: EventLog, taken: SnapshotTaken): Promise<Snapshot
   }
 }
 
-/** What differs when the decision is made again; null when nothing does. Of another planner version, that it can be made again. */
+/** The difference when the decision is made again; null: none. For another planner version it only has to succeed. */
 function decideAgain(
   snapshot: Snapshot,
   state: AggregateState,

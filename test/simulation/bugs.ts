@@ -29,7 +29,7 @@ export interface Edit {
 export interface Unseen {
   /** A sentence, without its full stop. */
   readonly why: string;
-  /** What fails when the bug is planted: another bug of the list, which breaks the second guard as well, or a test. */
+  /** This fails when the bug is planted: another bug of the list, which breaks the second guard as well, or a test. */
   readonly shownBy: { readonly bug: string } | { readonly test: string; readonly file: string };
 }
 
@@ -799,6 +799,6 @@ export const bugs: readonly Bug[] = [
   },
 ];
 
-/** What shows a bug that no run shows. */
+/** The evidence for a bug that no run shows. */
 export const evidence = ({ shownBy }: Unseen): string =>
   'bug' in shownBy ? `the bug "${shownBy.bug}"` : `the test "${shownBy.test}" of ${shownBy.file}`;

@@ -52,7 +52,7 @@ if (values.help) {
 }
 
 const README = join(import.meta.dirname, 'README.md');
-/** What a later change moves by a few seeds must not fail a quick hunt. */
+/** A later change may move the finding seed by a few: that must not fail a quick hunt. */
 const QUICK_SEEDS = 20;
 const QUICKLY_FOUND = 2;
 

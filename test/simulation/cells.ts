@@ -114,7 +114,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   calm({ sim, supervisor, nats, cloudNetwork });
   await world.run(world.now + 1_800_000);
   await world.run(world.now + CALM_MS, () => !logLoss.lasts && checker.unfinished().length === 0);
-  // What was left is brought back, and found to be so.
+  // The operator brings the rest back, and Kronos has to notice it.
   for (let times = 0; times < 3; times++) {
     people.mend();
     await world.run(world.now + 60_000);
@@ -140,7 +140,7 @@ function onEvent(
   if (event !== null) people.stored(event);
 }
 
-/** What faults of a run with two cells act on. */
+/** The parts of a run with two cells that faults act on. */
 interface CellsParts {
   readonly world: World;
   readonly chance: Chance;

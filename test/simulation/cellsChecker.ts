@@ -96,9 +96,9 @@ interface Task {
 
 /** Reason codes of results that say that the server is not as it was. */
 const CHANGED = new Set(['server-in-error', 'guest-off', 'server-not-up']);
-/** What was started by a log that is lost may be requested for as long after its start: the window of a request, and some more. */
+/** The longest time between the start of a move on a log that is lost and its request: the window of a request, and some more. */
 const WINDOW_MS = 11_000;
-/** What a service sent or a process held when the log was lost may take as long to arrive. */
+/** The longest time until a message arrives that a service had sent or a process held when the log was lost. */
 const FAREWELL_MS = 300_000;
 
 const tellsDamage = ({ warnings = [], reason }: Body['data']): boolean =>
@@ -158,7 +158,7 @@ export class CellsChecker {
     this.#foldOf[body.type]?.(body.type, body.data);
   }
 
-  /** What each type of event changes. */
+  /** The effect of each type of event. */
   readonly #foldOf: Readonly<Record<string, (type: string, data: Body['data']) => void>> = {
     'plan.proposed': (_, data) => this.#proposed(data),
     'plan.approved': (type, data) => this.#answered(type, data),

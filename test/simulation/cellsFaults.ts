@@ -1,4 +1,4 @@
-/** What goes wrong in a run with moves between two cells. */
+/** The faults of a run with moves between two cells. */
 import type { Chance } from './chance.ts';
 import type { ServiceName } from './services.ts';
 import type { CloudActs } from './stage/cloud.ts';
@@ -6,7 +6,7 @@ import type { NetworkActs } from './stage/networks.ts';
 import type { ProcessActs } from './stage/processes.ts';
 import type { Trouble } from './trouble.ts';
 
-/** What these faults act on. */
+/** The parts that these faults act on. */
 export interface CellsStage
   extends Pick<ProcessActs, 'processes' | 'kill' | 'pause'>,
     Pick<NetworkActs, 'cut' | 'stall' | 'refuse'>,
@@ -18,7 +18,7 @@ export interface CellsStage
   loseLog(): void;
 }
 
-/** What is drawn for every fault, whether or not it needs it. */
+/** The draws for every fault, whether or not it needs them. */
 interface Target {
   readonly process: string;
   readonly ms: number;

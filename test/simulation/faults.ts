@@ -1,5 +1,5 @@
 /**
- * What goes wrong, and what people do meanwhile. The seed draws the whole list before the run; each entry draws its details
+ * Faults, and the acts of people meanwhile. The seed draws the whole list before the run; each entry draws its details
  * from a source of its own, so that the run without some of the others is the same otherwise. Only what Kronos promises to
  * survive is on the list.
  */
@@ -335,7 +335,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
   },
   'person-rescues': { perDay: 6, act: putAside('rescue', 'unrescue') },
-  // What is shelved is on no host; Nova chooses another one when it is wanted again.
+  // A shelved server is on no host. Nova chooses one when it is unshelved.
   'person-shelves': { perDay: 6, act: putAside('shelve', 'unshelve') },
   'person-aborts': {
     perDay: 30,

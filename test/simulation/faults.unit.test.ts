@@ -7,7 +7,7 @@ import { cloudActs } from './stage/cloud.ts';
 import type { Stage } from './stage/stage.ts';
 import { serverSettings } from './windows.ts';
 
-/** What a kind of fault does to the cloud, over many draws. */
+/** The acts of a kind of fault on the cloud, over many draws. */
 function actsOf(kind: string): ActInput[] {
   const acts: ActInput[] = [];
   const stage: Partial<Stage> = {

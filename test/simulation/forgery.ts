@@ -1,4 +1,4 @@
-/** What users of NATS can publish and must not: garbage, and events of others. */
+/** Messages that users of NATS can publish and must not: garbage, and events of others. */
 import { type Family, familiesOf, type Service } from '@kronos/contracts';
 import type { StoredMessage } from '@kronos/eventlog/simulated';
 import type { Chance } from './chance.ts';

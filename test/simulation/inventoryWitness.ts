@@ -7,7 +7,7 @@ import type { Cloud } from '@kronos/simcloud';
 
 type Server = Cloud['servers'] extends Map<string, infer S> ? S : never;
 
-/** What a server was from a moment on; null: it was not there. */
+/** The state of a server from a moment on; null: it was not there. */
 interface Was {
   readonly fromMs: number;
   readonly host: string | null;
@@ -241,7 +241,7 @@ export class InventoryWitness {
       say('untrusted', `the list of ${host} was not read since it was first heard at ${when(first)}`);
   }
 
-  /** What a server was from one moment to another. */
+  /** The states of a server between two moments. */
   #during(id: string, fromMs: number, toMs: number): Was[] {
     const was = this.#servers.get(id) ?? [];
     return was.filter(

@@ -1,4 +1,4 @@
-/** What a run has in the modes that keep lists of servers: Nova's notifications, RabbitMQ, and the witness of what they say. */
+/** The parts of a run in the modes that keep lists of servers: Nova's notifications, RabbitMQ, and the witness of their contents. */
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import { InventoryWitness } from './inventoryWitness.ts';

@@ -69,7 +69,7 @@ function read() {
   try {
     return parseArgs({ options }).values;
   } catch (error) {
-    // What Node adds about arguments that begin with a dash does not apply: there are none.
+    // Node adds advice about arguments that begin with a dash. It does not apply: there are none.
     return refuse(
       error instanceof Error ? (/^.*?(?=\.?(?:\n| To specify|$))/.exec(error.message)?.[0] ?? '') : String(error),
     );
@@ -164,7 +164,7 @@ async function shrink(report: Report): Promise<Asked> {
   const [first] = report.breaches;
   if (first === undefined) return report.asked;
   const base = report.asked;
-  // What comes after the breach has no part in it; a breach of liveness is found at the end.
+  // A fault after the breach has no part in it. A breach of liveness is found at the end.
   let kept = report.faults.filter((fault) => EPOCH_MS + fault.atMs <= first.atMs).map((fault) => fault.number);
   const breaks = async (numbers: readonly number[]): Promise<boolean> => {
     const { breaches } = await simulate({ ...base, only: new Set(numbers) }, { stopAtBreach: true });

@@ -95,7 +95,7 @@ export class NatsNetwork {
     return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, this.wire(process), wrap);
   }
 
-  /** What the library of the event log of a process takes from outside. */
+  /** The network and the clock for the event log library of a process. */
   wire(process: Process): Wire {
     const own = this.#chance.fork(`${process.name}/${this.#serial++}`);
     const link = new MessageLink(this.#world, process, own.fork('delay'), this.weather);
@@ -147,7 +147,7 @@ export class NatsNetwork {
     this.#world.after(ms, () => open.connection.restore());
   }
 
-  /** What a process sends and what is sent to it arrives late. */
+  /** Messages from and to a process arrive late. */
   stall(process: string, ms: number): void {
     const open = this.#open.get(process);
     if (open !== undefined) open.link.stalledUntil = this.#world.now + ms;

@@ -52,7 +52,7 @@ export class NovaNotices {
       this.#compute('instance.live_migration_post_dest.end', now.host, server);
     } else if (before.state !== now.state && server.taskState === null)
       this.#compute('instance.power_on.end', now.host, server);
-    // What a compute saves is saved by a conductor, which sends this in its place.
+    // A conductor saves for a compute, and sends this notification in its place.
     const moved = before === undefined || before.state !== now.state || before.host !== now.host;
     this.#send('instance.update', moved ? 'nova-compute:conductor-1' : 'nova-api:api-1', server);
   }

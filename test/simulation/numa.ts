@@ -47,7 +47,7 @@ export function withNuma(scenario: Scenario, mode: Exclude<NumaMode, 'none'>, se
         cells: CELLS.map((id) => ({ id, sharedCpus: host.vcpus / CELLS.length, ...cellOf(host, id) })),
       })),
     } satisfies ScenarioInput);
-  // What is in use says how large the cells are at least: the same VMs go to the same cells then.
+  // Cells are at least as large as their use: so the same VMs go to the same cells.
   const used = usedBy(
     new Cloud(
       withCells(() => ROOMY),
@@ -84,7 +84,7 @@ const withoutPages = ({ pages: _, ...cell }: Scenario['hosts'][number]['cells'][
   pages: [],
 });
 
-/** What is in use of a host's cell. */
+/** The use of a host's cell. */
 function usedBy(cloud: Cloud): (host: string, cell: number) => { readonly pinned: number; readonly memoryMb: number } {
   return (host, cell) => {
     const consumers = [...(cloud.hosts.get(host)?.consumers.values() ?? [])];

@@ -1,4 +1,4 @@
-/** What comes after the faults: a phase in which everything that must finish finishes, and the audit. */
+/** The phases after the faults: everything that must finish finishes, and the audit. */
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import type { InProcessSim, Scenario } from '@kronos/simcloud';
 import { audit } from './audit.ts';
@@ -65,7 +65,7 @@ export function calm(troubled: Troubled): void {
   wake(sim);
   for (const [host, { disabledReason }] of sim.cloud.hosts) {
     actIfPossible(sim, { act: 'startHost', host });
-    // What Kronos disabled is Kronos' to enable.
+    // Kronos itself enables a host that it disabled.
     const disabled = disabledReason?.startsWith('Kronos drain') === true;
     actIfPossible(sim, {
       act: 'setHost',

@@ -50,7 +50,7 @@ export class SimulatedRabbit {
   readonly #travel: Chance;
   readonly #down = new Set<string>();
   readonly #links = new Set<Link>();
-  /** What Nova's services keep until a broker takes it. */
+  /** Notifications that Nova's services keep until a broker takes them. */
   #held: Uint8Array[] = [];
   #ready: Delivery[] = [];
   /** Null: nobody has declared the queue, and the exchange drops what it is given. */
@@ -201,7 +201,7 @@ class Link {
   readonly #link: MessageLink;
   readonly #closed: ((error?: Error) => void)[] = [];
   readonly #waiting = new Set<(error: Error) => void>();
-  /** What each end takes it for. */
+  /** The state of the connection as each end knows it. */
   #clientOpen = true;
   #serverOpen = true;
   /** Nothing arrives any more. */

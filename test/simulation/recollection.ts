@@ -1,5 +1,5 @@
 /**
- * What the log says of the past, folded a second time for the second opinion on plans (`test/property/verifier.ts`). It
+ * The past by the log, folded a second time for the second opinion on plans (`test/property/verifier.ts`). It
  * shares no code with the services' fold, and is as slow as it is plain.
  */
 import type { CycleDecided, LogEvent, LogEventOf } from '@kronos/contracts';
@@ -48,7 +48,7 @@ function failed(facts: Facts, data: LogEventOf<'migration.failed'>['data'], ms: 
     facts.failures.set(serverId, { cause: 'failure', atMs: ms, errorType, seconds: null });
 }
 
-/** What people do. */
+/** Folds the commands of people. */
 function acted(facts: Facts, event: LogEvent, ms: number): void {
   if (event.type === 'instance.quarantined') {
     const { serverId, seconds } = event.data;

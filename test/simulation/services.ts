@@ -21,7 +21,7 @@ await import('../../libs/connect/src/instrumented.ts');
 export type { ServiceName };
 export const serviceNames: readonly ServiceName[] = ['scorer', 'planner', 'executor', 'ledger'];
 
-/** What the services share: the configuration, and the ways to NATS and to the cloud. */
+/** The parts that the services share: the configuration, and the ways to NATS and to the cloud. */
 export interface Site {
   readonly config: Config;
   readonly policies: readonly Policy[];

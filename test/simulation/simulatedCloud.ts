@@ -74,7 +74,7 @@ export function actIfPossible(sim: InProcessSim, act: ActInput): Readonly<Record
   }
 }
 
-/** What a person asks of Nova; what Nova refuses is not done. */
+/** A person's request to Nova. A refused one does nothing. */
 export function asPerson(
   sim: InProcessSim,
   act: (nowMs: number, caller: Parameters<InProcessSim['cloud']['coldMigrate']>[1]) => void,

@@ -176,7 +176,7 @@ function peopleOf(built: Built, { openTasks }: Watch, observer: Observer) {
 }
 type People = ReturnType<typeof peopleOf>;
 
-/** What the faults act on. */
+/** The parts that the faults act on. */
 function stageOf(
   built: Built,
   { lastMessages, openTasks, moments }: Watch,

@@ -1,4 +1,4 @@
-/** What is outside of Kronos, with the checker that looks on: the cloud, NATS, and the networks to both. */
+/** The surroundings of Kronos: the cloud, NATS, and the networks to both, with the checker that watches them. */
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Asked } from './asked.ts';
@@ -11,7 +11,7 @@ import type { Drawn, Setting } from './options.ts';
 import { openCloud, watchCalls } from './simulatedCloud.ts';
 import { trueClock, type World } from './world.ts';
 
-/** What every part of a run is built on. */
+/** The base of every part of a run. */
 export interface Run {
   readonly asked: Asked;
   readonly world: World;

@@ -33,7 +33,7 @@ export function spanText({ days, fromMinute, toMinute }: Span): string {
   return days === null ? times : `${DAYS[days[0]]}-${DAYS[days[1]]} ${times}`;
 }
 
-/** What {@link spanText} wrote. */
+/** Parses the text of {@link spanText}. */
 export function readSpan(text: string): Span {
   const [days, times] = text.includes(' ') ? (text.split(' ') as [string, string]) : [null, text];
   const [fromMinute = 0, toMinute = 0] = times
@@ -44,7 +44,7 @@ export function readSpan(text: string): Span {
   return { days: days === null ? null : [first, last], fromMinute, toMinute };
 }
 
-/** What the clock on the wall shows. */
+/** A local time. */
 interface Wall {
   readonly text: string;
   readonly weekday: number;

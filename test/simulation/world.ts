@@ -222,7 +222,7 @@ export class Process {
     this.#held ??= [];
   }
 
-  /** What was held happens in its order: no connection delivers its messages in another one. */
+  /** Delivers the held messages in their order: no connection changes the order of its messages. */
   resume(): void {
     const held = this.#held ?? [];
     this.#held = null;

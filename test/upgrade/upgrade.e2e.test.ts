@@ -24,7 +24,7 @@ const DRAWN = [
   ['6bb1c760', 3],
   ['6bb1c760', 11],
 ] as const;
-/** What 0.1.0 itself breaks: it knows no windows, and reads a server at most once in two minutes while a task waits. */
+/** Rules that 0.1.0 itself breaks: it knows no windows, and reads a server at most once in two minutes while a task waits. */
 const OF_ITS_TIME = new Set<Rule>(['unchecked', 'window']);
 
 describe.skipIf(!nightly)('an upgrade in the simulation', { timeout: 900_000 }, () => {

@@ -30,7 +30,7 @@ type Clients = {
 export type Scripted = Clients & {
   readonly startMs: number;
   readonly endMs: number;
-  /** What the scorer saw at each step. */
+  /** The scorer's snapshot of each step. */
   readonly recorded: readonly Snapshot[];
   readonly close: () => Promise<void>;
 };

@@ -94,7 +94,7 @@ describe('the table of former names', () => {
     const [section = '', option = ''] = path.split('.');
     return section === 'notify' ? option in sinkOptions : (sections.get(section)?.has(option) ?? false);
   };
-  /** What is wrong with a row at a version of Kronos. */
+  /** The errors of a row at a version of Kronos. */
   const wrong = ({ from, to, since }: Renamed, version: string): string[] => [
     ...(isOption(from) ? [`${from} is an option today`] : []),
     ...(isOption(to) ? [] : [`there is no option ${to}`]),

@@ -7,7 +7,7 @@ import { openRegions } from './regions.ts';
 /** A busy machine takes as long as it needs. */
 const unlimited = { ...systemClock, after: () => () => {} };
 
-/** What is seen of a region whose ledger answers so. */
+/** Reads a region whose ledger answers as given. */
 async function seenOf(play: Play) {
   const { url, seen, close } = await serve(play);
   onTestFinished(close);

@@ -16,7 +16,7 @@ const schemas = new Map<string, z.ZodType>([
 ]);
 const validators = new Map([...schemas].map(([type, schema]) => [type, validator(schema)]));
 
-/** What a changed place becomes: near the limits of checks, of other kinds, and names that a prototype has. */
+/** Values for a changed place: near the limits of checks, of other types, and names that a prototype has. */
 const others = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
   fc.constantFrom(null, -1, 0, 0.5, 1, 2 ** 53, 1e300, '', 'spread', '2026-13-01T00:00:00Z', '2026-02-29T00:00:00Z'),

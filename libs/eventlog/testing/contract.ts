@@ -32,7 +32,7 @@ interface Given extends Requests {
 
 type Requests = ReturnType<typeof requestsOf>;
 
-/** What the tests ask the server for, past the library. */
+/** Requests that the tests send to the server without the library. */
 function requestsOf(nc: NatsConnection, log: EventLog) {
   const publish = async (subject: string, body: string, h: Record<string, string> = {}) => {
     const all = headers();
@@ -91,7 +91,7 @@ function requestsOf(nc: NatsConnection, log: EventLog) {
 }
 
 /**
- * What Kronos relies on in JetStream. The simulated server is held to it by the same tests as the real one.
+ * The behaviour of JetStream that Kronos relies on. The same tests hold the real server and the simulated one to it.
  *
  * @param ackWaitMs of the tasks of `brief`, a multiple of 1000: a test that does not run for half of it loses what it holds
  */
@@ -170,7 +170,7 @@ function readers(given: () => Given): void {
   });
 }
 
-/** What readers find, and in which order. */
+/** Readers, and the order of their messages. */
 function inOrder(given: () => Given): void {
   it('of the log has everything in order, and what comes later', async () => {
     const { log } = given();

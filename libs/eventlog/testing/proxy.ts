@@ -19,7 +19,7 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** What the relay does to bytes now. */
+/** How the relay treats bytes at present. */
 interface Weather {
   cut: boolean;
   mute: boolean;

@@ -33,7 +33,7 @@ function novaOf(rows: Migration[]) {
   return nova;
 }
 
-/** What a read that Nova answers gives. */
+/** Reads, and fails the test where Nova does not answer. */
 async function read(reader: EndedMigrations, atMs: number) {
   const got = await reader.read(atMs, signal);
   if (!got.ok) throw new Error(got.text);

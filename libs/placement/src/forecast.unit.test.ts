@@ -9,7 +9,7 @@ const now: Readonly<Record<string, number>> = { spike: 0.35, a1: 0.15, a2: 0.15,
 const STEP = 300;
 const POINTS = 13;
 
-/** What each VM did on a day, by point; what is not said stays as it is now. */
+/** The load of each VM on a day, by point. A VM that is not named keeps its load of now. */
 type Course = Readonly<Record<string, (k: number) => number>>;
 
 const dayOf = (course: Course, ago: number) => ({

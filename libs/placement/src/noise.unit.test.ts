@@ -99,7 +99,7 @@ describe('noise of the last cycles', () => {
     });
     expect(decide(decideInput(within(0.03, 0))).reason.code).toBe('within-noise');
     expect(decide(decideInput(within(0.03, 8))).outcome).toBe('planned');
-    // What has lasted for hundreds of cycles is no noise, however small it is.
+    // An imbalance that lasts for hundreds of cycles is no noise, however small it is.
     expect(decide(decideInput(within(0.1, 8))).reason.code).toBe('within-noise');
     expect(decide(decideInput(within(0.1, 400))).outcome).toBe('planned');
   });

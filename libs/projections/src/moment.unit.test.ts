@@ -10,7 +10,7 @@ const facts: MomentFacts = { worst: { policy: 'cpu', ratio: 1.66 }, later: null,
 const step = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2' });
 const steps = (n: number) => Array.from({ length: n }, (_, i) => step(i));
 
-/** What is said of the cycle `snapshotId` that was measured `seconds` after the start. */
+/** The text about the cycle `snapshotId`, which was measured `seconds` after the start. */
 function told(log: ReturnType<typeof testLog>, seconds: number, more: Partial<MomentFacts> = {}, snapshotId = 'other') {
   const runs = new PlanRuns();
   for (const stored of log.events) runs.add(stored);

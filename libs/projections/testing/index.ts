@@ -146,7 +146,7 @@ export class TestLog {
     return this.#push({ ...this.#envelope(type, id, by), data } as unknown as LogEventOf<T>);
   }
 
-  /** What an executor writes about an attempt. @param id of the event, from the task and the number of the attempt */
+  /** Writes an executor's event about an attempt. @param id of the event, from the task and the number of the attempt */
   #of<T extends LogEventType>(
     type: T,
     input: AttemptInput,
@@ -771,7 +771,7 @@ class History {
     }
   }
 
-  /** What follows until the next decision. */
+  /** Writes the events between this decision and the next one. */
   #carryOn(site: Site, fromS: number): void {
     this.#log.about(site.name).at(fromS + 3 + this.#uniform() * 20);
     if (this.#chance(0.9)) for (const { planId, tasks } of site.dispatch.splice(0)) this.#log.dispatched(planId, tasks);

@@ -8,7 +8,7 @@ const policies = ['cpu', 'memory'].map((policy) => {
   return { policy, imbalance: 0.3, threshold: 0.2, participates: true, detected: true, sustainedCycles: 3 };
 });
 
-/** What hosts carried before a plan, with another body of its decision. */
+/** The load of hosts before a plan whose decision has a changed body. */
 async function before(change: (data: CycleDecided['data']) => CycleDecided['data']) {
   const log = testLog();
   log.configured();

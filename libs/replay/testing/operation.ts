@@ -54,11 +54,11 @@ export type OperationOptions = {
   /** Snapshots hold what the VMs write, which makes their moves cost more, by the rate of former moves. VMs are large. */
   readonly moveCosts?: boolean;
   /**
-   * What Prometheus shows of a CPU load, as a factor: of a VM on this host (its number), or of the host beside what its VMs show (`vm` null).
+   * The factor by which Prometheus shows a CPU load: of a VM on this host (its number), or of the host beside the sum of its VMs (`vm` null).
    * Default: 1.
    */
   readonly shown?: (of: { readonly host: number; readonly vm: string | null; readonly cycle: number }) => number;
-  /** What Prometheus answers for each load of a host or VM. Default: the load. */
+  /** Prometheus' answer for a load of a host or VM. Default: the load. */
   readonly reading?: (load: number) => number;
   /** Snapshots list the migrations that have ended. */
   readonly ended?: boolean;

@@ -38,7 +38,7 @@ describe('the next act of a drain', () => {
     const claim = { act: 'disable', attempt: 2, atMs: NOW } as const;
     expect(next({ claim }, NOW + HOST_CLAIM_MS - 1)).toEqual({ do: 'wait', untilMs: NOW + HOST_CLAIM_MS });
     expect(next({ claim }, NOW + HOST_CLAIM_MS)).toEqual({ do: 'claim', act: 'disable', attempt: 3 });
-    // What became of the claim is found out first, whatever was asked for since.
+    // The result of the claim is read first, also after a later request.
     expect(next({ claim, undrainAsked: true }, NOW + HOST_CLAIM_MS)).toMatchObject({ act: 'disable', attempt: 3 });
   });
 

@@ -779,7 +779,7 @@ describe('one cause gives one alarm', () => {
     const seen = (policies: Policies, beforeMoves: Policies | null) =>
       codes(newest({ policies }, { input: { beforeMoves } }));
     const alarm = ['policy-profile-sum'];
-    // What was so before the moves is so until it is judged again: an alarm neither comes nor ends.
+    // The judgement from before the moves holds until the next one: an alarm neither begins nor ends.
     expect([seen(off(2), [wellPolicy]), seen(off(2), []), seen([wellPolicy], off(2))]).toEqual([[], [], alarm]);
     expect([seen(off(2), null), seen([wellPolicy], null)]).toEqual([alarm, []]);
     // No move makes that.

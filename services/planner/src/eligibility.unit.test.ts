@@ -12,7 +12,7 @@ const own = (nowMs: number, problem: string | null = null, logProblem: string | 
   logProblem,
 });
 const fresh = aggregateState(initialLogState(), 'gpu');
-/** What is said of a snapshot that was stored at its own time, by a clock of that time. */
+/** The verdict about a snapshot that was stored at its own time, by a clock of that time. */
 const judged = (
   changes: Partial<SnapshotTaken['data']> = {},
   {

@@ -35,7 +35,7 @@ it('a decision is slow when it takes 2 s longer than its interval, not before', 
 
 describe('a decider that notes how long decisions take', () => {
   let nowMs: number;
-  /** What the decider waits for: first its turn, then its own work. */
+  /** The decider waits for these two: first for its turn, then for its own work. */
   let turn: PromiseWithResolvers<void>;
   let work: PromiseWithResolvers<void>;
   let timed: ReturnType<typeof timedDecider>;

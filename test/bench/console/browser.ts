@@ -1,4 +1,4 @@
-/** What `bench:console` measures in a Chromium. */
+/** The measurements of `bench:console` in a Chromium. */
 import type { CDPSession, Page } from 'playwright-core';
 
 /** Moments that the page showed while the thumb of the time bar was held and moved. */

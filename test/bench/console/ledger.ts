@@ -3,7 +3,7 @@ import { connectEventLog } from '@kronos/eventlog';
 import { testLedger } from '@kronos/ledger/testing';
 import { cpuMs } from '../cpuTime.ts';
 
-/** What the ledger's process says: first that it serves, then its usage each time that it is asked for it. */
+/** Messages of the ledger's process: first that it serves, then its usage at each request. */
 export type Said =
   | { readonly url: string; readonly startCpuMs: number }
   | { readonly cpuMs: number; readonly heapMb: number; readonly rssMb: number };

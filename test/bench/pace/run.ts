@@ -35,7 +35,7 @@ export const scenarios: readonly Scenario[] = [
 
 /** Moves of a plan: they begin one after the other. */
 const MOVES_OF_PLAN = 5;
-/** What Nova and the polling take beside the copying, s. */
+/** The time that Nova and the polling take beside the copying, s. */
 const BESIDE = { least: 8, most: 25 };
 /** As often as the executor asks Nova. */
 const POLL_S = 5;

@@ -193,7 +193,7 @@ class Run {
     this.#flights.push(...schedule(decision.plan.steps, ms));
   }
 
-  /** What is remembered of the cycles before. */
+  /** The facts of earlier cycles. */
   #memory(ms: number): Memory {
     return {
       ...emptyMemory,
@@ -261,7 +261,7 @@ class Run {
     });
   }
 
-  /** What was measured at a time; each is asked for on many days. */
+  /** The measured load at a time. Each is read on many days. */
   #cpuThen(vm: BenchVm, ms: number): number {
     const step = (ms - START_MS) / STEP_MS;
     const known = this.#measuredThen.get(vm.id) ?? [];
@@ -270,7 +270,7 @@ class Run {
     return known[step];
   }
 
-  /** What Prometheus would answer about this time of former days. */
+  /** Prometheus' answer about this time of former days. */
   #historyOf([p, name]: readonly [number, string], ms: number) {
     const firstMs = Math.floor(ms / STEP_MS) * STEP_MS;
     const days = Array.from({ length: DAYS_BACK }, (_, d) => d + 1)

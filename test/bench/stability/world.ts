@@ -10,7 +10,7 @@ export const HOUR_MS = 3_600_000;
 /** 2026-01-05, a Monday. */
 export const START_MS = Date.UTC(2026, 0, 5);
 
-/** What a VM's load follows. `night` is the opposite of `day`; `job` is idle except for a job at the same time of each of its days. */
+/** The course of a VM's load. `night` is the opposite of `day`; `job` is idle except for a job at the same time of each of its days. */
 type Family = 'flat' | 'day' | 'night' | 'job';
 
 export type BenchVm = {
@@ -147,7 +147,7 @@ export class World {
     return lateHours === undefined ? 0 : lateHours * drawn(this.#seed, day, Number(id.slice(0, 8)))();
   }
 
-  /** What the hosts have without noise: `values[host * 2]` of the CPUs, `values[host * 2 + 1]` of the memory. */
+  /** Writes the load of the hosts without noise: `values[host * 2]` of the CPUs, `values[host * 2 + 1]` of the memory. */
   valuesAt(ms: number, values: Float64Array): void {
     values.fill(0);
     for (const vm of this.vms) {

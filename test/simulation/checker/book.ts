@@ -173,7 +173,7 @@ export interface Aggregate {
   moveEnds: { readonly sequence: number; readonly ms: number }[];
   /** When the ledger last stored its state. */
   checkpointMs: number;
-  /** What planners wrote of their options, in the order of the log. */
+  /** The options that planners wrote, in the order of the log. */
   readonly configurations: Configuration[];
   /** Events that no reader understands and that are not skipped. */
   unreadable: readonly { readonly sequence: number; readonly ms: number }[];

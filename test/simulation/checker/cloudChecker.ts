@@ -11,7 +11,7 @@ export interface Call {
   readonly requestId: string;
   readonly status: number | null;
 }
-/** What a service sent or a process held when the log was lost may take this long to arrive. */
+/** The longest time until a message arrives that a service had sent or a process held when the log was lost. */
 const FAREWELL_MS = 300_000;
 /** A move is requested at most this long after its server and its hosts were read: 60 s for slow reads, 10 s to its start, 10 s to the request. */
 const READ_MS = 80_000;
@@ -53,7 +53,7 @@ export class CloudChecker {
     return this.#places.get(server)?.since;
   }
 
-  /** What forbids each plan of an aggregate with this host since a time, ms since the epoch; null: nothing. */
+  /** The reason that forbids each plan of an aggregate with this host since a time, ms since the epoch; null: none. */
   forbids(
     host: string,
     sinceMs: number,

@@ -209,7 +209,7 @@ export class LogChecker {
     else if (!writers.includes(by.service)) this.#book.breach('authority', `${type} by ${by.service} (${sequence})`);
   }
 
-  /** What each type of event changes in the book. */
+  /** The effect of each type of event on the book. */
   readonly #foldOf: Readonly<Record<string, (entry: Entry) => void>> = {
     'snapshot.taken': (entry) => this.#taken(entry),
     'planner.configured': ({ sequence, body }) => this.#configuredBy(sequence, body),
@@ -410,7 +410,7 @@ export class LogChecker {
   #approved(plan: Plan, { ms, body: { time } }: Entry): void {
     this.#book.count('approvals');
     const { approvalTtlMs, maxSkewMs } = this.#book.rules;
-    // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
+    // The fold judges whether a later plan replaced this one or a person rejected it; its tasks show what it released.
     if (approvalTtlMs === null || ms > plan.storedMs + approvalTtlMs + maxSkewMs) return;
     // It waits until the last window of its steps closes.
     const { aggregate } = plan;
@@ -497,7 +497,7 @@ export class LogChecker {
     if (found !== undefined) this.#book.breach(found.rule, `${id} is a plan of ${name}, and ${found.text}`);
   }
 
-  /** What forbids a plan, by the log up to its basis. */
+  /** Breaches of a plan by the log up to its basis. */
   #mayPlan(plan: Plan, aggregate: Aggregate, basis: number): void {
     const { cooldownMs, maxSkewMs } = this.#book.rules;
     const ms = plan.storedMs;
@@ -515,7 +515,7 @@ export class LogChecker {
     for (const { serverId } of plan.steps) this.#mayMove(plan, serverId, basis);
   }
 
-  /** What forbids that a plan moves a server, by the log up to its basis. */
+  /** Breaches of a plan's move of a server by the log up to its basis. */
   #mayMove(plan: Plan, serverId: string, basis: number): void {
     const { instanceCooldownMs, maxSkewMs } = this.#book.rules;
     const ms = plan.storedMs;
@@ -574,7 +574,7 @@ export class LogChecker {
     this.#caps(name, task, ms);
   }
 
-  /** What people and windows forbid. */
+  /** Starts that people or windows forbid. */
   #mayStart(task: Task, attempt: number, ms: number): void {
     if (task.cancelledMs !== null && ms - task.cancelledMs > RACE_MS)
       this.#book.breach(

@@ -1,4 +1,4 @@
-/** What people publish: operators' commands, and messages as they are. */
+/** Messages that people publish: operators' commands, and raw messages. */
 import { messageId, streamNames, subject } from '@kronos/contracts';
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import { headers } from '@nats-io/transport-node';

@@ -1,4 +1,4 @@
-/** What an operator of the simulated cloud decides by looking at Nova. */
+/** The decisions that an operator of the simulated cloud makes by looking at Nova. */
 import type { Cloud, InProcessSim } from '@kronos/simcloud';
 import type { CloudRecord } from '../checker/checker.ts';
 import { actIfPossible } from '../simulatedCloud.ts';
@@ -67,7 +67,7 @@ export class Operator {
   }
 
   /**
-   * What nova-conductor lost, or a compute that died, never ends by itself: the state of such servers is reset. A server
+   * A task that nova-conductor or a dead compute lost never ends by itself: the state of its server is reset. A server
    * that arrived on a dead host is in ERROR until an operator has looked. Looks again later.
    */
   mend(): void {

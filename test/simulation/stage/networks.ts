@@ -4,7 +4,7 @@ import type { Supervisor } from '../supervisor.ts';
 export interface NetworkActs {
   /** The connection of a process to NATS breaks for a while. */
   cut(process: string, ms: number): void;
-  /** What passes between a process and NATS arrives late. */
+  /** Messages between a process and NATS arrive late. */
   stall(process: string, ms: number): void;
   /** A process cannot connect to the cloud for a while. */
   refuse(process: string, ms: number): void;

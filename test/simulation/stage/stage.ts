@@ -1,4 +1,4 @@
-/** What faults act on. A new act belongs in the file of the part that it changes. */
+/** The parts that faults act on. A new act belongs in the file of the part that it changes. */
 import type { CloudActs } from './cloud.ts';
 import type { NetworkActs } from './networks.ts';
 import type { NotificationActs } from './notifications.ts';
@@ -6,7 +6,7 @@ import type { ProcessActs } from './processes.ts';
 import type { StreamActs } from './streams.ts';
 import type { TaskActs } from './tasks.ts';
 
-/** What people do. */
+/** The acts of people. */
 interface PersonActs {
   /** Appends an operator's command. */
   command(type: string, aggregate: string, data: object): void;

@@ -12,7 +12,7 @@ export interface TaskActs {
   loseTasks(downMs: number): void;
 }
 
-/** What a killed process has sent arrives within this. */
+/** Messages that a killed process has sent arrive within this time. */
 const LAST_WORDS_MS = 60_000;
 
 export function taskActs(

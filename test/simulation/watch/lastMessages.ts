@@ -4,7 +4,7 @@ import type { StoredMessage } from '@kronos/eventlog/simulated';
 /** Task messages that are kept. */
 const TASKS = 501;
 
-/** What was stored last: faults store it again, or where it does not belong. */
+/** The messages that were stored last: faults store them again, or where they do not belong. */
 export class LastMessages {
   readonly #ofType = new Map<string, StoredMessage>();
   readonly #tasks: StoredMessage[] = [];

@@ -3,7 +3,7 @@ import type { StoredMessage } from '@kronos/eventlog/simulated';
 
 const decoder = new TextDecoder();
 
-/** What a service or a person has stored on a subject `kronos.>`; null: garbage. */
+/** Parses a message on a subject `kronos.>`; null: garbage. */
 export function readMessage({ data }: StoredMessage): Message | null {
   try {
     return JSON.parse(decoder.decode(data)) as Message;

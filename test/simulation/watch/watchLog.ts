@@ -27,7 +27,7 @@ export interface LogWatchers {
   readonly approvers: Approvers | null;
 }
 
-/** What the simulated server calls for each message, while it stores it. */
+/** The function that the simulated server calls with each message while it stores it. */
 export function watchLog(watchers: LogWatchers): (stream: string, message: StoredMessage) => void {
   const { world, settleCloud, digest, checker, record, witness } = watchers;
   return (stream, message) => {

@@ -50,7 +50,7 @@ const withData = (event: CycleDecided, more: Partial<CycleDecided['data']>): Cyc
   ...event,
   data: { ...event.data, ...more },
 });
-/** What the report says under a heading, where these facts are known. */
+/** The text of the report under a heading, for these facts. */
 const said = (
   heading: RegExp,
   facts: NonNullable<Parameters<ReportFold['figures']>[0]> extends ReadonlyMap<string, infer F> ? Partial<F> : never,

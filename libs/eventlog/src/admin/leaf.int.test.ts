@@ -72,7 +72,7 @@ onEachServer('leaf nodes', { concurrent: false, olderAtNight: true }, (bench) =>
     expect(await ids(western)).toEqual([pausedEvent('west').id]);
     expect(await failure(eastern.append(pausedEvent('forged')))).toBeInstanceOf(NatsRefused);
 
-    // What a user of the hub without limits publishes does not reach the log.
+    // A message that an unlimited user of the hub publishes does not reach the log.
     const nc = bench.closing.add(await bareConnection(hub.url, { user: 'leaf-east', pass: 'x' }));
     nc.publish('kronos.controls.gpu', JSON.stringify(pausedEvent('forged')));
     await nc.flush();

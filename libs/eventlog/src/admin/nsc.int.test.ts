@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** What the script asks of an nsc without users, by a program in its place that writes its arguments: one line each. */
+/** The calls that the script makes to an nsc without users. A program in its place writes the arguments of each call as one line. */
 async function asked(): Promise<string[][]> {
   const calls = join(directory, 'calls');
   const nsc = join(directory, 'nsc');

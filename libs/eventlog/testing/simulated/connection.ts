@@ -46,7 +46,7 @@ const messageOf = (sent: Sent): Msg =>
     string: () => decoder.decode(sent.data),
   }) as unknown as Msg;
 
-/** What the server sends to a client at one moment arrives at one moment, as the messages of one read from a socket do. */
+/** Messages that the server sends to a client at one moment. They arrive together, like those of one read from a socket. */
 type Packet = { readonly sentAt: number; readonly messages: (readonly [to: string, sent: Sent])[] };
 const MOST_AT_ONCE = 32;
 

@@ -212,7 +212,7 @@ export class SimulatedServer {
   }
 }
 
-/** What is asked of the consumers of a stream; null: it is not known. */
+/** Answers a request about the consumers of a stream. Null: the verb is unknown. */
 function consumerApi(verb: string, consumers: Map<string, Consumer>, name: string): object | null {
   const consumer = consumers.get(name);
   switch (verb) {

@@ -60,7 +60,7 @@ function lowerBound(sorted: readonly number[], least: number): number {
 /** A message as a client publishes it. */
 export type Published = Pick<StoredMessage, 'subject' | 'data' | 'headers'>;
 
-/** What became of it: the message as it was stored (null: it was not), and the body of the answer. */
+/** The result of a publish: the message as it was stored (null: it was not), and the body of the answer. */
 type Outcome = { readonly stored: StoredMessage | null; readonly ack: Readonly<Record<string, unknown>> };
 
 const refused = (errCode: number, description: string, code: number): Outcome => ({

@@ -79,7 +79,7 @@ function bestOfAll(field: Field): Solution {
   return best;
 }
 
-/** What a look at all placements finds from a start, and what it says. */
+/** Looks at all placements from a start. Returns the best one and the result of the look. */
 function looked({ field, draft }: ReturnType<typeof drawn>, start: Int32Array, most = Number.POSITIVE_INFINITY) {
   let best = judge(field, start);
   const offer = (place: Int32Array): void => {

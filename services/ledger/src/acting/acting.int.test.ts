@@ -295,7 +295,7 @@ describe('a confirmation', () => {
     const { status, body } = await page.give(approve, read.digest);
     expect([status, body.error]).toEqual([409, expect.stringContaining('has changed since you read it')]);
     expect((await asked()).at(-1)).toMatchObject({ type: 'plan.rejected' });
-    // What is read anew can be approved; a replay of that approval is refused.
+    // The plan can be approved after another read. A replay of that approval is refused.
     const { body: again } = await page.foresee(approve);
     expect((await page.give(approve, again.digest)).body).toMatchObject({ effect: 'done' });
     expect((await page.give(approve, again.digest)).status).toBe(409);
