@@ -52,11 +52,12 @@ function membersOf(
     return { uuid, unknown: unread('hypervisors-unknown', "Nova's hypervisors", lists.hypervisors) };
   const hypervisors = Map.groupBy(lists.hypervisors.value, (one) => one.service.host);
   const assigned = new Set(aggregates.flatMap((one) => one.hosts));
-  const names =
-    aggregate === UNASSIGNED
-      ? [...hypervisors.keys()].filter((host) => !assigned.has(host))
-      : [...new Set(own.flatMap((one) => one.hosts))];
-  return { uuid, names: names.sort(byText), aggregates, hypervisors };
+  // Nova names no hypervisors of a cell that is down: a host of the pool is known by its service then.
+  const known = [...hypervisors.keys(), ...(lists.services.ok ? lists.services.value.map(({ host }) => host) : [])];
+  const names = new Set(
+    aggregate === UNASSIGNED ? known.filter((host) => !assigned.has(host)) : own.flatMap((one) => one.hosts),
+  );
+  return { uuid, names: [...names].sort(byText), aggregates, hypervisors };
 }
 
 /** The hypervisor by which a host counts, or why it does not count. */

@@ -61,6 +61,14 @@ describe('the pool of unassigned hosts', () => {
     expect(topology.placementAggregate).toBeNull();
     expect(topology.problems).toEqual([]);
   });
+
+  test('has a host of which only the service is known, as in a cell that is down: it is not counted, and is named', () => {
+    const lists = cloud({ aggregates: [aggregate('gpu', ['a'])], hypervisors: [hypervisor('a'), hypervisor('b')] });
+    const { hosts, unknownHosts, notes } = topologyOf(lists, UNASSIGNED, [UNASSIGNED], options);
+    expect(hosts.map((host) => host.name)).toEqual(['b']);
+    expect(unknownHosts).toEqual(['c']);
+    expect(notes).toMatchObject([{ code: 'host-without-hypervisor', detail: { hosts: ['c'] } }]);
+  });
 });
 
 describe('hypervisor types', () => {

@@ -23,12 +23,12 @@ import {
 } from '@kronos/cycle';
 import { AppendConflict, AppendWithdrawn, type LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, comparisons, waitingPlan, wasProposed } from '@kronos/projections';
+import { type AggregateState, aggregateState, comparisons, type LogState, wasProposed } from '@kronos/projections';
 import type { Folded, PlannerDeps } from './deps.ts';
 import type { OwnOptions } from './ownOptions.ts';
 import type { DeliveredSnapshot, Permission } from './permission.ts';
 import { type TimedDecider, timedDecider } from './timedDecider.ts';
-import { goneReason, withdrawnEvent } from './withdraw.ts';
+import { lostPlan, withdrawnEvent } from './withdraw.ts';
 
 /**
  * Decides cycles, and answers requests for plans. Both methods judge what can have aged before the append, and again whenever the
@@ -100,10 +100,9 @@ export class Decisions {
    * ends it.
    */
   async proposal(delivered: DeliveredSnapshot, request: PlanRequest): Promise<void> {
-    const { view, clock, logger } = this.#deps;
-    const { aggregate, data } = delivered.message;
+    const { view, logger } = this.#deps;
+    const { aggregate } = delivered.message;
     const { id: snapshotId } = request.snapshot;
-    const { options } = this.#own.of(aggregate);
     for (;;) {
       const whole = await view.refresh();
       const at = aggregateAt(whole, aggregate);
@@ -111,29 +110,43 @@ export class Decisions {
       const may = await this.#permission.decides(delivered, at);
       if (may === 'no') return;
       if (may === 'soon') continue;
-      const stateOf = (name: string): AggregateState => aggregateState(whole.state, name);
-      const startedMs = clock.monotonic();
-      const { decision, digests } = runProposal({ request, stateOf, options });
-      const decideMs = clock.monotonic() - startedMs;
-      const { kept, details } = await this.#shorten(snapshotId, decision, withoutRefused);
-      const event = proposedEvent(kept, {
-        ...this.#stamp(at, options, { snapshot: data.body.digest, ...digests }),
-        request,
-        details,
-      });
       try {
-        await this.#appendOn(at, delivered, event);
+        // A plan that makes room finds its place once the one that waits is gone.
+        if (await this.#withdrawn(at, delivered, request.snapshot)) continue;
+        await this.#propose(whole.state, at, delivered, request);
+        return;
       } catch (error) {
         if (!(error instanceof AppendWithdrawn || error instanceof AppendConflict)) throw error;
         logger.warn({ aggregate, snapshotId, reason: error.message }, 'the proposal was too late');
-        continue;
       }
-      this.#logProposed(event, decision, decideMs);
-      return;
     }
   }
 
-  /** Withdraws the plan that waits, if the snapshot shows that its reason is gone. Then the snapshot is decided without it. */
+  /** @throws AppendWithdrawn, AppendConflict when it is to be decided again */
+  async #propose(
+    state: LogState,
+    at: LogPosition<AggregateState>,
+    delivered: DeliveredSnapshot,
+    request: PlanRequest,
+  ): Promise<void> {
+    const { clock } = this.#deps;
+    const { aggregate, data } = delivered.message;
+    const { options } = this.#own.of(aggregate);
+    const stateOf = (name: string): AggregateState => aggregateState(state, name);
+    const startedMs = clock.monotonic();
+    const { decision, digests } = runProposal({ request, stateOf, options });
+    const decideMs = clock.monotonic() - startedMs;
+    const { kept, details } = await this.#shorten(request.snapshot.id, decision, withoutRefused);
+    const event = proposedEvent(kept, {
+      ...this.#stamp(at, options, { snapshot: data.body.digest, ...digests }),
+      request,
+      details,
+    });
+    await this.#appendOn(at, delivered, event);
+    this.#logProposed(event, decision, decideMs);
+  }
+
+  /** Withdraws a plan that waits, if the snapshot shows that its reason is gone. Then the snapshot is decided without it. */
   async #withdrawn(
     at: LogPosition<AggregateState>,
     delivered: DeliveredSnapshot,
@@ -141,13 +154,12 @@ export class Decisions {
   ): Promise<boolean> {
     const { by, clock, logger } = this.#deps;
     const nowMs = clock.now();
-    const waiting = snapshot.purpose === 'record' ? null : waitingPlan(at.state, nowMs);
-    if (waiting === null || !waiting.open) return false;
-    const reason = goneReason(waiting.plan, snapshot);
-    if (reason === null) return false;
+    const lost = snapshot.purpose === 'record' ? null : lostPlan(at.state, snapshot, nowMs);
+    if (lost === null) return false;
+    const { plan, reason } = lost;
     const { aggregate } = snapshot;
-    logger.info({ aggregate, planId: waiting.plan.id, reason }, 'withdrew a plan whose reason is gone');
-    const event = withdrawnEvent(waiting.plan, { snapshot, reason, by, nowMs });
+    logger.info({ aggregate, planId: plan.id, reason }, 'withdrew a plan whose reason is gone');
+    const event = withdrawnEvent(plan, { snapshot, reason, by, nowMs });
     try {
       await this.#appendOn(at, delivered, event);
     } catch (error) {

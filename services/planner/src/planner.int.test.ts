@@ -685,14 +685,14 @@ describe('planners on a real nats-server', () => {
   });
 
   /** A snapshot for a request for room for one VM that is larger than any free space. */
-  const roomRequest = (commandId: string): Snapshot => {
+  const roomRequest = (commandId: string, small = 'a'): Snapshot => {
     const time = new Date().toISOString();
     const free = (gib: number) => ({ free: { MEMORY_MB: gib * 1024 } });
     const snapshot = snapshotOf({
       time,
       policies: {},
       hosts: { h1: free(20), h2: free(20) },
-      vms: { a: { host: 'h1', ramMb: 12 * 1024 }, b: { host: 'h2', ramMb: 40 * 1024 } },
+      vms: { [small]: { host: 'h1', ramMb: 12 * 1024 }, b: { host: 'h2', ramMb: 40 * 1024 } },
     });
     const resources = { MEMORY_MB: 30 * 1024 };
     return {
@@ -711,11 +711,17 @@ describe('planners on a real nats-server', () => {
   it('a request for room is answered once with a plan that waits; approved, its moves are dispatched; it replays to the byte', async () => {
     await planner('one');
     await planner('two');
+    // The VM of a plan that waits is gone: that plan is withdrawn, and leaves its place to the next one.
+    const lostId = capacityPlanId(AGGREGATE, 'r0');
+    await publish(0, roomRequest('r0', 'gone'));
+    await untilFolded(() => state().waiting === lostId);
     const asked = roomRequest('r1');
     await publish(0, asked);
     const planId = capacityPlanId(AGGREGATE, 'r1');
     await untilFolded(() => state().waiting === planId);
-    const found = await proposals();
+    expect(state().recentPlans).toMatchObject([{ id: lostId, outcome: 'withdrawn' }]);
+    await approve(lostId);
+    const found = (await proposals()).filter(({ data }) => data.commandId === 'r1');
     expect(found).toHaveLength(1);
     const { data } = found[0] as LogEventOf<'plan.proposed'>;
     expect(data).toMatchObject({ release: 'proposed', to: AGGREGATE, capacity: { wanted: 1, now: 0, after: 1 } });
