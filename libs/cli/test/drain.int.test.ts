@@ -1,3 +1,4 @@
+import { control } from '@kronos/operator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CliWorld, openCliWorld } from './world.ts';
 
@@ -48,6 +49,21 @@ describe('kronos drain', () => {
     expect((await world.kronos('status')).out).toContain('gpu-compute-2: its service is being disabled');
     expect((await world.kronos('undrain gpu-compute-2')).out).toContain('withdrawn before it started');
     expect((await world.kronos('status')).out).not.toContain('gpu-compute-2: its service');
+  });
+
+  it('names the aggregate in which a drain of the host is open, and begins no second one', async () => {
+    const asking = { commandId: 'elsewhere', person: 'bob', version: 'test', nowMs: Date.now(), comment: null };
+    await world.log.append(control('host.drainAsked', 'old', { host: 'gpu-compute-3' }, asking));
+    expect((await world.kronos('drain gpu-compute-3')).out).toContain(
+      'It is being drained already in old, requested by bob',
+    );
+    expect((await world.kronos('drain gpu-compute-3 --yes')).out).toContain(
+      'gpu-compute-3 is being drained already in old: requested by bob',
+    );
+    const { status, err } = await world.kronos('undrain gpu-compute-3');
+    expect(status).toBe(2);
+    expect(err).toContain('gpu-compute-3 is being drained in old');
+    expect(err).toContain('[engine] aggregates');
   });
 
   it('refuses while the aggregate is paused, because nothing would be done', async () => {

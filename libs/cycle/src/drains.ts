@@ -38,7 +38,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const input = decideInput(state, snapshot);
   const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
-  const blockedBy = hostActBlocked(state, 'disable', { executorDryRun: false });
+  const blocked = hostActBlocked(state, 'disable', { executorDryRun: false });
   const waiting = waitingPlan(state, timeMs(snapshot.time));
   const holds = [
     ...(waiting?.open === true ? [`No plan is made until ${waiting.plan.id} is approved, rejected or expired`] : []),
@@ -55,7 +55,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
       input.options,
     );
     // The end of a drain enables a host that the drain disabled.
-    const own = state.drains.get(host.host)?.disabled?.byKronos === true;
+    const own = [state, ...state.elsewhere].some(({ drains }) => drains.get(host.host)?.disabled?.byKronos === true);
     const disabled = own ? null : host.disabled;
     return {
       aggregate: snapshot.aggregate,
@@ -64,10 +64,17 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
       disabled,
       moves,
       time,
-      blockedBy,
+      blockedBy: blocked ?? sharedBy(snapshot, host.host),
       holds,
     };
   });
+}
+
+/** A host that is in several aggregates in scope makes each of them unplannable: no VM would leave it. */
+function sharedBy({ aggregate, hosts }: Snapshot, name: string): string | null {
+  const others = hosts.find((host) => host.name === name)?.otherAggregates ?? [];
+  if (others.length === 0) return null;
+  return `${name} is in ${[aggregate, ...others].join(' and in ')}, all in scope: no VM of it moves until it is in one of them`;
 }
 
 /** What the moves of a drain wait for after the service is disabled. */

@@ -67,6 +67,32 @@ describe('a host that is disabled', () => {
   });
 });
 
+describe('a drain of a host', () => {
+  const snapshot = snapshotOf({
+    policies: {},
+    hosts: { h1: { disabled: true }, h2: {} },
+    vms: { vm1: { host: 'h1' } },
+  });
+
+  it('was asked for in another aggregate: the end of it enables the host', () => {
+    const log = testLog('old');
+    const drain = log.drainAsked('h1').data.commandId;
+    log.hostDisabled(drain, 'h1');
+    log.about('gpu').configured();
+    expect(hostDrains({ snapshot, state: log.state('gpu'), hosts: ['h1'], paces: [] })[0]?.disabled).toBeNull();
+  });
+
+  it('is blocked while two aggregates in scope have it: neither is planned', () => {
+    const log = testLog();
+    log.configured();
+    const both = snapshot.hosts.map((host) => ({ ...host, otherAggregates: host.name === 'h1' ? ['cpu'] : [] }));
+    const of = (host: string, hosts = both) =>
+      hostDrains({ snapshot: { ...snapshot, hosts }, state: log.state(), hosts: [host], paces: [] })[0]?.blockedBy;
+    expect(of('h1')).toBe('h1 is in agg and in cpu, all in scope: no VM of it moves until it is in one of them');
+    expect([of('h2'), of('h1', snapshot.hosts)]).toEqual([null, null]);
+  });
+});
+
 describe('what the moves of a drain wait for', () => {
   it('is the answer to a plan that waits', () => {
     const log = testLog();

@@ -4,6 +4,7 @@ import {
   aggregateState,
   approvalOf,
   type LogState,
+  openDrain,
   type PlanFacts,
   proposedCellPlans,
   remedyOf,
@@ -108,10 +109,15 @@ export function requireUnblocked(drain: { readonly host: string; readonly blocke
   );
 }
 
-/** The aggregate in which Kronos drains a host. @throws CommandRefused that lists the hosts that it drains */
+/**
+ * The aggregate in which Kronos drains a host.
+ *
+ * @throws CommandRefused that lists the hosts that it drains, or names another aggregate in which it drains this one
+ */
 export function aggregateOfDrain(state: LogState, scope: readonly string[], host: string): string {
-  const found = scope.find((name) => aggregateState(state, name).drains.has(host));
-  if (found !== undefined) return found;
+  const found = openDrain(state, host)?.aggregate;
+  if (found !== undefined && scope.includes(found)) return found;
+  if (found !== undefined) throw new CommandRefused(`${host} is being drained in ${found}`, howToEndIn(found, host));
   const draining = scope.flatMap((name) => [...aggregateState(state, name).drains.keys()]);
   throw new CommandRefused(
     `${JSON.stringify(host)} is not being drained by Kronos`,
@@ -120,6 +126,10 @@ export function aggregateOfDrain(state: LogState, scope: readonly string[], host
       : `${didYouMean(host, draining)}Hosts being drained: ${draining.join(', ')}.`,
   );
 }
+
+/** The executors of an aggregate end its drains, and none has one that is no longer in scope. */
+const howToEndIn = (aggregate: string, host: string): string =>
+  `Run kronos undrain ${host} without -a. If ${aggregate} is no longer in [engine] aggregates, add it until the drain has ended.`;
 
 /** Every unreadable event that nobody skipped, with the aggregate that it addresses. */
 const unreadables = (state: LogState): readonly UnreadableFact[] =>

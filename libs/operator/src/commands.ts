@@ -1,6 +1,6 @@
 /** Commands of people as events, for the command line and the console. Pure. */
 import type { Control } from '@kronos/contracts';
-import { aggregateState, type LogState } from '@kronos/projections';
+import { type LogState, openDrain } from '@kronos/projections';
 import { aggregateOfTask, requireClosable } from './ask.ts';
 import { type Asking, control } from './control.ts';
 
@@ -37,5 +37,5 @@ export function taskCommand(
 }
 
 /** The id of the drain of a host that somebody asked for; null: nobody has. */
-export const askedDrain = (state: LogState, aggregate: string, host: string): string | null =>
-  aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
+export const askedDrain = (state: LogState, host: string): string | null =>
+  openDrain(state, host)?.drain.asked.commandId ?? null;

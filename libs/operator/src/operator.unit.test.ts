@@ -4,7 +4,8 @@ import { fold } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { when } from '@kronos/status/times';
 import { describe, expect, it } from 'vitest';
-import { choosePlan, requireClosable } from './ask.ts';
+import { aggregateOfDrain, choosePlan, requireClosable } from './ask.ts';
+import { askedDrain } from './commands.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
 import { requireCells } from './scope.ts';
 
@@ -162,6 +163,22 @@ describe('what a command did, by the log', () => {
     });
     log.hostReleased('h2');
     expect(outcome(log)).toMatchObject({ effect: 'unchanged' });
+  });
+  it('says where the drain of a host is open that changed its aggregate, and ends it', () => {
+    const log = testLog();
+    const drain = log.drainAsked('h1').data.commandId;
+    log.about('new').drainAsked('h1');
+    expect(outcome(log)).toMatchObject({
+      effect: 'unchanged',
+      text: expect.stringMatching(/^h1 is being drained already in gpu: requested by ada /),
+    });
+    expect(aggregateOfDrain(log.fold(), ['gpu', 'new'], 'h1')).toBe('gpu');
+    expect(() => aggregateOfDrain(log.fold(), ['new'], 'h1')).toThrow('h1 is being drained in gpu');
+    expect(askedDrain(log.fold(), 'h1')).toBe(drain);
+    log.undrainAsked('h1');
+    expect(outcome(log)).toEqual({ effect: 'done', text: 'the drain of h1 in gpu is withdrawn before it started' });
+    log.drainAsked('h1');
+    expect(outcome(log).effect).toBe('done');
   });
   it('quarantines and releases', () => {
     const log = testLog();

@@ -6,6 +6,7 @@ import {
   approvalOf,
   type LogState,
   MAX_DRAINS,
+  openDrain,
   type PlanFacts,
   slots,
   startable,
@@ -222,24 +223,26 @@ function drainOutcome(
   after: LogState,
 ): Outcome {
   const { host } = event.data;
-  const was = aggregateState(before, event.aggregate).drains.get(host);
-  const is = aggregateState(after, event.aggregate).drains.get(host);
+  const was = openDrain(before, host);
+  const is = openDrain(after, host);
   const since = (asked: Asked): string => `requested by ${asked.by} at ${when(asked.atMs, at)}`;
+  const where = was === null || was.aggregate === event.aggregate ? '' : ` in ${was.aggregate}`;
   if (event.type === 'host.drainAsked') {
-    if (was !== undefined && was.undrainAsked !== null)
+    if (was !== null && was.drain.undrainAsked !== null)
       return refused(
-        `the previous drain of ${host} is still ending (${since(was.undrainAsked)}): try again when it has ended`,
+        `the previous drain of ${host}${where} is still ending (${since(was.drain.undrainAsked)}): try again when it has ended`,
       );
-    if (was !== undefined) return unchanged(`${host} is being drained already: ${since(was.asked)}`);
-    if (is === undefined) return refused(`${MAX_DRAINS} hosts are being drained already, which is the limit`);
+    if (was !== null) return unchanged(`${host} is being drained already${where}: ${since(was.drain.asked)}`);
+    if (is === null) return refused(`${MAX_DRAINS} hosts are being drained already, which is the limit`);
     return done(`${host} will be drained: Kronos disables its service, then moves its VMs away`);
   }
-  if (was === undefined) return unchanged(`Kronos is not draining ${host}: nothing changes`);
-  if (was.undrainAsked !== null) return unchanged(`the drain of ${host} is already ending: ${since(was.undrainAsked)}`);
-  if (is === undefined) return done(`the drain of ${host} is withdrawn before it started`);
-  if (was.disabled?.byKronos === false)
-    return done(`the drain of ${host} ends; the host stays disabled, because Kronos did not disable it`);
-  return done(`the drain of ${host} ends: Kronos enables its service, unless somebody changed it since`);
+  if (was === null) return unchanged(`Kronos is not draining ${host}: nothing changes`);
+  const { undrainAsked, disabled } = was.drain;
+  if (undrainAsked !== null) return unchanged(`the drain of ${host}${where} is already ending: ${since(undrainAsked)}`);
+  if (is === null) return done(`the drain of ${host}${where} is withdrawn before it started`);
+  if (disabled?.byKronos === false)
+    return done(`the drain of ${host}${where} ends; the host stays disabled, because Kronos did not disable it`);
+  return done(`the drain of ${host}${where} ends: Kronos enables its service, unless somebody changed it since`);
 }
 
 /** Whether a release of the host changes anything. Pure. */

@@ -12,7 +12,7 @@ import {
  * Raised whenever the same events fold to another value of a known field. A new event or a new field needs no other version: parts name the
  * events that their writer read, and have its fields.
  */
-export const FOLD_VERSION = 8;
+export const FOLD_VERSION = 9;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
 const readableEvents: readonly string[] = logEventSchemas

@@ -10,24 +10,31 @@ import {
   DEPARTURES_KEPT,
   type DrainFacts,
   type FinishedDrain,
+  type LogState,
   MAX_DRAINS,
   RECENT_DRAINS,
 } from './state.ts';
 
-/** A command of a person about a drain. One that changes nothing is without effect. */
+/**
+ * A command of a person about a drain. One that changes nothing is without effect. A host has one drain at a time, whatever its aggregates are:
+ * each drain disables and enables the same service.
+ */
 function drainAsked(draft: StateDraft, event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>): void {
   const f = draft.facts(event.aggregate);
   if (!firstTime(draft, f, event.id)) return;
   const { host } = event.data;
-  const drain = f.drains.get(host);
+  const open = drainsOf(draft, host);
   if (event.type === 'host.undrainAsked') {
-    if (drain === undefined || drain.undrainAsked !== null) return;
-    const next = { ...drain, undrainAsked: asked(draft, event) };
-    if (drain.disabled === null && drain.claim === null) finish(draft, f, next, { outcome: 'withdrawn' });
-    else put(draft, f, next);
+    for (const { aggregate, drain } of open) {
+      if (drain.undrainAsked !== null) continue;
+      const next = { ...drain, undrainAsked: asked(draft, event) };
+      const own = draft.facts(aggregate);
+      if (drain.disabled === null && drain.claim === null) finish(draft, own, next, { outcome: 'withdrawn' });
+      else put(draft, own, next);
+    }
     return;
   }
-  if (drain !== undefined || f.drains.size >= MAX_DRAINS) return;
+  if (open.length > 0 || f.drains.size >= MAX_DRAINS) return;
   put(draft, f, {
     host,
     asked: asked(draft, event),
@@ -116,6 +123,18 @@ const drainsOf = (draft: StateDraft, host: string): { readonly aggregate: string
     const drain = draft.of(aggregate)?.drains.get(host);
     return drain === undefined ? [] : [{ aggregate, drain }];
   });
+
+/** The drain of a host that has not ended, and the aggregate in which it was asked for; null: there is none. */
+export function openDrain(
+  { aggregates }: Pick<LogState, 'aggregates'>,
+  host: string,
+): { readonly aggregate: string; readonly drain: DrainFacts } | null {
+  for (const [aggregate, { drains }] of aggregates) {
+    const drain = drains.get(host);
+    if (drain !== undefined) return { aggregate, drain };
+  }
+  return null;
+}
 
 /** Folds that a VM left a host: until the next decision, the progress of its drain is the last look less these. */
 export function departed(draft: StateDraft, host: string): void {

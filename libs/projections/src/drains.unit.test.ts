@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type TestLog, testLog } from '../testing/index.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
-import { drainingHosts, drainLeft } from './drains.ts';
+import { drainingHosts, drainLeft, openDrain } from './drains.ts';
 import { fold } from './evolve.ts';
 import { MAX_DRAINS, RECENT_DRAINS } from './state.ts';
 
@@ -44,6 +44,20 @@ describe('a drain', () => {
       ['h1', 'enabledByOthers'],
       ['h2', 'leftDisabled'],
     ]);
+  });
+
+  it('is the only one of its host in the whole cloud, and an undrain ends it wherever it was asked for', () => {
+    const log = testLog();
+    const first = drain(log);
+    log.about('new');
+    drain(log);
+    expect(log.state('new').drains.size).toBe(0);
+    expect(openDrain(log.fold(), 'h1')).toMatchObject({ aggregate: 'gpu', drain: { asked: { commandId: first } } });
+    log.undrainAsked('h1', 'bob');
+    expect(openDrain(log.fold(), 'h1')).toBeNull();
+    expect(outcomes(log)).toEqual([['h1', 'withdrawn']]);
+    const second = drain(log);
+    expect(openDrain(log.fold(), 'h1')).toMatchObject({ aggregate: 'new', drain: { asked: { commandId: second } } });
   });
 
   it('is not changed by an undrain of another host or by a second undrain', () => {

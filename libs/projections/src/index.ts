@@ -16,7 +16,7 @@ export { optionsOf, type PlannerRight, recordedOptions, rightOf } from './config
 export { cooldownFacts, cooldownOf, coolingDown } from './cooldown.ts';
 export { type CourseLeft, courseLeft, movesToGo } from './course.ts';
 export { forgetHour } from './decisions.ts';
-export { drainingHosts, drainLeft, drainRuleFacts } from './drains.ts';
+export { drainingHosts, drainLeft, drainRuleFacts, openDrain } from './drains.ts';
 export { newestOf, timesOf, withRelated } from './elsewhere.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';
 export {

@@ -12,7 +12,7 @@ import {
   requireUnblocked,
   type Told,
 } from '@kronos/operator';
-import { type AggregateState, aggregateState, pacesOfAll } from '@kronos/projections';
+import { type AggregateState, aggregateState, openDrain, pacesOfAll } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import {
   howToContinue,
@@ -92,7 +92,7 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
     const hosts: RunHost[] = [];
     for (const host of new Set(names)) {
       const aggregate = aggregateOfDrain(state, scope, host);
-      const drainId = askedDrain(state, aggregate, host);
+      const drainId = askedDrain(state, host);
       told.push(
         await give(shell, session, options, (_, asking) => control('host.undrainAsked', aggregate, { host }, asking)),
       );
@@ -158,8 +158,10 @@ async function preview(
         hosts,
         paces: pacesOfAll(state),
       }).map((one) => {
-        const asked = aggregateState(state, one.aggregate).drains.get(one.host)?.asked;
-        return asked === undefined ? one : { ...one, requested: { by: asked.by, atMs: asked.atMs } };
+        const open = openDrain(state, one.host);
+        if (open === null) return one;
+        const { aggregate, drain } = open;
+        return { ...one, requested: { aggregate, by: drain.asked.by, atMs: drain.asked.atMs } };
       }),
     ),
   );
@@ -190,13 +192,15 @@ async function askAll(
   const comment = options.reason ?? options.comment;
   const how: OperatorOptions = comment === undefined ? options : { ...options, comment };
   for (const { host, aggregate } of wanted) {
-    let running: string | null = null;
+    const before: { open: ReturnType<typeof openDrain> } = { open: null };
     const told = await give(shell, session, how, (state, asking) => {
-      running = askedDrain(state, aggregate, host);
+      before.open = openDrain(state, host);
       return control('host.drainAsked', aggregate, { host }, asking);
     });
     list.push(told);
-    hosts.push({ host, aggregate, drainId: running ?? told.commandId, hooked: false, undrainAsked: false });
+    const { open } = before;
+    const drainId = open?.drain.asked.commandId ?? told.commandId;
+    hosts.push({ host, aggregate: open?.aggregate ?? aggregate, drainId, hooked: false, undrainAsked: false });
   }
   return { list, hosts };
 }
@@ -242,7 +246,7 @@ async function run(
           const { list, hosts: asked } = await askAll(shell, session, options, [act.host]);
           const [refused] = list.filter(({ effect }) => effect === 'refused');
           if (refused !== undefined) return stop(`${act.host.host}: ${refused.text}`);
-          set(act.host, { drainId: asked[0]?.drainId ?? null });
+          set(act.host, { ...asked[0] });
           break;
         }
         case 'hook': {

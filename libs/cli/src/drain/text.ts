@@ -9,7 +9,9 @@ import { paint, type Terminal } from '../terminal.ts';
 import { estimated, expected, said, when } from '../times.ts';
 
 /** A host as a drain would empty it, and the drain that was requested already. */
-export type Preview = HostDrain & { readonly requested?: { readonly by: string; readonly atMs: number } };
+export type Preview = HostDrain & {
+  readonly requested?: { readonly aggregate: string; readonly by: string; readonly atMs: number };
+};
 
 /** Says after a preview that it requested nothing, and that drains that were requested before go on. */
 export function notRequested(previews: readonly Preview[]): string {
@@ -96,7 +98,7 @@ export function previewText(terminal: Terminal, one: Preview, nowMs: number): st
           paint(
             terminal,
             'yellow',
-            `  It is being drained already, requested by ${requested.by} at ${when(requested.atMs, nowMs)}.`,
+            `  It is being drained already${requested.aggregate === aggregate ? '' : ` in ${requested.aggregate}`}, requested by ${requested.by} at ${when(requested.atMs, nowMs)}.`,
           ),
         ]),
     ...(disabled === null

@@ -97,11 +97,11 @@ const makers: { readonly [C in CommandRequest['command']]: (context: Context, co
   release: ({ asking }, { serverId }) => plain(control('instance.unquarantined', ALL, { serverId }, asking)),
   drain({ state, scope, asking }, { aggregate: name, host }) {
     const [aggregate = ''] = knownAggregates(scope, [name]);
-    return plain(control('host.drainAsked', aggregate, { host }, asking), askedDrain(state, aggregate, host));
+    return plain(control('host.drainAsked', aggregate, { host }, asking), askedDrain(state, host));
   },
   undrain({ state, scope, asking }, { host }) {
     const aggregate = aggregateOfDrain(state, scope, host);
-    return plain(control('host.undrainAsked', aggregate, { host }, asking), askedDrain(state, aggregate, host));
+    return plain(control('host.undrainAsked', aggregate, { host }, asking), askedDrain(state, host));
   },
   cellsPlan({ scope, asking }, command) {
     const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
