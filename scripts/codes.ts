@@ -1,9 +1,9 @@
 /** The page of every code: of errors, reasons, problems, notes and alarms, from the places that define them. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from '../libs/facts/src/serviceReasons.ts';
 import { formerCodes } from '../libs/facts/src/sharedReasons.ts';
 import { taskReasonCodes, taskReasons } from '../libs/facts/src/taskReasons.ts';
-import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from '../libs/facts/src/waitReasons.ts';
 import { reasonMeanings } from '../libs/placement/src/reasons.ts';
 import { causes } from '../libs/status/src/causes.ts';
 

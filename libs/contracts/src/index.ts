@@ -5,7 +5,7 @@ export * from './canonical.ts';
 export * from './engine.ts';
 export * from './envelope.ts';
 export * from './events.ts';
-export * from './hosts.ts';
+export * from './hostActs.ts';
 export * from './json.ts';
 export * from './limits.ts';
 export type { AlarmRaised } from './messages/alarmRaised.ts';

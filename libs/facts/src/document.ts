@@ -1,6 +1,6 @@
 import { type Party, parties } from './parties.ts';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './serviceReasons.ts';
 import { taskReasonCodes, taskReasons } from './taskReasons.ts';
-import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './waitReasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */
 export const generatedFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];

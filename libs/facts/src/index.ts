@@ -7,14 +7,14 @@ export { livePowerState, powerStateName } from './powerState.ts';
 export { evacuationIsOver, repairIsOver } from './reasonGone.ts';
 export { markOf, REFUSAL_KEPT_MS, refusalHolds, shapeOf } from './refusals.ts';
 export { remedyOfReason } from './remedies.ts';
-export { sharedReasons } from './sharedReasons.ts';
-export { type Fault, type TaskReasonCode, taskCodeOf, taskReasonOf, taskReasons } from './taskReasons.ts';
-export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';
-export { isGrantable, providerFits } from './units.ts';
 export type {
   DrainReasonCode,
   ReasonOf,
   ReleaseReasonCode,
   SnapshotReasonCode,
   WaitReasonCode,
-} from './waitReasons.ts';
+} from './serviceReasons.ts';
+export { sharedReasons } from './sharedReasons.ts';
+export { type Fault, type TaskReasonCode, taskCodeOf, taskReasonOf, taskReasons } from './taskReasons.ts';
+export { cpuFits, cpuTraits, traitsFit, traitsOf } from './traits.ts';
+export { isGrantable, providerFits } from './units.ts';

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { generatedFiles } from './document.ts';
 import { causeOfText } from './novaRefusals.ts';
 import { consequencesOf, parties } from './parties.ts';
+import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './serviceReasons.ts';
 import { formerCodes } from './sharedReasons.ts';
 import { taskCodeOf, taskReasonCodes, taskReasonOf, taskReasons } from './taskReasons.ts';
-import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './waitReasons.ts';
 
 const source = new URL('./', import.meta.url);
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hostActSchema } from '../hosts.ts';
+import { hostActSchema } from '../hostActs.ts';
 
 /** A drain of one host: `drainId` is the id of the command that asked for it. */
 export const drainOf = { drainId: z.string(), host: z.string() };
