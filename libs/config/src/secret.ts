@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 
-const HIDDEN = '[secret]';
+/** Stands in the place of a secret. */
+export const HIDDEN = '[secret]';
 
 /** The values of all secrets of this process, for {@link knownSecrets}. */
 const configured = new Set<string>();

@@ -1,6 +1,4 @@
-import { knownSecrets } from '@kronos/config/secret';
-
-const HIDDEN = '[secret]';
+import { HIDDEN, knownSecrets } from '@kronos/config/secret';
 
 /** Shorter values are hidden only as whole words: as parts of words they match too much. */
 const SHORTEST = 6;
@@ -169,22 +167,29 @@ export function scrubbedJson(body: unknown): string {
  * A copy of a value in which every field with the name of a secret shows `[secret]`; errors become plain objects.
  * Numbers and booleans stay: `tokens: 3` is a count.
  */
-export function hideFields(value: unknown, depth = 8, seen: readonly object[] = []): unknown {
+export const hideFields = (value: unknown): unknown => withoutSecrets(value, []);
+
+/** Objects inside of each other that are copied: a log line stays short. */
+const MOST_DEPTH = 8;
+
+/** @param around the objects that the value is in, the outermost first */
+function withoutSecrets(value: unknown, around: readonly object[]): unknown {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return value;
-  if (seen.includes(value)) return '[circular]';
-  if (depth === 0) return '[deep]';
-  const path = [...seen, value];
-  if (value instanceof Error) return errorFields(value, (inner) => hideFields(inner, depth - 1, path));
-  if ('toJSON' in value && typeof value.toJSON === 'function') return hideFields(value.toJSON(), depth - 1, path);
-  if (Array.isArray(value)) return value.map((item) => hideFields(item, depth - 1, path));
-  if (value instanceof Map) return hideFields(Object.fromEntries(value), depth - 1, path);
-  if (value instanceof Set) return hideFields([...value], depth - 1, path);
+  if (around.includes(value)) return '[circular]';
+  if (around.length === MOST_DEPTH) return '[deep]';
+  const path = [...around, value];
+  const inner = (part: unknown): unknown => withoutSecrets(part, path);
+  if (value instanceof Error) return errorFields(value, inner);
+  if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON());
+  if (Array.isArray(value)) return value.map(inner);
+  if (value instanceof Map) return inner(Object.fromEntries(value));
+  if (value instanceof Set) return inner([...value]);
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
       const shown = item === null || ['number', 'boolean', 'undefined'].includes(typeof item);
-      return [key, !shown && isSecretName(key) ? HIDDEN : hideFields(item, depth - 1, path)];
+      return [key, !shown && isSecretName(key) ? HIDDEN : inner(item)];
     }),
   );
 }

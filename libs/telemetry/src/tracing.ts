@@ -1,3 +1,4 @@
+import { HIDDEN } from '@kronos/config/secret';
 import { errorText } from '@kronos/contracts/words';
 import {
   type Attributes,
@@ -170,7 +171,7 @@ class ScrubbingExporter implements SpanExporter {
   #cleanAttributes(attributes: Attributes): Attributes {
     return Object.fromEntries(
       Object.entries(attributes).map(([key, value]) => {
-        if (typeof value === 'string') return [key, isSecretName(key) ? '[secret]' : scrub(value)];
+        if (typeof value === 'string') return [key, isSecretName(key) ? HIDDEN : scrub(value)];
         if (Array.isArray(value)) return [key, value.map((v) => (typeof v === 'string' ? scrub(v) : v))];
         return [key, value];
       }) as [string, Attributes[string]][],
