@@ -1,3 +1,5 @@
+import { count } from '@kronos/contracts/words';
+
 /** One thing that is wrong with the configuration. */
 export interface Problem {
   /** The file, or `environment` for an override. */
@@ -27,8 +29,9 @@ export class ConfigError extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-    super(`the configuration has ${count}:\n\n${problems.map((p) => `  ${renderProblem(p)}`).join('\n')}`);
+    super(
+      `the configuration has ${count(problems.length, 'problem')}:\n\n${problems.map((p) => `  ${renderProblem(p)}`).join('\n')}`,
+    );
     this.name = 'ConfigError';
     this.problems = problems;
   }

@@ -68,12 +68,12 @@ class Rules {
     if (this.has(b) && !this.has(a)) this.problem(b, `is set without ${written(a)}`, 'Set both, or none.');
   }
 
-  /** At most one; the option of each group that is named is its first one that is set. */
-  atMostOne(groups: readonly (readonly OptionPath[])[], what: string): void {
+  /** At most one way to authenticate. Each group has the options of one way; an error names the first that is set. */
+  oneLogin(groups: readonly (readonly OptionPath[])[]): void {
     const found = groups.flatMap((group) => group.find((path) => this.has(path)) ?? []);
     const [first, second] = found;
     if (first === undefined || second === undefined) return;
-    this.problem(second, `is set beside ${written(first)}`, `Keep one ${what}.`);
+    this.problem(second, `is set beside ${written(first)}`, 'Keep one way to authenticate.');
   }
 }
 
@@ -193,13 +193,10 @@ function interfaces(rules: Rules): void {
 }
 
 function prometheus(rules: Rules): void {
-  rules.atMostOne(
-    [
-      ['prometheus.bearer_token', 'prometheus.bearer_token_file'],
-      ['prometheus.username', 'prometheus.password', 'prometheus.password_file'],
-    ],
-    'way to authenticate',
-  );
+  rules.oneLogin([
+    ['prometheus.bearer_token', 'prometheus.bearer_token_file'],
+    ['prometheus.username', 'prometheus.password', 'prometheus.password_file'],
+  ]);
   const { auth, headers } = rules.config.prometheus;
   const own = (['bearer_token', 'bearer_token_file', 'username', 'password', 'password_file'] as const).find((option) =>
     rules.has(`prometheus.${option}`),
@@ -237,10 +234,11 @@ function inventory(rules: Rules): void {
 }
 
 function nats(rules: Rules): void {
-  rules.atMostOne(
-    [['nats.user', 'nats.password', 'nats.password_file'], ['nats.nkey_seed_file'], ['nats.credentials_file']],
-    'way to authenticate',
-  );
+  rules.oneLogin([
+    ['nats.user', 'nats.password', 'nats.password_file'],
+    ['nats.nkey_seed_file'],
+    ['nats.credentials_file'],
+  ]);
   if (!rules.has('nats.password_file')) rules.pair('nats.user', 'nats.password');
   else if (!rules.has('nats.user'))
     rules.problem('nats.password_file', 'is set without [nats] user', 'Set both, or none.');
@@ -263,14 +261,11 @@ const LOGINS = {
 /** One way to log in at most, and a user with a password. */
 function login(rules: Rules, prefix: 'nats' | 'custodian'): void {
   const option = <T extends string>(name: T) => `console.${prefix}_${name}` as const;
-  rules.atMostOne(
-    [
-      [option('user'), option('password'), option('password_file')],
-      [option('nkey_seed_file')],
-      [option('credentials_file')],
-    ],
-    'way to authenticate',
-  );
+  rules.oneLogin([
+    [option('user'), option('password'), option('password_file')],
+    [option('nkey_seed_file')],
+    [option('credentials_file')],
+  ]);
   if (!rules.has(option('password_file'))) rules.pair(option('user'), option('password'));
   else if (!rules.has(option('user')))
     rules.problem(option('password_file'), `is set without [console] ${prefix}_user`, 'Set both, or none.');

@@ -199,19 +199,18 @@ function unfit({ format, types, secret, secretFile }: SinkOptions): Wrong | null
   return null;
 }
 
-/** Everything that a sink can be sent: the types of the log's events, and `alarm.CAUSE` of each cause that is an alarm. */
-const events = logEventTypes;
 const alarms = Object.entries(causes).flatMap(([code, { severity }]) =>
   severity === 'alarm' ? [`alarm.${code}`] : [],
 );
-const topics = [...events, ...alarms];
+/** Everything that a sink can be sent: the types of the log's events, and `alarm.CAUSE` of each cause that is an alarm. */
+const topics = [...logEventTypes, ...alarms];
 
 function matchesNothing(pattern: string): Wrong {
   const near = nearest(pattern, topics);
   const meant = near === null ? '' : `Did you mean ${near}? `;
   const possible = pattern.startsWith('alarm.')
     ? `The alarms are ${alarms.join(', ')}; alarm.* stands for all of them.`
-    : `The events are ${events.join(', ')}; the alarms are alarm.CAUSE, and alarm.* stands for all of them. * in a pattern stands for any run of characters.`;
+    : `The events are ${logEventTypes.join(', ')}; the alarms are alarm.CAUSE, and alarm.* stands for all of them. * in a pattern stands for any run of characters.`;
   return {
     option: 'types',
     problem: `has ${pattern}, which matches no type of event and no alarm`,
