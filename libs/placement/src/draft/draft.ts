@@ -40,6 +40,7 @@ export class Draft {
   readonly warnings: Reason[] = [];
   readonly stuck: Stuck[] = [];
 
+  /** Of each move, in their order. */
   readonly #undo: {
     readonly values: readonly number[];
     readonly fullness: readonly number[];
@@ -100,16 +101,16 @@ export class Draft {
 
   /** Undoes the moves after the first `length`. The state is the same as before, bit by bit. */
   rollback(length: number): void {
-    while (this.moves.length > length) {
-      const move = this.moves.pop();
-      const saved = this.#undo.pop();
-      if (move === undefined || saved === undefined) return;
-      const { vm, from, to } = move;
+    const undone = this.moves.splice(length);
+    const saved = this.#undo.splice(length);
+    for (let i = undone.length - 1; i >= 0; i--) {
+      const { vm, from, to } = item(undone, i);
+      const { values, fullness, moved } = item(saved, i);
       this.room.undo(vm, from, to);
       this.place[vm] = from;
-      this.#restore(this.score, from, to, saved.values);
-      this.#restore(this.fullness, from, to, saved.fullness);
-      this.moved[vm] = saved.moved;
+      this.#restore(this.score, from, to, values);
+      this.#restore(this.fullness, from, to, fullness);
+      this.moved[vm] = moved;
       this.budget += 1;
     }
   }
