@@ -15,7 +15,7 @@ export type Segment = {
 };
 
 /** A migration of any kind, while it was under way. */
-type UnderWay = {
+export type UnderWay = {
   readonly migration: Migration;
   readonly fromMs: number;
   readonly untilMs: number;
@@ -93,6 +93,7 @@ const AFTER: Readonly<Record<string, string>> = {
   rescue: 'RESCUE',
   unrescue: 'ACTIVE',
 };
+/** The type of the migration that an action makes. */
 const MOVING_ACTIONS: Readonly<Record<string, string>> = {
   'live-migration': 'live-migration',
   migrate: 'migration',
@@ -100,12 +101,9 @@ const MOVING_ACTIONS: Readonly<Record<string, string>> = {
   evacuate: 'evacuation',
 };
 /** The action whose events name the hosts of a move, by the type of the migration. */
-const ACTION_OF: Readonly<Record<string, string>> = {
-  'live-migration': 'live-migration',
-  migration: 'migrate',
-  resize: 'resize',
-  evacuation: 'evacuate',
-};
+const ACTION_OF: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(MOVING_ACTIONS).map(([action, type]) => [type, action]),
+);
 /** The event of the destination at the end of a move. */
 const ARRIVED = new Set([
   'compute_post_live_migration_at_destination',

@@ -17,9 +17,11 @@ import {
   isCold,
   isDeleted,
   rebuildLife,
+  type Segment,
   type ServerLife,
   type ServerRecord,
   segmentAt,
+  type UnderWay,
 } from './lives.ts';
 
 /** What Nova and Placement have, as it was read. */
@@ -52,7 +54,6 @@ export type CloudThen = {
 };
 
 export type CloudPast = {
-  readonly lives: readonly ServerLife[];
   readonly moves: readonly FormerMove[];
   /** As of the reading: Nova keeps no history of them. */
   readonly aggregates: readonly Aggregate[];
@@ -73,7 +74,6 @@ export function pastOfCloud(history: NovaHistory): CloudPast {
     .sort((a, b) => a.endedMs - b.endedMs);
   const others = claimsOfOthers(history, lives);
   return {
-    lives,
     moves,
     aggregates: history.aggregates,
     at(atMs) {
@@ -163,10 +163,10 @@ function serversAt(lives: readonly ServerLife[], atMs: number): Seen {
 /** Where a migration is. A cold one that has arrived waits for somebody to confirm it. */
 type Stage = 'copied' | 'moved cold' | 'unconfirmed';
 
-const stageOf = ({ movedMs, migration }: ServerLife['underWay'][number], atMs: number): Stage =>
+const stageOf = ({ movedMs, migration }: UnderWay, atMs: number): Stage =>
   !isCold(migration) ? 'copied' : atMs >= movedMs ? 'unconfirmed' : 'moved cold';
 
-const statusThen = (moving: ServerLife['underWay'][number], atMs: number): string =>
+const statusThen = (moving: UnderWay, atMs: number): string =>
   stageOf(moving, atMs) === 'unconfirmed' ? 'finished' : 'running';
 
 /** What Nova shows of a server at each stage of a migration. */
@@ -179,8 +179,8 @@ const SHOWN: Readonly<Record<Stage, { readonly status: string; readonly taskStat
 /** Host and flavor of each claim. A migration claims on both hosts until it ends, on each with the flavor of its side. */
 function endsOf(
   life: ServerLife,
-  now: ServerLife['segments'][number],
-  moving: ServerLife['underWay'][number] | null,
+  now: Segment,
+  moving: UnderWay | null,
   atMs: number,
 ): (readonly [host: string | null, flavor: Flavor | null])[] {
   const own = [now.host, now.flavor] as const;
@@ -191,11 +191,7 @@ function endsOf(
   return [own, [arrived ? migration.sourceCompute : migration.destCompute, other?.flavor ?? now.flavor]];
 }
 
-function serverThen(
-  server: Server,
-  { host, status, flavor }: ServerLife['segments'][number],
-  stage: Stage | null,
-): Server {
+function serverThen(server: Server, { host, status, flavor }: Segment, stage: Stage | null): Server {
   const { status: shown, taskState } = stage === null ? { status, taskState: null } : SHOWN[stage];
   // What a compute said of its guests lately tells nothing about former days.
   const powerState = POWER[status] ?? server.powerState;

@@ -173,7 +173,6 @@ async function usageOf(link: Link, stream: string): ReturnType<EventLog['usage']
     messages: state.messages,
     bytes: state.bytes,
     maxBytes: config.max_bytes,
-    firstSequence: state.first_seq,
     lastSequence: state.last_seq,
   };
 }

@@ -336,7 +336,7 @@ function connections(options: HttpOptions, limits: TimeLimits, maxBodyBytes: num
 }
 
 /** A client over undici, with connections of its own. */
-export function createHttp(options: HttpOptions = {}): Http {
+export function createHttp(options: HttpOptions): Http {
   const limits = timeLimits(options.limits);
   const retry = retryPolicy(options.retry);
   const { clock = systemClock, maxBodyBytes = 64 * 1024 * 1024, random = Math.random } = options;

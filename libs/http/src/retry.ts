@@ -31,12 +31,12 @@ export const DEFAULT_RETRY: RetryPolicy = {
   retryAfterMaxMs: 30_000,
 };
 
-export function retryPolicy(options: RetryOptions = {}): RetryPolicy {
+export function retryPolicy(options: RetryOptions | undefined): RetryPolicy {
   return {
     ...DEFAULT_RETRY,
     ...options,
-    connection: { ...DEFAULT_RETRY.connection, ...options.connection },
-    status: { ...DEFAULT_RETRY.status, ...options.status },
+    connection: { ...DEFAULT_RETRY.connection, ...options?.connection },
+    status: { ...DEFAULT_RETRY.status, ...options?.status },
   };
 }
 

@@ -163,7 +163,7 @@ function match(
   find: (labels: Iterable<string>) => {
     readonly byLabel: ReadonlyMap<string, string>;
     readonly unknown: readonly string[];
-    readonly ambiguous: readonly { readonly label: string }[];
+    readonly ambiguous: readonly string[];
   },
 ): Matched {
   const labelOf = ({ labels }: Labelled): string => (Object.hasOwn(labels, label) ? (labels[label] ?? '') : '');
@@ -190,10 +190,7 @@ function match(
     range: bySubject(answer.range ?? []),
     timestamps: bySubject(answer.timestamps ?? []),
     unknown: unknown.filter((one) => inNow.has(one)).sort(byText),
-    ambiguous: ambiguous
-      .map((one) => one.label)
-      .filter((one) => inNow.has(one))
-      .sort(byText),
+    ambiguous: ambiguous.filter((one) => inNow.has(one)).sort(byText),
     unlabelled: instant.filter((one) => labelOf(one) === '').length,
   };
 }

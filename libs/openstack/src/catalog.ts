@@ -5,7 +5,6 @@ import { EndpointNotFound } from './errors.ts';
 export const catalogSchema = z.array(
   z.object({
     type: z.string(),
-    name: z.string().optional(),
     endpoints: z
       .array(
         z.object({
@@ -24,7 +23,6 @@ export type Catalog = z.infer<typeof catalogSchema>;
 /** Older names under which a catalog may list a service (OpenStack service-types authority). */
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
   compute: ['compute', 'computev21'],
-  placement: ['placement'],
   identity: ['identity', 'identityv3'],
 };
 

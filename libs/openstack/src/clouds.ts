@@ -55,7 +55,7 @@ function finder(places: CloudsPlaces) {
 }
 
 /** The clouds.yaml that {@link loadCloud} reads; undefined: there is none. */
-export const cloudsFile = (places: CloudsPlaces = {}): string | undefined =>
+export const cloudsFile = (places: CloudsPlaces): string | undefined =>
   places.file ?? finder(places).find('clouds', 'OS_CLIENT_CONFIG_FILE');
 
 /** The names of the clouds in a clouds.yaml, sorted. @throws BadAuthOptions when it is not understood */
@@ -69,7 +69,7 @@ export const cloudNames = (file: string): string[] => Object.keys(readYaml(file,
  *
  * @throws BadAuthOptions when no file is found, the cloud or the region is not in it, or it is not understood.
  */
-export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions {
+export function loadCloud(name: string, places: CloudsPlaces): AuthOptions {
   const env = places.env ?? process.env;
   const { directories, find } = finder(places);
   const file = cloudsFile(places);

@@ -42,7 +42,6 @@ interface CandidateRequest {
 export interface ProviderSummary {
   readonly id: string;
   readonly rootId: string;
-  readonly parentId: string | null;
   /** `capacity` = (total - reserved) x allocation_ratio; every class of the provider, also those not asked for. */
   readonly resources: Readonly<Record<string, { readonly capacity: number; readonly used: number }>>;
   readonly traits: readonly string[];
@@ -51,8 +50,6 @@ export interface ProviderSummary {
 interface AllocationCandidates {
   /** 0 means that the resources fit nowhere that was asked for. */
   readonly allocationRequestCount: number;
-  /** Roots of the trees that can hold the resources (hypervisor ids). */
-  readonly candidateRootIds: readonly string[];
   /** By provider id. Only trees that can hold the resources: a full host is not in it. */
   readonly providers: Readonly<Record<string, ProviderSummary>>;
 }
@@ -94,7 +91,6 @@ const candidatesSchema = z.object({
     z.object({
       resources: z.record(z.string(), z.object({ capacity: z.number(), used: z.number() })),
       traits: z.array(z.string()).default([]),
-      parent_provider_uuid: z.string().nullish(),
       // Below 1.29 there are no trees: each provider is its own root.
       root_provider_uuid: z.string().nullish(),
     }),
@@ -203,13 +199,12 @@ function candidatesOf(body: z.infer<typeof candidatesSchema>, inTree: string | u
     const rootId = raw.root_provider_uuid ?? id;
     if (inTree !== undefined && rootId !== inTree) continue;
     const { resources, traits } = raw;
-    providers[id] = { id, rootId, parentId: raw.parent_provider_uuid ?? null, resources, traits };
+    providers[id] = { id, rootId, resources, traits };
   }
-  const requests = body.allocation_requests
-    .map(({ allocations }) => Object.keys(allocations).map((id) => providers[id]?.rootId))
-    .filter((roots) => roots.some((root) => root !== undefined));
-  const roots = new Set(requests.flat().filter((root) => root !== undefined));
-  return { allocationRequestCount: requests.length, candidateRootIds: [...roots], providers };
+  const requests = body.allocation_requests.filter(({ allocations }) =>
+    Object.keys(allocations).some((id) => providers[id] !== undefined),
+  );
+  return { allocationRequestCount: requests.length, providers };
 }
 
 function candidatesCall(request: CandidateRequest): keyof typeof PLACEMENT_CALLS {

@@ -76,7 +76,7 @@ class TokenCache {
     this.#renewMarginMs = renewMarginMs;
   }
 
-  async valid(signal?: AbortSignal): Promise<Token> {
+  async valid(signal: AbortSignal | undefined): Promise<Token> {
     signal?.throwIfAborted();
     if (this.#current !== undefined && this.#clock.monotonic() < this.#current.renewAt) return this.#current;
     this.#renewal ??= this.#renew().finally(() => {

@@ -12,8 +12,8 @@ export interface HostMatches {
   readonly byLabel: ReadonlyMap<string, string>;
   /** Label values that fit no host. */
   readonly unknown: readonly string[];
-  /** Label values that fit several hosts, with their service hosts: no data for any of them. */
-  readonly ambiguous: readonly { readonly label: string; readonly serviceHosts: readonly string[] }[];
+  /** Label values that fit several hosts: no data for any of them. */
+  readonly ambiguous: readonly string[];
 }
 
 /**
@@ -25,7 +25,7 @@ export function matchHosts(labels: Iterable<string>, hosts: readonly HostNames[]
   const byHypervisor = index(hosts, (host) => host.hypervisorHostname);
   const byLabel = new Map<string, string>();
   const unknown: string[] = [];
-  const ambiguous: { label: string; serviceHosts: readonly string[] }[] = [];
+  const ambiguous: string[] = [];
   for (const label of new Set(labels)) {
     const bare = label.replace(/:\d+$/, '');
     const found =
@@ -34,7 +34,7 @@ export function matchHosts(labels: Iterable<string>, hosts: readonly HostNames[]
       (bare === label ? undefined : union(byService.get(bare), byHypervisor.get(bare)));
     if (found === undefined) unknown.push(label);
     else if (found.size === 1) for (const host of found) byLabel.set(label, host);
-    else ambiguous.push({ label, serviceHosts: [...found].sort() });
+    else ambiguous.push(label);
   }
   return { byLabel, unknown, ambiguous };
 }
@@ -68,7 +68,7 @@ export interface VmMatches {
   readonly byLabel: ReadonlyMap<string, string>;
   readonly unknown: readonly string[];
   /** Label values that fit several VMs: no data for any of them. */
-  readonly ambiguous: readonly { readonly label: string; readonly uuids: readonly string[] }[];
+  readonly ambiguous: readonly string[];
 }
 
 /** Uuids are compared without regard to case, names exactly. */
@@ -90,12 +90,12 @@ export function matchVms(labels: Iterable<string>, vms: readonly VmNames[], type
   }
   const byLabel = new Map<string, string>();
   const unknown: string[] = [];
-  const ambiguous: { label: string; uuids: readonly string[] }[] = [];
+  const ambiguous: string[] = [];
   for (const label of new Set(labels)) {
     const found = named.get(type === 'nova_instance_uuid' ? label.toLowerCase() : label);
     if (found === undefined) unknown.push(label);
     else if (found.size === 1) for (const uuid of found) byLabel.set(label, uuid);
-    else ambiguous.push({ label, uuids: [...found].sort() });
+    else ambiguous.push(label);
   }
   return { byLabel, unknown, ambiguous };
 }

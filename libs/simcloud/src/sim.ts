@@ -400,7 +400,7 @@ class SimServer implements InProcessSim {
       api,
       method,
       path: rawQuery === '' ? path : `${path}?${rawQuery}`,
-      microversion: headerText(request.headers['openstack-api-version']),
+      microversion: headerText(request.headers['openstack-api-version']) ?? null,
       requestId,
       // Secrets stay out of the record.
       body: api === 'identity' || body === '' ? null : (bodyJson(body) ?? body),
@@ -445,9 +445,7 @@ class SimServer implements InProcessSim {
       ...given,
       query: new URLSearchParams(rawQuery),
       rawQuery,
-      headers: Object.fromEntries(
-        Object.entries(request.headers).map(([key, value]) => [key, headerText(value) ?? undefined]),
-      ),
+      headers: Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, headerText(value)])),
       nowMs,
       base: `${this.#origin}${PREFIXES[api]}`,
     };
@@ -630,10 +628,8 @@ function isPattern(text: string): boolean {
   }
 }
 
-function headerText(value: string | string[] | undefined): string | null {
-  if (value === undefined) return null;
-  return Array.isArray(value) ? value.join(', ') : value;
-}
+const headerText = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(', ') : value;
 
 function afterWithTimer(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, ms);

@@ -107,10 +107,7 @@ const attempts = new Map<WantedVersion, Promise<FoundBinary>>();
  *
  * @throws ServerNotFound
  */
-export function findNatsServer(
-  version: WantedVersion = 'any',
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<FoundBinary> {
+export function findNatsServer(version: WantedVersion, env: NodeJS.ProcessEnv = process.env): Promise<FoundBinary> {
   if (env !== process.env) return find(version, env);
   let attempt = attempts.get(version);
   if (attempt === undefined) {

@@ -262,7 +262,6 @@ type StreamUsage = {
   readonly bytes: number;
   /** -1: no limit. */
   readonly maxBytes: number;
-  readonly firstSequence: number;
   readonly lastSequence: number;
 };
 
