@@ -488,7 +488,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'older hypervisor taken for a destination',
-    file: 'libs/placement/src/cluster/cluster.ts',
+    file: 'libs/placement/src/cluster/build.ts',
     find: "  if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';\n",
     replace: '',
   },

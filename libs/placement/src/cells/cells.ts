@@ -13,7 +13,8 @@ import {
 import { traitsOf } from '@kronos/facts';
 import { entry, float, int, item } from '../base/array.ts';
 import { sortedBy } from '../base/sort.ts';
-import { buildCluster, type Cluster, type HostPart, type VmPart } from '../cluster/cluster.ts';
+import { buildCluster, type HostPart, type VmPart } from '../cluster/build.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Ground, own, remembered } from '../snapshot/filter.ts';

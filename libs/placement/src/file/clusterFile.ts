@@ -10,15 +10,8 @@ import {
   type Stuck,
 } from '@kronos/contracts';
 import { entry, float, item } from '../base/array.ts';
-import {
-  buildCluster,
-  type Cluster,
-  type GroupPart,
-  type HostPart,
-  idleAims,
-  type PolicyModel,
-  type VmPart,
-} from '../cluster/cluster.ts';
+import { buildCluster, type GroupPart, type HostPart, type VmPart } from '../cluster/build.ts';
+import { type Cluster, idleAims, type PolicyModel } from '../cluster/cluster.ts';
 import { LARGEST } from '../cluster/grid.ts';
 import { combinedOf, imbalances } from '../cluster/measure.ts';
 import { Draft } from '../draft/draft.ts';

@@ -7,7 +7,7 @@ import {
   vmReadingOf,
 } from '@kronos/contracts';
 import { recentMoves } from '@kronos/rules';
-import type { VmPart } from '../cluster/cluster.ts';
+import type { VmPart } from '../cluster/build.ts';
 import { own } from './filter.ts';
 import type { Memory } from './memory.ts';
 

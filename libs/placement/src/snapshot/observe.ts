@@ -11,14 +11,8 @@ import {
 import { isUp, traitsOf } from '@kronos/facts';
 import { asksForCpu, cellNeedsOf, hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { sortedBy } from '../base/sort.ts';
-import {
-  buildCluster,
-  type Cluster,
-  type HostPart,
-  idleAims,
-  type PolicyModel,
-  type VmPart,
-} from '../cluster/cluster.ts';
+import { buildCluster, type HostPart, type VmPart } from '../cluster/build.ts';
+import { type Cluster, idleAims, type PolicyModel } from '../cluster/cluster.ts';
 import type { ReasonCode } from '../reasons.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import { foreignHolds } from './foreign.ts';
