@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
+import { evenly } from '../services/ledger/src/aside/evenly.ts';
 import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
 
@@ -148,10 +149,4 @@ function captioned(text: string): string {
     font: '600 17px system-ui, sans-serif', zIndex: '1000',
   });
 }`;
-}
-
-/** At most `most` of the values, evenly spaced: the first and the last are among them. */
-function evenly<T>(values: readonly T[], most: number): T[] {
-  if (values.length <= most) return [...values];
-  return Array.from({ length: most }, (_, i) => values[Math.round((i * (values.length - 1)) / (most - 1))] as T);
 }

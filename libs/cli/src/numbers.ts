@@ -5,7 +5,7 @@ export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
 /** A value among others of a column: the same decimals, so that they compare at a glance. */
-export const aligned = (value: number | null, decimals = 3): string => value?.toFixed(decimals) ?? '-';
+export const aligned = (value: number | null): string => value?.toFixed(3) ?? '-';
 
 /** A share in percent, rounded down: only the whole is 100 %. The small addend makes up for bounds, which are rounded in the ninth digit. */
 export const wholePercent = (share: number): string => `${Math.floor(share * 100 + 1e-4)} %`;

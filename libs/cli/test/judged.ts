@@ -19,9 +19,9 @@ type Given = {
   readonly types?: Readonly<Record<string, string>>;
 };
 
-export const hostAnswer = (label: string, values: readonly number[], query = 'host_cpu'): QueryAnswer =>
+export const hostAnswer = (label: string, values: readonly number[]): QueryAnswer =>
   answer(
-    query,
+    'host_cpu',
     values.map((value, i) => [{ [label]: HOSTS[i] ?? '', job: 'node' }, value]),
   );
 export const healthyHosts = hostAnswer('host', [0.9, 0.2, 0.4]);

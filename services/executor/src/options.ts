@@ -88,8 +88,8 @@ export const defaultTaskOptions: TaskOptions = {
   verify: { kind: 'none' },
 };
 
-/** From the configuration. What is no option of kronos.conf keeps its default, whatever is given here. */
-export function taskOptions(config: Config, injected: Partial<TaskOptions> = {}): TaskOptions {
+/** From the configuration; a value without an option in kronos.conf keeps its default. */
+export function taskOptions(config: Config): TaskOptions {
   const { executor, cells } = config;
   return {
     ...defaultTaskOptions,
@@ -107,6 +107,5 @@ export function taskOptions(config: Config, injected: Partial<TaskOptions> = {})
     force: executor.force,
     verifyTimeoutMs: cells.verifyTimeout * 1000,
     verify: verifyOf(cells.verify) ?? { kind: 'none' },
-    ...injected,
   };
 }

@@ -2,15 +2,8 @@
 import type { BacktestFigures } from '@kronos/backtest';
 import { count } from '@kronos/contracts/words';
 import { figure } from '../numbers.ts';
+import { codesText, type Line } from '../report/lines.ts';
 import { span } from '../times.ts';
-
-type Line = { readonly label: string; readonly text: string };
-
-const counts = (of: Readonly<Record<string, number>>, most = 5): string =>
-  Object.entries(of)
-    .slice(0, most)
-    .map(([code, n]) => `${code} ${n}`)
-    .join(', ');
 
 export const policyHeads = [
   'policy',
@@ -77,7 +70,7 @@ export function linesOf(of: BacktestFigures): Line[] {
     },
   ];
   if (Object.keys(of.withoutPlan).length > 0)
-    lines.push({ label: 'Steps without a plan', text: counts(of.withoutPlan) });
+    lines.push({ label: 'Steps without a plan', text: codesText(of.withoutPlan) });
   for (const [name, { steps, most }] of Object.entries(of.unknown))
     lines.push({
       label: 'Not known',

@@ -22,6 +22,7 @@ import {
 import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, type ValueRange, vmLabels } from '../labels.ts';
+import { figure } from '../numbers.ts';
 import { type CheckFinding, finding } from './finding.ts';
 import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';
 
@@ -96,7 +97,7 @@ function allocation(input: QueryCheckInput, policy: Policy): CheckFinding {
     }),
   ).length;
   const detail = { hosts: values.length, vmsInScope: servers.length, vmsWithValue: weighed, ...rangeDetail(values) };
-  const range = values.length === 0 ? '' : `, from ${share(Math.min(...values))} to ${share(Math.max(...values))}`;
+  const range = values.length === 0 ? '' : `, from ${figure(Math.min(...values))} to ${figure(Math.max(...values))}`;
   const lines = [
     `${policy.allocation}: ${values.length} hosts${range}; ${weighed} of ${servers.length} VMs have an allocation`,
   ];
@@ -113,8 +114,6 @@ function allocation(input: QueryCheckInput, policy: Policy): CheckFinding {
     return end('failed', 'allocation-none', 'Name a resource class that the flavors ask for, such as VCPU or PCPU.');
   return end('ok', 'allocation');
 }
-
-const share = (value: number): string => String(Number(value.toFixed(3)));
 
 /** Makes the finding of a query out of the lines that were written about it. */
 const ending =

@@ -5,7 +5,7 @@ import { systemClock } from '@kronos/clock';
 import { type Config, loadConfig } from '@kronos/config';
 import { DEFAULT_CONFIG_FILE } from '@kronos/config/defaultFile';
 import { connectLog } from '@kronos/connect';
-import { streamNames } from '@kronos/contracts';
+import { type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
 import { capabilitiesOf, findNatsServer, onPath } from '@kronos/eventlog/local';
 import { UsageError } from '../errors.ts';
 import { serviceMain } from '../grammar/services.ts';
@@ -18,9 +18,6 @@ import { type JsonLog, openJsonLog } from '../up/jsonLog.ts';
 import { type Keeper, keepRunning } from '../up/keeper.ts';
 
 export type UpOptions = ConfigOption & { readonly data?: string };
-
-const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
-type ServiceName = (typeof SERVICES)[number];
 
 const NATS = 'nats-server';
 const POLL_MS = 250;
@@ -36,7 +33,7 @@ export async function up(shell: Shell, options: UpOptions): Promise<number> {
   );
   const archive = { OS_LEDGER__ARCHIVE_DIR: shell.env.OS_LEDGER__ARCHIVE_DIR ?? join(data, 'archive') };
   // Every service's part is read before anything starts: a mistake ends the command, and no service again and again.
-  for (const role of SERVICES) loadConfig({ file: named, env: shell.env, role });
+  for (const role of serviceNames) loadConfig({ file: named, env: shell.env, role });
   const { config } = loadConfig({ file: named, env: shell.env, role: 'provision' });
   const { ledger } = loadConfig({ file: named, env: shell.env, role: 'ledger' }).config;
   const address = ownAddress(config);
@@ -49,8 +46,8 @@ export async function up(shell: Shell, options: UpOptions): Promise<number> {
     await startNats(run, config, address);
     await provision(run, config);
     const env = { ...shell.env, ...(ledger.archiveDir === null ? archive : {}) };
-    for (const service of SERVICES) startService(run, service, named === undefined ? [] : ['--config', file], env);
-    shell.terminal.out(`Started ${SERVICES.join(', ')}. Log: ${join(data, 'kronos.log')}\n`);
+    for (const service of serviceNames) startService(run, service, named === undefined ? [] : ['--config', file], env);
+    shell.terminal.out(`Started ${serviceNames.join(', ')}. Log: ${join(data, 'kronos.log')}\n`);
     await ready(run, stop);
     if (!stop.aborted) await new Promise<void>((end) => stop.addEventListener('abort', () => end(), { once: true }));
     return 0;
@@ -208,7 +205,7 @@ function startService(run: Run, service: ServiceName, options: readonly string[]
 
 /** Waits until every service is ready, and tells where the console is. */
 async function ready(run: Run, stop: AbortSignal): Promise<void> {
-  const waiting = new Set<string>(SERVICES);
+  const waiting = new Set<string>(serviceNames);
   while (waiting.size > 0 && !stop.aborted) {
     for (const service of waiting) {
       const url = run.urls.get(service);

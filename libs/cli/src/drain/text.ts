@@ -5,6 +5,7 @@ import { remedyOfReason } from '@kronos/facts';
 import { progressOf, type RunHost } from '@kronos/operator';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { gibText } from '../numbers.ts';
+import { quoted } from '../quoted.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { estimated, expected, said, when } from '../times.ts';
 
@@ -75,7 +76,6 @@ export function howToContinue(
 }
 
 /** For a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Names the hosts that cannot be emptied, below the previews of several hosts. */
 export function previewSummary(terminal: Terminal, previews: readonly Preview[]): readonly string[] {

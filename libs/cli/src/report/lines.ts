@@ -9,12 +9,17 @@ import type { ErrorFigures } from './predictions.ts';
 
 export type Line = { readonly label: string; readonly text: string };
 
-const counts = (of: Readonly<Record<string, number>>, most = 5): string => {
+/** More codes than these are summed. */
+const MOST_CODES = 5;
+
+/** How often each code occurred, in the given order: `cooldown 12, paused 3, others 4`. */
+export const codesText = (of: Readonly<Record<string, number>>): string => {
   const all = Object.entries(of);
-  const rest = all.slice(most).reduce((sum, [, n]) => sum + n, 0);
-  return [...all.slice(0, most).map(([code, n]) => `${code} ${n}`), ...(rest === 0 ? [] : [`others ${rest}`])].join(
-    ', ',
-  );
+  const rest = all.slice(MOST_CODES).reduce((sum, [, n]) => sum + n, 0);
+  return [
+    ...all.slice(0, MOST_CODES).map(([code, n]) => `${code} ${n}`),
+    ...(rest === 0 ? [] : [`others ${rest}`]),
+  ].join(', ');
 };
 
 const total = (of: Readonly<Record<string, number>>): number => Object.values(of).reduce((sum, n) => sum + n, 0);
@@ -83,7 +88,7 @@ function movesText(
   { completed, warned, failed: reasons, skipped, retries }: AggregateFigures['moves'],
   failed: number,
 ) {
-  const ends = `${completed} completed${inBrackets([warned > 0 && `${warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && counts(reasons)])}`;
+  const ends = `${completed} completed${inBrackets([warned > 0 && `${warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && codesText(reasons)])}`;
   return `${ends}${skipped > 0 ? `, ${skipped} checked only` : ''}, ${count(retries, 'retry', 'retries')}`;
 }
 
@@ -92,7 +97,7 @@ export function linesOf(of: AggregateFigures): Line[] {
   const say = (label: string, text: string): void => void lines.push({ label, text });
   const { decisions, combined, plans, dryRun, moves, copying, effect, breaches, evacuations } = of;
   const made = decisions.planned + decisions.quiet + decisions.gated;
-  const gates = decisions.gated === 0 ? '' : ` (${counts(of.gates)})`;
+  const gates = decisions.gated === 0 ? '' : ` (${codesText(of.gates)})`;
   say(
     'Observed',
     `${span(of.observedMs)}: ${count(made, 'decision')}, ${decisions.planned} with a plan, ${decisions.quiet} without, ${decisions.gated} blocked${gates}`,
@@ -137,7 +142,7 @@ export function linesOf(of: AggregateFigures): Line[] {
   if (evacuations.servers + evacuations.stuck > 0)
     say('Evacuation', `${count(evacuations.servers, 'VM')} off disabled hosts, ${evacuations.stuck} stuck`);
   lines.push(...foreignLines(of));
-  if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
+  if (total(of.refusals) > 0) say('Refused candidates', codesText(of.refusals));
   return lines;
 }
 

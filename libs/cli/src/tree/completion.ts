@@ -1,6 +1,7 @@
 import { Argument, type Command, Help } from 'commander';
 import { examples } from '../grammar/help.ts';
 import { type ConfigOption, type NameKind, nameKinds, withConfig } from '../grammar/shared.ts';
+import { quoted } from '../quoted.ts';
 import type { Shell } from '../shell.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -103,7 +104,7 @@ const descend = (all: readonly Place[], words: string): string =>
     '    case "$at $word" in',
     `      ${all
       .filter(({ path }) => path !== '')
-      .map(({ path }) => quote(path))
+      .map(({ path }) => quoted(path))
       .join('|')}) at="$at $word" ;;`,
     '    esac',
     '  done',
@@ -114,14 +115,12 @@ const bashNames = (kind: NameKind): string => `"$(kronos __complete ${kind} 2>/d
 const zshNames = (kind: NameKind): string => `compadd -- \${(f)"$(kronos __complete ${kind} 2>/dev/null)"}`;
 const fishNames = (kind: NameKind): string => `(kronos __complete ${kind} 2>/dev/null)`;
 
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
 function bashCompletion(program: Command): string {
   const all = places(program);
   const value = ({ path, values }: Place): string[] =>
     values.map(({ names, choices, named }) => {
-      const words = named === null ? choices && quote(choices.join(' ')) : bashNames(named);
-      return `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${words === null ? '' : `COMPREPLY=($(compgen -W ${words} -- "$cur")); `}return ;;`;
+      const words = named === null ? choices && quoted(choices.join(' ')) : bashNames(named);
+      return `    ${names.map((name) => quoted(`${path}:${name}`)).join('|')}) ${words === null ? '' : `COMPREPLY=($(compgen -W ${words} -- "$cur")); `}return ;;`;
     });
   return `# Completion of kronos for bash: source <(kronos completion bash)
 _kronos() {
@@ -136,7 +135,7 @@ ${all.flatMap(value).join('\n')}
 ${all
   .map(
     ({ path, commands, options, choices, named }) =>
-      `    ${quote(path)}) if [[ $cur == -* ]]; then word=${quote(options.map((o) => o.name).join(' '))}; else word=${named === null ? quote([...commands.map((c) => c.name), ...choices].join(' ')) : bashNames(named)}; fi ;;`,
+      `    ${quoted(path)}) if [[ $cur == -* ]]; then word=${quoted(options.map((o) => o.name).join(' '))}; else word=${named === null ? quoted([...commands.map((c) => c.name), ...choices].join(' ')) : bashNames(named)}; fi ;;`,
   )
   .join('\n')}
   esac
@@ -149,7 +148,7 @@ complete -o default -F _kronos kronos
 function zshCompletion(program: Command): string {
   const all = places(program);
   const described = (items: readonly { name: string; text: string }[]): string =>
-    items.map(({ name, text }) => quote(`${name.replaceAll(':', '\\:')}:${text}`)).join(' ');
+    items.map(({ name, text }) => quoted(`${name.replaceAll(':', '\\:')}:${text}`)).join(' ');
   return `#compdef kronos
 # Completion of kronos for zsh: source <(kronos completion zsh)
 _kronos() {
@@ -161,7 +160,7 @@ ${all
   .flatMap(({ path, values }) =>
     values.map(
       ({ names, choices, named }) =>
-        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${named === null ? (choices === null ? '_files' : `compadd -- ${choices.map(quote).join(' ')}`) : zshNames(named)}; return ;;`,
+        `    ${names.map((name) => quoted(`${path}:${name}`)).join('|')}) ${named === null ? (choices === null ? '_files' : `compadd -- ${choices.map(quoted).join(' ')}`) : zshNames(named)}; return ;;`,
     ),
   )
   .join('\n')}
@@ -170,7 +169,7 @@ ${all
 ${all
   .map(
     ({ path, commands, options, choices, named }) =>
-      `    ${quote(path)}) commands=(${described([...commands, ...choices.map((name) => ({ name, text: '' }))])}) options=(${described(options)})${named === null ? '' : ` names=${named}`} ;;`,
+      `    ${quoted(path)}) commands=(${described([...commands, ...choices.map((name) => ({ name, text: '' }))])}) options=(${described(options)})${named === null ? '' : ` names=${named}`} ;;`,
   )
   .join('\n')}
   esac

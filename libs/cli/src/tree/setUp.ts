@@ -6,14 +6,13 @@ import type { InitOptions } from '../commands/init.ts';
 import type { NotifyTestOptions } from '../commands/notify.ts';
 import type { ProvisionCommandOptions } from '../commands/provision.ts';
 import { examples } from '../grammar/help.ts';
-import { httpUrl, type OutputOption, withConfig, withOutput } from '../grammar/shared.ts';
+import { httpUrl, type OutputOption, repeated, withConfig, withOutput } from '../grammar/shared.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
 
 const versions = { kronos: kronosVersion, node: process.versions.node };
 
 const HEADER_HELP = 'Send NAME: VALUE with each query, such as X-Scope-OrgID: TENANT; repeatable';
-const repeated = (value: string, before: string[] = []): string[] => [...before, value];
 
 /** Commands that set an installation up. */
 export function setUpCommands(program: Command, shell: Shell): void {

@@ -79,7 +79,8 @@ const LEAST_TREND = 3;
  *
  * @param promised how many of the last points count moves under way as done: they are dashed
  */
-export function sparkline(points, promised = 0, { width = cellWidth(), height = 30 } = {}) {
+export function sparkline(points, promised) {
+  const [width, height] = [cellWidth(), 30];
   const known = points.filter((point) => point !== null);
   if (known.length < LEAST_TREND) return html`<span class="dim">${count(known.length, 'cycle')}</span>`;
   const top = Math.max(1.2, ...known) * 1.05;
