@@ -37,6 +37,7 @@ const TASK = 'services/executor/src/task.ts';
 const TASK_START = 'services/executor/src/taskStart.ts';
 const TASK_PROGRESS = 'services/executor/src/taskProgress.ts';
 const RUN = 'services/executor/src/run.ts';
+const TASK_EVENTS = 'services/executor/src/taskEvents.ts';
 const SLOTS = 'libs/projections/src/slots.ts';
 const CAPS = 'libs/rules/src/caps.ts';
 const EVOLVE = 'libs/projections/src/evolve.ts';
@@ -58,6 +59,7 @@ const INVENTORY = 'libs/inventory/src/inventory.ts';
 const FEED = 'services/scorer/src/notifications.ts';
 const FILTER = 'libs/placement/src/snapshot/filter.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
+const PREFLIGHT_RULES = 'services/executor/src/preflightRules.ts';
 
 const BLIND_TWICE = 'policy balanced on metrics that lack a host, called healthy';
 
@@ -151,32 +153,32 @@ export const bugs: readonly Bug[] = [
   {
     name: 'start without expectation',
     file: RUN,
-    find: '          expectedLastSequence: command.expected,\n          timeoutMs',
-    replace: '          timeoutMs',
+    find: '      expectedLastSequence: command.expected,\n      timeoutMs',
+    replace: '      timeoutMs',
   },
   {
     name: 'a duplicate start taken for the own one',
-    file: RUN,
+    file: TASK_EVENTS,
     find: "return (await write()).duplicate ? 'conflict' : 'appended';",
     replace: "await write();\n      return 'appended';",
   },
   {
     name: 'conflict taken for success',
-    file: RUN,
+    file: TASK_EVENTS,
     find: "if (error instanceof AppendConflict || error instanceof AppendWithdrawn) return 'conflict';",
     replace: "if (error instanceof AppendConflict) return 'appended';",
   },
   {
     name: 'expectation read late',
     file: RUN,
-    find: '          expectedLastSequence: command.expected,\n          timeoutMs: this.#deps.options.postWindowMs,\n          // A pause, a cancellation or a wrong clock may have come while the append waited for NATS.\n          veto: () => this.#deps.board.mayNotStart(task),\n',
+    find: '      expectedLastSequence: command.expected,\n      timeoutMs: options.postWindowMs,\n      // A pause, a cancellation or a wrong clock may have come while the append waited for NATS.\n      veto: () => board.mayNotStart(this.#task),\n',
     // Without the veto: on its own it judges what the late expectation stands for.
     replace:
-      '          expectedLastSequence: (await this.#deps.reader.refresh(task.aggregate)).expectedOn(this.#results),\n          timeoutMs: this.#deps.options.postWindowMs,\n',
+      '      expectedLastSequence: (await this.#events.readLog()).expected,\n      timeoutMs: options.postWindowMs,\n',
   },
   {
     name: 'POST window watched by a timer alone',
-    file: RUN,
+    file: 'services/executor/src/act.ts',
     find: 'return clock.read().mono > by ? LATE : null;',
     replace: 'return null;',
   },
@@ -209,7 +211,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'unreadable event ignored by the start rule',
-    file: 'services/executor/src/slots.ts',
+    file: 'services/executor/src/startRule.ts',
     find: 'if (state.unreadable !== null)',
     replace: 'if (state.unreadable !== null && nowMs < 0)',
   },
@@ -281,7 +283,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'an abort taken for a close',
-    file: 'services/executor/src/slots.ts',
+    file: 'services/executor/src/attemptLog.ts',
     find: 'closeAsked: task?.closeAsked ?? null,',
     replace: 'closeAsked: task?.closeAsked ?? task?.abortAsked ?? null,',
   },
@@ -514,7 +516,7 @@ export const bugs: readonly Bug[] = [
   // ---- pre-flight
   {
     name: 'pre-flight does not look at the destination',
-    file: PREFLIGHT,
+    file: PREFLIGHT_RULES,
     find: "if (destination.status !== 'enabled')",
     replace: "if (destination.status !== 'enabled' && destination.status === undefined)",
   },

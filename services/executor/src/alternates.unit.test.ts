@@ -2,7 +2,7 @@ import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
 import { uselessness } from './alternates.ts';
-import { judgeStart } from './slots.ts';
+import { judgeStart } from './startRule.ts';
 
 const MOVE = { serverId: 'a', from: 'h1', to: 'h2', alternates: ['h3'] };
 const caps = { maxConcurrentMigrations: 9, maxOutboundPerHost: 9, maxInboundPerHost: 9, maxConcurrentPerGroup: 9 };

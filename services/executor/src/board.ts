@@ -6,7 +6,7 @@ import type { WaitReasonCode } from '@kronos/facts';
 import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { JudgedFailure } from './failure.ts';
 import type { RecentMoves } from './recentMoves.ts';
-import { judgeStart, type Start } from './slots.ts';
+import { judgeStart, type Start } from './startRule.ts';
 import type { Grant, Task } from './taskStages.ts';
 
 export interface BoardDeps {

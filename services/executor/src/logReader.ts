@@ -1,7 +1,16 @@
 import { aggregateAt } from '@kronos/checkpoints';
 import type { LogPosition, LogView } from '@kronos/eventlog';
 import { type AggregateState, type LogState, pacesOfAll } from '@kronos/projections';
-import type { LogReader } from './run.ts';
+
+/** The part of the log's fold that a task needs. */
+export interface LogReader {
+  /** As folded so far. */
+  at(aggregate: string): LogPosition<AggregateState>;
+  /** Folded to the end of the log. */
+  refresh(aggregate: string): Promise<LogPosition<AggregateState>>;
+  /** Paces of moves in any aggregate, as folded so far. */
+  paces(): readonly number[];
+}
 
 /** Reads the log as one aggregate sees it. */
 export function logReader(view: LogView<LogState>): LogReader {

@@ -17,7 +17,7 @@ import {
   judgeRoom,
   type MoveFacts,
   newestId,
-} from './preflight.ts';
+} from './preflightRules.ts';
 import type { Task } from './taskStages.ts';
 
 const facts = (changes: Partial<MoveFacts> = {}): MoveFacts => ({

@@ -1,5 +1,5 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { hostsInEvent } from './slots.ts';
+import { hostsInEvent } from './attemptLog.ts';
 
 /** Number of events whose hosts are remembered; a pre-flight from before them is not fresh. */
 const REMEMBERED = 4096;

@@ -3,8 +3,8 @@ import { type Actor, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
 import type { Logger } from '@kronos/telemetry';
 import { deadLetterEvent } from './deadLetter.ts';
+import type { LogReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
-import type { LogReader } from './run.ts';
 
 export interface DeadLetterDeps {
   readonly log: Pick<EventLog, 'append'>;

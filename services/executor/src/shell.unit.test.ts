@@ -15,6 +15,7 @@ import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
+import { actWithin, postOnce } from './act.ts';
 import { deadLetterEvent } from './deadLetter.ts';
 import {
   abortRequestedEvent,
@@ -26,7 +27,6 @@ import {
   suspectedEvent,
 } from './events.ts';
 import { providers } from './providers.ts';
-import { actWithin, postOnce } from './run.ts';
 import { servedAggregates } from './service.ts';
 import type { Ended, Stop } from './taskStages.ts';
 

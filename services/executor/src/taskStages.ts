@@ -356,7 +356,7 @@ export type Command =
   | { readonly do: 'publishNext'; readonly next: Next }
   | { readonly do: 'finish'; readonly outcome: AttemptOutcome; readonly why: Reason };
 
-type FactBody =
+export type FactBody =
   | { readonly kind: 'log'; readonly log: TaskLog }
   /** It has the turn of a suspected task. `tries`: how often it was begun before; `agoMs`: when it was begun last. */
   | { readonly kind: 'turn'; readonly tries: number; readonly agoMs: number }

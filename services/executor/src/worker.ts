@@ -13,16 +13,19 @@ import {
 import { type AggregateState, type AllCaps, type LogState, optionsOf, refusalsOf } from '@kronos/projections';
 import { attemptAttributes, attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
+import { hostsInEvent } from './attemptLog.ts';
 import { StartBoard } from './board.ts';
+import type { RunDeps } from './deliveredTask.ts';
 import { tendDrains } from './drains/drains.ts';
+import type { LogReader } from './logReader.ts';
 import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
-import type { CheckedCloud, CheckOptions } from './preflight.ts';
+import type { CheckedCloud } from './preflight.ts';
+import type { CheckOptions } from './preflightRules.ts';
 import { RecentMoves } from './recentMoves.ts';
 import { recordDeadLetter } from './recordDeadLetter.ts';
-import { type LogReader, type RunDeps, runTask } from './run.ts';
-import { hostsInEvent } from './slots.ts';
+import { runTask } from './run.ts';
 import type { Task } from './taskStages.ts';
 import { Trials } from './trials.ts';
 

@@ -9,7 +9,7 @@
 import { once } from 'node:events';
 import { systemClock } from '@kronos/clock';
 import { createNova, createSession } from '@kronos/openstack';
-import { actWithin, postOnce } from '../src/run.ts';
+import { actWithin, postOnce } from '../src/act.ts';
 
 const [authUrl = '', compute = '', serverId = '', what = '', windowMs = ''] = process.argv.slice(2);
 const session = createSession({

@@ -1,6 +1,6 @@
 import type { Aggregate, ComputeService, Server } from '@kronos/openstack';
 import { server } from '@kronos/openstack/testing';
-import type { CheckOptions } from '../src/preflight.ts';
+import type { CheckOptions } from '../src/preflightRules.ts';
 import type { PreflightVerdict, Task } from '../src/taskStages.ts';
 
 /** When the sample task was asked for. */

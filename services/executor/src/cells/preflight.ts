@@ -1,12 +1,12 @@
 /** Pre-flight of a move between cells: does the present state of the cloud still allow it? The decisions are pure. */
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
 import { cancelled, elsewhere } from '../failure.ts';
+import { type CheckedCloud, hasRoom, readGroups, readHosts } from '../preflight.ts';
+import { cellPortRefusal } from '../preflightPorts.ts';
 import {
   aggregatesOf,
-  type CheckedCloud,
   type CheckOptions,
   destinationRefused,
-  hasRoom,
   judgeDestination,
   judgeOthers,
   judgePin,
@@ -16,11 +16,8 @@ import {
   type MoveFacts,
   no,
   reached,
-  readGroups,
-  readHosts,
   refuseTask,
-} from '../preflight.ts';
-import { cellPortRefusal } from '../preflightPorts.ts';
+} from '../preflightRules.ts';
 import type { CheckedCell, PreflightVerdict, Task } from '../taskStages.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */

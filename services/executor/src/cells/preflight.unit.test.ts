@@ -8,7 +8,8 @@ import {
   sampleTask,
   wordsOf,
 } from '../../testing/sample.ts';
-import type { CheckedCloud, MoveFacts } from '../preflight.ts';
+import type { CheckedCloud } from '../preflight.ts';
+import type { MoveFacts } from '../preflightRules.ts';
 import type { PreflightVerdict, Task } from '../taskStages.ts';
 import { cellPreflight, judgeCell, startOf } from './preflight.ts';
 

@@ -8,7 +8,8 @@ import { HttpError, type Nova } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
 import { HOST_ACT_WINDOW_MS, hostActBlocked, isAbandoned, nextDrainAct } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
-import { actWithin, type LogReader } from '../run.ts';
+import { actWithin } from '../act.ts';
+import type { LogReader } from '../logReader.ts';
 import { serverOrGone } from '../serverOrGone.ts';
 import {
   type Claim,
