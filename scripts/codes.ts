@@ -124,7 +124,7 @@ const formerRows = (): string =>
   ].join('\n');
 
 /** By path in the repository. */
-export const generatedFiles = (): [path: string, text: string][] => [
+export const codeFiles = (): [path: string, text: string][] => [
   [
     'docs/codes.md',
     `# Codes

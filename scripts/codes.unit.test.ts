@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { formerCodes } from '../libs/facts/src/sharedReasons.ts';
-import { errorCodes, generatedFiles, reasons } from './codes.ts';
+import { codeFiles, errorCodes, reasons } from './codes.ts';
 
 const root = join(import.meta.dirname, '..');
-const [[path, text] = ['', '']] = generatedFiles();
+const [[path, text] = ['', '']] = codeFiles();
 
 it('docs/codes.md is what the sources say (npm run generate makes it)', () => {
   expect(readFileSync(join(root, path), 'utf8')).toBe(text);

@@ -65,14 +65,14 @@ export const make = <T>(
 export const bool = (fallback: boolean, about: About): Option<boolean> =>
   make('boolean', fallback, { takes: 'true or false', parse: parseBool, ...about });
 
-export const int = (fallback: number, about: About & NumberRange): Option<number> =>
+export const integer = (fallback: number, about: About & NumberRange): Option<number> =>
   make('integer', fallback, {
     takes: rangeText(about, 'a whole number'),
     parse: (raw) => parseInt10(raw, about),
     ...about,
   });
 
-export const float = (fallback: number, about: About & NumberRange): Option<number> =>
+export const decimal = (fallback: number, about: About & NumberRange): Option<number> =>
   make('number', fallback, { takes: rangeText(about, 'a number'), parse: (raw) => parseFloat10(raw, about), ...about });
 
 export const seconds = (fallback: number, about: About & NumberRange): Option<number> =>

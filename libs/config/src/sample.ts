@@ -265,7 +265,7 @@ function policyTakesType(type: unknown): string {
 }
 
 /** Every file that is generated from the table, by its path in the repository. A test keeps them equal to this. */
-export function generatedFiles(): Map<string, string> {
+export function configurationFiles(): Map<string, string> {
   return new Map([
     ['docs/configuration.md', configurationDoc()],
     ['deploy/etc/kronos.conf.sample', configSample()],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { sections } from './options.ts';
 import { parsePolicies } from './policies.ts';
 import { defaultConfig, resolveConfig } from './resolve.ts';
-import { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
+import { configSample, configurationDoc, configurationFiles, policiesSample } from './sample.ts';
 
 const resolve = (text: string) =>
   resolveConfig({ file: 'kronos.conf', text, env: {}, role: 'cli', readFile: () => '' });
@@ -39,7 +39,7 @@ describe('the documentation', () => {
     }
   });
 
-  it.each([...generatedFiles()])('%s is what the code says (npm run generate makes it)', (path, text) => {
+  it.each([...configurationFiles()])('%s is what the code says (npm run generate makes it)', (path, text) => {
     expect(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')).toBe(text);
   });
 });

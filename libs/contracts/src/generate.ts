@@ -106,7 +106,7 @@ export const generatedModules = (): [path: string, text: string][] => [
 ];
 
 /** Every generated file of libs/contracts/schemas, by name. A test keeps the files equal to this. */
-export function generatedFiles(): Map<string, string> {
+export function schemaFiles(): Map<string, string> {
   const files = new Map<string, string>();
   for (const schema of Object.values(messagesByFamily).flat()) {
     const file = schemaFile(schema.shape.type.value, schema.shape.version.value);

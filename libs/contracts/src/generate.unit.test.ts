@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { generatedFiles, generatedModules } from './generate.ts';
+import { generatedModules, schemaFiles } from './generate.ts';
 
 const directory = new URL('../schemas/', import.meta.url);
 
@@ -9,7 +9,7 @@ it.each(generatedModules())('%s is what the definitions say (npm run generate ma
 });
 
 describe('the generated schemas', () => {
-  const files = generatedFiles();
+  const files = schemaFiles();
 
   it('are the files in schemas/, no more and no less (npm run generate makes them)', () => {
     expect(readdirSync(directory).sort()).toEqual([...files.keys()].sort());

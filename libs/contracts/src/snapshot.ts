@@ -159,7 +159,7 @@ const serverGroupSchema = z.object({
   /** Server uuids, of other aggregates too. */
   members: z.array(z.string()),
 });
-export type ServerGroup = z.infer<typeof serverGroupSchema>;
+export type GroupObservation = z.infer<typeof serverGroupSchema>;
 
 /** A migration that Nova runs, from any requester. */
 const runningMigrationSchema = z.object({

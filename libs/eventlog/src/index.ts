@@ -1,6 +1,6 @@
 import { familyOf, subject as subjectOf } from '@kronos/contracts';
-import { copy, restore } from './admin/copy.ts';
-import { provision, verify } from './admin/provision.ts';
+import { copy, restoreCopy } from './admin/copy.ts';
+import { provisionJetStream, verifyStreams } from './admin/provision.ts';
 import { append, lastMessageOf } from './log/append.ts';
 import { type ReadScope, replay, replaySnapshots, snapshots, streamOf, tail } from './log/iterate.ts';
 import { readServerClock } from './log/serverClock.ts';
@@ -58,8 +58,8 @@ export async function connectEventLog(
     get server() {
       return { version: link.version, capabilities: capabilitiesOf(link.version) };
     },
-    provision: (wanted) => provision(link, wanted),
-    verify: (need) => verify(link, options.replicas, need),
+    provision: (wanted) => provisionJetStream(link, wanted),
+    verify: (need) => verifyStreams(link, options.replicas, need),
     async append(message, appendOptions = {}) {
       const { message: _, ...appended } = await seams.append({ kind: 'message', message, options: appendOptions });
       return appended;
@@ -76,7 +76,7 @@ export async function connectEventLog(
     readClock: () => readServerClock(link),
     replay: (range) => replay(link, scope, range),
     copy: (range) => copy(link, scope, range),
-    restore: (events) => restore(link, events),
+    restore: (events) => restoreCopy(link, events),
     view: <F, S>(wanted: ViewOptions<F, S>): Promise<LogView<S>> =>
       parts.view((closed) => View.open(link, wanted, closed)),
     snapshots: ({ aggregates }) => snapshots(link, scope, aggregates),

@@ -3,7 +3,7 @@ import { streamNames } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pausedEvent } from '../testing/messages.ts';
-import { generatedFiles } from './admin/deploy.ts';
+import { natsFiles } from './admin/deploy.ts';
 import { permissionsOf, users } from './admin/permissions.ts';
 import { endOf, readPubAck, unsureAfter } from './log/append.ts';
 import { parseDelivery } from './log/reader.ts';
@@ -215,7 +215,7 @@ test('README.md lists every error with its code, and no other', () => {
 
 describe('permissions', () => {
   test('the files in deploy/nats are what the table says', () => {
-    for (const [path, text] of generatedFiles())
+    for (const [path, text] of natsFiles())
       expect(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'), path).toBe(text);
   });
 

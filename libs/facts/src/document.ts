@@ -3,7 +3,7 @@ import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './se
 import { taskReasonCodes, taskReasons } from './taskReasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */
-export const generatedFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];
+export const factsFiles = (): [path: string, text: string][] => [['libs/facts/docs/reasons.md', reasonsDocument()]];
 
 const NEXT = {
   destination: 'the next alternate at once',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { generatedFiles } from './document.ts';
+import { factsFiles } from './document.ts';
 import { causeOfText } from './novaRefusals.ts';
 import { consequencesOf, parties } from './parties.ts';
 import { drainReasons, releaseReasons, snapshotReasons, waitReasons } from './serviceReasons.ts';
@@ -11,7 +11,7 @@ const source = new URL('./', import.meta.url);
 
 describe('the reasons of tasks', () => {
   it('are the ones in docs/reasons.md (npm run generate makes it)', () => {
-    for (const [path, text] of generatedFiles())
+    for (const [path, text] of factsFiles())
       expect(readFileSync(new URL(`../../../${path}`, source), 'utf8')).toBe(text);
   });
 

@@ -1,15 +1,15 @@
 /** Which servers count on which hosts. Pure. */
 import {
   byText,
+  type GroupObservation,
   groupPolicySchema,
   type Reason,
   type RunningMigration,
   type ServerCell,
-  type ServerGroup,
   type ServerObservation,
   some,
 } from '@kronos/contracts';
-import { claimsOf, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
+import { claimsOf, type Migration, type Server, type ServerGroup } from '@kronos/openstack';
 import { isAbandoned, membersAgainstRule, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
 import type { CellsSeen, CloudLists, Fate, KnownServer, PortsSeen } from './cloud.ts';
 import { note, type ProblemCode, problem, unread } from './reasons.ts';
@@ -85,7 +85,7 @@ export function indexServers(
 export interface ServersSeen {
   readonly servers: readonly ServerObservation[];
   readonly migrations: readonly RunningMigration[];
-  readonly serverGroups: readonly ServerGroup[];
+  readonly serverGroups: readonly GroupObservation[];
   readonly problems: readonly Reason[];
   readonly notes: readonly Reason[];
 }
@@ -201,12 +201,12 @@ function abandonedNote(rows: readonly Migration[], { placed }: ServerIndex): Rea
 
 /** A hard group whose placed members break its rule. */
 interface BrokenRule {
-  readonly group: ServerGroup;
+  readonly group: GroupObservation;
   /** Members around which the rule does not hold, by host. */
   readonly members: ReadonlyMap<string, readonly string[]>;
 }
 
-function brokenRule(group: ServerGroup, here: ReadonlyMap<string, PlacedServer>): BrokenRule[] {
+function brokenRule(group: GroupObservation, here: ReadonlyMap<string, PlacedServer>): BrokenRule[] {
   const placed = [...new Set(group.members)].flatMap((id) => here.get(id) ?? []);
   const apart = membersAgainstRule({ policy: group.policy, most: group.maxServerPerHost }, placed);
   if (apart.length === 0) return [];
@@ -399,8 +399,8 @@ const observeMigration = (one: Migration): RunningMigration => ({
 });
 
 /** Groups with a member among the servers; a policy that Kronos does not know cannot be kept, so it forbids planning. */
-function groupsOf(groups: readonly NovaGroup[], ids: ReadonlySet<string>, problems: Reason[]): ServerGroup[] {
-  const seen: ServerGroup[] = [];
+function groupsOf(groups: readonly ServerGroup[], ids: ReadonlySet<string>, problems: Reason[]): GroupObservation[] {
+  const seen: GroupObservation[] = [];
   for (const group of groups) {
     if (!group.memberIds.some((id) => ids.has(id)) || group.policy === null) continue;
     const policy = groupPolicySchema.safeParse(group.policy);

@@ -2,7 +2,7 @@ import { clusterFileSchema } from './file/clusterSchema.ts';
 import { reasonCodes, reasonMeanings } from './reasons.ts';
 
 /** The files of this package that are generated from its code, by their path in the repository. */
-export function generatedFiles(): [path: string, text: string][] {
+export function placementFiles(): [path: string, text: string][] {
   return [
     ['libs/placement/docs/reasons.md', reasonsDocument()],
     ['libs/placement/docs/cluster-file.schema.json', clusterFileDocument()],

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { generatedFiles } from './document.ts';
+import { placementFiles } from './document.ts';
 import { codeNumber, codeOfNumber, RefusalCounts, reasonCodes, reasonMeanings } from './reasons.ts';
 
 const source = new URL('./', import.meta.url);
@@ -9,7 +9,7 @@ const givers = [source, new URL('../../rules/src/', source)];
 
 describe('reasons', () => {
   it('are the ones in docs/reasons.md (npm run generate makes it)', () => {
-    for (const [path, text] of generatedFiles())
+    for (const [path, text] of placementFiles())
       expect(readFileSync(new URL(`../../../${path}`, source), 'utf8')).toBe(text);
   });
 

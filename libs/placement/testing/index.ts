@@ -2,11 +2,11 @@ import {
   type CellsReading,
   type CompleteEngineOptions,
   defaultEngineOptions,
+  type GroupObservation,
   type HostObservation,
   type HostReading,
   type Policy,
   type RunningMigration,
-  type ServerGroup,
   type ServerObservation,
   type Snapshot,
   type VmReading,
@@ -25,7 +25,7 @@ export type Sketch = {
   readonly hosts: Readonly<Record<string, SketchHost>>;
   readonly vms: Readonly<Record<string, SketchVm>>;
   readonly groups?: Readonly<
-    Record<string, { policy: ServerGroup['policy']; maxServerPerHost?: number; members: readonly string[] }>
+    Record<string, { policy: GroupObservation['policy']; maxServerPerHost?: number; members: readonly string[] }>
   >;
   readonly migrations?: readonly Partial<RunningMigration>[];
   readonly snapshot?: Partial<Snapshot>;

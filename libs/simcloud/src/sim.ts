@@ -11,7 +11,7 @@ import { bodyJson, json, object } from './http/exchange.ts';
 import { type CatalogEntry, Keystone } from './http/identity.ts';
 import { NeutronApi } from './http/neutron.ts';
 import { PlacementApi } from './http/placement.ts';
-import { prometheus } from './http/prometheus.ts';
+import { answerPrometheus } from './http/prometheus.ts';
 import type { Server } from './model.ts';
 import { random, type SeededRandom } from './random.ts';
 import { describeIssues, parseScenario, type ScenarioInput } from './scenario.ts';
@@ -459,7 +459,7 @@ class SimServer implements InProcessSim {
       case 'network':
         return this.#neutron.answer(call);
       case 'prometheus':
-        return prometheus(this.cloud, call);
+        return answerPrometheus(this.cloud, call);
     }
   }
 

@@ -23,7 +23,7 @@ const table: Readonly<Record<CauseCode, Cause>> = causes;
 const codes = Object.keys(causes) as CauseCode[];
 
 /** The alarms that follow from the facts: root causes in the order of the table, each with its consequences. */
-export const judge = (facts: Facts): Alarm[] => alarms(findings(facts));
+export const judgeFacts = (facts: Facts): Alarm[] => alarms(findings(facts));
 
 /** True unless both name a thing of one kind and it is not the same thing. */
 const compatible = (cause: Place, other: Place): boolean =>

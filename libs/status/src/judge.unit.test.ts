@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { heartbeat, runningLog, wellFacts, wellPolicy } from '../testing/index.ts';
 import { type Cause, type CauseCode, causes } from './causes.ts';
 import type { Facts, Heartbeat } from './facts.ts';
-import { judge } from './judge.ts';
+import { judgeFacts } from './judge.ts';
 import { statusOf } from './status.ts';
 
 const moves = [
   { serverId: 'a', from: 'h1', to: 'h2' },
   { serverId: 'b', from: 'h1', to: 'h3' },
 ];
-const codes = (facts: Facts) => judge(facts).map(({ code }) => code);
+const codes = (facts: Facts) => judgeFacts(facts).map(({ code }) => code);
 const { nowMs } = runningLog();
 const without = (service: string, ...others: Heartbeat[]) => [
   ...serviceNames.filter((one) => one !== service).map((one) => heartbeat(one, nowMs)),
@@ -103,7 +103,7 @@ const brokenGroups = { brokenGroups: { code: 'group-broken', text: 'anti-affinit
 
 describe('status', () => {
   it('is well when everything that must be true is', () => {
-    expect(judge(wellFacts())).toEqual([]);
+    expect(judgeFacts(wellFacts())).toEqual([]);
     expect(statusOf(wellFacts()).well).toBe(true);
   });
 
@@ -379,7 +379,7 @@ describe('status', () => {
     ],
     ['decision-warning', 'a decision warns', decided({ warnings: [{ code: 'x', text: 'no repair' }] }), /no repair/],
   ])('alarms with %s when %s', (code, _, facts, text) => {
-    const all = judge(facts);
+    const all = judgeFacts(facts);
     const alarm = all.find((one) => one.code === code);
     expect(all.map((one) => one.code)).toContain(code);
     expect(alarm?.text).toMatch(text);
@@ -428,7 +428,7 @@ describe('status', () => {
   });
   it('names the VM that others moved, and is well', () => {
     const facts = othersMoved({ count: 1, stayUntil: '2026-01-01T01:00:00Z' });
-    expect(judge(facts).map(({ code, text }) => `${code}: ${text}`)).toEqual([
+    expect(judgeFacts(facts).map(({ code, text }) => `${code}: ${text}`)).toEqual([
       'foreign-move: a migration that Kronos did not start undoes one of its moves: it moved db from h2 to h1 at 2026-01-01T00:00:00Z; the VM stays there until 2026-01-01T01:00:00Z',
     ]);
     expect(statusOf(facts).well).toBe(true);
@@ -442,7 +442,7 @@ describe('status', () => {
         heartbeat('planner', nowMs, { instance: 'planner-0', ...heard(40) }),
       ],
     });
-    expect(judge(facts).map(({ code, about, text }) => `${code}: ${about}: ${text}`)).toEqual([
+    expect(judgeFacts(facts).map(({ code, about, text }) => `${code}: ${about}: ${text}`)).toEqual([
       expect.stringMatching(/^replica-lost: planner: planner-0 ended without an orderly stop/),
       'replicas-differ: planner: its replicas have different options: engine.cooldown',
       expect.stringMatching(
@@ -456,7 +456,7 @@ describe('status', () => {
 
 describe('moves that went wrong', () => {
   it('leave a server in ERROR: an alarm until it is released', () => {
-    const [alarm, ...others] = judge(after(damaged));
+    const [alarm, ...others] = judgeFacts(after(damaged));
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'server-in-error', about: 'gpu' });
     expect(alarm?.text).toMatch(/is in ERROR on h2 after its move from h1 to h2 .*: the guest is lost/);
@@ -468,7 +468,7 @@ describe('moves that went wrong', () => {
   });
   it('crashes its executors: an alarm from the second try on, and none once one survived', () => {
     const poisonous = (...tries: number[]) =>
-      judge(
+      judgeFacts(
         after((log) => {
           const task = `${started(log)}-s1`;
           for (const one of tries) log.suspected({ task }, one);
@@ -482,26 +482,26 @@ describe('moves that went wrong', () => {
     expect(poisonous(1, 2, 0)).toEqual([]);
   });
   it('in VERIFY_RESIZE: none for an hour, then one with the commands, and none when it was confirmed', () => {
-    expect(judge(after((log) => void verified(log), 3600))).toEqual([]);
+    expect(judgeFacts(after((log) => void verified(log), 3600))).toEqual([]);
     let task = '';
     const facts = after((log) => {
       task = verified(log);
     }, 5 * 3600);
-    const [late, ...others] = judge(facts);
+    const [late, ...others] = judgeFacts(facts);
     expect(others).toEqual([]);
     expect(late).toMatchObject({
       code: 'resize-late',
       remedy: `Check the guest, then run \`kronos cells confirm ${task}\` or \`kronos cells revert ${task}\`.`,
     });
     expect(late?.explains.map(({ code }) => code).toSorted()).toEqual(['move-long', 'plan-expired']);
-    expect(judge(after((log) => void log.completed({ task: verified(log) }), 5 * 3600))).toEqual([]);
+    expect(judgeFacts(after((log) => void log.completed({ task: verified(log) }), 5 * 3600))).toEqual([]);
   });
   it('cannot be aborted: an alarm at once, in the words of Nova, and one for all that follows', () => {
-    const [now, ...others] = judge(after(abortRefused));
+    const [now, ...others] = judgeFacts(after(abortRefused));
     expect(others).toEqual([]);
     expect(now).toMatchObject({ code: 'abort-refused', explains: [] });
     expect(now?.text).toContain('Cannot abort while it is in task_state None (409)');
-    const [later, ...more] = judge(after(abortRefused, 5 * 3600));
+    const [later, ...more] = judgeFacts(after(abortRefused, 5 * 3600));
     expect(more).toEqual([]);
     expect(later?.explains.map(({ code }) => code).toSorted()).toEqual([
       'abort-unanswered',
@@ -510,7 +510,7 @@ describe('moves that went wrong', () => {
     ]);
   });
   it('whose close waits for Nova is one alarm, with what Nova said', () => {
-    const [alarm, ...others] = judge(after(closeAsked, 5 * 3600));
+    const [alarm, ...others] = judgeFacts(after(closeAsked, 5 * 3600));
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'close-waits' });
     const [{ moves = [] } = {}] = statusOf(after(closeAsked)).aggregates;
@@ -522,7 +522,7 @@ describe('moves that went wrong', () => {
     const forced = (log: Log) => log.closed(`${started(log)}-s1`, 'ada', { force: true });
     const [{ moves = [] } = {}] = statusOf(after(forced)).aggregates;
     expect(moves.map(({ note }) => note).join()).toContain('ada closed it: it ends within a minute');
-    const waits = judge(after(forced, 300)).find(({ code }) => code === 'close-waits');
+    const waits = judgeFacts(after(forced, 300)).find(({ code }) => code === 'close-waits');
     expect(waits?.text).toContain('neither an executor nor a planner has ended the task');
     expect(waits?.remedy).not.toContain('kronos close');
   });
@@ -537,7 +537,7 @@ describe('moves that went wrong', () => {
         }),
       ),
     );
-    expect(judge(facts)).toMatchObject([{ code: 'options-conflict', explains: [{ code: 'replicas-differ' }] }]);
+    expect(judgeFacts(facts)).toMatchObject([{ code: 'options-conflict', explains: [{ code: 'replicas-differ' }] }]);
   });
 });
 
@@ -545,12 +545,14 @@ it('a log that is in doubt is one alarm, from any number of services', () => {
   const doubt = { failing: [{ check: 'identity', reason: 'the log ends at 60, and a checkpoint has seen 1571' }] };
   const all = serviceNames.map((service) => heartbeat(service, nowMs, service === 'scorer' ? {} : doubt));
   const found = { code: 'log-in-doubt', about: 'KRONOS_LOG', text: doubt.failing[0]?.reason };
-  expect(judge(beats(all, undecided(80)))).toMatchObject([{ ...found, explains: [{ code: 'snapshot-undecided' }] }]);
+  expect(judgeFacts(beats(all, undecided(80)))).toMatchObject([
+    { ...found, explains: [{ code: 'snapshot-undecided' }] },
+  ]);
 });
 
 describe('one cause gives one alarm', () => {
   const one = (facts: Facts, code: CauseCode, explains: readonly CauseCode[]) => {
-    const [alarm, ...others] = judge(facts);
+    const [alarm, ...others] = judgeFacts(facts);
     expect(others).toEqual([]);
     expect(alarm?.code).toBe(code);
     expect(alarm?.explains.map((each) => each.code).toSorted()).toEqual([...explains].toSorted());
@@ -582,7 +584,7 @@ describe('one cause gives one alarm', () => {
   });
   it('when decisions take longer than the interval, so that snapshots are not decided: one for each aggregate', () => {
     const slow = failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW], ['decision-slow', 'cpu', SLOW]);
-    expect(judge(beats(slow, undecided(80)))).toMatchObject([
+    expect(judgeFacts(beats(slow, undecided(80)))).toMatchObject([
       { code: 'decision-slow', about: 'gpu', text: SLOW, explains: [{ code: 'snapshot-undecided', about: 'gpu' }] },
       { code: 'decision-slow', about: 'cpu', text: SLOW, explains: [] },
     ]);
@@ -621,7 +623,7 @@ describe('one cause gives one alarm', () => {
         ),
       },
     );
-    const [alarm, ...others] = judge(facts);
+    const [alarm, ...others] = judgeFacts(facts);
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'openstack-unread', about: 'scorer, executor, gpu' });
     expect(alarm?.explains.length).toBeGreaterThan(5);
@@ -647,7 +649,7 @@ describe('one cause gives one alarm', () => {
   it('of VMs that cannot leave a host, each reason is one alarm with its own remedy', () => {
     const locked = (name: string) => cannotLeave(name, 'The VM is locked.', { code: 'vm-locked' });
     const full = cannotLeave('b', 'No host takes it: h2 is full.', { code: 'capacity' });
-    const found = judge(decided({ stuck: [locked('a'), full, locked('c')] }));
+    const found = judgeFacts(decided({ stuck: [locked('a'), full, locked('c')] }));
     expect(found.map(({ code, text, remedy }) => [code, text, remedy])).toEqual([
       ['server-stuck', 'a, c cannot leave h1: the VM is locked', expect.stringMatching(/openstack server unlock VM/)],
       ['server-stuck', 'b cannot leave h1: no host takes it: h2 is full', expect.stringMatching(/^Make room, enable/)],
@@ -658,7 +660,7 @@ describe('one cause gives one alarm', () => {
     const stuckBy = (serverName: string, obstacle: string) =>
       cannotLeave(serverName, `No host takes it: ${obstacle}.`, { code: 'no-destination' });
     const textOf = (...stuck: readonly ReturnType<typeof stuckBy>[]) =>
-      judge(decided({ stuck })).map(({ text }) => text);
+      judgeFacts(decided({ stuck })).map(({ text }) => text);
     expect(textOf(stuckBy('a', 'h2 is full'), stuckBy('b', 'h3 holds group web'), stuckBy('c', 'h2 is full'))).toEqual([
       'a, c cannot leave h1: no host takes it: h2 is full; b cannot leave h1: no host takes it: h3 holds group web',
     ]);
@@ -672,7 +674,7 @@ describe('one cause gives one alarm', () => {
     'a decision that knows what it does (%s) raises no alarm',
     (code) => {
       const facts = decided({ warnings: [{ code, text: code }] });
-      expect(judge(facts)).toMatchObject([{ code: 'decision-note', severity: 'info', text: code }]);
+      expect(judgeFacts(facts)).toMatchObject([{ code: 'decision-note', severity: 'info', text: code }]);
       expect(statusOf(facts).well).toBe(true);
     },
   );
@@ -683,7 +685,7 @@ describe('one cause gives one alarm', () => {
       { code: 'repair-impossible', text: 'group one', detail: { group: 'g1' } },
       { code: 'repair-impossible', text: 'group two', detail: { group: 'g2' } },
     ];
-    const found = judge(decided({ warnings }));
+    const found = judgeFacts(decided({ warnings }));
     expect(found.map(({ text }) => text)).toEqual(warnings.map(({ text }) => text));
     expect(found[0]?.remedy).toMatch(/allocation ratio/);
   });
@@ -755,12 +757,12 @@ describe('one cause gives one alarm', () => {
       /^the answer about VMs may lack some: no StoreAPIs matched$/,
     ],
   ])('says %s when %s, and nothing else', (code, _, facts, text) => {
-    expect(judge(facts).map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(text)]]);
+    expect(judgeFacts(facts).map((one) => [one.code, one.text])).toEqual([[code, expect.stringMatching(text)]]);
   });
   it('a broken group is no news while the planner repairs it', () => {
     const log = runningLog();
     log.configured({ dryRun: false, enforceHardAffinity: true });
-    expect(judge(wellFacts(log, { newest: brokenGroups }))).toEqual([]);
+    expect(judgeFacts(wellFacts(log, { newest: brokenGroups }))).toEqual([]);
   });
   it.each([
     ['nothing-scored', 'not balancing'],
@@ -796,7 +798,7 @@ describe('one cause gives one alarm', () => {
       serverId,
     });
     const of = (...all: ReturnType<typeof stuck>[]) =>
-      judge(wellFacts(log, { input: { lastDecision: { stuck: all, warnings: [] } } })).map((one) => [
+      judgeFacts(wellFacts(log, { input: { lastDecision: { stuck: all, warnings: [] } } })).map((one) => [
         one.code,
         ...one.explains.map(({ text }) => text),
       ]);
@@ -812,7 +814,7 @@ describe('one cause gives one alarm', () => {
     log.hostDisabled(log.drainAsked('h1').data.commandId, 'h1');
     const disabled = (...hosts: string[]) => {
       const newest = outOfService('disabled', ...hosts);
-      return judge(wellFacts(log, { newest })).map(({ code, about, text }) => [code, about, text]);
+      return judgeFacts(wellFacts(log, { newest })).map(({ code, about, text }) => [code, about, text]);
     };
     expect(disabled('h1')).toEqual([]);
     // The reader of the count knows which hosts it has.
@@ -822,7 +824,7 @@ describe('one cause gives one alarm', () => {
   });
   it('names a threshold that no moves reach, and raises no alarm', () => {
     const warning = { code: 'threshold-unreachable', text: 'no moves bring cpu below 0.6', detail: { policy: 'cpu' } };
-    const found = judge(decided({ warnings: [warning] }));
+    const found = judgeFacts(decided({ warnings: [warning] }));
     expect(found).toMatchObject([{ code: 'threshold-unreachable', severity: 'info', places: [{ policy: 'cpu' }] }]);
   });
   it('but another place has an alarm of its own', () => {
@@ -927,7 +929,7 @@ function closeAsked(log: Log): void {
 }
 
 describe('a drain', () => {
-  const blocked = (facts: Facts) => judge(facts).filter(({ code }) => code === 'drain-blocked');
+  const blocked = (facts: Facts) => judgeFacts(facts).filter(({ code }) => code === 'drain-blocked');
 
   it('is an alarm when its service cannot be changed, or when no executor has changed it', () => {
     expect(blocked(after((log) => void drainFailed(log)))).toMatchObject([

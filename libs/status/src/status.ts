@@ -1,7 +1,7 @@
 import { serviceNames } from '@kronos/contracts';
 import { type AggregateStatus, aggregateStatus } from './aggregate.ts';
 import type { Facts, Heartbeat, StreamFacts } from './facts.ts';
-import { type Alarm, judge } from './judge.ts';
+import { type Alarm, judgeFacts } from './judge.ts';
 import { isLate } from './serviceFindings.ts';
 
 /** One instance of a service, as its newest heartbeat says. */
@@ -26,7 +26,7 @@ export type Status = {
 /** Everything that people are shown, from the facts alone. */
 export function statusOf(facts: Facts): Status {
   const { nowMs, aggregates, streams, services } = facts;
-  const alarms = judge(facts);
+  const alarms = judgeFacts(facts);
   return {
     timeMs: nowMs,
     well: alarms.every(({ severity }) => severity === 'info'),

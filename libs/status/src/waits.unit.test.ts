@@ -1,7 +1,7 @@
 import { type LogEventOf, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { heartbeat, runningLog, wellFacts } from '../testing/index.ts';
-import { judge } from './judge.ts';
+import { judgeFacts } from './judge.ts';
 import { statusOf } from './status.ts';
 import { waitExists, waitStates } from './waits.ts';
 
@@ -167,7 +167,7 @@ describe('a wait that is longer than expected', () => {
     return wellFacts(log, { heartbeats: serviceNames.map((service) => heartbeat(service, log.nowMs)) });
   };
   const found = (act: (log: Log) => void, seconds: number) =>
-    judge(after(act, seconds)).filter(({ code }) => code === 'wait-long');
+    judgeFacts(after(act, seconds)).filter(({ code }) => code === 'wait-long');
 
   it('is an alarm that names what is waited for and what to do', () => {
     expect(found((log) => void draining(log, { state: 'done', left: 0 }), 301)).toMatchObject([

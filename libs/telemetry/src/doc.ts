@@ -47,4 +47,4 @@ export function telemetryDoc(): string {
 }
 
 /** Generated files by their path in the repository. */
-export const generatedFiles = (): Map<string, string> => new Map([['docs/telemetry.md', telemetryDoc()]]);
+export const telemetryFiles = (): Map<string, string> => new Map([['docs/telemetry.md', telemetryDoc()]]);

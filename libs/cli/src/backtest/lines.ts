@@ -5,7 +5,7 @@ import { figure } from '../numbers.ts';
 import { codesText, type Line } from '../report/lines.ts';
 import { span } from '../times.ts';
 
-export const policyHeads = [
+export const backtestHeads = [
   'policy',
   'threshold',
   'mean was',
@@ -16,7 +16,7 @@ export const policyHeads = [
   'would be',
 ];
 
-export const policyRows = ({ policies }: BacktestFigures): string[][] =>
+export const backtestRows = ({ policies }: BacktestFigures): string[][] =>
   policies.map(({ policy, threshold, was, would }) => [
     policy,
     figure(threshold),
@@ -38,7 +38,7 @@ const UNKNOWN: Readonly<Record<string, string>> = {
   queriesWithoutAnswer: 'queries about hosts without a whole answer: their policies took no part',
 };
 
-export function linesOf(of: BacktestFigures): Line[] {
+export function backtestLines(of: BacktestFigures): Line[] {
   const { moves, pace, people, emptyHosts, combined } = of;
   const lines: Line[] = [
     {

@@ -2,7 +2,7 @@
 import type { BacktestFigures } from '@kronos/backtest';
 import { CycleChart, escaped, type WhatIfCycle } from '@kronos/replay';
 import { figureTables, htmlPage, minute } from '../report/page.ts';
-import { linesOf, NOTES, policyHeads, policyRows } from './lines.ts';
+import { backtestHeads, backtestLines, backtestRows, NOTES } from './lines.ts';
 
 const NAMES = ['as it was', 'with Kronos'] as const;
 
@@ -58,7 +58,7 @@ function section(of: BacktestFigures, charts: BacktestCharts): string {
   return [
     `<section><h2>${escaped(of.aggregate)}</h2>`,
     `<p>${minute(of.sinceMs)} to ${minute(of.untilMs)}</p>`,
-    ...figureTables(linesOf(of), policyHeads, policyRows(of)),
+    ...figureTables(backtestLines(of), backtestHeads, backtestRows(of)),
     ...charts.svgs(of.aggregate),
     ...(moves.length === 0
       ? []

@@ -15,7 +15,7 @@ import { aggregateConfig, engineOptions, type Loaded, loadConfig, scopeOf } from
 import { openCloud, openPrometheus } from '@kronos/connect';
 import { count, defaultEngineOptions } from '@kronos/contracts';
 import { kronosVersion } from '@kronos/telemetry/version';
-import { linesOf, NOTES, policyHeads, policyRows } from '../backtest/lines.ts';
+import { backtestHeads, backtestLines, backtestRows, NOTES } from '../backtest/lines.ts';
 import { BacktestCharts, backtestPage } from '../backtest/page.ts';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -198,9 +198,9 @@ function render(terminal: Terminal, figures: readonly BacktestFigures[], nowMs: 
   const parts = figures.map((of) =>
     figureText(terminal, {
       head: `${paint(terminal, 'bold', of.aggregate)} ${absolute(of.sinceMs, nowMs)} to ${absolute(of.untilMs, nowMs)}`,
-      lines: linesOf(of),
-      heads: policyHeads,
-      rows: policyRows(of),
+      lines: backtestLines(of),
+      heads: backtestHeads,
+      rows: backtestRows(of),
     }),
   );
   return withNotes(terminal, parts, NOTES);

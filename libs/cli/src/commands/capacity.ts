@@ -14,7 +14,7 @@ import type { Shell } from '../shell.ts';
 import { table } from '../table.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
-import { propose } from './proposals.ts';
+import { askForPlan } from './proposals.ts';
 
 type CapacityOptions = ConfigOption & OutputOption & AggregateOption;
 export type FitOptions = OperatorOptions &
@@ -42,7 +42,7 @@ export async function fitCommand(shell: Shell, options: FitOptions): Promise<voi
       const aggregate = onlyAggregate(inputs);
       const limit = options.maxMigrations === undefined ? {} : { maxMoves: options.maxMigrations };
       const asked = { shape: shapeOf(options, known), count: options.count, ...limit };
-      await propose(shell, session, options, {
+      await askForPlan(shell, session, options, {
         aggregate,
         waitMs,
         ask: (asking) => control('capacity.asked', aggregate, asked, asking),

@@ -16,7 +16,7 @@ import { MOVE_COLUMNS, table } from '../table.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { readText } from './inputs.ts';
-import { propose } from './proposals.ts';
+import { askForPlan } from './proposals.ts';
 
 export type CellsPlanOptions = OperatorOptions & {
   readonly from: readonly string[];
@@ -37,7 +37,7 @@ export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promis
     const between = session.config.cells.aggregates.map(({ aggregate }) => aggregate);
     const aggregate = sourceOf(await newestSnapshots(session.log, session.scope), session.scope, options.from);
     requireCells(between, session.scope, aggregate, options.to);
-    await propose(shell, session, options, {
+    await askForPlan(shell, session, options, {
       aggregate,
       waitMs,
       ask: (asking) =>

@@ -17,9 +17,9 @@ import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, said } from '../times.ts';
-import { giveEach, type Target, tellLate } from './operator.ts';
+import { giveEach, type TargetOptions, tellLate } from './operator.ts';
 
-export type EvaluateOptions = Target & { readonly wait: string };
+export type EvaluateOptions = TargetOptions & { readonly wait: string };
 
 /** kronos evaluate. */
 export async function requestEvaluation(shell: Shell, options: EvaluateOptions): Promise<void> {

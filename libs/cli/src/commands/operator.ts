@@ -87,12 +87,12 @@ export const tellLate = (shell: Shell, aggregate: string, what: 'decision' | 'pl
     `${aggregate}: no ${what} within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
   );
 
-export type Target = OperatorOptions & AggregateOption & { readonly all?: boolean };
+export type TargetOptions = OperatorOptions & AggregateOption & { readonly all?: boolean };
 export type AnswerOptions = OperatorOptions & { readonly step?: readonly number[] };
 export type CloseOptions = OperatorOptions & { readonly force?: boolean };
 
 /** kronos pause, resume. */
-export async function pause(shell: Shell, name: 'pause' | 'resume', options: Target): Promise<void> {
+export async function pause(shell: Shell, name: 'pause' | 'resume', options: TargetOptions): Promise<void> {
   await withSession(shell, options, async (session) => {
     const addresses = chooseAddresses(session.scope, { names: options.aggregate, all: options.all === true }, name);
     const told = await giveEach({ shell, session, options }, addresses, (address, _, asking) =>

@@ -17,7 +17,7 @@ type Request = {
 };
 
 /** Asks for a plan, waits for the planner's answer and prints it. Status 1 when there is no plan. */
-export async function propose(
+export async function askForPlan(
   shell: Shell,
   session: OpenLog,
   options: OperatorOptions,

@@ -3,7 +3,7 @@ import type { CellsPlanOptions, CellsStatusOptions } from '../commands/cells.ts'
 import type { DrainOptions, UndrainOptions } from '../commands/drain.ts';
 import type { EvaluateOptions } from '../commands/evaluate.ts';
 import type { SkipOptions } from '../commands/log.ts';
-import type { AnswerOptions, CloseOptions, Target } from '../commands/operator.ts';
+import type { AnswerOptions, CloseOptions, TargetOptions } from '../commands/operator.ts';
 import type { QuarantineAddOptions, QuarantineListOptions } from '../commands/quarantine.ts';
 import { examples } from '../grammar/help.ts';
 import {
@@ -51,7 +51,7 @@ function pauseCommands(program: Command, shell: Shell): void {
           [`kronos ${name} --all`, 'every aggregate; resume --all ends a pause --all'],
         ),
       )
-      .action(async (options: Target) => (await import('../commands/operator.ts')).pause(shell, name, options));
+      .action(async (options: TargetOptions) => (await import('../commands/operator.ts')).pause(shell, name, options));
 }
 
 function answerCommands(program: Command, shell: Shell): void {

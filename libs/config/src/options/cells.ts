@@ -1,6 +1,6 @@
 import { MAX_PROPOSAL_SECONDS } from '@kronos/contracts/limits';
 import { type CellAggregate, parseCellMap, parseVerify } from '../kinds.ts';
-import { bool, CELLS, choice, EXECUTOR, float, int, make, SCORER, seconds } from '../option.ts';
+import { bool, CELLS, choice, decimal, EXECUTOR, integer, make, SCORER, seconds } from '../option.ts';
 
 /** The options of the section `[cells]`. */
 export const cells = {
@@ -18,12 +18,12 @@ export const cells = {
     by: SCORER,
     help: 'Every cell reaches the same networks. false: a server with a port does not leave its cell.',
   }),
-  max_image_gib: int(0, {
+  max_image_gib: integer(0, {
     min: 0,
     by: SCORER,
     help: 'Largest image in GiB that the image store takes. The local disk of a server that leaves its cell becomes an image; a server with a larger one stays. 0: no limit.',
   }),
-  cross_cell_weight: float(1, {
+  cross_cell_weight: decimal(1, {
     min: 0,
     max: 1000,
     by: SCORER,
@@ -51,17 +51,17 @@ export const cells = {
     by: SCORER,
     help: 'How long after the approval of its plan a move between cells may start; later it is cancelled.',
   }),
-  max_concurrent_resizes: int(2, {
+  max_concurrent_resizes: integer(2, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves between cells in flight per aggregate, over all replicas of the executor. A move in VERIFY_RESIZE counts.',
   }),
-  max_outbound_per_host: int(1, {
+  max_outbound_per_host: integer(1, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves between cells in flight off one host.',
   }),
-  max_inbound_per_host: int(1, {
+  max_inbound_per_host: integer(1, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves between cells in flight onto one host.',

@@ -2,7 +2,7 @@ import { parseRegion } from '../kinds.ts';
 import {
   bool,
   HTTP_URL,
-  int,
+  integer,
   LEDGER,
   list,
   listOf,
@@ -51,7 +51,7 @@ export const console = {
     by: LEDGER,
     help: 'A session ends after this time without a command. It never outlives its Keystone token.',
   }),
-  max_sessions: int(64, { min: 1, max: 1000, by: LEDGER, help: 'Limit of concurrent sessions.' }),
+  max_sessions: integer(64, { min: 1, max: 1000, by: LEDGER, help: 'Limit of concurrent sessions.' }),
   nats_user: optionalText({
     by: LEDGER,
     help: 'User with which the console writes commands; deploy/nats names it console. The user of the ledger may not write them.',

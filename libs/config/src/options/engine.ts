@@ -5,9 +5,9 @@ import { parseTimeZone } from '../kinds.ts';
 import {
   bool,
   choice,
+  decimal,
   EVERYONE,
-  float,
-  int,
+  integer,
   list,
   listOf,
   make,
@@ -58,36 +58,36 @@ export const engine = {
     by: PLANNING,
     help: 'Algorithm for spread plans. search optimises the plan as a whole (plateaus, swaps, chains); greedy takes the best single move repeatedly.',
   }),
-  search_work_limit: int(20_000_000, {
+  search_work_limit: integer(20_000_000, {
     min: 1,
     by: PLANNING,
     help: 'Maximum number of candidates that planner=search evaluates for one plan. It counts work, not time, so that a replay gives the same plan. After a decision that took longer than evaluation_interval the planner works with less for a while; the decision on the log names its limit.',
   }),
-  search_threads: int(0, {
+  search_threads: integer(0, {
     min: 0,
     max: 16,
     by: PLANNING,
     help: 'Threads that planner=search uses for one plan; 0: as many as the machine has cores, at most 4. It changes how long a plan takes, never the plan. 1: the planner starts no threads.',
   }),
-  min_gain: float(0.001, {
+  min_gain: decimal(0.001, {
     min: 0,
     max: 1,
     by: PLANNING,
     help: 'A spread move must lower the combined imbalance by at least this much.',
   }),
-  target_ratio: float(0.85, {
+  target_ratio: decimal(0.85, {
     min: 0.01,
     max: 1,
     by: PLANNING,
     help: 'planner=search starts a plan when a policy is above its threshold and aims at this ratio of the threshold, so that noise does not start the next plan. A policy can set its own target.',
   }),
-  move_overhead_gib: float(8, {
+  move_overhead_gib: decimal(8, {
     min: 0,
     max: 1_000_000,
     by: PLANNING,
     help: 'Fixed cost of a move in GiB, added to the memory and the local disk that it copies. planner=search takes the plan of the lowest cost that reaches every target.',
   }),
-  move_rate_mib: float(100, {
+  move_rate_mib: decimal(100, {
     min: 0.001,
     max: 1_000_000,
     by: PLANNING,
@@ -102,7 +102,7 @@ export const engine = {
     by: PLANNING,
     help: 'veto: soft affinity and soft anti-affinity are as strict as the hard rules. penalty: planner=search and the evacuation may break a soft rule, which counts as soft_penalty of imbalance and is reported.',
   }),
-  soft_penalty: float(0.05, {
+  soft_penalty: decimal(0.05, {
     min: 0,
     max: 1,
     by: PLANNING,
@@ -118,7 +118,7 @@ export const engine = {
     by: ['scorer', ...PLANNING],
     help: 'How far ahead the forecast looks.',
   }),
-  forecast_days: int(14, {
+  forecast_days: integer(14, {
     min: 3,
     max: 14,
     by: ['scorer'],
@@ -136,7 +136,7 @@ export const engine = {
     by: PLANNING,
     help: 'How long Kronos does not move a VM again after it released a move of the VM.',
   }),
-  adaptive_cooldown_factor: float(1, {
+  adaptive_cooldown_factor: decimal(1, {
     min: 1,
     max: 100,
     by: PLANNING,
@@ -196,7 +196,7 @@ export const engine = {
     by: PLANNING,
     help: 'Move VMs with pinned CPUs, NUMA cells or huge pages also where the NUMA cells of the hosts are unknown. Nova refuses what does not fit.',
   }),
-  failover_hosts: int(0, {
+  failover_hosts: integer(0, {
     min: 0,
     by: PLANNING,
     help: 'The VMs of this many hosts that fail must have room on the others: no plan takes this room, and plans restore it. Exact for 1; for more, each host is tested together with the largest others.',
@@ -215,12 +215,12 @@ export const engine = {
     by: PLANNING,
     help: 'Plan nothing in a cycle in which a policy is skipped because its data are missing.',
   }),
-  pack_headroom_hosts: int(0, {
+  pack_headroom_hosts: integer(0, {
     min: 0,
     by: PLANNING,
     help: 'Pack mode: the other hosts in use must keep room for the load of this many hosts, below capacity_threshold. Exact for 1; for more, each host is tested together with the largest others.',
   }),
-  pack_reach_cycles: int(3, {
+  pack_reach_cycles: integer(3, {
     min: 1,
     by: PLANNING,
     help: 'Pack mode: Kronos starts to empty a host only if all its VMs can leave within this many cycles.',
@@ -229,7 +229,7 @@ export const engine = {
     by: PLANNING,
     help: 'Allow a plan to move a VM to an intermediate host to make room; such a move counts as two.',
   }),
-  alternates: int(2, {
+  alternates: integer(2, {
     min: 0,
     max: 10,
     by: PLANNING,

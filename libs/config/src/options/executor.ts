@@ -1,29 +1,29 @@
 import { MAX_BREAKER_SECONDS, MAX_RETRY_WAIT_SECONDS } from '@kronos/contracts/limits';
-import { bool, choice, EXECUTOR, int, PLANNING, seconds } from '../option.ts';
+import { bool, choice, EXECUTOR, integer, PLANNING, seconds } from '../option.ts';
 
 /** The options of the section `[executor]`. */
 export const executor = {
-  max_concurrent_migrations: int(4, {
+  max_concurrent_migrations: integer(4, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves in flight per aggregate, over all replicas of the executor.',
   }),
-  max_outbound_per_host: int(1, {
+  max_outbound_per_host: integer(1, {
     min: 1,
     by: EXECUTOR,
     help: "Concurrency limit: moves in flight off one host. Nova's max_concurrent_live_migrations is 1 by default: further ones wait in Nova's queue.",
   }),
-  max_inbound_per_host: int(2, {
+  max_inbound_per_host: integer(2, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves in flight onto one host. Nova has no such limit.',
   }),
-  max_concurrent_per_group: int(1, {
+  max_concurrent_per_group: integer(1, {
     min: 1,
     by: EXECUTOR,
     help: 'Concurrency limit: moves in flight of members of one server group.',
   }),
-  max_retries: int(3, { min: 0, max: 20, by: EXECUTOR, help: 'Number of attempts at a move after the first one.' }),
+  max_retries: integer(3, { min: 0, max: 20, by: EXECUTOR, help: 'Number of attempts at a move after the first one.' }),
   retry_backoff: seconds(30, {
     min: 0,
     max: MAX_RETRY_WAIT_SECONDS,
@@ -67,7 +67,7 @@ export const executor = {
     by: EXECUTOR,
     help: 'Longest time of a running migration that is slow or has on_deadline=wait; then the executor aborts it. A longer deadline by size replaces it.',
   }),
-  breaker_failures: int(3, {
+  breaker_failures: integer(3, {
     min: 1,
     by: PLANNING,
     help: 'Host breaker: this many failed moves onto one host within breaker_window exclude it as a destination.',

@@ -1,4 +1,4 @@
-import { int, list, SERVICES, text } from '../option.ts';
+import { integer, list, SERVICES, text } from '../option.ts';
 
 /** The options of the section `[http]`. */
 export const http = {
@@ -10,13 +10,13 @@ export const http = {
     by: SERVICES,
     help: 'Host names that clients may use, besides localhost, address and the address that they connect to: the name of a Kubernetes service or of a reverse proxy. A request with another Host header gets 421, so that no web page can read answers through its own DNS name (DNS rebinding).',
   }),
-  scorer_port: int(9781, {
+  scorer_port: integer(9781, {
     min: 0,
     max: 65535,
     by: ['scorer'],
     help: 'Port of the scorer. 0: any free port, which is logged.',
   }),
-  planner_port: int(9782, { min: 0, max: 65535, by: ['planner'], help: 'Port of the planner.' }),
-  executor_port: int(9783, { min: 0, max: 65535, by: ['executor'], help: 'Port of the executor.' }),
-  ledger_port: int(9784, { min: 0, max: 65535, by: ['ledger'], help: 'Port of the ledger.' }),
+  planner_port: integer(9782, { min: 0, max: 65535, by: ['planner'], help: 'Port of the planner.' }),
+  executor_port: integer(9783, { min: 0, max: 65535, by: ['executor'], help: 'Port of the executor.' }),
+  ledger_port: integer(9784, { min: 0, max: 65535, by: ['ledger'], help: 'Port of the ledger.' }),
 } as const;

@@ -1,4 +1,4 @@
-import { bool, bytes, int, LEDGER, optionalPath, seconds } from '../option.ts';
+import { bool, bytes, integer, LEDGER, optionalPath, seconds } from '../option.ts';
 
 /** The options of the section `[ledger]`. */
 export const ledger = {
@@ -7,7 +7,11 @@ export const ledger = {
     by: LEDGER,
     help: 'Interval at which the ledger writes the folded state as a checkpoint.',
   }),
-  checkpoint_events: int(10000, { min: 1, by: LEDGER, help: 'A checkpoint is also written after this many events.' }),
+  checkpoint_events: integer(10000, {
+    min: 1,
+    by: LEDGER,
+    help: 'A checkpoint is also written after this many events.',
+  }),
   archive_dir: optionalPath({
     by: LEDGER,
     help: 'Directory for a second copy of the event log, as one JSON object per line. Not set: no archive.',

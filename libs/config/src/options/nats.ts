@@ -4,7 +4,7 @@ import {
   bytes,
   EVERYONE,
   HTTP_URL,
-  int,
+  integer,
   make,
   optionalPath,
   optionalText,
@@ -59,7 +59,7 @@ export const nats = {
     by: ['executor', 'provision'],
     help: 'JetStream redelivers a task to another executor after its executor has been silent for this long.',
   }),
-  replicas: int(1, {
+  replicas: integer(1, {
     min: 1,
     max: 5,
     by: [...SERVICES, 'provision'],

@@ -4,7 +4,7 @@ import {
   bool,
   choice,
   HTTP_URL,
-  int,
+  integer,
   list,
   make,
   NOVA,
@@ -68,13 +68,13 @@ export const nova = {
   keyfile: optionalPath({ by: NOVA, help: 'Key of the client certificate (PEM).' }),
   insecure: bool(false, { by: NOVA, help: 'Do not verify certificates.' }),
   timeout: seconds(60, { min: 0.1, by: NOVA, help: 'Limit of one request.' }),
-  connect_retries: int(3, { min: 0, by: NOVA, help: 'How often a read is repeated after its connection failed.' }),
+  connect_retries: integer(3, { min: 0, by: NOVA, help: 'How often a read is repeated after its connection failed.' }),
   connect_retry_delay: seconds(0.5, {
     min: 0,
     by: NOVA,
     help: 'Wait before the first such retry; it doubles each time.',
   }),
-  status_code_retries: int(3, {
+  status_code_retries: integer(3, {
     min: 0,
     by: NOVA,
     help: 'How often a read is repeated after the answer 429, 502, 503 or 504. A request that starts or aborts a migration is never repeated.',
@@ -84,7 +84,7 @@ export const nova = {
     by: NOVA,
     help: 'Wait before the first such retry; it doubles each time.',
   }),
-  page_size: int(1000, {
+  page_size: integer(1000, {
     min: 1,
     max: 100000,
     by: NOVA,

@@ -3,7 +3,7 @@ import {
   choice,
   HTTP_URL,
   headers,
-  int,
+  integer,
   optionalPath,
   optionalText,
   optionalUrl,
@@ -29,7 +29,7 @@ export const prometheus = {
   }),
   headers_file: secretFile('headers', { by: SCORER }),
   timeout: seconds(30, { min: 0.1, by: SCORER, help: 'Limit of one query.' }),
-  max_retries: int(3, { min: 0, max: 20, by: SCORER, help: 'How often a failed query is repeated.' }),
+  max_retries: integer(3, { min: 0, max: 20, by: SCORER, help: 'How often a failed query is repeated.' }),
   retry_backoff: seconds(1, { min: 0, by: SCORER, help: 'Wait before the first retry; it doubles each time.' }),
   staleness_threshold: seconds(300, {
     min: 1,

@@ -1,4 +1,4 @@
-import { bool, EVERYONE, float, HTTP_URL, optionalUrl, seconds, secret, secretFile, text } from '../option.ts';
+import { bool, decimal, EVERYONE, HTTP_URL, optionalUrl, seconds, secret, secretFile, text } from '../option.ts';
 
 /** The options of the section `[telemetry]`. */
 export const telemetry = {
@@ -20,7 +20,7 @@ export const telemetry = {
     by: ['scorer'],
     help: 'Serve kronos_host_value_ratio, a series for each host and policy. false: the dashboard of hosts stays empty.',
   }),
-  sampling_ratio: float(1, {
+  sampling_ratio: decimal(1, {
     min: 0,
     max: 1,
     by: EVERYONE,

@@ -49,7 +49,7 @@ export async function* copy(
  *
  * @throws RestoreRefused when the log holds something else, or the copy does not begin where the log ends
  */
-export async function restore(
+export async function restoreCopy(
   link: Link,
   events: Iterable<RawEvent> | AsyncIterable<RawEvent>,
 ): Promise<{ restored: number; skipped: number }> {

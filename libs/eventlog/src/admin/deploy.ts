@@ -72,7 +72,7 @@ const list = (login: 'password' | 'nkey'): string =>
   [...Object.keys(users), SYSTEM_USER].map((user) => `#   ${loginVariable(user, login)}`).join('\n');
 
 /** Path (from the repository's root) -> content. */
-export const generatedFiles = (): Map<string, string> =>
+export const natsFiles = (): Map<string, string> =>
   new Map([
     [
       'deploy/nats/accounts.conf',

@@ -126,7 +126,7 @@ function agree(what: string, want: object, have: object): void {
     );
 }
 
-export async function provision(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
+export async function provisionJetStream(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
   const { verdict, text } = judgeNatsServer(link.version, options.replicas);
   if (verdict === 'refuse') throw new ServerTooOld(text);
   needPayload(link);
@@ -220,7 +220,7 @@ async function extraConsumers(link: Link, durables: readonly Durable[]): Promise
 }
 
 /** @throws NotProvisioned with every difference, PayloadTooSmall */
-export async function verify(link: Link, replicas: number | undefined, need: Need): Promise<void> {
+export async function verifyStreams(link: Link, replicas: number | undefined, need: Need): Promise<void> {
   needPayload(link);
   const differences: string[] = [];
   const ignore = [

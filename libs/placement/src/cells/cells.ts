@@ -3,9 +3,9 @@ import {
   type CellFlavor,
   type CellsAsked,
   type CompleteEngineOptions,
+  type GroupObservation,
   type HostObservation,
   type Reason,
-  type ServerGroup,
   type ServerObservation,
   type Snapshot,
   timeMs,
@@ -347,7 +347,7 @@ function clusterOf(
       };
     }),
   );
-  const groups = new Map<string, ServerGroup>();
+  const groups = new Map<string, GroupObservation>();
   for (const { snapshot } of input.aggregates)
     for (const group of snapshot.serverGroups) {
       const known = groups.get(group.id);

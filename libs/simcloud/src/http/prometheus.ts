@@ -10,7 +10,7 @@ const MOST_POINTS = 11_000;
 const HEAD = '{"status":"success","data":{"resultType":';
 
 /** The part of Prometheus' HTTP API that Kronos uses: query, query_range, the values of a label, status/runtimeinfo, and health. */
-export function prometheus(cloud: Cloud, call: Call): Reply {
+export function answerPrometheus(cloud: Cloud, call: Call): Reply {
   const form = call.method === 'POST' ? new URLSearchParams(call.body) : new URLSearchParams();
   const parameter: Parameter = (name) => form.get(name) ?? call.query.get(name) ?? '';
   try {

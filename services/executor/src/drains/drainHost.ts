@@ -14,10 +14,10 @@ import { serverOrGone } from '../serverOrGone.ts';
 import {
   type Claim,
   changed,
+  claimBody,
   claimStep,
+  drainedBody,
   type HostEventBody,
-  hostClaimed,
-  hostDrained,
   hostEvent,
   leftAsFound,
   notChanged,
@@ -93,7 +93,7 @@ export class HostTender {
     const { reader, clock, dryRun } = this.#deps;
     const by = clock.read().mono + HOST_ACT_WINDOW_MS;
     const { host } = drain;
-    const appended = await this.#write(at, aggregate, hostClaimed(drain, act, attempt), {
+    const appended = await this.#write(at, aggregate, claimBody(drain, act, attempt), {
       timeoutMs: HOST_ACT_WINDOW_MS,
       // A pause, or the end of the drain, may have come while the append waited for NATS.
       veto: () => {
@@ -177,7 +177,7 @@ export class HostTender {
     }
     if (!(await isEmpty(host, nova, clock.now(), this.#signal))) return;
     logger.info({ aggregate, host }, 'a host is drained');
-    await this.#write(at, aggregate, hostDrained(drain));
+    await this.#write(at, aggregate, drainedBody(drain));
   }
 
   async #readService(host: string) {

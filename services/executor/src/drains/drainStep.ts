@@ -38,13 +38,13 @@ export const hostEvent = (aggregate: string, { type, id, data }: HostEventBody, 
     data,
   }) as HostEvent;
 
-export const hostClaimed = ({ host, asked }: DrainFacts, act: HostAct, attempt: number): HostEventBody => ({
+export const claimBody = ({ host, asked }: DrainFacts, act: HostAct, attempt: number): HostEventBody => ({
   type: 'host.claimed',
   id: messageId.hostClaimed(asked.commandId, act, attempt),
   data: { drainId: asked.commandId, host, act, attempt },
 });
 
-export const hostDrained = ({ host, asked }: DrainFacts): HostEventBody => ({
+export const drainedBody = ({ host, asked }: DrainFacts): HostEventBody => ({
   type: 'host.drained',
   id: messageId.hostDrained(asked.commandId),
   data: { drainId: asked.commandId, host },

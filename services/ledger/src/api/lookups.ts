@@ -6,7 +6,7 @@ import { ApiError, numberParameter } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
 import { namesIn, type ServerNameOf } from './names.ts';
-import { type Reads, reaches } from './reads.ts';
+import { isSince, type Reads } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
 import { aggregateNames, findPlan, statesOf } from './stateJson.ts';
 
@@ -97,7 +97,7 @@ export class Lookups {
   decisionsSince(aggregate: string, since: number | Date | null) {
     return this.#input.history
       .decisions(aggregate)
-      .filter(({ sequence, time }) => since === null || reaches(sequence, timeMs(time), since));
+      .filter(({ sequence, time }) => since === null || isSince(sequence, timeMs(time), since));
   }
 
   /** @throws ApiError when it is not in memory */

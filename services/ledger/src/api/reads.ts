@@ -83,5 +83,5 @@ export function eventReads(input: ApiInput, reading: Costly) {
 }
 
 /** Whether an event is at or after that sequence or time. */
-export const reaches = (sequence: number, timeMs: number, since: number | Date): boolean =>
+export const isSince = (sequence: number, timeMs: number, since: number | Date): boolean =>
   typeof since === 'number' ? sequence >= since : timeMs >= since.getTime();

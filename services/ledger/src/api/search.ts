@@ -1,5 +1,5 @@
 import type { LogState } from '@kronos/projections';
-import { byRank, type FoundNames, fit } from '../aside/names.ts';
+import { byRank, type FoundNames, rankOf } from '../aside/names.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 type Found = ApiAnswer<'search'>['results'][number] & { readonly rank: number };
@@ -9,16 +9,16 @@ function findInLog(state: LogState, aggregates: readonly string[], query: string
   const found: Found[] = [];
   const nothing = { aggregate: null, host: null, planId: null, sequence: null, serverId: null };
   for (const name of aggregates) {
-    const rank = fit(query, [name]);
+    const rank = rankOf(query, [name]);
     if (rank !== null) found.push({ ...nothing, kind: 'aggregate', id: name, name, aggregate: name, rank });
   }
   for (const [aggregate, { plans, recentPlans, tasks }] of state.aggregates) {
     for (const { id, sequence } of [...plans.values(), ...recentPlans]) {
-      const rank = fit(query, [id]);
+      const rank = rankOf(query, [id]);
       if (rank !== null) found.push({ ...nothing, kind: 'plan', id, name: id, aggregate, planId: id, sequence, rank });
     }
     for (const { id, planId, destination, step } of tasks.values()) {
-      const rank = fit(query, [id]);
+      const rank = rankOf(query, [id]);
       if (rank === null) continue;
       const { serverId, serverName: name } = step;
       found.push({ ...nothing, kind: 'task', id, name, aggregate, host: destination, planId, serverId, rank });

@@ -108,7 +108,7 @@ export function vmNames(names: ReadonlyMap<string, SnapshotNames>, ids: Readonly
 }
 
 /** How well one of these texts fits: 0 is equal, 1 begins with it, 2 contains it; null: none does. `query` is in lower case. */
-export function fit(query: string, texts: readonly string[]): number | null {
+export function rankOf(query: string, texts: readonly string[]): number | null {
   let best: number | null = null;
   for (const text of texts) {
     const at = text.toLowerCase().indexOf(query);
@@ -132,11 +132,11 @@ export function findNames(names: ReadonlyMap<string, SnapshotNames>, query: stri
   for (const [aggregate, { time, hosts, vms }] of names) {
     if (oldest === null || time < oldest) oldest = time;
     for (const host of hosts) {
-      const rank = fit(query, [host]);
+      const rank = rankOf(query, [host]);
       if (rank !== null) found.push({ kind: 'host', aggregate, id: host, name: host, host, rank });
     }
     for (const { id, name, host } of vms) {
-      const rank = fit(query, [name, id]);
+      const rank = rankOf(query, [name, id]);
       if (rank !== null) found.push({ kind: 'vm', aggregate, id, name, host, rank });
     }
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findNames, fit, type SnapshotNames, searchNames } from './names.ts';
+import { findNames, rankOf, type SnapshotNames, searchNames } from './names.ts';
 
 const names = new Map<string, SnapshotNames>([
   [
@@ -39,7 +39,7 @@ describe('a search', () => {
 
   it('finds nothing that no name and no id contains', () => {
     expect(findNames(names, 'none', 10).found).toEqual([]);
-    expect(fit('x', [])).toBeNull();
+    expect(rankOf('x', [])).toBeNull();
   });
 });
 

@@ -2,8 +2,8 @@ import { aggregateState, pacesOfAll } from '@kronos/projections';
 import { ApiError, timeIn } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { decisionInput } from '../decisionInput.ts';
-import { explainVm } from '../explainVm.ts';
 import { hostValues } from '../hostValues.ts';
+import { vmWhy } from '../vmWhy.ts';
 import { waitingStep } from '../waitingStep.ts';
 import { USUAL_MS, whatIfAnswer } from '../whatIf.ts';
 
@@ -31,7 +31,7 @@ export const analysesHandlers = ({
       const aggregate = lookups.known(name);
       const snapshot = query.get('snapshot');
       const stored = await decided(aggregate, snapshot);
-      const why = await limits.explaining(() => explainVm({ ...input, reading: limits.reading }, stored, id));
+      const why = await limits.explaining(() => vmWhy({ ...input, reading: limits.reading }, stored, id));
       const waits = snapshot === null ? waitingStep(aggregateState(input.state(), aggregate), id, input.clock()) : null;
       return { ...why, waits };
     },

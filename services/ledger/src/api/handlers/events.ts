@@ -5,7 +5,7 @@ import { historyEntry, idsOf } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
 import { hostsOf, movesOf } from '../moves.ts';
 import { namesFromLog } from '../names.ts';
-import { reaches } from '../reads.ts';
+import { isSince } from '../reads.ts';
 import { hostPage, statesOf, vmPage } from '../stateJson.ts';
 
 /** Events: all of them, and those about a VM, a host or the moves of an aggregate. */
@@ -24,7 +24,7 @@ export const eventsHandlers = ({
       return { from: 'log', ...(await reads.fromLog(since, limit, wanted)) };
     const found: StoredEvent[] = [];
     for (const stored of input.history.events()) {
-      if (since !== null && !reaches(stored.sequence, stored.storedAt, since)) break;
+      if (since !== null && !isSince(stored.sequence, stored.storedAt, since)) break;
       if (wanted(stored)) found.push(stored);
       if (since === null && found.length === limit) break;
     }

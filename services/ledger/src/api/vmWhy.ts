@@ -18,7 +18,7 @@ export type ExplainVmInput = {
 };
 
 /** Why a VM moves or stays by the last decision, as `kronos explain vm` tells it: the decision is made again. */
-export async function explainVm(
+export async function vmWhy(
   { log, aside, reading }: ExplainVmInput,
   stored: StoredEvent,
   serverId: string,
