@@ -23,6 +23,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'libs/facts/src/units.ts',
       'services/executor/src/attemptLog.ts',
       'services/executor/src/board.ts',
+      'services/executor/src/cells/checks.ts',
+      'services/executor/src/cells/outcome.ts',
       'services/executor/src/cells/preflight.ts',
       'services/executor/src/cells/task.ts',
       'services/executor/src/deadline.ts',

@@ -2,27 +2,9 @@
  * Moves between cells: a cold migration or a resize, from its POST to its end. Nova leaves the server in VERIFY_RESIZE; it is
  * checked there and then confirmed or reverted. README.md has the diagram.
  */
-import {
-  type CellResult,
-  closedText,
-  GUEST_OFF,
-  type NovaFacts,
-  type Reason,
-  SERVER_IN_ERROR,
-  type ServerBefore,
-} from '@kronos/contracts';
-import { type TaskReasonCode, taskReasonOf } from '@kronos/facts';
-import {
-  type Account,
-  cancelled,
-  failedMigration,
-  failureFor,
-  type JudgedFailure,
-  NO_ACCOUNT,
-  reason,
-  refusedPost,
-} from '../failure.ts';
-import { asksAgain, fail, finalOf, handOver, inError, isStopped, movedByOthers, operatorStopped } from '../taskEnd.ts';
+import { closedText } from '@kronos/contracts';
+import { cancelled, failureFor, type JudgedFailure, NO_ACCOUNT, reason, refusedPost } from '../failure.ts';
+import { asksAgain, handOver, inError, isStopped, movedByOthers } from '../taskEnd.ts';
 import {
   type AttemptLog,
   backoff,
@@ -31,7 +13,6 @@ import {
   type CellRun,
   type CellServer,
   type Command,
-  type Ended,
   type Fact,
   mayBeBusy,
   type PostAnswer,
@@ -46,9 +27,8 @@ import {
   UnexpectedFact,
   type Word,
 } from '../taskStages.ts';
-
-/** Nova's number of a guest that runs. */
-const RUNNING = 1;
+import { failedCheck, UNREAD, wrongHost } from './checks.ts';
+import { BROKEN, conclude, failed, infrastructure, ofMethod, RUNNING } from './outcome.ts';
 
 type CellStage = Extract<Stage, { readonly run: CellRun }>;
 type Started = Extract<AttemptLog, { readonly kind: 'started' }>;
@@ -219,12 +199,6 @@ const policyOr = (failure: JudgedFailure, text: string): JudgedFailure =>
       })
     : failure;
 
-/** A resize names no host: Nova has tried them all, and another attempt would ask for the same. */
-const ofMethod = ({ start }: CellRun, failure: JudgedFailure): JudgedFailure =>
-  start.method === 'resize' && failure.fault === 'destination'
-    ? { ...failure, fault: 'none', hostAtFault: null }
-    : failure;
-
 /** An event of the log that ends an attempt; null: none. Without force, a close waits until Nova shows that nothing works on the server. */
 function obeyed(state: TaskState, run: CellRun, fact: Extract<Fact, { readonly word: Word }>): TaskState | null {
   const { word, at } = fact;
@@ -301,7 +275,6 @@ const isWaiting = (server: CellServer, rows: readonly CellMigration[]): boolean 
 
 const arrivedIn = ({ status, taskState }: CellServer): boolean => status === 'VERIFY_RESIZE' && taskState === null;
 
-const BROKEN: ReadonlySet<string> = new Set(['error', 'failed']);
 const SETTLED: ReadonlySet<string> = new Set(['confirmed', 'reverted']);
 
 /** The server and the rows of its attempt, as Nova shows them. */
@@ -380,45 +353,6 @@ function orderedBy({ settleAsked, stopAsked }: Word): Settle | null {
   return { act: 'revert', cause: 'operator', reason: reason('operator', 'an operator stopped it') };
 }
 
-const UNREAD = reason('target-unread', 'the hosts of the target aggregate could not be read');
-
-/** Why the server is not where it was to go; null where it is. No check later can make this good. */
-function wrongHost(
-  task: Task,
-  { start }: CellRun,
-  server: CellServer,
-  target: readonly string[] | null,
-): Reason | null {
-  const host = server.host ?? 'no host';
-  if (start.method === 'migrate' && server.host !== task.destination)
-    return reason('wrong-host', `the server is on ${host} and not on ${task.destination}`, { host });
-  if (target === null || (server.host !== null && target.includes(server.host))) return null;
-  return reason('wrong-host', `the server is on ${host}, which is not in aggregate ${task.cell?.target}`, { host });
-}
-
-/** The first check that fails; null: all pass. */
-function failedCheck(
-  before: ServerBefore,
-  flavor: string | null,
-  server: CellServer,
-  { probe }: Pick<CellLook, 'probe'>,
-): Reason | null {
-  const { powerState, addresses, volumes } = server;
-  if (before.powerState !== null && powerState !== before.powerState)
-    return reason('power-state', `the power state is ${powerState} and was ${before.powerState}`);
-  if (!same(before.addresses, addresses))
-    return reason('addresses', `the addresses are ${listed(addresses)} and were ${listed(before.addresses)}`);
-  if (!same(before.volumes, volumes))
-    return reason('volumes', `the volumes are ${listed(volumes)} and were ${listed(before.volumes)}`);
-  if (flavor !== null && server.flavor !== null && server.flavor !== flavor)
-    return reason('flavor', `the flavor is ${server.flavor} and should be ${flavor}`);
-  return probe === null || probe.ok ? null : reason('probe', probe.text);
-}
-
-const same = (a: readonly string[], b: readonly string[]): boolean =>
-  a.length === b.length && a.every((each) => b.includes(each));
-const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '));
-
 /** If both confirm and revert are on the log, the first counts, whatever its author. */
 function agreed(state: TaskState, run: CellRun, attempt: AttemptLog, at: Reading): TaskState {
   if (attempt.kind !== 'started') return to(state, { at: 'received' });
@@ -455,140 +389,4 @@ function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fa
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
   const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
   return conclude(state, run, { server, at: fact.at, account, stopped: isStopped(fact.word) });
-}
-
-/** The end, by where the server is: on its source it failed or was reverted, elsewhere it is done. */
-function conclude(
-  state: TaskState,
-  run: CellRun,
-  {
-    server,
-    at,
-    account = NO_ACCOUNT,
-    stopped = false,
-  }: Omit<Seen, 'rows'> & { readonly account?: Account; readonly stopped?: boolean },
-): TaskState {
-  const { task } = state;
-  const wrong = damage(run, server, account);
-  if (server.host !== task.from) {
-    const ended: Ended = {
-      type: 'completed',
-      outcome: 'migrated',
-      host: server.host ?? task.destination,
-      warnings: [...(wrong === null ? [] : [wrong]), ...surprises(run, server)],
-      nova: novaFacts(run, account, at),
-      cell: resultOf(run, run.settle?.act === 'confirm' ? 'kronos' : run.arrived === null ? null : 'others', at),
-    };
-    return to(state, { at: 'ending', ended, expected: null });
-  }
-  const { arrived, settle, status } = run;
-  const settledBy = settle?.act === 'revert' ? 'kronos' : arrived === null ? null : 'others';
-  return failed(state, run, failureOf(), { at, settledBy, account });
-
-  function failureOf(): JudgedFailure {
-    if (wrong !== null) return damagedBy(wrong);
-    if (arrived === null && status !== 'reverted') {
-      const seen = { status: status ?? 'unknown', destCompute: task.destination, serverInError: false };
-      const failure = ofMethod(run, failedMigration(seen, account, task));
-      // Nova does not call it over: another attempt could meet it.
-      if (!BROKEN.has(seen.status)) return { ...finalOf(failure), hostAtFault: null };
-      return stopped ? finalOf(failure) : failure;
-    }
-    if (settle?.act !== 'revert') return cancelled('reverted-by-others', 'somebody else reverted it');
-    if (settle.cause === 'operator') return operatorStopped();
-    const text = `reverted: ${settle.reason.text}`;
-    // The cause is a code that the log has, perhaps of a later version.
-    return damagedBy({ code: settle.cause, text, detail: { check: settle.reason.code } });
-  }
-}
-
-/** The damage of a server by its move; null: none. A hard reboot starts it again from the disk where it is. */
-function damage({ start, settle, arrived }: CellRun, server: CellServer, { story }: Account): Reason | null {
-  const { host, status, vmState, powerState, taskState } = server;
-  const step = settle === null ? (arrived === null ? 'move' : 'end of the move') : settle.act;
-  const why = story === null ? '' : `: ${story.text}`;
-  const remedy = `Hard reboot it (openstack server reboot --hard); it has its disk on ${host}`;
-  const detail = { step, status, vmState, powerState, taskState };
-  if (inError(server))
-    return reason(SERVER_IN_ERROR, `the ${step} failed and the server is in ERROR on ${host}${why}. ${remedy}`, detail);
-  const off =
-    start.before.powerState === RUNNING && vmState === 'active' && powerState !== null && powerState !== RUNNING;
-  return off
-    ? reason(GUEST_OFF, `the ${step} failed and left the server powered off on ${host}${why}. ${remedy}`, detail)
-    : null;
-}
-
-/** The differences between the plan and the state after a move that was done. */
-function surprises({ start, settle, arrived, status }: CellRun, server: CellServer): Reason[] {
-  const found: Reason[] = [];
-  if (settle?.act === 'revert')
-    found.push(
-      reason(
-        'confirmed-by-others',
-        `it was to be reverted (${settle.reason.text}), and somebody else confirmed it first`,
-      ),
-    );
-  if (arrived !== null && server.host !== arrived.host)
-    found.push(reason('moved-since', `the server has moved on from ${arrived.host} to ${server.host} since`));
-  if (arrived === null && status !== 'confirmed')
-    found.push(reason('no-verify-resize', 'the server was never seen in VERIFY_RESIZE'));
-  const { vmState } = server;
-  if (!inError(server) && vmState !== start.before.vmState)
-    found.push(reason('server-changed', `the server is ${vmState} and was ${start.before.vmState}`));
-  return found;
-}
-
-const infrastructure = (code: TaskReasonCode, text: string): JudgedFailure =>
-  failureFor(code, { errorType: 'NovaClientError', text });
-
-/** The server is not as it was: no further attempt, and no host is to blame. */
-const damagedBy = (found: Reason): JudgedFailure => ({
-  errorType: 'MigrationFailed',
-  reason: found,
-  cause: taskReasonOf(found.code)?.party ?? 'unknown',
-  fault: 'none',
-  hostAtFault: null,
-});
-
-/** Ends an attempt that was started. */
-function failed(
-  state: TaskState,
-  run: CellRun,
-  failure: JudgedFailure,
-  {
-    at,
-    settledBy = null,
-    account = NO_ACCOUNT,
-  }: { readonly at: Reading; readonly settledBy?: CellResult['settledBy']; readonly account?: Account },
-): TaskState {
-  const cell = resultOf(run, settledBy, at);
-  return fail(state, failure, at, { started: true, nova: novaFacts(run, account, at), cell });
-}
-
-function resultOf(run: CellRun, settledBy: CellResult['settledBy'], at: Reading): CellResult {
-  const { start, arrived, startedAtMs } = run;
-  const { method, oldFlavor, newFlavor } = start;
-  return { method, oldFlavor, newFlavor, downtimeMs: downtime(), settledBy };
-
-  /** A guest that was reverted was off a second time: until now, at most. */
-  function downtime(): number | null {
-    if (start.before.powerState !== null && start.before.powerState !== RUNNING) return 0;
-    if (arrived === null) return null;
-    return Math.max(0, (run.settle?.act === 'revert' ? at.wall : arrived.atMs) - startedAtMs);
-  }
-}
-
-function novaFacts(run: CellRun, { story }: Account, at: Reading): NovaFacts {
-  const { migrationId, requestId, status, acceptedAt } = run;
-  return {
-    migrationId,
-    requestId,
-    status,
-    reason: story?.text ?? null,
-    queuedMs: null,
-    runningMs: null,
-    totalMs: acceptedAt === null ? null : Math.round(at.mono - acceptedAt),
-    memoryBytes: null,
-    diskBytes: null,
-  };
 }
