@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { cacheDir, freePorts, unpackDebian } from '@kronos/eventlog/testing';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 
 const CACHED = 'alertmanager-debian';
 const place = join(cacheDir(), CACHED);

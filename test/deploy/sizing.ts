@@ -7,7 +7,8 @@ import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { demoPolicies, type Sim } from '@kronos/simcloud';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
-import { endProcess, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 
 const [size = '40x1000', cycles = '10'] = process.argv.slice(2);
 const main = fileURLToPath(new URL('main.ts', import.meta.resolve('@kronos/simcloud')));

@@ -6,7 +6,7 @@ import { until } from '@kronos/clock/testing';
 import { cacheDir, freePorts, onPath } from '@kronos/eventlog/testing';
 import { attributes, spans } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { openWorld, settled, type World } from '../e2e/world.ts';
 import { nightly } from '../nightly.ts';
 

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { type Final, type Move, openPlans, type Plans, type Result } from '@kronos/executor/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';

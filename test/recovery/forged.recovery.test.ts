@@ -3,7 +3,7 @@ import { type LogEvent, streamNames } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
 import { as, login, users, WATCHER } from '../e2e/users.ts';

@@ -9,7 +9,7 @@ import { cacheDir, findNatsServer, type NatsServer, startNatsServer } from '@kro
 import { demoPolicies, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { helm, operatorResources, render, variants } from '../deploy/chart.ts';
 import { cloudWithAccounts, credentialSecret, scorerPassword } from './accounts.ts';
 import { architecture, releaseFiles, root, version } from './files.ts';

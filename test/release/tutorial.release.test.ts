@@ -7,7 +7,7 @@ import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { demoCloud, type Sim, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endProcess } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { tutorialCommands } from '../deploy/tutorial.ts';
 import { releaseFiles, root, version } from './files.ts';
 import { transcript } from './transcript.ts';

@@ -47,7 +47,7 @@ const PLANS = 'libs/projections/src/plans.ts';
 const RESULTS = 'libs/projections/src/results.ts';
 const DECIDE = 'services/planner/src/decideOnce.ts';
 const DISPATCH = 'services/planner/src/dispatch.ts';
-const TASKS = 'services/planner/src/tasks.ts';
+const OVERDUE = 'services/planner/src/overdue.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
 const HELD = 'libs/eventlog/src/queue/held.ts';
 const APPEND = 'libs/eventlog/src/log/append.ts';
@@ -295,7 +295,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'a close without force carried out by the planner',
-    file: TASKS,
+    file: OVERDUE,
     find: 'if (task.end !== null || task.closeAsked?.force !== true || nowMs',
     replace: 'if (task.end !== null || task.closeAsked === null || nowMs',
   },
@@ -616,13 +616,13 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'overdue tasks ended at once',
-    file: TASKS,
+    file: OVERDUE,
     find: 'if (nowMs <= lastStartMs + ttlMs) continue;',
     replace: 'if (nowMs <= lastStartMs - 0.9 * ttlMs) continue;',
   },
   {
     name: 'overdue tasks ended by nobody',
-    file: TASKS,
+    file: OVERDUE,
     find: 'if (nowMs <= lastStartMs + ttlMs) continue;',
     replace: 'if (nowMs <= lastStartMs + 1e12) continue;',
   },

@@ -10,7 +10,7 @@ import type { NatsServer } from '@kronos/eventlog/testing';
 import { demoPolicies, type MigrationRecord } from '@kronos/simcloud';
 import { expect } from 'vitest';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
-import { endProcess, spawnService } from '../../libs/cli/src/demo/installation.ts';
+import { endProcess, spawnService } from '../../libs/cli/src/demo/serviceProcess.ts';
 import { startCloud } from '../../libs/cli/src/demo/stage.ts';
 import { runKronos } from '../e2e/command.ts';
 import { as, users, usersOf, WATCHER } from '../e2e/users.ts';

@@ -1,7 +1,7 @@
 import type { Cancel } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import type { Folded, PlannerDeps } from './deps.ts';
-import { CLOSE_GRACE_MS } from './tasks.ts';
+import { CLOSE_GRACE_MS } from './overdue.ts';
 
 /** A timer may fire a moment before its time by the wall clock: the task would not be due yet. */
 const MARGIN_MS = 100;

@@ -1,11 +1,11 @@
 /** Puts the tasks of released plans on the work queue, and ends tasks that were left behind. */
-import { subject } from '@kronos/contracts';
+import { type Actor, iso, messageId, type PlanDispatched, subject } from '@kronos/contracts';
 import { taskRequests } from '@kronos/cycle';
 import { AppendConflict } from '@kronos/eventlog';
-import { undispatched } from '@kronos/projections';
+import { causeOf, type PlanFacts, undispatched } from '@kronos/projections';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import type { Folded, PlannerDeps } from './deps.ts';
-import { dispatchedEvent, overdueResults } from './tasks.ts';
+import { overdueResults } from './overdue.ts';
 
 /** Tasks published at once. */
 const PUBLISH_WINDOW = 64;
@@ -61,3 +61,16 @@ export function dispatcher(
 
   return finishReleased;
 }
+
+/** The event that says a plan's tasks are all on the work queue. */
+const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, nowMs: number): PlanDispatched => ({
+  type: 'plan.dispatched',
+  version: 1,
+  id: messageId.dispatched(plan.id),
+  time: iso(nowMs),
+  aggregate,
+  by,
+  correlationId: plan.id,
+  causationId: causeOf(plan),
+  data: { planId: plan.id, tasks: plan.tasks.length },
+});

@@ -2,7 +2,8 @@ import type { SnapshotTaken } from '@kronos/contracts';
 import { type AggregateState, aggregateState, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { eligibility, overtaken } from './eligibility.ts';
+import { eligibility } from './eligibility.ts';
+import { overtaken } from './overtaken.ts';
 
 const at = Date.parse('2026-03-01T12:00:00.000Z');
 const options = { maxClockSkewSeconds: 5 };

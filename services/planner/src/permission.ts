@@ -5,7 +5,8 @@ import type { Delivered, LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { type AggregateState, inForce } from '@kronos/projections';
 import type { Folded, PlannerDeps } from './deps.ts';
-import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
+import { type Eligibility, eligibility } from './eligibility.ts';
+import { overtaken } from './overtaken.ts';
 import { type OwnOptions, yieldText } from './ownOptions.ts';
 
 export type DeliveredSnapshot = Extract<Delivered<SnapshotTaken>, { readonly problem?: undefined }>;

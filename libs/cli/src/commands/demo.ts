@@ -6,7 +6,7 @@ import { clause, type LogEvent, timeMs } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { balanceText, demoTitle, draw, sceneMoveText } from '../demo/draw.ts';
-import { picture } from '../demo/over.ts';
+import { picture } from '../demo/picture.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { type DemoStage, openStage } from '../demo/stage.ts';
 import { paint, type Terminal } from '../terminal.ts';

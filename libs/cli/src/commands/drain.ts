@@ -31,7 +31,7 @@ import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates, unknownHost } from '../scope.ts';
 import { agrees, INTERRUPTED, type Shell } from '../shell.ts';
 import { parseDuration } from '../times.ts';
-import { give, tell } from './operator.ts';
+import { give, tell } from './give.ts';
 
 export type DrainOptions = OperatorOptions &
   AggregateOption & {

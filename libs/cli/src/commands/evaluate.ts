@@ -17,7 +17,8 @@ import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
 import { parseDuration, said } from '../times.ts';
-import { giveEach, type TargetOptions, tellLate } from './operator.ts';
+import { giveEach, tellLate } from './give.ts';
+import type { TargetOptions } from './operator.ts';
 
 export type EvaluateOptions = TargetOptions & { readonly wait: string };
 

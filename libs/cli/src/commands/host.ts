@@ -5,7 +5,7 @@ import type { OperatorOptions } from '../grammar/shared.ts';
 import { currentState, type OpenLog, withSession } from '../open.ts';
 import { unknownHost } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { giveEach, tell } from './operator.ts';
+import { giveEach, tell } from './give.ts';
 
 /** kronos host release. */
 export async function hostRelease(shell: Shell, hosts: readonly string[], options: OperatorOptions): Promise<void> {

@@ -3,7 +3,7 @@ import { UsageError } from '../errors.ts';
 import type { OperatorOptions } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
-import { give, tell } from './operator.ts';
+import { give, tell } from './give.ts';
 
 export type SkipOptions = OperatorOptions & { readonly reason: string; readonly force?: boolean };
 

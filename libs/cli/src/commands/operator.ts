@@ -1,91 +1,13 @@
-import { foldLog } from '@kronos/checkpoints';
-import type { Control } from '@kronos/contracts';
-import {
-  type Asking,
-  choosePlan,
-  commandTypes,
-  control,
-  followCommands,
-  type Giving,
-  giveCommand,
-  type TaskCommand,
-  type Told,
-  taskCommand,
-} from '@kronos/operator';
-import type { LogState } from '@kronos/projections';
+import { choosePlan, commandTypes, control, type TaskCommand, type Told, taskCommand } from '@kronos/operator';
 import { plansOf } from '@kronos/replay';
-import { kronosVersion } from '@kronos/telemetry/version';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type OpenLog, tellCheckpoints, withSession } from '../open.ts';
-import { answer, isStructured } from '../output.ts';
+import { currentState, type OpenLog, withSession } from '../open.ts';
+import { isStructured } from '../output.ts';
 import { renderPlan } from '../plans/record.ts';
-import { aggregateOption, aggregateText, chooseAddresses } from '../scope.ts';
+import { aggregateOption, chooseAddresses } from '../scope.ts';
 import { agrees, type Shell } from '../shell.ts';
-import { paint } from '../terminal.ts';
-import { span } from '../times.ts';
-
-/** Appends a command of this person, and returns its effect by the log. */
-export async function give(
-  shell: Shell,
-  { config, log }: OpenLog,
-  options: OperatorOptions & Pick<Giving, 'nameOf'>,
-  ask: (state: LogState, asking: Asking) => Control,
-): Promise<Told> {
-  const giving = {
-    commandId: shell.newId(),
-    person: shell.person,
-    version: kronosVersion,
-    comment: options.comment ?? null,
-    nameOf: options.nameOf,
-    now: shell.now,
-    maxSkewMs: config.engine.maxClockSkew * 1000,
-    onSkew: (problem: string) => shell.terminal.err(`kronos: ${problem}; folds use the server's time of the command\n`),
-  };
-  const following = followCommands();
-  const view = await foldLog(log, { ...tellCheckpoints(shell), evolve: following.evolve });
-  try {
-    return await giveCommand(log, { view, following }, giving, ask);
-  } finally {
-    await view.close();
-  }
-}
-
-type Given = { readonly shell: Shell; readonly session: OpenLog; readonly options: OperatorOptions };
-
-/** Gives one command for each of these, one after the other. */
-export async function giveEach<T>(
-  { shell, session, options }: Given,
-  each: Iterable<T>,
-  ask: (one: T, state: LogState, asking: Asking) => Control,
-): Promise<Told[]> {
-  const told: Told[] = [];
-  for (const one of each) told.push(await give(shell, session, options, (state, asking) => ask(one, state, asking)));
-  return told;
-}
-
-const styles = { done: 'green', unchanged: 'yellow', refused: 'red' } as const;
-
-/** Prints outcomes, each with what `hint` adds for people. Status 1 when the log refused one. */
-export async function tell(
-  shell: Shell,
-  options: OutputOption,
-  told: readonly Told[],
-  hint: (one: Told) => string = () => '',
-): Promise<void> {
-  await answer(shell, options, told.length === 1 ? told[0] : told, (terminal) =>
-    told
-      .map((one) => `${aggregateText(one.aggregate)}: ${paint(terminal, styles[one.effect], one.text)}${hint(one)}\n`)
-      .join(''),
-  );
-  if (told.some(({ effect }) => effect === 'refused')) process.exitCode = 1;
-}
-
-/** Says that the answer of the services did not come in time. */
-export const tellLate = (shell: Shell, aggregate: string, what: 'decision' | 'plan', waitMs: number): void =>
-  shell.terminal.err(
-    `${aggregate}: no ${what} within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
-  );
+import { give, giveEach, tell } from './give.ts';
 
 export type TargetOptions = OperatorOptions & AggregateOption & { readonly all?: boolean };
 export type AnswerOptions = OperatorOptions & { readonly step?: readonly number[] };

@@ -7,7 +7,7 @@ import { answer } from '../output.ts';
 import { type AskedPlan, proposalText, RELEASES } from '../plans/proposal.ts';
 import type { Shell } from '../shell.ts';
 import type { Terminal } from '../terminal.ts';
-import { give, tellLate } from './operator.ts';
+import { give, tellLate } from './give.ts';
 
 type Request = {
   readonly aggregate: string;

@@ -13,7 +13,7 @@ import type { Shell } from '../shell.ts';
 import { table } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
-import { give, tell } from './operator.ts';
+import { give, tell } from './give.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 

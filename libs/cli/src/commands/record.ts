@@ -10,7 +10,7 @@ import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { parseDuration, partOfRange, span } from '../times.ts';
-import { give } from './operator.ts';
+import { give } from './give.ts';
 
 export type RecordCommandOptions = OperatorOptions &
   AggregateOption & {

@@ -5,7 +5,7 @@ import { isCounted, score } from '@kronos/placement';
 import { newestSnapshots } from '@kronos/replay';
 import { type AggregateStatus, ratioText, statusOf } from '@kronos/status';
 import { draw } from '../demo/draw.ts';
-import { picture } from '../demo/over.ts';
+import { picture } from '../demo/picture.ts';
 import type { Scene, SceneMove } from '../demo/scene.ts';
 import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
 import { type OpenLog, withSession } from '../open.ts';

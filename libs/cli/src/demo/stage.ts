@@ -3,7 +3,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { demoPolicies, type Sim } from '@kronos/simcloud';
 import { type DemoPlaces, demoConfig } from './files.ts';
-import { type DemoInstallation, endProcess, type InstallationOptions, openInstallation } from './installation.ts';
+import { type DemoInstallation, type InstallationOptions, openInstallation } from './installation.ts';
+import { endProcess } from './serviceProcess.ts';
 
 /** The demo's world: a simulated cloud in a process of its own, and an installation that balances it. */
 export type DemoStage = DemoInstallation & {

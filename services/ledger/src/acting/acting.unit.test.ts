@@ -1,7 +1,8 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { Changed, confirmedCommand, foreseen } from './command.ts';
-import { cameFrom, cookieOf, setCookie } from './origin.ts';
+import { cookieOf, setCookie } from './cookie.ts';
+import { cameFrom } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { createSessions } from './sessions.ts';
 

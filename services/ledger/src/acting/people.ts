@@ -12,8 +12,9 @@ import {
 } from '@kronos/openstack';
 import type { z } from 'zod';
 import { type ActingAnswer, requests } from '../api/commandSchemas.ts';
+import { cookieOf, setCookie } from './cookie.ts';
 import type { Acting, ActingInput } from './deps.ts';
-import { cameFrom, cookieOf, setCookie } from './origin.ts';
+import { cameFrom } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { limited, parsed, Refused } from './refused.ts';
 import { createSessions, type PersonSession, sameSecret } from './sessions.ts';

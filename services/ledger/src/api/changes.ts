@@ -3,8 +3,9 @@ import type { Clock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { beginEvents, type HttpServer } from '@kronos/telemetry';
 import type { EventHistory } from '../memory/history.ts';
-import { numberParameter, reply } from './answer.ts';
+import { reply } from './answer.ts';
 import { CHANGES } from './endpoints.ts';
+import { numberParameter } from './query.ts';
 
 /** Tells clients which events were folded, as they come. */
 export type Changes = {

@@ -1,7 +1,8 @@
 import { nextRunAct, progressOf, progressText, runHostOf } from '@kronos/operator';
 import type { AggregateState } from '@kronos/projections';
-import { ApiError, limitOf, numberParameter } from './answer.ts';
+import { ApiError } from './answer.ts';
 import { MOST_DRAINS } from './endpoints.ts';
+import { limitOf, numberParameter } from './query.ts';
 import type { ApiAnswer } from './schemas.ts';
 
 /** The progress of drains in turn, and the next act. Pure. The query has the whole run, so that its address is enough. @throws ApiError */

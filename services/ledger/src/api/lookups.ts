@@ -2,10 +2,11 @@ import { iso, type LogEventOf, makesRoom, timeMs, timeOf } from '@kronos/contrac
 import { isUnusableObject } from '@kronos/eventlog';
 import { aggregateState } from '@kronos/projections';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
-import { ApiError, numberParameter } from './answer.ts';
+import { ApiError } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
 import { namesIn, type ServerNameOf } from './names.ts';
+import { numberParameter } from './query.ts';
 import { isSince, type Reads } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
 import { aggregateNames, findPlan, statesOf } from './stateJson.ts';

@@ -1,11 +1,12 @@
 import { aggregateState, pacesOfAll } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
-import { ApiError, limitOf, sinceOf } from '../answer.ts';
+import { ApiError } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { drainRunAnswer } from '../drainRun.ts';
 import { fleetLine } from '../fleet.ts';
 import { namesFromLog } from '../names.ts';
 import { comingUp } from '../next.ts';
+import { limitOf, sinceOf } from '../query.ts';
 import { searchAnswer } from '../search.ts';
 import { imbalanceAnswer } from '../series.ts';
 import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../stateJson.ts';

@@ -1,8 +1,9 @@
 import { aggregateState, pacesOfAll } from '@kronos/projections';
-import { ApiError, timeIn } from '../answer.ts';
+import { ApiError } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { decisionInput } from '../decisionInput.ts';
 import { hostValues } from '../hostValues.ts';
+import { timeIn } from '../query.ts';
 import { vmWhy } from '../vmWhy.ts';
 import { waitingStep } from '../waitingStep.ts';
 import { USUAL_MS, whatIfAnswer } from '../whatIf.ts';

@@ -1,10 +1,11 @@
 import { ALL, attemptIn, iso, type StoredEvent } from '@kronos/contracts';
-import { ApiError, limitOf, sinceOf } from '../answer.ts';
+import { ApiError } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { historyEntry, idsOf } from '../describe.ts';
 import { MAX_LIMIT } from '../endpoints.ts';
 import { hostsOf, movesOf } from '../moves.ts';
 import { namesFromLog } from '../names.ts';
+import { limitOf, sinceOf } from '../query.ts';
 import { isSince } from '../reads.ts';
 import { hostPage, statesOf, vmPage } from '../stateJson.ts';
 

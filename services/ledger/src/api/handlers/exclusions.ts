@@ -1,7 +1,7 @@
 import { byText } from '@kronos/contracts';
-import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { namesFromLog } from '../names.ts';
+import { limitOf } from '../query.ts';
 import { cooldownPage, quarantinePage } from '../stateJson.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */

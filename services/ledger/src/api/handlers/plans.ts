@@ -2,9 +2,10 @@ import { byText, type CycleDecided } from '@kronos/contracts';
 import { meaningOf } from '@kronos/placement';
 import { aggregateState, type LogState, pacesOfAll, planTime, stepTime } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../memory/history.ts';
-import { ApiError, limitOf, sinceOf } from '../answer.ts';
+import { ApiError } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { noPlan } from '../lookups.ts';
+import { limitOf, sinceOf } from '../query.ts';
 import { findPlan, findTask, planList, taskPage } from '../stateJson.ts';
 
 /** How long the moves of a plan take, together and each. */

@@ -1,9 +1,10 @@
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
-import { ApiError, costly, decode, reply } from '../answer.ts';
+import { ApiError, costly, reply } from '../answer.ts';
 import type { ApiContext, ApiInput, EndpointCall, Handlers } from '../context.ts';
 import { endpoints, OPENAPI, PREFIX } from '../endpoints.ts';
 import { Lookups } from '../lookups.ts';
 import { openApi } from '../openapi.ts';
+import { decode } from '../query.ts';
 import { eventReads } from '../reads.ts';
 import { runbookReader } from '../runbook.ts';
 import type { ApiAnswer, Operation } from '../schemas.ts';

@@ -1,7 +1,7 @@
-import { limitOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
 import { hostsAnswer, pictureAnswer, planHostsAnswer, vmsAnswer } from '../cycle.ts';
 import { noPlan } from '../lookups.ts';
+import { limitOf } from '../query.ts';
 
 /** Hosts and VMs as snapshots have them. */
 export const snapshotsHandlers = ({

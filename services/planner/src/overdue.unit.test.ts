@@ -2,7 +2,7 @@ import { parseMessage } from '@kronos/contracts';
 import { fold } from '@kronos/projections';
 import { TEST_START_MS, testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { overdueResults } from './tasks.ts';
+import { overdueResults } from './overdue.ts';
 
 const by = { service: 'planner', instance: 'p1', version: '1' } as const;
 const MINUTE = 60_000;

@@ -1,28 +1,7 @@
-import {
-  type Actor,
-  CLOSED,
-  closedText,
-  iso,
-  type MigrationFailed,
-  messageId,
-  type PlanDispatched,
-} from '@kronos/contracts';
+import { type Actor, CLOSED, closedText, iso, type MigrationFailed, messageId } from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
 import type { ReasonOf, TaskReasonCode } from '@kronos/facts';
-import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
-
-/** The event that says a plan's tasks are all on the work queue. */
-export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, nowMs: number): PlanDispatched => ({
-  type: 'plan.dispatched',
-  version: 1,
-  id: messageId.dispatched(plan.id),
-  time: iso(nowMs),
-  aggregate,
-  by,
-  correlationId: plan.id,
-  causationId: causeOf(plan),
-  data: { planId: plan.id, tasks: plan.tasks.length },
-});
+import { type AggregateState, notAfterMs, type TaskFacts } from '@kronos/projections';
 
 /** An executor that holds a task ends it within this time of an operator's `migration.closed` with force; then a planner does. */
 export const CLOSE_GRACE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { picture } from './over.ts';
+import { picture } from './picture.ts';
 
 it('draws no more lines than the screen has, so that the next picture covers all of them', () => {
   let written = '';
