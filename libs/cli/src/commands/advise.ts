@@ -7,7 +7,7 @@ import { aggregateState, optionsOf } from '@kronos/projections';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configFile, currentState, requireSnapshots, withSession } from '../open.ts';
 import { answer } from '../output.ts';
-import { ReportFold } from '../report/figures.ts';
+import { ReportFold } from '../report/fold.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';

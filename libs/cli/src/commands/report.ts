@@ -15,7 +15,8 @@ import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/sha
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
-import { type NewestFacts, type ReportCycle, ReportFold, type ReportOptions } from '../report/figures.ts';
+import type { NewestFacts, ReportCycle } from '../report/figures.ts';
+import { ReportFold, type ReportOptions } from '../report/fold.ts';
 import { reportPage } from '../report/page.ts';
 import { renderReport } from '../report/render.ts';
 import { filterAggregates } from '../scope.ts';

@@ -4,7 +4,8 @@ import { readRecording } from '@kronos/replay';
 import { operate } from '@kronos/replay/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Terminal } from '../terminal.ts';
-import { type AggregateFigures, type ReportCycle, ReportFold } from './figures.ts';
+import type { AggregateFigures, ReportCycle } from './figures.ts';
+import { ReportFold } from './fold.ts';
 import { reportPage } from './page.ts';
 import { renderReport } from './render.ts';
 

@@ -5,7 +5,7 @@ import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
 import type { EvidenceOptions, EvidenceVerifyOptions } from '../commands/evidence.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordCommandOptions } from '../commands/record.ts';
-import type { ReplayOptions } from '../commands/replay.ts';
+import type { ReplayOptions } from '../commands/replay/input.ts';
 import type { ReportCommandOptions } from '../commands/report.ts';
 import { examples } from '../grammar/help.ts';
 import {
