@@ -287,7 +287,7 @@ const table: readonly Row[] = [
       ),
     afterMs: 3 * MINUTE,
     code: 'decision-warning',
-    sees: /^anti-affinity group database: No legal move repairs the group: cmp1-a, cmp1-b cannot leave cmp1: the VM is locked$/,
+    sees: /^no legal move repairs the anti-affinity group database \(cmp1-a, cmp1-b\): cmp1-a, cmp1-b cannot leave cmp1: the VM is locked$/,
     does: /openstack server unlock VM/,
   },
   {

@@ -41,7 +41,8 @@ export const sharedReasons = {
   'numa-unknown': "The host's NUMA cells, or those that the VM needs, are unknown.",
   'anti-affinity': 'The host holds as many members of the anti-affinity group as it may.',
   affinity: 'Not every other member of the affinity group is on the host.',
-  'affinity-gathered': 'Nova moves no member of an affinity group that has no other member elsewhere.',
+  'affinity-gathered':
+    "All members of the affinity group are on the VM's host, and Nova refuses every other host for it.",
   'server-group-policy-unknown':
     'A server group has a policy that this version does not know, so Kronos could not respect it.',
 } as const;

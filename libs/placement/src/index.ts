@@ -7,7 +7,13 @@ export { type DecideInput, decide } from './decide.ts';
 export { type Advice, advise, type LeakedAllocation, type NovaSettings, type PastMove } from './explain/advise.ts';
 export { type HostPreview, previewDrain } from './explain/drainPreview.ts';
 export { type Explanation, explain } from './explain/explain.ts';
-export type { ByPolicy, CycleExplanation, DestinationVerdict, HostExplanation } from './explain/explanation.ts';
+export {
+  type ByPolicy,
+  type CycleExplanation,
+  type DestinationVerdict,
+  type HostExplanation,
+  refusalText,
+} from './explain/explanation.ts';
 export { type Generation, generationsOf, generationText } from './explain/generations.ts';
 export { observed, pictureOf, policyRanges, rounded, valueAfter, valuesOfHost } from './explain/picture.ts';
 export {

@@ -1,6 +1,6 @@
 /** Why a plan has its steps, for people. Pure. */
 import { count } from '@kronos/contracts';
-import { type DestinationVerdict, meaningOf } from '@kronos/placement';
+import { type DestinationVerdict, refusalText } from '@kronos/placement';
 import { estimatedDuration } from '@kronos/projections';
 import type { Calibration, Explained } from '@kronos/replay';
 import { type Estimate, gibOfMove } from '@kronos/rules';
@@ -123,19 +123,18 @@ export function destinationsText(
   destinations: readonly DestinationVerdict[],
   yes = 'legal',
 ): string {
-  const rows = destinations.slice(0, SHOWN).map((d): Cell[] => [
-    d.host,
-    figure(d.combined),
-    figure(d.gain),
-    d.refusal !== null
-      ? {
-          text: d.lacks ?? (d.novaSaid === undefined ? meaningOf(d.refusal) : `Nova refused it: ${d.novaSaid}`),
-          style: 'red',
-        }
-      : d.worsens.length > 0
-        ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
-        : { text: yes, style: 'green' },
-  ]);
+  const rows = destinations
+    .slice(0, SHOWN)
+    .map((d): Cell[] => [
+      d.host,
+      figure(d.combined),
+      figure(d.gain),
+      d.refusal !== null
+        ? { text: refusalText(d) ?? '', style: 'red' }
+        : d.worsens.length > 0
+          ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
+          : { text: yes, style: 'green' },
+    ]);
   const more = destinations.length > SHOWN ? `${destinations.length - SHOWN} more: --json lists all of them.\n` : '';
   return `${table(
     terminal,

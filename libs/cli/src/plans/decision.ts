@@ -57,11 +57,14 @@ export function courseLine({
 export const failoverLine = ({ failover, foreign }: Pick<Decision, 'failover' | 'foreign'>): string =>
   `${failover === undefined ? '' : `${failoverText(failover)}\n`}${foreign === undefined ? '' : `${foreignText(foreign)}\n`}`;
 
+/** Facts that are ids: texts name these servers and groups. */
+const IDS: ReadonlySet<string> = new Set(['server', 'servers', 'group', 'groups']);
+
 /** A reason with its figures, and with the names that its text lacks. */
 export function reasonLine({ text, detail }: Reason): string {
   const said = new Set(text.split(/[\s,;()"]+/).map((word) => word.replace(/[.:]$/, '')));
   const facts = Object.entries(detail ?? {}).flatMap(([key, value]) =>
-    typeof value === 'string' && said.has(value) ? [] : factsOf(words(key), value),
+    IDS.has(key) || (typeof value === 'string' && said.has(value)) ? [] : factsOf(words(key), value),
   );
   if (facts.length === 0) return text;
   const stop = text.endsWith('.') ? '.' : '';

@@ -1,6 +1,7 @@
+import { clause } from '@kronos/contracts';
 import { isGrantable } from '@kronos/facts';
-import { float, int } from '../base/array.ts';
-import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
+import { float, int, item } from '../base/array.ts';
+import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import type { Cluster, Group } from './cluster.ts';
 import { cellRefusal, shiftArrived } from './hostCells.ts';
 
@@ -165,16 +166,28 @@ export class Checker {
   #groupRefusal(groups: readonly number[], vm: number, host: number, repairs: number): number {
     for (const g of groups) {
       if (g === repairs) continue;
-      const group = this.#cluster.groups[g];
-      if (group === undefined || (!group.strict && !this.#strict)) continue;
-      const refusal = group.affine
-        ? this.#affinityRefusal(group, vm, host)
-        : (this.#room.members[g]?.get(host) ?? 0) >= group.max
-          ? codeNumber['anti-affinity']
-          : 0;
+      const refusal = this.#refusalBy(g, vm, host);
       if (refusal !== 0) return refusal;
     }
     return 0;
+  }
+
+  #refusalBy(g: number, vm: number, host: number): number {
+    const group = this.#cluster.groups[g];
+    if (group === undefined || (!group.strict && !this.#strict)) return 0;
+    if (group.affine) return this.#affinityRefusal(group, vm, host);
+    return (this.#room.members[g]?.get(host) ?? 0) >= group.max ? codeNumber['anti-affinity'] : 0;
+  }
+
+  /** A refusal as a clause that names the host, and the group whose rule it is. */
+  text(refusal: number, { vm, host, repairs = NO_REPAIR }: { vm: number; host: number; repairs?: number }): string {
+    const { vmGroups, groups, hostNames } = this.#cluster;
+    const g = vmGroups[vm]?.find((one) => one !== repairs && this.#refusalBy(one, vm, host) === refusal);
+    const text = clause(reasonMeanings[codeOfNumber(refusal)]).replace(/\bthe host\b/, () => item(hostNames, host));
+    const group = g === undefined ? undefined : groups[g];
+    return group === undefined
+      ? text
+      : text.replace(/\bthe (?:anti-)?affinity group\b/, () => `the ${group.policy} group ${group.name}`);
   }
 
   #affinityRefusal(group: Group, vm: number, host: number): number {

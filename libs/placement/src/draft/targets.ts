@@ -126,11 +126,10 @@ export class Targets {
     return { code, host, counts };
   }
 
-  /** {@link whyNot} as a clause that names the host. */
+  /** {@link whyNot} as a clause that names the host and the group. */
   obstacle(vm: number): string {
     const { code, host } = this.whyNot(vm);
-    const text = clause(reasonMeanings[code]);
-    return host === null ? text : text.replace(/\bthe host\b/, item(this.#draft.cluster.hostNames, host));
+    return host === null ? clause(reasonMeanings[code]) : this.#checker.text(codeNumber[code], { vm, host });
   }
 
   #better(best: Target | null, vm: number, to: number, repairs: number): Target | null {

@@ -2,7 +2,7 @@ import type { Decision } from '@kronos/contracts';
 import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../base/array.ts';
 import { type Cluster, shareOn, staysBelow } from '../cluster/cluster.ts';
-import { Checker, Room } from '../cluster/constraints.ts';
+import { Checker, NO_REPAIR, Room } from '../cluster/constraints.ts';
 import { Extremes } from '../cluster/extremes.ts';
 import { cellRefusalText } from '../cluster/hostCells.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
@@ -23,6 +23,11 @@ import type {
 
 /** Reasons of a cycle that looked for moves and found none: each VM has a reason of its own to stay. */
 const FOUND_NOTHING: ReadonlySet<string> = new Set<ReasonCode>(['no-improvement', 'search-limit', 'no-drain']);
+
+/** Refusals by the rule of a group. */
+const GROUP_RULES: ReadonlySet<number> = new Set(
+  (['anti-affinity', 'affinity', 'affinity-gathered'] as const).map((code) => codeNumber[code]),
+);
 
 /**
  * Makes the decision again and answers questions about it, as data. Every answer follows from the input of the decision, so a recorded
@@ -289,6 +294,9 @@ export class Explanation {
         host: item(cluster.hostNames, h),
         refusal: refusal === 0 ? null : codeOfNumber(refusal),
         ...this.#saidOf(vm, h, refusal),
+        ...(GROUP_RULES.has(refusal)
+          ? { lacks: checker.text(refusal, { vm, host: h, repairs: repairs ?? NO_REPAIR }) }
+          : {}),
         combined: P === 0 ? null : after,
         gain: P === 0 ? null : combined - after,
         worsens,

@@ -1,5 +1,5 @@
 import type { Decision, Reason, Step } from '@kronos/contracts';
-import type { ReasonCode } from '../reasons.ts';
+import { meaningOf, type ReasonCode } from '../reasons.ts';
 import type { Ground } from '../snapshot/filter.ts';
 import type { Assumed } from '../snapshot/observe.ts';
 
@@ -89,7 +89,7 @@ export type DestinationVerdict = {
   readonly refusal: ReasonCode | null;
   /** Nova's words, with the refusal `refused-before`. */
   readonly novaSaid?: string;
-  /** What the host's NUMA cells lack, with the refusals `numa-fit` and `numa-unknown`. */
+  /** What the host's NUMA cells lack, with the refusals `numa-fit` and `numa-unknown`; the group whose rule refuses it, with its name. */
   readonly lacks?: string;
   /** Combined imbalance with the VM on that host; null when nothing is scored. */
   readonly combined: number | null;
@@ -98,6 +98,10 @@ export type DestinationVerdict = {
   /** Policies that would get worse and end above their thresholds. */
   readonly worsens: readonly string[];
 };
+
+/** Why the host does not take the VM, for people; null: it does. */
+export const refusalText = ({ refusal, lacks, novaSaid }: DestinationVerdict): string | null =>
+  refusal === null ? null : (lacks ?? (novaSaid === undefined ? meaningOf(refusal) : `Nova refused it: ${novaSaid}`));
 
 /** The reason that a VM stays, or the steps that move it. */
 export type VmExplanation = {

@@ -1,8 +1,8 @@
-import { type CompleteEngineOptions, some } from '@kronos/contracts';
+import { type CompleteEngineOptions, count, type Reason, some } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int, item } from '../base/array.ts';
 import { subsets } from '../base/sort.ts';
-import type { Group } from '../cluster/cluster.ts';
+import type { Cluster, Group } from '../cluster/cluster.ts';
 import { Checker, NO_REPAIR } from '../cluster/constraints.ts';
 import { combinedOf, imbalances, worsened } from '../cluster/measure.ts';
 import { Draft } from '../draft/draft.ts';
@@ -35,7 +35,7 @@ export function enforceAffinity(draft: Draft, options: AffinityOptions): void {
   const made = draft.moves.length - mark;
   const { budget } = draft;
   const better = budget === 0 ? null : together(draft, order, { mark, made, left: left.length, required });
-  if (better === null) for (const repair of left) repair.report();
+  if (better === null) report(draft, left, options);
   else {
     draft.rollback(mark);
     for (const { vm, to, wanted, repairs } of better)
@@ -75,6 +75,66 @@ function contradictions(draft: Draft, options: AffinityOptions): ReadonlySet<num
     }
   });
   return found;
+}
+
+/** Says of each group that cannot be repaired why: in one sentence where no placement keeps its rule. */
+function report(draft: Draft, left: readonly Repair[], options: AffinityOptions): void {
+  const said = new Set<string>();
+  for (const repair of left) {
+    const never = neverKept(draft.cluster, repair.g, options);
+    if (never === null) repair.report();
+    else if (!said.has(never.text)) draft.warnings.push(never);
+    if (never !== null) said.add(never.text);
+  }
+}
+
+/**
+ * Why no placement keeps the rule of a group: it has more members than the hosts may hold, or affinity groups that share members want more
+ * VMs on one host than an anti-affinity group allows there. Null: neither is so.
+ */
+function neverKept(
+  { groups, vmGroups, vmNames, vmIds, H }: Cluster,
+  g: number,
+  options: AffinityOptions,
+): Reason | null {
+  const holds = (group: Group): boolean => group.strict || enforced(group, options);
+  const { affine, members, max, name, policy, id } = item(groups, g);
+  if (!affine && members.length > max * H)
+    return {
+      code: 'repair-impossible' satisfies ReasonCode,
+      text: `the ${policy} group ${name} has ${members.length} members, and the ${count(H, 'host')} of the aggregate may hold ${max} each`,
+      detail: { group: id, policy, servers: members.map((vm) => item(vmIds, vm)) },
+    };
+  for (const apart of affine ? groups.filter((one) => !one.affine && holds(one)) : [item(groups, g)])
+    for (const vm of apart.members) {
+      const { together, near } = gatheredWith(vm);
+      const both = apart.members.filter((one) => together.has(one));
+      if (both.length <= apart.max || (affine && !near.has(g))) continue;
+      const names = [...near].sort((a, b) => a - b).map((one) => item(groups, one).name);
+      return {
+        code: 'groups-contradict' satisfies ReasonCode,
+        text: `the affinity groups ${some(names)} and the ${apart.policy} group ${apart.name} contradict each other: ${some(both.map((one) => item(vmNames, one)))} must share a host, and may not`,
+        detail: {
+          groups: [...[...near].sort((a, b) => a - b).map((one) => item(groups, one).id), apart.id],
+          servers: both.map((one) => item(vmIds, one)),
+        },
+      };
+    }
+  return null;
+
+  /** The VMs that must share a host with this one, and the groups by which. */
+  function gatheredWith(vm: number): { readonly together: ReadonlySet<number>; readonly near: ReadonlySet<number> } {
+    const together = new Set([vm]);
+    const near = new Set<number>();
+    for (const one of together)
+      for (const of of vmGroups[one] ?? []) {
+        const group = item(groups, of);
+        if (!group.affine || !holds(group)) continue;
+        near.add(of);
+        for (const member of group.members) together.add(member);
+      }
+    return { together, near };
+  }
 }
 
 /** Groups that are repaired together, the ways to repair them, and the work on all of these, at most. */
@@ -182,16 +242,16 @@ const MOST_OTHERS = 4;
 /** The repair of one group. */
 class Repair {
   readonly #draft: Draft;
-  readonly #g: number;
+  readonly g: number;
   readonly #group: Group;
   readonly #required: boolean;
   /** VMs that had to move and could not, with the reasons. */
-  #obstacles: { readonly vm: number; readonly code: ReasonCode }[] = [];
+  #obstacles: { readonly vm: number; readonly code: ReasonCode; readonly text: string }[] = [];
   #outOfBudget = false;
 
   constructor(draft: Draft, g: number, group: Group, required: boolean) {
     this.#draft = draft;
-    this.#g = g;
+    this.g = g;
     this.#group = group;
     this.#required = required;
   }
@@ -208,8 +268,8 @@ class Repair {
     if (this.#outOfBudget) return;
     const servers = affine ? members : [...new Set(this.#obstacles.map(({ vm }) => vm))];
     warn(this.#draft, this.#group, 'repair-impossible', servers);
-    for (const { vm, code } of affine ? this.#obstacles.slice(0, 1) : this.#obstacles)
-      stuck(this.#draft, vm, code, this.#group);
+    for (const { vm, code, text } of affine ? this.#obstacles.slice(0, 1) : this.#obstacles)
+      this.#draft.addStuck(vm, 'affinity', { code, text, detail: { group: this.#group.id } });
   }
 
   /** Anti-affinity: moves members off hosts that hold too many of them. */
@@ -239,7 +299,7 @@ class Repair {
     for (const past of this.#required ? [false] : [false, true]) {
       const best = bestOf(new Targets(draft, { strict: true, past }), movable);
       if (best === null) continue;
-      draft.apply(best.vm, best.to, { phase: 'affinity', why: 'repairs-anti-affinity', repairs: this.#g });
+      draft.apply(best.vm, best.to, { phase: 'affinity', why: 'repairs-anti-affinity', repairs: this.g });
       return true;
     }
     if (effort === 'alone') return false;
@@ -257,7 +317,8 @@ class Repair {
     const underway = group.members.find((vm) => alsoOn.has(vm));
     if (underway !== undefined) {
       // The outcome of a member's running migration is unknown.
-      this.#obstacles.push({ vm: underway, code: codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']) });
+      const code = codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']);
+      this.#obstacles.push({ vm: underway, code, text: reasonMeanings[code] });
       return false;
     }
     const hosts = [...on.keys()].sort((a, b) => (on.get(b)?.length ?? 0) - (on.get(a)?.length ?? 0) || a - b);
@@ -282,7 +343,7 @@ class Repair {
       ...wanted,
       ...(host === null
         ? {}
-        : { hosts: new Map(vms.map((vm) => [vm, [host]])), repairs: new Map(vms.map((vm) => [vm, this.#g])) }),
+        : { hosts: new Map(vms.map((vm) => [vm, [host]])), repairs: new Map(vms.map((vm) => [vm, this.g])) }),
     });
   }
 
@@ -292,7 +353,7 @@ class Repair {
       this.#draft.apply(vm, to, {
         phase: 'affinity',
         why: wanted ? why : 'makes-room',
-        repairs: wanted ? this.#g : NO_REPAIR,
+        repairs: wanted ? this.g : NO_REPAIR,
       });
     }
     return true;
@@ -303,10 +364,10 @@ class Repair {
     for (const host of hosts) {
       const vms = this.#group.members.filter((vm) => this.#draft.place[vm] !== host);
       if (best !== null && vms.length > best.vms.length) break;
-      const tried = tryGathering(this.#draft, this.#g, { host, vms, thresholds });
+      const tried = tryGathering(this.#draft, this.g, { host, vms, thresholds });
       if (tried.ok) {
         if (best === null || tried.combined < best.combined - EPSILON) best = { host, vms, combined: tried.combined };
-      } else this.#obstacles.push({ vm: tried.vm, code: tried.code });
+      } else this.#obstacles.push(tried);
     }
     return best;
   }
@@ -314,7 +375,7 @@ class Repair {
   #moveAll({ host, vms }: Gathering): boolean {
     for (const vm of vms) {
       if (this.#spent()) return true;
-      this.#draft.apply(vm, host, { phase: 'affinity', why: 'repairs-affinity', repairs: this.#g });
+      this.#draft.apply(vm, host, { phase: 'affinity', why: 'repairs-affinity', repairs: this.g });
     }
     return true;
   }
@@ -331,7 +392,9 @@ class Repair {
     const targets = new Targets(this.#draft, { strict: true });
     for (const vm of members) {
       const own = this.#draft.refusalOf(vm);
-      this.#obstacles.push({ vm, code: own !== 0 ? codeOfNumber(own) : targets.whyNot(vm).code });
+      const code = own !== 0 ? codeOfNumber(own) : targets.whyNot(vm).code;
+      const text = own !== 0 ? reasonMeanings[code] : `No host takes it: ${targets.obstacle(vm)}.`;
+      this.#obstacles.push({ vm, code, text });
     }
   }
 }
@@ -361,7 +424,7 @@ function fewestMoves(
 
 type Gathering = { readonly host: number; readonly vms: readonly number[]; readonly combined: number };
 
-type Tried = { ok: true; combined: number } | { ok: false; vm: number; code: ReasonCode };
+type Tried = { ok: true; combined: number } | { ok: false; vm: number; code: ReasonCode; text: string };
 
 /** Can all these VMs go to the host, one after the other, without breaking a rule or, with `thresholds`, raising a policy above its threshold? */
 function tryGathering(
@@ -374,8 +437,9 @@ function tryGathering(
   const mark = draft.moves.length;
   const failed = (vm: number, refusal: number): Tried => {
     draft.refusals.add(refusal);
+    const text = checker.text(refusal, { vm, host, repairs: g });
     draft.rollback(mark);
-    return { ok: false, vm, code: codeOfNumber(refusal) };
+    return { ok: false, vm, code: codeOfNumber(refusal), text };
   };
   let before = imbalances(cluster, draft.score);
   for (const vm of vms) {
@@ -405,11 +469,10 @@ function membersByHost(draft: Draft, group: Group): Map<number, number[]> {
 function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-used', vms: readonly number[]): void {
   draft.warnings.push({
     code,
-    text: `${group.policy} group ${group.name}: ${reasonMeanings[code]}`,
+    text:
+      code === 'budget-used'
+        ? `${group.policy} group ${group.name}: ${reasonMeanings[code]}`
+        : `no legal move repairs the ${group.policy} group ${group.name}${vms.length === 0 ? '' : ` (${some(vms.map((vm) => item(draft.cluster.vmNames, vm)))})`}`,
     detail: { group: group.id, policy: group.policy, servers: vms.map((vm) => item(draft.cluster.vmIds, vm)) },
   });
-}
-
-function stuck(draft: Draft, vm: number, code: ReasonCode, group: Group): void {
-  draft.addStuck(vm, 'affinity', { code, text: reasonMeanings[code], detail: { group: group.id } });
 }

@@ -31,6 +31,7 @@ const plan = (
     warnings: warnings.map(({ code }) => code),
     texts: warnings.map(({ text }) => text),
     stuck: stuck.length,
+    obstacles: stuck.map(({ reason }) => reason.text),
   };
 };
 
@@ -138,6 +139,52 @@ describe('groups that contradict each other', () => {
         texts: ['the affinity group near and the anti-affinity group far contradict each other: a, b are in both'],
       });
     }
+  });
+  it('are named together where several affinity groups gather what an anti-affinity group parts', () => {
+    const groups = [
+      { id: 'g1', policy: 'affinity' as const, vms: ['a', 'b'] },
+      { id: 'g2', policy: 'affinity' as const, vms: ['b', 'c'] },
+      { id: 'g3', policy: 'anti-affinity' as const, vms: ['a', 'c'] },
+    ];
+    const vms = [vm('a', 'h1', 0), vm('b', 'h1', 0), vm('c', 'h2', 0)];
+    expect(plan([{ id: 'h1' }, { id: 'h2' }], vms, { groups, enforceHardAffinity: true })).toMatchObject({
+      moves: [],
+      stuck: 0,
+      texts: [
+        'the affinity groups g1, g2 and the anti-affinity group g3 contradict each other: a, c must share a host, and may not',
+      ],
+    });
+    // Without the group in between, nothing contradicts, and c comes to b.
+    expect(
+      plan([{ id: 'h1' }, { id: 'h2' }], vms, { groups: groups.slice(1), enforceHardAffinity: true }),
+    ).toMatchObject({
+      moves: ['b h1 h2 affinity'],
+      texts: [],
+    });
+  });
+  it('say so where a group has more members than the hosts may hold', () => {
+    const groups = [{ id: 'far', policy: 'anti-affinity' as const, vms: ['a', 'b', 'c'] }];
+    const vms = [vm('a', 'h1', 0), vm('b', 'h2', 0), vm('c', 'h1', 0)];
+    const texts = ['the anti-affinity group far has 3 members, and the 2 hosts of the aggregate may hold 1 each'];
+    expect(plan([{ id: 'h1' }, { id: 'h2' }], vms, { groups, enforceHardAffinity: true })).toMatchObject({
+      stuck: 0,
+      texts,
+    });
+    expect(plan([{ id: 'h1' }, { id: 'h2' }, { id: 'h3' }], vms, { groups, enforceHardAffinity: true }).texts).toEqual(
+      [],
+    );
+  });
+  it('that other VMs leave no room for are said with the members, and what keeps each', () => {
+    const groups = [{ id: 'far', policy: 'anti-affinity' as const, vms: ['a', 'b'] }];
+    const hosts = [{ id: 'h1' }, { id: 'h2', memFreeMb: 0 }];
+    const found = plan(hosts, [vm('a', 'h1', 50), vm('b', 'h1', 50)], { groups, enforceHardAffinity: true });
+    expect(found).toMatchObject({
+      texts: ['no legal move repairs the anti-affinity group far (a, b)'],
+      obstacles: [
+        'No host takes it: h2 has too little free capacity.',
+        'No host takes it: h2 has too little free capacity.',
+      ],
+    });
   });
   it('do not when the host may hold all that are in both', () => {
     const groups = [

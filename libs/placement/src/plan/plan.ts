@@ -47,7 +47,8 @@ export function completePlan(
   for (const i of arrangement.blocked) {
     const { vm } = item(moves, i);
     const code = 'order-impossible';
-    draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: item(cluster.vmIds, vm) } });
+    const text = `${item(cluster.vmNames, vm)}: ${reasonMeanings[code]}`;
+    draft.warnings.push({ code, text, detail: { server: item(cluster.vmIds, vm) } });
   }
   for (const group of laxGroups(cluster)) {
     const breaches = breachesOf(cluster, group, place);

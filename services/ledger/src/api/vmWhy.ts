@@ -1,6 +1,6 @@
 import type { StoredEvent } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { meaningOf } from '@kronos/placement';
+import { meaningOf, refusalText } from '@kronos/placement';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/work.ts';
 import type { Costly } from './context.ts';
@@ -53,10 +53,17 @@ function told({ same, vm }: Exclude<Orders['vm']['answer'], 'unknown'>): Pick<Ap
       destinations: {
         all: destinations.length,
         legal: destinations.filter(({ refusal }) => refusal === null).length,
-        best: destinations.slice(0, SHOWN).map((one) => ({
-          ...one,
-          refusal: one.refusal === null ? null : { code: one.refusal, text: meaningOf(one.refusal) },
-        })),
+        best: destinations.slice(0, SHOWN).map((one) => {
+          const { host: to, refusal, combined, gain, worsens } = one;
+          const text = refusalText(one);
+          return {
+            host: to,
+            refusal: refusal === null || text === null ? null : { code: refusal, text },
+            combined,
+            gain,
+            worsens,
+          };
+        }),
       },
     },
   };
