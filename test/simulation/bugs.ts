@@ -673,6 +673,19 @@ export const bugs: readonly Bug[] = [
     },
   },
   {
+    name: 'expectation of a lost log',
+    file: 'libs/eventlog/src/wire/knownLog.ts',
+    find: 'nowMs - this.#confirmedMs > CONFIRMED_MS',
+    replace: 'nowMs < 0',
+    unseen: {
+      why: 'a planner has to sleep between decision and append while the log is lost and stated again, and another planner has to decide at the same sequence: one day in 200 has that (seed 8155 with 3 aggregates and --interval 900, `fresh`)',
+      shownBy: {
+        file: 'libs/eventlog/src/log/append.unit.test.ts',
+        test: 'is not stored in a log that replaced it while the process slept',
+      },
+    },
+  },
+  {
     name: 'task acked before its result',
     file: 'libs/eventlog/src/queue/tasks.ts',
     find: '    let outcome: TaskOutcome;\n    try {',

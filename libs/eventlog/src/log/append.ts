@@ -1,4 +1,12 @@
-import { excess, familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import {
+  excess,
+  familyOf,
+  type Message,
+  nameOf,
+  parseMessage,
+  streamNames,
+  subject as subjectOf,
+} from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import { apiCodes, fullCodes, transientCodes } from '../wire/codes.ts';
 import { backoffMs, Deadline } from '../wire/deadline.ts';
@@ -10,6 +18,7 @@ import {
   Closed,
   InvalidMessage,
   LogFull,
+  LogGap,
   StreamUnavailable,
 } from '../wire/errors.ts';
 import { headersOf, headersSafely } from '../wire/headers.ts';
@@ -115,11 +124,42 @@ type Sending = {
   readonly mayLeave?: (() => void) | undefined;
 };
 
+/** An append waited until the log had to be confirmed again: nothing was sent. */
+class Unconfirmed extends Error {
+  constructor() {
+    super(`${streamNames.log} has to be confirmed again`);
+    this.name = 'Unconfirmed';
+  }
+}
+
+/**
+ * Has the server confirm the log that an expectation is about.
+ *
+ * @returns why it did not; null: it did
+ * @throws LogGap when it is another log, NatsRefused, Closed
+ */
+async function confirm(link: Link, ms: number): Promise<AppendAttempt | null> {
+  const askedMs = link.clock.monotonic();
+  try {
+    const { created } = await link.ask(() => link.streamInfo(streamNames.log), ms);
+    link.knownLog.confirm(created, askedMs);
+    return null;
+  } catch (error) {
+    if (error instanceof LogGap) throw error;
+    const trouble = troubleOf(error);
+    if (trouble === 'refused') throw link.refusal(`ask for stream ${streamNames.log}`, error);
+    if (trouble === 'closed')
+      throw new Closed(`${streamNames.log}: the connection to NATS is closed`, { cause: error });
+    return { kind: 'retry', unsure: false, text: trouble === 'other' ? plainText(error) : TROUBLE_TEXT[trouble] };
+  }
+}
+
 async function attempt(link: Link, { subject, body, ...rest }: Sending, ms: number): Promise<AppendAttempt> {
   try {
     return readPubAck((await link.request(subject, body, ms, rest)).string());
   } catch (error) {
     if (error instanceof AppendWithdrawn) return { kind: 'withdrawn', text: error.message };
+    if (error instanceof Unconfirmed) return { kind: 'retry', unsure: false, text: error.message };
     if (error instanceof InvalidArgumentError || error instanceof RangeError)
       return { kind: 'refused', text: plainText(error) };
     const trouble = troubleOf(error);
@@ -188,11 +228,19 @@ function checkVeto(veto: () => string | null, what: string): void {
   if (no !== null) throw new AppendWithdrawn(`${what} was withdrawn: ${no}`);
 }
 
-function sendingOf(message: Message, { expectedLastSequence: expected, veto }: AppendOptions): Sending {
+function sendingOf(
+  message: Message,
+  { expectedLastSequence: expected, veto }: AppendOptions,
+  isDue: () => boolean,
+): Sending {
   const encoded = encodeMessage(message);
   if (expected !== undefined) encoded.headers.set(EXPECTED, String(expected));
-  if (veto === undefined) return encoded;
-  return { ...encoded, mayLeave: () => checkVeto(veto, `${message.id} on ${encoded.subject}`) };
+  if (expected === undefined && veto === undefined) return encoded;
+  const mayLeave = (): void => {
+    if (isDue()) throw new Unconfirmed();
+    if (veto !== undefined) checkVeto(veto, `${message.id} on ${encoded.subject}`);
+  };
+  return { ...encoded, mayLeave };
 }
 
 /** The error of an answer after which no further attempt is made. */
@@ -213,11 +261,13 @@ function notStored(
  * looked into: what was stored with this expectation is the first message of the subject after it.
  */
 export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
-  const sending = sendingOf(message, options);
-  const { subject } = sending;
-  const { expectedLastSequence: expected } = options;
-  const what = `${message.id} on ${subject}`;
   const { clock } = link;
+  const { expectedLastSequence: expected } = options;
+  const isDue = (): boolean =>
+    expected !== undefined && stream === streamNames.log && link.knownLog.isDue(clock.monotonic());
+  const sending = sendingOf(message, options, isDue);
+  const { subject } = sending;
+  const what = `${message.id} on ${subject}`;
   const deadline = new Deadline(clock, options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
   /** Why the attempt before was not answered. */
@@ -229,7 +279,10 @@ export async function append(link: Link, stream: string, message: Message, optio
     const ms = Math.min(link.requestTimeoutMs, Math.max(left, 100));
     const result: AppendAttempt =
       left > 0 || tries === 0
-        ? await deadline.attempt(ms, () => attempt(link, sending, ms))
+        ? await deadline.attempt(
+            ms,
+            async () => (isDue() ? await confirm(link, ms) : null) ?? attempt(link, sending, ms),
+          )
         : { kind: 'retry', unsure: false, text: trouble };
     unsure = unsureAfter(unsure, result);
     switch (result.kind) {

@@ -12,6 +12,7 @@ import {
   Closed,
   InvalidMessage,
   LogFull,
+  LogGap,
   NatsRefused,
   StreamUnavailable,
 } from '../wire/errors.ts';
@@ -28,6 +29,7 @@ import {
   readPubAck,
   unsureAfter,
 } from './append.ts';
+import { View } from './view.ts';
 
 const error = (err_code: number | undefined, description?: string, code = 400) =>
   readPubAck(JSON.stringify({ stream: 'S', seq: 0, error: { code, err_code, description } }));
@@ -350,6 +352,68 @@ describe.each([true, false])('an append to a server that looks at ids first: %s'
   it('over a closed connection fails at once', async () => {
     await bench.close();
     expect(await failed(1)).toBeInstanceOf(Closed);
+  });
+
+  describe('whose expectation is of a log that a view reads', () => {
+    const INFO = `$JS.API.STREAM.INFO.${LOG}`;
+    const viewed = () =>
+      bench.settled(View.open(bench.link, { initial: 0, evolve: (count) => count + 1, snapshot: (count) => count }));
+    let view: Awaited<ReturnType<typeof viewed>>;
+    beforeEach(async () => {
+      view = await viewed();
+      await bench.pass(0);
+      bench.asked.length = 0;
+    });
+    afterEach(() => bench.settled(view.close()));
+
+    /** The log is lost and provisioned again, and another event stands where this one is expected. */
+    const replaced = async (): Promise<void> => {
+      bench.server.delete(LOG);
+      await bench.provision();
+      await appended(9);
+      bench.asked.length = 0;
+    };
+
+    it('is not stored in a log that replaced it while the process slept', async () => {
+      await appended(1, { expectedLastSequence: 0 });
+      await bench.pass(20_000);
+      await replaced();
+      const error = await failed(2, { expectedLastSequence: 1 });
+      expect(error).toBeInstanceOf(LogGap);
+      expect(error).toMatchObject({ message: expect.stringContaining('the log was created again at') });
+      expect([times(bench), stored()]).toEqual([[], 1]);
+    });
+
+    it('has the log confirmed once in a while', async () => {
+      await bench.pass(20_000);
+      const before = times(bench, INFO).length;
+      expect(await appended(1, { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: false });
+      expect(await appended(2, { expectedLastSequence: 1 })).toEqual({ sequence: 2, duplicate: false });
+      expect(times(bench, INFO).length - before).toBe(1);
+      await bench.pass(20_000);
+      await appended(3);
+      expect(times(bench, INFO).length - before).toBe(1);
+    });
+
+    it('waits for the confirmation, and is surely not stored without it', async () => {
+      await bench.pass(20_000);
+      bench.faults.fate = (subject) => (subject === INFO ? 'lost' : 'answered');
+      expect(await failed(1, { expectedLastSequence: 0, timeoutMs: 1000 })).toBeInstanceOf(StreamUnavailable);
+      expect([times(bench), stored()]).toEqual([[], 0]);
+      bench.faults.fate = () => 'answered';
+      expect(await appended(1, { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: false });
+    });
+
+    it('is confirmed again when the connection was away before its bytes left', async () => {
+      bench.connection.break();
+      await bench.pass(1);
+      bench.clock.after(25_000, () => bench.connection.restore());
+      const appending = failed(1, { expectedLastSequence: 0, timeoutMs: 60_000 });
+      await bench.pass(20_000);
+      await replaced();
+      expect(await bench.settled(appending)).toBeInstanceOf(LogGap);
+      expect([times(bench), stored()]).toEqual([[], 1]);
+    });
   });
 });
 

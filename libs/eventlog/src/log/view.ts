@@ -98,8 +98,10 @@ export class View<F, S> implements LogView<S> {
 
   async #start(from: number | undefined): Promise<void> {
     const first = from ?? 1;
+    const askedMs = this.#link.clock.monotonic();
     const info = await streamInfo(this.#link, LOG, first > 1 ? '>' : undefined);
     this.#created = info.created;
+    this.#link.knownLog.begin(info.created, askedMs);
     if (first > info.state.last_seq + 1)
       throw new LogGap(
         `${LOG} ends at ${info.state.last_seq}, before the event ${first} to start from: is it another log?`,
@@ -180,6 +182,7 @@ export class View<F, S> implements LogView<S> {
     if (this.#failure !== null) throw this.#failure;
     // Events that are folded while the question is on its way may be newer than the answer.
     const before = this.#sequence;
+    const askedMs = this.#link.clock.monotonic();
     const info = await streamInfo(this.#link, LOG);
     const last = info.state.last_seq;
     if (info.created !== this.#created || last < before) {
@@ -189,6 +192,7 @@ export class View<F, S> implements LogView<S> {
       this.#fail(error);
       throw error;
     }
+    this.#link.knownLog.confirm(info.created, askedMs);
     await this.upTo(last);
     return this.at();
   }

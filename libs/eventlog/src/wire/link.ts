@@ -40,6 +40,7 @@ import {
   ServerTooOld,
   StreamUnavailable,
 } from './errors.ts';
+import { KnownLog } from './knownLog.ts';
 import type { EventLogHooks, NatsOptions } from './types.ts';
 import { natsWire, type Wire } from './wire.ts';
 
@@ -209,6 +210,7 @@ export class Link {
   readonly name: string;
   readonly hooks: EventLogHooks;
   readonly wire: Wire;
+  readonly knownLog = new KnownLog();
   #connected = true;
   #closing = false;
   /** Requests that wait for an answer: told when the connection is lost. */

@@ -92,7 +92,10 @@ export type Need = {
 };
 
 export type AppendOptions = {
-  /** Last sequence of that exact subject; 0: the subject must be empty. Absent: no check. */
+  /**
+   * Last sequence of that exact subject; 0: the subject must be empty. Absent: no check. Once a view reads the log, such an append is
+   * sent only to the log that the view reads: LogGap when it is another one.
+   */
   readonly expectedLastSequence?: number;
   /** Limit over all retries. Default 30 000 ms. */
   readonly timeoutMs?: number;
