@@ -1,4 +1,4 @@
-/** What was, and what would have been, in figures. Pure. */
+/** The figures of a backtest: the past as it was, and as it would have been with Kronos. Pure. */
 import { byText } from '@kronos/contracts';
 import type { WhatIfCycle } from '@kronos/replay';
 import { isAbove } from '@kronos/rules';

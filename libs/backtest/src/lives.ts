@@ -10,7 +10,7 @@ export type Segment = {
   readonly status: string;
   /** Null: Nova has lost it. */
   readonly flavor: Flavor | null;
-  /** What of this is not known. */
+  /** True: the host, or the flavor, is not known. */
   readonly unknown: { readonly host: boolean; readonly flavor: boolean };
 };
 
@@ -51,7 +51,7 @@ export type ServerLife = {
   readonly actionsUnread: boolean;
 };
 
-/** What Nova has of one server. */
+/** One server with its history in Nova. */
 export type ServerRecord = {
   readonly server: Server;
   /** Rows of `os-migrations`. Nova drops them with the server. */

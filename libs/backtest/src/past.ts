@@ -24,7 +24,7 @@ import {
   type UnderWay,
 } from './lives.ts';
 
-/** What Nova and Placement have, as it was read. */
+/** The answers of Nova and Placement at one reading. */
 export type NovaHistory = {
   /** Ms since the epoch. */
   readonly readMs: number;
@@ -41,7 +41,7 @@ export type NovaHistory = {
   readonly failures: readonly string[];
 };
 
-/** What is not known at a time: how many of each. */
+/** Numbers of servers and flavors that are not known at a time. */
 type Unknown = Reconstructed['unknown'];
 
 /** The cloud at one time. */
@@ -113,7 +113,7 @@ type Seen = {
   readonly unknown: Unknown;
 };
 
-/** What a server claims on one host. */
+/** The claim of a server on one host. */
 type Claim = { readonly host: string; readonly server: Server; readonly flavor: Flavor };
 
 const VM_STATES: Readonly<Record<string, string>> = {
@@ -169,7 +169,7 @@ const stageOf = ({ movedMs, migration }: UnderWay, atMs: number): Stage =>
 const statusThen = (moving: UnderWay, atMs: number): string =>
   stageOf(moving, atMs) === 'unconfirmed' ? 'finished' : 'running';
 
-/** What Nova shows of a server at each stage of a migration. */
+/** Nova shows a server so at each stage of a migration. */
 const SHOWN: Readonly<Record<Stage, { readonly status: string; readonly taskState: string | null }>> = {
   copied: { status: 'MIGRATING', taskState: 'migrating' },
   'moved cold': { status: 'RESIZE', taskState: 'resize_migrating' },
@@ -193,7 +193,7 @@ function endsOf(
 
 function serverThen(server: Server, { host, status, flavor }: Segment, stage: Stage | null): Server {
   const { status: shown, taskState } = stage === null ? { status, taskState: null } : SHOWN[stage];
-  // What a compute said of its guests lately tells nothing about former days.
+  // The last power state that a compute reported says nothing about former days.
   const powerState = POWER[status] ?? server.powerState;
   if (
     !isDeleted(server) &&
@@ -237,9 +237,9 @@ function claimsOf(claims: readonly Claim[], idOf: ReadonlyMap<string, string>): 
 const hypervisorIds = ({ hypervisors }: NovaHistory): Map<string, string> =>
   new Map(hypervisors.map((one) => [one.service.host, one.id]));
 
-/** What Placement counts today beyond the servers that Nova shows: it is taken to have been the same all along. */
+/** The claims in Placement today beyond those of the servers that Nova shows. A backtest assumes that they never changed. */
 function claimsOfOthers(history: NovaHistory, lives: readonly ServerLife[]): Claims {
-  // What is under way at the reading lasts until then.
+  // A move that is under way at the reading lasts until then.
   const today = claimsOf(serversAt(lives, history.readMs - 1).claims, hypervisorIds(history));
   return new Map(
     history.capacity.map(([id, { inventory }]) => [

@@ -19,7 +19,7 @@ export type Planned = {
   readonly count: number;
 };
 
-/** What the decisions follow from, beside the sources: those of anything else do not count. */
+/** Identifies the input of the decisions, apart from the sources. Decisions of another input are not used again. */
 const keyOf = (parameters: Parameters, defaults: EngineOptions): string =>
   createHash('sha256').update(canonicalJson({ parameters, defaults, plannerVersion })).digest('hex');
 

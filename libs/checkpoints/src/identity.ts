@@ -83,7 +83,7 @@ export function snapshotMark(
   };
 }
 
-/** What a stored snapshot has seen. Its stamp is only asked for when it matters: a contradiction may be settled. */
+/** The installation that a stored snapshot has seen. Its stamp is read only where it decides: a contradiction may be settled. */
 async function snapshotSeen(
   log: Pick<EventLog, 'tail'>,
   identity: LogIdentity,

@@ -26,7 +26,7 @@ export interface ReadConf {
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
   readonly problems: readonly Problem[];
-  /** What is accepted and will not be in a later version. */
+  /** Former names of options: this version accepts them, and a later one will not. */
   readonly warnings: readonly Problem[];
   /** Added to the problems, if there are any: that there is no file. */
   readonly missing: readonly Problem[];

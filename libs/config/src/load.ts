@@ -22,7 +22,7 @@ export interface Loaded {
   readonly hostCells: readonly HostCells[] | null;
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
-  /** What is accepted and will not be in a later version: former names of options. */
+  /** Former names of options: this version accepts them, and a later one will not. */
   readonly warnings: readonly Problem[];
 }
 

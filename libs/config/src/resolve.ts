@@ -30,7 +30,7 @@ export interface Resolved {
   readonly config: Config;
   readonly sources: ReadonlyMap<string, Source>;
   readonly problems: readonly Problem[];
-  /** What is accepted and will not be in a later version. */
+  /** Former names of options: this version accepts them, and a later one will not. */
   readonly warnings: readonly Problem[];
 }
 
@@ -66,7 +66,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
   return { config, sources, warnings, problems: inOrder(problems, input.file) };
 }
 
-/** What is given, and what is wrong with it so far. */
+/** The values that the file and the environment give, with the problems so far. */
 type Found = { readonly given: Map<string, Given>; readonly problems: Problem[] };
 
 function readIni(ini: Ini, file: string, { given, problems }: Found): void {

@@ -207,7 +207,7 @@ function prometheus(rules: Rules): void {
       'is set beside [prometheus] auth = keystone',
       'Remove it, or set auth = static.',
     );
-  // What a file holds was not read as an option is.
+  // The content of headers_file has not been parsed as an option.
   const parsed = headers === null ? null : parseHeaders(headers.reveal());
   if (parsed !== null && !parsed.ok) rules.problem('prometheus.headers_file', parsed.problem, parsed.remedy);
   const names = Object.keys(headersOption(headers?.reveal() ?? ''));

@@ -33,7 +33,7 @@ async function ask(url: string): Promise<Durability> {
   }
 }
 
-/** What is wrong with a server, as a sentence; null: nothing. */
+/** Says why acknowledged events may be lost with a server; null: they are not. */
 export function durabilityText(found: Durability): string | null {
   if (found.writes === 'always') return null;
   if (found.writes === 'unknown')

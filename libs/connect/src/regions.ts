@@ -5,7 +5,7 @@ import { createHttp, cut, type Http, parseAs } from '@kronos/http';
 import { kronosVersion } from '@kronos/telemetry';
 import { z } from 'zod';
 
-/** What the ledger of a region answers about all its aggregates; ratios are multiples of the threshold. */
+/** The answer of a region's ledger about all its aggregates; ratios are multiples of the threshold. */
 type RegionSeen = {
   readonly aggregates: number;
   readonly hosts: number;
@@ -14,7 +14,7 @@ type RegionSeen = {
   readonly alarms: number;
   /** The worst; null: none is known. */
   readonly ratio: number | null;
-  /** What an aggregate does -> how many do. */
+  /** State of an aggregate -> the number of aggregates in it. */
   readonly standings: Readonly<Record<string, number>>;
 };
 /** `problem`: why nothing is seen; else null. */
@@ -99,7 +99,7 @@ async function report(http: Http, region: Region): Promise<RegionReport> {
   }
 }
 
-/** What a ledger says of a request that it refuses; of others, such as a proxy that asks for a login, nothing. */
+/** The reason that a ledger gives for a refused request. Empty when another server answers, such as a proxy that asks for a login. */
 function refusal(text: string): string {
   try {
     return `: ${cut(refusalSchema.parse(JSON.parse(text)).error, MOST_WORDS)}`;

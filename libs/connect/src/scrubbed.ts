@@ -29,7 +29,7 @@ function withoutSecrets<T>(value: T): T {
 const cleaned = <M extends Message>(message: M): M =>
   familyOf(message.type) === 'plans' ? message : withoutSecrets(message);
 
-/** What is configured and what Nova lists: large, and without texts of Kronos. */
+/** Fields with the configuration and Nova's lists: they are large and hold no text of Kronos. */
 const LISTED: ReadonlySet<string> = new Set<keyof Snapshot>([
   'policies',
   'hosts',
@@ -58,7 +58,7 @@ function clean(write: Write): Write {
   }
 }
 
-/** What is written never contains a secret of this process. */
+/** Hides the secrets of this process in everything that it writes. */
 export const scrubbed: Wrap = (inner) => ({
   ...inner,
   append: async <W extends Write>(write: W) => inner.append(clean(write) as W),

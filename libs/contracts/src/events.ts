@@ -1,4 +1,4 @@
-/** What the definitions say about the events of the log, by type. */
+/** The definitions of the events of the log, by type. */
 
 import type { Naming } from './messages/define.ts';
 import { definitions } from './messages/list.ts';
@@ -27,7 +27,7 @@ export const holdInWhatIf: ReadonlySet<string> = new Set(
 
 const names = new Map(all.map((one) => [one.type, one.names]));
 
-/** What each field of the data of a type names. */
+/** Field of the data of a type -> the kind of thing that it names. */
 export const namesOf = (type: LogEventType): Readonly<Record<string, Naming>> => names.get(type) ?? {};
 
 /** An example of the data of each command, without the id of the command and the comment. */

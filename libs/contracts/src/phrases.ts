@@ -20,7 +20,7 @@ export function clause(text: string): string {
   return begin.replace(/\.$/, '');
 }
 
-/** What a person did to a task who closed it, with the comment. */
+/** Says that a person closed a task, with the comment. */
 export const closedText = ({ by, comment }: { readonly by: string; readonly comment: string | null }): string =>
   `closed by ${by}${comment === null ? '' : ` (${comment})`}`;
 

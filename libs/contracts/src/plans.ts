@@ -82,7 +82,7 @@ export const stepSchema = z.object({
 });
 export type Step = z.infer<typeof stepSchema>;
 
-/** What a host has, by policy name; only policies with a whole answer. */
+/** The load of a host, by policy name; only policies with a whole answer. */
 export const hostLoadSchema = z.object({
   host: z.string(),
   values: z.record(z.string(), z.number()),
@@ -107,7 +107,7 @@ const policyImbalanceSchema = z.object({
 });
 export type PolicyImbalance = z.infer<typeof policyImbalanceSchema>;
 
-/** What the hosts carried when a plan was made: an executor judges by it whether a move to an alternate still helps. */
+/** The loads of the hosts when a plan was made. An executor judges by them whether a move to an alternate still helps. */
 const planLoadsSchema = z.object({
   policies: z.array(z.object({ policy: z.string(), weight: z.number(), threshold: z.number() })),
   /** Values of the hosts that take part in the imbalance, in the order of the policies, to 6 digits. */
@@ -274,7 +274,7 @@ export const decisionSchema = z.object({
       host: z.string(),
       state: z.enum(['done', 'stuck', 'running']),
       left: z.int(),
-      /** What VMs wait for before a plan can move them, by reason code. Absent: none waits. */
+      /** The reasons for which VMs wait before a plan can move them, by code. Absent: none waits. */
       waits: z.array(evacuationWaitSchema).optional(),
     }),
   ),

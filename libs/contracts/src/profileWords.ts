@@ -1,6 +1,6 @@
 import type { ProfileSum } from './snapshot.ts';
 
-/** What is said about weights that do not add up, with its remedy. */
+/** A sentence about weights that do not add up, with its remedy. */
 export type ProfileWords = { readonly text: string; readonly remedy: string };
 
 const short = (value: number): string => String(Number(value.toPrecision(2)));

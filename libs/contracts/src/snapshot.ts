@@ -7,7 +7,7 @@ import { policySchema, vmLabelTypeSchema } from './policy.ts';
 const inventorySchema = z.object({
   /** (total - reserved) x allocation_ratio */
   capacity: z.number(),
-  /** What the hardware has, before reserved and allocation_ratio. Absent: not known, or of Kronos 0.1. */
+  /** The amount of the hardware, before reserved and allocation_ratio. Absent: not known, or of Kronos 0.1. */
   total: z.number().optional(),
   /** Claimed by every consumer, the doubled claim of a running migration included. */
   used: z.number(),
@@ -299,7 +299,7 @@ export const profileSumSchema = z.object({
   sum: z.number(),
   value: z.number(),
   cause: z.enum(['unit', 'not-divided-by-size', 'divided-by-size-twice', 'share-of-guest', 'load-without-vm']),
-  /** What the weights would have to be multiplied by, where it is a usual factor between units. */
+  /** The weights add up when they are multiplied by this usual factor between units. Absent: no such factor fits. */
   factor: z.number().optional(),
 });
 export type ProfileSum = z.infer<typeof profileSumSchema>;

@@ -65,7 +65,7 @@ const OBJECT_READERS = 64;
 /** The limit of the account in deploy/nats, per stream: it also holds for streams that were made without a limit. */
 export const ACCOUNT_MAX_CONSUMERS = 1024;
 
-/** What a stream has unless its definition says otherwise. */
+/** The settings of a stream unless its definition has others. */
 const COMMON = {
   retention: 'limits',
   discard: 'old',

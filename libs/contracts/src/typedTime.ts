@@ -7,7 +7,7 @@ const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600,
 /** The examples that an error of the console names. */
 export const EXAMPLES = '03:00, 3am, yesterday 14:00, 2h ago or 2026-01-31 12:00';
 
-/** What people look for most, each with a text that {@link typedTime} reads. */
+/** The times that people look for most, each with a text that {@link typedTime} reads. */
 export const OFTEN: readonly (readonly [label: string, text: string])[] = [
   ['1 h ago', '1h'],
   ['6 h ago', '6h'],

@@ -59,7 +59,7 @@ const GUARDS: Readonly<Record<string, { readonly test: (x: string) => string; re
   record: { test: (x) => `typeof ${x} === 'object' && ${x} !== null && !Array.isArray(${x})`, wanted: 'an object' },
 };
 
-/** What checks of all kinds say. */
+/** The fields of checks of all kinds. */
 type Facts = {
   readonly minimum?: number;
   readonly maximum?: number;
@@ -75,7 +75,7 @@ const BOUNDS = {
   less_than: { sign: '<', words: ['less than', 'at most'] },
 } as const;
 
-/** What a text of a format must do. */
+/** Says how a text of a format must look. */
 const FORMATS: Readonly<Record<string, (pattern: RegExp) => string>> = {
   regex: (pattern) => `match ${pattern}`,
   datetime: () => 'be a time in ISO 8601',

@@ -14,7 +14,7 @@ export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
-  /** What the moves wait for after the service is disabled: another plan, a window, an approval. Sentences without a full stop. */
+  /** The reasons for which the moves wait after the service is disabled: another plan, a window, an approval. Sentences without a full stop. */
   readonly holds: readonly string[];
 };
 
@@ -77,7 +77,7 @@ function sharedBy({ aggregate, hosts }: Snapshot, name: string): string | null {
   return `${name} is in ${[aggregate, ...others].join(' and in ')}, all in scope: no VM of it moves until it is in one of them`;
 }
 
-/** What the moves of a drain wait for after the service is disabled. */
+/** The reasons for which the moves of a drain wait after the service is disabled. */
 export function holdsOf(options: CompleteEngineOptions, nowMs: number): string[] {
   const { approval, evacuationIgnoresWindows, windows, blackouts, timezone } = options;
   const window = windowText(migrationWindow({ windows, blackouts, timezone }, nowMs));

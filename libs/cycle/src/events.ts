@@ -37,7 +37,7 @@ export function releaseOf(
 }
 
 /**
- * What stays in an event whose details went to the bucket: no reasons of steps; and of the loads, those by which its moves are judged.
+ * The decision for an event whose details are in the bucket: without reasons of steps, and with only those loads by which its moves are judged.
  */
 export function withoutDetails(decision: Decision): Decision {
   const { plan } = decision;

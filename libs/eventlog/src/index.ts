@@ -109,7 +109,7 @@ export async function connectEventLog(
 
 type OpenView = { healthy(): StreamHealth; close(): Promise<void> };
 
-/** What is open on a log: the log is as healthy as each of it, and closing the log ends it. */
+/** The open readers and workers of a log: the log is healthy when each of them is, and closing the log ends them. */
 class OpenParts {
   readonly #workers = new Set<TaskWorker>();
   readonly #views = new Set<OpenView>();

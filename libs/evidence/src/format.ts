@@ -86,7 +86,7 @@ export function htmlOf({ manifestText, signature, parts }: Omit<Evidence, 'manif
   ].join('\n');
 }
 
-/** What is wrong in a file: one sentence each, with the part. */
+/** The evidence of a file, and its problems: one sentence each, with the part. */
 export type ReadEvidence = { readonly evidence: Evidence | null; readonly problems: readonly string[] };
 
 /** Reads a file and compares each part with its digest. @throws EvidenceInvalid when it is no evidence at all */

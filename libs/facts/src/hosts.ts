@@ -1,4 +1,4 @@
-/** What the record of a nova-compute means for its host. */
+/** The state of a host by the record of its nova-compute. */
 
 interface Service {
   readonly state: string;
@@ -16,7 +16,7 @@ export function serviceOf<S extends { readonly host: string }>(services: readonl
 export const isUp = ({ state, forcedDown }: Pick<Service, 'state' | 'forcedDown'>): boolean =>
   state === 'up' && !forcedDown;
 
-/** What is said of it in one word. */
+/** The state of a service in one word. */
 export const serviceText = ({ state, status, forcedDown }: Service): string =>
   forcedDown ? 'forced down' : state === 'up' ? status : state;
 

@@ -1,5 +1,5 @@
 /**
- * What Nova refused is remembered: its scheduler knows rules that no API shows (NUMA cells, CPU models, filters of the operator's own). A
+ * Kronos remembers refusals of Nova, because its scheduler knows rules that no API shows (NUMA cells, CPU models, filters of the operator's own). A
  * destination that Nova refused for a server is not proposed for servers of this shape again while nothing about it has changed.
  *
  * A failure of the host itself, whatever the server, is no such refusal: the breaker counts it. So a refusal says nothing of a host once its

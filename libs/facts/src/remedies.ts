@@ -4,7 +4,7 @@ import type { MovableDevice } from '@kronos/contracts';
 const movable = (device: MovableDevice, condition: string): string =>
   `Add ${device} to [nova] movable_devices, if ${condition}. Otherwise stop the VM and move it cold with \`openstack server migrate VM\`.`;
 
-/** What a person does about a move that is due and cannot be made, by the code of the reason. `VM` and `HOST` stand for names. */
+/** The remedy for a move that is due and cannot be made, by the code of the reason. `VM` and `HOST` stand for names. */
 const byCode: Readonly<Record<string, string>> = {
   'vm-locked': 'Run `openstack server unlock VM`, if nobody needs the lock.',
   'vm-opted-out': 'Remove the metadata or the tag, if nobody needs it.',

@@ -1,7 +1,7 @@
 import type { Reason } from '@kronos/contracts';
 import { sharedReasons as shared } from './sharedReasons.ts';
 
-/** What a released task waits for before its start, by code. The first that holds counts. */
+/** Why a released task waits before its start, by code. The first reason that holds counts. */
 export const waitReasons = {
   'unreadable-event': shared['unreadable-event'],
   clock: shared.clock,

@@ -1,5 +1,5 @@
 /**
- * What the planner finds in a snapshot and the executor finds again in the cloud or on the log: one code and one meaning for both. The
+ * Reasons that the planner finds in a snapshot and the executor in the cloud or on the log: one code and one meaning for both. The
  * lists of the planner (`reasonMeanings` of placement), of tasks and of waits take their rows from here. The texts are part of
  * recorded decisions: a change of one needs a new planner version.
  */

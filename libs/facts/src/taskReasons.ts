@@ -120,7 +120,7 @@ export const taskReasons = {
   poisonous: row('kronos', 'none', 'The task crashed the executors that worked on it.'),
   unreadable: row('kronos', 'none', 'A message of the work queue is no task.'),
 
-  // What a move that was done is warned of.
+  // Warnings about a move that was done.
   'server-not-up': row('server', 'none', 'The server is on its destination and neither runs nor is paused.'),
   'ended-otherwise': row(
     'nova',

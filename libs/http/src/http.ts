@@ -279,7 +279,7 @@ function attempts({ options, limits, maxBodyBytes, clock, transport }: Attempts)
   };
 }
 
-/** What an attempt that is no final answer gave: a status that another attempt may cure, or no answer. */
+/** The result of an attempt that another attempt may cure: a status, or no answer. */
 type Tried =
   | { readonly answer: HttpAnswer; readonly failure?: undefined }
   | { readonly answer?: undefined; readonly failure: Unreachable | Timeout };

@@ -22,7 +22,7 @@ export type Transition = {
 };
 
 /**
- * What changed. An alarm is raised, or over, when two looks in a row say so: one look may fall between a cause and its
+ * The alarms that are raised or over. Two looks in a row must agree: one look may fall between a cause and its
  * remedy. An alarm that is now explained by another one is not over.
  *
  * @param before the look before this one

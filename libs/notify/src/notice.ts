@@ -6,7 +6,7 @@ import { cloudEvent } from '@kronos/eventlog';
 export type Notice = {
   /** The same for every attempt. Letters, digits and `-` alone, because it becomes a header. */
   readonly id: string;
-  /** What `types` of a sink is compared with: the type of an event, or `alarm.CAUSE`. */
+  /** The option `types` of a sink selects by it: the type of an event, or `alarm.CAUSE`. */
   readonly topic: string;
   /** The aggregate, or `_all_`. */
   readonly aggregate: string;
@@ -47,7 +47,7 @@ export function noticeOf(
   };
 }
 
-/** What `kronos notify test` sends. */
+/** The notice that `kronos notify test` sends. */
 export function testNotice(by: string, version: string, nowMs: number): Notice {
   const text = 'This is a test of notifications. Nothing is wrong.';
   const time = iso(nowMs);

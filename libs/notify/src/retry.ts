@@ -25,7 +25,7 @@ const ABOUT_THE_NOTICE: ReadonlySet<number> = new Set([400, 413, 422]);
 const TRIES = 6;
 
 /**
- * What to do after an attempt.
+ * Decides whether and when a notice is tried again after an attempt.
  *
  * @param deliveries how often it was tried; 1 after the first time
  */
@@ -53,7 +53,7 @@ function wordsOf(body = ''): string {
   return text === '' ? '' : `: ${text}`;
 }
 
-/** What a person does about an attempt that was not delivered. `sink` is the section `[notify:NAME]`. */
+/** The remedy for an attempt that was not delivered. `sink` is the section `[notify:NAME]`. */
 export function remedyFor(attempt: DeliveryAttempt, sink: { readonly name: string; readonly format: string }): string {
   const section = `[notify:${sink.name}]`;
   if (attempt.kind === 'failed')

@@ -70,14 +70,14 @@ export const readOptions = ({
   readonly engine: Pick<ReadOptions, 'optOut'>;
 }): ReadOptions => ({ hypervisorTypes, optOut, cells, sriovPorts });
 
-/** What is known about the ports of the cloud's servers. */
+/** The ports of the cloud's servers, as far as Neutron has answered. */
 export interface PortsSeen {
   /** By id of the server, the kinds of its ports that are not ordinary ones, sorted; null or missing: not known. Null: nobody reads ports. */
   readonly kinds: ReadonlyMap<string, readonly string[] | null> | null;
   readonly notes: readonly Reason[];
 }
 
-/** What is known about the cells of one aggregate. */
+/** The NUMA cells of one aggregate, as far as they were read. */
 export interface CellsSeen {
   /** By id, the servers that need cells; null: not known. */
   readonly servers: ReadonlyMap<string, readonly ServerCell[] | null>;

@@ -91,7 +91,7 @@ export class CellReader {
     await Promise.all(
       stale.slice(0, MOST_READ).map((server) =>
         this.#limit(async () => {
-          // What refuses one refuses all: a policy, or a version of Nova that does not have it.
+          // One refusal holds for all servers: it comes from a policy, or from a version of Nova without this call.
           if (failures.size > 0) return;
           const read = await fetched(() => nova.getServerTopology(server.id, { signal }), signal);
           if (read.ok) this.#servers.set(server.id, { at: placeOf(server), cells: cellsOf(read.value) });

@@ -25,7 +25,7 @@ export interface PortReaderDeps {
 
 type Index = Pick<ServerIndex, 'placed'>;
 type Kind = Pick<Port, 'serverId' | 'vnicType' | 'mac'>;
-/** What is known of a server: the kinds of its ports that are not ordinary, and its addresses when they were read. */
+/** The kinds of a server's ports that are not ordinary, and its addresses when they were read. */
 type Known = { readonly kinds: readonly string[]; readonly addresses: string };
 
 const addressesOf = ({ addresses, macs }: Server): string => [...addresses, ...macs].toSorted(byText).join(' ');

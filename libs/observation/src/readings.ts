@@ -91,7 +91,7 @@ interface Matched {
 /** An answer about VMs. */
 type MatchedVms = VmQuery & { readonly matched: Matched };
 
-/** What there is for each query about VMs. */
+/** A value for each query about VMs. */
 const eachVmQuery = <T>(of: (use: VmQueryUse) => T): Record<VmQueryUse, T> =>
   Object.fromEntries(vmQueryUses.map((use) => [use, of(use)])) as Record<VmQueryUse, T>;
 

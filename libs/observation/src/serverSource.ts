@@ -62,7 +62,7 @@ export interface KeptServers extends ServerSource {
   >;
 }
 
-/** What a read gave, with when it began and ended. */
+/** The result of a read, with the times at which it began and ended. */
 async function timedBy<T>(
   clock: Pick<Clock, 'monotonic'>,
   read: () => Promise<T>,

@@ -26,7 +26,7 @@ const aggregateTitle = (aggregate: string): string =>
 type Lists = Pick<CloudLists, 'aggregates' | 'services' | 'hypervisors'>;
 type Options = Pick<ObserveOptions, 'hypervisorTypes' | 'cells'>;
 
-/** What Nova says about the members of an aggregate. */
+/** The members of an aggregate by Nova's lists. */
 interface Members {
   readonly uuid: string | null;
   readonly names: readonly string[];

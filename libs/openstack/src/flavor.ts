@@ -66,7 +66,7 @@ export function flavorResources(
 
 type Amounts = Record<string, number>;
 
-/** What `resources:CLASS` and `resourcesGROUP:CLASS` state. A later key of the same group and class replaces an earlier one. */
+/** The amounts that `resources:CLASS` and `resourcesGROUP:CLASS` state. A later key of the same group and class replaces an earlier one. */
 function statedResources(specs: Flavor['extraSpecs']): { readonly unsuffixed: Amounts; readonly suffixed: Amounts } {
   const groups = new Map<string, Map<string, number>>();
   for (const [key, value] of Object.entries(specs)) {
@@ -136,7 +136,7 @@ function isTrue(value: string | undefined): boolean {
   return value !== undefined && /^(1|t|true|on|y|yes)$/i.test(value.trim());
 }
 
-/** What a server claims and what its flavor asks for; amounts of 0 and no classes where Nova shows no flavor. RAM in MiB, disk in GiB. */
+/** The claim of a server and the demands of its flavor; amounts of 0 and no classes where Nova shows no flavor. RAM in MiB, disk in GiB. */
 export function claimsOf(server: Pick<Server, 'flavor' | 'bootFromVolume' | 'imageProperties'>): {
   readonly vcpus: number;
   readonly ramMb: number;

@@ -1,7 +1,7 @@
 import { skewProblem } from '@kronos/clock';
 import type { Control } from '@kronos/contracts';
 
-/** What only stops or withholds something: late or early, it does no harm. */
+/** Commands that only stop or withhold something: they do no harm when they come late or early. */
 const STOPS: ReadonlySet<Control['type']> = new Set([
   'aggregate.paused',
   'plan.rejected',

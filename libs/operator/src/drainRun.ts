@@ -89,7 +89,7 @@ export function nextRunAct(
   return end(`the ${drains} of ${stuck.join(', ')} ${are} stuck`, stuck);
 }
 
-/** What a run with maintenance does about a host right away; null: nothing. */
+/** The next act of a run with maintenance on a host; null: none is due. */
 function nextOfRolling(host: RunHost, progress: ReturnType<typeof progressOf>): RunAct | null {
   switch (progress.at) {
     case 'drained':

@@ -166,7 +166,7 @@ function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before:
   return done(released(event, was, is, closed));
 }
 
-/** What an approval released, and what not. @param closed the steps whose window had closed */
+/** Says which steps an approval released, and which it did not. @param closed the steps whose window had closed */
 function released({ data }: LogEventOf<'plan.approved'>, was: PlanFacts, is: PlanFacts, closed: number): string {
   const dropped = closed > 0 ? ` (the window of ${closed} has closed)` : '';
   const left = was.proposed.length - is.tasks.length;
@@ -301,7 +301,7 @@ function taskOutcome(
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
 }
 
-/** What a close does, and what then counts towards the limits. @param name of the move */
+/** Says what a close does, and whether the move still counts towards the limits. @param name of the move */
 function closeText(name: string, { step, slot }: TaskFacts, force: boolean): string {
   const migrationId = slot?.migrationId ?? null;
   const which = migrationId === null ? 'its migration' : `migration ${migrationId}`;

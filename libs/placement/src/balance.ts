@@ -117,7 +117,7 @@ function quietReason({ observed, mode, draft, before, options }: State): ReasonC
     const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
     return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);
   });
-  // What had to be done first caused an imbalance: there is nothing to wait for.
+  // Moves that had to come first caused the imbalance: there is no noise to wait out.
   const caused =
     draft.moves.length > 0 && worsened(cluster, imbalances(cluster, cluster.score), imbalances(cluster, draft.score));
   return due || caused ? null : 'not-sustained';

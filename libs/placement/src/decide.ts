@@ -142,7 +142,7 @@ function failoverOf({ draft, options: { failoverHosts } }: State): Pick<Decision
   return { failover: recorded(draft.cluster, failoverHosts, failures) };
 }
 
-/** What is left to do is part of the reason: all is not well while VMs that must move stay. */
+/** The reason names the VMs that must move and stay: a decision without moves does not say that all is well. */
 function nothingElse({ stuck }: Draft, evacuations: Decision['evacuations'], end: Reason): Reason {
   if (end.code !== 'balanced') return end;
   if (evacuations.some(({ state }) => state === 'running')) return reasonOf('evacuating');

@@ -39,7 +39,7 @@ export const keepingRoom =
     }
   };
 
-/** What is left when no run of the pass kept the room with all of its moves. */
+/** The result when no run of the pass kept the room with all of its moves. */
 function held(state: State, passed: ReturnType<Pass>, best: readonly Move[], mark: number): ReturnType<Pass> {
   const { draft, options } = state;
   if (draft.held.size === 0 || draft.moves.length > mark) return passed;

@@ -52,7 +52,7 @@ export function hostsToMeasure(
   return [...hosts.difference(busy)].sort();
 }
 
-/** What a decided snapshot says of earlier predictions. */
+/** Compares the loads of a decided snapshot with earlier predictions. */
 export function comparisons(
   { watched, tasks }: Watching,
   { loads }: Pick<Seen, 'loads'>,
@@ -83,7 +83,7 @@ function comparisonOf(
   const [residents, vms] = [watch.residents[policy], load.vms[policy]];
   if (before === undefined || measured === undefined || residents === undefined || vms === undefined) return null;
   const predicted = before + change;
-  // What the other VMs of the host changed by meanwhile is no fault of the prediction.
+  // The prediction is not at fault for the change of the other VMs of the host.
   const drift = vms - (load.arrived[policy] ?? 0) - residents;
   return { host: load.host, change, predicted, measured, error: measured - predicted - drift };
 }
@@ -176,7 +176,7 @@ type Completed = Pick<LogEventOf<'migration.completed'>['data'], 'host' | 'outco
 /** A move was completed: its hosts should have changed by its weights. */
 export function moveCounted(draft: StateDraft, f: WritableFacts, { planId, step }: TaskFacts, end: Completed): void {
   const { host: arrivedAt, outcome, endedMs } = end;
-  // What it weighs on another host than the planned one is not known; and nobody knows when it arrived if not by this attempt.
+  // Its weight on another host than the planned one is not known, nor the time of its arrival if not by this attempt.
   if (outcome !== 'migrated' || arrivedAt !== step.to || step.cell !== undefined) {
     f.watched = draft.remove(f.watched, [step.from, arrivedAt]);
     return;

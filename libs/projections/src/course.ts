@@ -26,7 +26,7 @@ export function courseSeen(
   };
 }
 
-/** What is left of a course now. */
+/** The rest of a course. */
 export type CourseLeft = Pick<CourseFacts, 'reaches' | 'moves' | 'cycles' | 'seconds' | 'neededBudget'>;
 
 /** The course less the moves that its plan has made. Null: nothing is left, no course was found, or none is known. Pure. */

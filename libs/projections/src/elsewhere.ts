@@ -1,4 +1,4 @@
-/** What the log knows of a VM or a host, whatever the aggregate: both may have changed it. Pure. */
+/** The facts of the log about a VM or a host, whatever the aggregate: both may have changed it. Pure. */
 import type { AggregateState, Elsewhere } from './state.ts';
 
 /** One aggregate's part of it, and that of the others. */

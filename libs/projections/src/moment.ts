@@ -1,4 +1,4 @@
-/** What happened at a moment of the past: the plans that ran then, and one sentence for people. Pure. */
+/** A moment of the past: the plans that ran then, and one sentence for people. Pure. */
 import { clause, count, type LogEventOf, type StoredEvent, span, timeMs } from '@kronos/contracts';
 import { ratioOf, type Scored } from '@kronos/rules';
 
@@ -189,7 +189,7 @@ export function momentAt(
   };
 }
 
-/** What is said beside the plans: the balance then, the balance when they were done, and why nothing was planned. */
+/** The facts beside the plans: the balance then, the balance when they were done, and why nothing was planned. */
 export type MomentFacts = {
   /** The policy with the highest multiple of its threshold, as measured; null: not known. */
   readonly worst: { readonly policy: string; readonly ratio: number } | null;
@@ -242,7 +242,7 @@ function madeText({ steps, release, releasedMs }: PlanRun, atMs: number): string
   return `a plan of ${count(steps ?? 0, 'move')} ${MADE[release]}${later}`;
 }
 
-/** What moved then. */
+/** The sentence about the moves at that moment. */
 function movedText({ atMs, running, made, lastEndMs, next }: Moment, { clock }: Wording): string {
   const at = `At ${clock(atMs)}`;
   if (running.length > 0) {

@@ -108,7 +108,7 @@ export type StartVerdict =
    */
   | { readonly verdict: 'over'; readonly task: TaskFacts | null; readonly reason: Reason };
 
-/** What limits the moves at one time. */
+/** The limits of moves at one time, and the attempts that count towards them before the log has them. */
 export type Places = {
   readonly caps: AllCaps;
   /** Attempts that this process is about to start: they hold slots as well. */
@@ -173,7 +173,7 @@ function neverMet(state: AggregateState, { step }: TaskFacts): StartVerdict | nu
   return null;
 }
 
-/** What a task waits for, apart from a free slot; null: nothing. */
+/** Why a task waits, apart from a free slot; null: it may start. */
 function notYet(state: AggregateState, task: TaskFacts, nowMs: number): StartVerdict | null {
   const paused = pauseInForce(state);
   if (paused !== null) return wait('paused', `paused by ${paused.by}`);

@@ -121,7 +121,7 @@ export type WatchedHost = {
   readonly residents: Readonly<Record<string, number>>;
   /** Uuids of those that arrived. */
   readonly arrived: readonly string[];
-  /** What the completed moves should have brought, less what they should have taken. */
+  /** The predicted change by completed moves: loads that arrived less loads that left. */
   readonly change: Readonly<Record<string, number>>;
   /** Plan of the last of them, and when it ended; null: none has completed. */
   readonly planId: string | null;
@@ -233,7 +233,7 @@ export type PlanFacts = {
   readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
-  /** What its hosts carried. Absent: none of its steps needs it, or it was made before 0.2. */
+  /** The loads of its hosts. Absent: none of its steps needs them, or it was made before 0.2. */
   readonly loads?: PlanLoads;
   /** Of a plan between cells: where its servers go, and the command that asked for it. Absent: of a cycle. */
   readonly cells?: { readonly to: string; readonly commandId: string };
@@ -475,7 +475,7 @@ export type DrainFacts = {
     readonly left: number;
     /** Times at which VMs left it after that look, at most {@link DEPARTURES_KEPT}. */
     readonly departures: readonly number[];
-    /** What VMs wait for that are not stuck, by reason code, with the name of one of them. */
+    /** The reasons for which VMs wait that are not stuck, by code, with the name of one of them. */
     readonly waits: readonly {
       readonly code: string;
       readonly text: string;

@@ -265,7 +265,7 @@ export function parseValue(text: string): number | undefined {
   return text.trim() === '' || Number.isNaN(value) ? undefined : value;
 }
 
-/** What an answer that is no result says: the error of the API, else its text without markup. */
+/** The words of an answer that is no result: the error of the API, else its text without markup. */
 const wordsOf = (text: string): string => readEnvelope(text)?.error ?? withoutMarkup(text, 200);
 
 function readEnvelope(text: string): z.infer<typeof envelopeSchema> | undefined {

@@ -142,7 +142,7 @@ function storyOf(
   return { ...head, state: open ? 'waitsForApproval' : 'expired', events: [] };
 }
 
-/** What an event decides about a step of a plan; null: nothing. */
+/** The answer of an event to a step of a plan; null: it has none. */
 function answerTo(
   stored: StoredEvent,
   planId: string,

@@ -23,7 +23,7 @@ export type ChartLabels = {
   /** The two lines. */
   readonly names: readonly [string, string];
   readonly title: string;
-  /** What the upper lines show. Default: the combined imbalance. */
+  /** The measure of the upper lines. Default: the combined imbalance. */
   readonly axis?: string;
   /** Heading of an aggregate's part. */
   readonly heading: (aggregate: string) => string;

@@ -1,4 +1,4 @@
-/** What changed in the folded log, for a thread that has an earlier one. */
+/** The changes of the folded log, for a thread that has an earlier one. */
 import type { AggregateFacts, LogState } from '@kronos/projections';
 
 /** By aggregate the facts that are not the same object as before: all of an aggregate that is new. The folds never change a value in place. */

@@ -12,7 +12,7 @@ export type FoundMoment = { readonly moment: Moment; readonly facts: MomentFacts
 type Found = Pick<FoundDecision, 'event' | 'sequence' | 'snapshotMs' | 'state' | 'snapshot' | 'decision'>;
 
 /**
- * What happened at a decision: from the plans that were open then to the first decision after the last of their moves; where nothing moved, to
+ * Finds the moment of a decision: from the plans that were open then to the first decision after the last of their moves; where nothing moved, to
  * the next plan.
  */
 export async function findMoment(history: History, found: Found): Promise<FoundMoment> {

@@ -88,11 +88,11 @@ export type PlanRecord = {
   readonly combinedAfter: number | null;
   readonly lowerBound: number | null;
   readonly shareOfPossible: number | null;
-  /** What was left when it was made, its own steps included; null: the budget reaches the targets, or no course was found. */
+  /** The course when it was made, its own steps included; null: the budget reaches the targets, or no course was found. */
   readonly course: Course | null;
-  /** What the hosts carried when it was made; null: it does not say. */
+  /** The loads of the hosts when it was made; null: it does not say. */
   readonly loads: PlanLoads | null;
-  /** What its hosts carried before it; null: the log does not say. */
+  /** The loads of its hosts before it; null: the log does not say. */
   readonly hostsBefore: HostsBefore | null;
 };
 

@@ -1,4 +1,4 @@
-/** What says until when a proposed plan waits for approval. */
+/** The facts that set the deadline for the approval of a proposed plan. */
 export type ProposalFacts = {
   readonly planId: string;
   /** When it was proposed, ms since the epoch. */

@@ -22,13 +22,13 @@ export interface CellGround {
   readonly ratios: CellRatios;
 }
 
-/** What a server takes of cells. */
+/** The claim of a server on NUMA cells. */
 export interface CellClaim {
   readonly needs: readonly CellNeed[];
   readonly demands: readonly CellAmounts[];
   /**
-   * What it takes of any one cell, at most. Nova chooses the cells of an arrival, and no API shows how; so an arrival counts with this
-   * on every cell of its host. What fits then, fits in every order and with every choice.
+   * The most that it takes of any one cell. Nova chooses the cells of an arrival, and no API shows how; so an arrival counts with this on
+   * every cell of its host. Moves that fit then fit in every order and with every choice.
    */
   readonly most: CellAmounts;
 }

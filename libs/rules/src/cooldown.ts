@@ -1,7 +1,7 @@
 import { type EngineOptions, MAX_COOLDOWN_SECONDS, MAX_GROWN_COOLDOWN_SECONDS } from '@kronos/contracts';
 import { approval, type ProposalFacts } from './approval.ts';
 
-/** What can have started the cooldown of an aggregate. */
+/** The facts that can have started the cooldown of an aggregate. */
 export type CooldownFacts = {
   /** The newest release of a plan, or of a part of one. */
   readonly lastRelease: { readonly planId: string; readonly atMs: number } | null;

@@ -54,7 +54,7 @@ const STUCK_CYCLES = 3;
 export const drainStuck = ({ state, cycles }: { readonly state: string; readonly cycles: number }): boolean =>
   state === 'stuck' && cycles >= STUCK_CYCLES;
 
-/** What Nova shows of a nova-compute service. */
+/** A nova-compute service as Nova shows it. */
 export type ServiceSeen = {
   readonly status: 'enabled' | 'disabled' | 'unknown';
   readonly forcedDown: boolean;
@@ -102,7 +102,7 @@ export function judgeService(
   return { kind: 'change' };
 }
 
-/** What may stand against the change of a nova-compute service. */
+/** The facts that may block the change of a nova-compute service. */
 export type HostActFacts = {
   readonly aggregate: string;
   readonly unreadable: { readonly sequence: number } | null;
@@ -115,8 +115,8 @@ export type HostActFacts = {
 };
 
 /**
- * What blocks the change of a nova-compute service; null: nothing does. A pause and the planner's dry run do not keep
- * what Kronos disabled disabled.
+ * Why a nova-compute service may not be changed; null: it may. During a pause or the planner's dry run Kronos still enables the hosts
+ * that it has disabled.
  */
 export function hostActBlocked(
   { aggregate, unreadable, paused, configured }: HostActFacts,

@@ -152,7 +152,7 @@ export const pageSizesOf = (hosts: readonly HostCell[], needs: readonly CellNeed
 /** Amounts of a cell. */
 export const cellWidth = (sizes: readonly number[]): number => FIRST_PAGE + sizes.length;
 
-/** What a cell of a host has. */
+/** The amounts of a cell of a host. */
 export function cellTotals(cell: HostCell, sizes: readonly number[]): CellAmounts {
   const totals = new Float64Array(cellWidth(sizes));
   totals[CELL_PINNED] = cell.dedicatedCpus;
@@ -168,7 +168,7 @@ export function cellTotals(cell: HostCell, sizes: readonly number[]): CellAmount
   return totals;
 }
 
-/** What a cell of a server takes of the cell of a host that it is on. */
+/** The amounts that a cell of a server takes of the host's cell that it is on. */
 export function cellDemand(need: CellNeed, sizes: readonly number[]): CellAmounts {
   const demand = new Float64Array(cellWidth(sizes));
   demand[CELL_PINNED] = need.dedicatedCpus;
@@ -185,7 +185,7 @@ const at = (amounts: CellAmounts, i: number): number => amounts[i] ?? 0;
 type Shortage = 'dedicated' | 'shared' | 'memory' | 'pages';
 
 /**
- * What a host's cell lacks for a server's cell; null: it fits.
+ * The resource that a host's cell lacks for a server's cell; null: the cell fits.
  *
  * @param totals of the host's cell, @param used of the same cell by other servers, @param demand by {@link cellDemand} of `need`
  */
@@ -245,7 +245,7 @@ export function matchCells(
   return found;
 }
 
-/** What a cell of a server needs, in words: `4 dedicated CPUs and 8 GiB of 1 GiB pages`. */
+/** The needs of a server's cell, in words: `4 dedicated CPUs and 8 GiB of 1 GiB pages`. */
 export function cellWords(need: CellNeed): string {
   const cpus = [
     ...(need.dedicatedCpus > 0 ? [`${need.dedicatedCpus} dedicated CPUs`] : []),

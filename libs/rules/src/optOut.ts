@@ -34,7 +34,7 @@ function applies(entry: string, server: OptOutFacts): boolean {
     case 'name':
       return server.name !== null && matchesPattern(rest, server.name);
     case 'image': {
-      // What is not shown may be there.
+      // Properties that Nova does not show may be set.
       if (server.imageProperties === undefined) return true;
       const [key = '', value] = rest.split(/=(.*)/s);
       const has = Object.hasOwn(server.imageProperties, key) ? server.imageProperties[key] : undefined;

@@ -10,7 +10,7 @@ export type TimeZoneRules = {
   readonly name: string;
   /** When each change took effect, seconds since the epoch, ascending. The first offset holds before it too. */
   readonly since: readonly number[];
-  /** What local time is ahead of UTC from each change on, in seconds. */
+  /** Seconds by which local time is ahead of UTC from each change on. */
   readonly offsetSeconds: readonly number[];
 };
 

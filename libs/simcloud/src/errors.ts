@@ -11,7 +11,7 @@ export class ActError extends Error {
 }
 
 /**
- * What Nova answers when it refuses a call: the status, and the sentence of the body. The texts are Nova's own
+ * Nova's answer to a call that it refuses: the status, and the sentence of the body. The texts are Nova's own
  * (`nova/exception.py`, `nova/api/openstack/common.py`), since clients match on them.
  */
 export class NovaRefusal extends Error {

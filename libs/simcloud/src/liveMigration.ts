@@ -180,7 +180,7 @@ type LiveStep = {
   readonly status?: MigrationStatus | undefined;
 };
 
-/** What Nova does in each step. */
+/** Nova's work in each step. */
 const STEPS: Partial<Record<StepKind, (step: LiveStep) => void>> = {
   schedule: ({ s, migration, server }) => {
     if (s.holds('schedule', migration.id)) return;

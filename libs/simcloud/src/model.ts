@@ -21,7 +21,7 @@ interface HostCell {
   readonly pages: Readonly<Record<string, number>>;
 }
 
-/** What a NUMA cell of a server holds of the host's cell `id`. */
+/** The amounts that a NUMA cell of a server holds of the host's cell `id`. */
 export interface HeldCell {
   readonly id: number;
   readonly pinned: number;
@@ -154,7 +154,7 @@ export interface Server {
   deletedMs: number | null;
   /** The former hosts of the guest, oldest first: the load series are computed from them. */
   readonly placements: Placement[];
-  /** What it used before something changed that, oldest first. */
+  /** Its loads before each change, oldest first. */
   readonly formerLoads: { readonly untilMs: number; readonly demand: Demand; readonly running: boolean }[];
   readonly views: Map<string, string>;
 }

@@ -42,7 +42,7 @@ export function hostHasRoom(host: Host, wanted: Resources): boolean {
 
 export const serverClaim = (server: Server, wanted: Flavor = server.flavor): Resources => flavorClaim(wanted, server);
 
-/** What a server of this flavor claims; one without an image boots from a volume. */
+/** The claim of a server of this flavor; one without an image boots from a volume. */
 export function flavorClaim(flavor: Flavor, { imageId }: Pick<Server, 'imageId'>): Resources {
   const pcpus = pinnedCpus(flavor);
   return {

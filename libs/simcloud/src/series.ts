@@ -46,7 +46,7 @@ function hostAt(server: Server, atMs: number): string | null {
   return host;
 }
 
-/** What the guest used at `atMs`. */
+/** The load of the guest at `atMs`. */
 function loadAt(server: Server, atMs: number): { readonly demand: Server['demand']; readonly running: boolean } {
   const former = server.formerLoads.find(({ untilMs }) => atMs < untilMs);
   return former ?? { demand: server.demand, running: isRunning(server) };
@@ -114,7 +114,7 @@ function serversAt(cloud: Cloud, atMs: number): Iterable<Server> {
   return gone.length === 0 ? cloud.servers.values() : [...cloud.servers.values(), ...gone];
 }
 
-/** What a server uses at `atMs`: cores, or MB of memory. */
+/** The use of a server at `atMs`: cores, or MB of memory. */
 const useAt = (cloud: Cloud, server: Server, size: 'vcpus' | 'memoryMb', atMs: number): number =>
   size === 'vcpus' ? coresAt(cloud, server, atMs) : loadAt(server, atMs).demand.memoryMb;
 
@@ -199,7 +199,7 @@ export function instant(cloud: Cloud, metric: string, atMs: number): SimSample[]
 /** The sample of the same series at an earlier time. */
 type Former = (sample: SimSample, atMs: number) => SimSample | undefined;
 
-/** What Prometheus has of a sample whose series has a fault. */
+/** The samples that Prometheus has in place of one whose series has a fault. */
 function underFault(sample: SimSample, fault: ActiveSeriesFault, former: Former, atMs: number): SimSample[] {
   switch (fault.kind) {
     case 'missing':

@@ -37,7 +37,7 @@ export function beginStateAction(s: CloudState, caller: Caller, uuid: string, ac
 }
 
 /**
- * What the computes make of it, and for `unshelve` the conductor. Nova gives back what a shelved server holds, then calls it offloaded,
+ * The work of the computes, and for `unshelve` of the conductor. Nova gives back what a shelved server holds, then calls it offloaded,
  * and a moment later forgets its host. One that is unshelved has its host before it runs.
  */
 export function stateStep(s: CloudState, server: Server, kind: StateStep): void {

@@ -44,7 +44,7 @@ export type AggregateStatus = {
   }[];
   /** See `worstRatio`. */
   readonly ratio: number | null;
-  /** What is left until the targets are reached; null: nothing, or no course is known. */
+  /** The rest of the course to the targets; null: they are reached, or no course is known. */
   readonly course: CourseLeft | null;
   readonly moves: readonly MoveStatus[];
   /** Waits that are longer than expected. */
@@ -56,7 +56,7 @@ export type AggregateStatus = {
 };
 
 type LateWait = Pick<Wait, 'code' | 'of' | 'sinceMs'> & {
-  /** What waits. */
+  /** The task, plan or drain that waits. */
   readonly about: Waiting;
   readonly text: string;
   readonly remedy: string;
@@ -119,7 +119,7 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
 const closeText = ({ force }: NonNullable<TaskFacts['closeAsked']>): string =>
   force === true ? 'ends within a minute, whatever Nova shows' : 'waits until Nova no longer works on the VM';
 
-/** What people asked of a task. */
+/** The commands of people for a task. */
 function askedOf({ abortAsked, cancelAsked, closeAsked }: TaskFacts): string[] {
   const stop = abortAsked ?? cancelAsked;
   return [
@@ -235,7 +235,7 @@ const asksFor = (planId: string, what: string, until: string): Occupation => ({
   waitsFor: `kronos approve ${planId}, or kronos reject`,
 });
 
-/** What the last decision left. */
+/** The occupation that the last decision left. */
 function decidedLast({ decided }: State): Occupation {
   if (decided === null) return { doing: 'no decision yet', waitsFor: 'the first decision of the planner' };
   const { outcome, release, reason } = decided;

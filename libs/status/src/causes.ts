@@ -60,7 +60,7 @@ const work = [
 /** The work that writes to the event log. */
 const workAfterSnapshots = work.filter((code) => code !== 'snapshot-none' && code !== 'snapshot-late');
 
-/** What follows while OpenStack cannot be read. */
+/** Causes that follow while OpenStack cannot be read. */
 const withoutOpenStack = [
   'service-unready',
   'observation-problem',

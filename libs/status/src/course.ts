@@ -1,4 +1,4 @@
-/** What is left of a course, in words: for people at the terminal, in the report and in the console alike. Pure. */
+/** The rest of a course in words, for people at the terminal, in the report and in the console alike. Pure. */
 import { count } from '@kronos/contracts';
 import type { CourseLeft } from '@kronos/projections';
 import { span } from './times.ts';

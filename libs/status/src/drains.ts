@@ -17,7 +17,7 @@ export type DrainStatus = {
   readonly comment: string | null;
 };
 
-/** What of the state a drain's progress is made of. */
+/** The parts of the state that a drain's progress depends on. */
 type Moving = Pick<AggregateState, 'plans' | 'tasks' | 'paces' | 'pairPaces'>;
 
 export function drainStatus(state: Moving, drain: DrainFacts): DrainStatus {

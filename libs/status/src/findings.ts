@@ -249,7 +249,7 @@ function stuckPlace(
     : { aggregate, host: cause.host, reason: BROKEN, server: serverId };
 }
 
-/** What the last decision could not do. */
+/** Findings about moves that the last decision could not make. */
 function impossible(
   input: AggregateInput,
   { stuck, warnings, failover, foreign }: NonNullable<AggregateInput['lastDecision']>,
@@ -386,7 +386,7 @@ function predictions({ aggregate, state }: AggregateInput): Finding[] {
   });
 }
 
-/** What moves and drains wait for, and what became of them. */
+/** Findings about waits and ends of moves and drains. */
 function moves(input: AggregateInput, nowMs: number): Finding[] {
   const { aggregate, state } = input;
   const open = inFlight(state);
@@ -437,7 +437,7 @@ function closeWait(
   return { text: `${text}: Nova has not shown that it no longer works on the VM${said}; ${counts}` };
 }
 
-/** What is wrong with a move that was released and has not ended. */
+/** Findings about a move that was released and has not ended. */
 function moveFindings(aggregate: string, task: TaskFacts, nowMs: number): Finding[] {
   const { slot } = task;
   if (slot === null) return [];

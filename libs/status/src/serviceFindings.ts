@@ -73,7 +73,7 @@ function missing(
   return [{ code: 'service-missing', place: { service }, about: service, text: silence(own, nowMs) }];
 }
 
-/** What the last heartbeats of a service of which no instance lives say. */
+/** The words of the last heartbeats of a service of which no instance lives. */
 function silence(heartbeats: readonly Heartbeat[], nowMs: number): string {
   const newest = heartbeats.toSorted((a, b) => b.storedAtMs - a.storedAtMs);
   const [last] = newest;

@@ -197,7 +197,7 @@ function skipped(place: Place, about: string, { reason, hostCause }: PolicySumma
   };
 }
 
-/** What the values of VMs lack. */
+/** Findings about values of VMs that are missing. */
 function servers(place: Place, about: string, one: PolicySummary, all: number): Finding[] {
   const { matchedServers: measured, vms } = one;
   if (measured === undefined || all === 0) return [];

@@ -1,4 +1,4 @@
-/** What each open task, plan and drain waits for, from the folded log. Pure. */
+/** Why each open task, plan and drain waits, from the folded log. Pure. */
 import { ALL, clause, count, iso } from '@kronos/contracts';
 import {
   type AggregateState,

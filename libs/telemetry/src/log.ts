@@ -30,7 +30,7 @@ export interface LogInput {
 /** Makes a line for people of a line of JSON. */
 type Render = (line: string) => string;
 
-/** What renders the lines of a format; null: they stay JSON. `terminal`: whether they go to one. */
+/** The renderer of the lines of a format; null: they stay JSON. `terminal`: whether they go to one. */
 export async function lineRenderer(
   format: Config['log']['format'],
   { terminal }: { readonly terminal: boolean },

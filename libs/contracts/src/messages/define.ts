@@ -7,7 +7,7 @@ export type Service = Actor['service'];
 /** Gives the name of a server for its uuid, where it is known. */
 export type NameOf = (serverId: string) => string;
 
-/** What a field of an event names. An anonymous recording has made-up names in its place. */
+/** The kind of thing that a field of an event names. An anonymous recording has made-up names in its place. */
 export type Naming =
   /** One thing of this kind, or null. */
   | 'aggregate'
@@ -51,7 +51,7 @@ type Parts<T extends string, D extends z.ZodType> = {
 type Names<D> = { readonly [K in keyof D]-?: Naming };
 
 type EventParts<T extends string, D extends z.ZodType> = Parts<T, D> & {
-  /** What each field of the data names. */
+  /** Field of the data -> the kind of thing that it names. */
   readonly names: Names<z.infer<D>>;
   /** Its aggregate may be `_all_`. Absent: it belongs to one aggregate. */
   readonly addressesAll?: boolean;

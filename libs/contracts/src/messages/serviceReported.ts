@@ -17,7 +17,7 @@ export const serviceReported = defineMessage({
       z.object({
         check: z.string(),
         reason: z.string(),
-        /** What fails, one by one, for programs; `reason` is for people. Absent: the check has one meaning, or is of Kronos 0.1. */
+        /** The failing parts, for programs; `reason` is for people. Absent: the check has one meaning, or is of Kronos 0.1. */
         parts: z.array(failingPartSchema).optional(),
       }),
     ),

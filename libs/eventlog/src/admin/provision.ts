@@ -142,7 +142,7 @@ export async function provisionJetStream(link: Link, options: ProvisionOptions):
   return { created, changed, unchanged, kept, extra: await extraConsumers(link, durables) };
 }
 
-/** What came of each stream and consumer. */
+/** The outcome for each stream and consumer. */
 class Report {
   readonly created: string[] = [];
   readonly unchanged: string[] = [];

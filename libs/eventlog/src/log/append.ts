@@ -115,7 +115,7 @@ export function encodeMessage(message: Message): { subject: string; body: Uint8A
   return { subject: subjectOfMessage(message), body, headers };
 }
 
-/** What is sent with each attempt of an append. */
+/** The message that each attempt of an append sends, with its headers. */
 type Sending = {
   readonly subject: string;
   readonly body: Uint8Array;

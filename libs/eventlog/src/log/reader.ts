@@ -94,7 +94,7 @@ export type ReaderOptions = {
 
 type Ending = 'lost' | 'stopped' | 'gap';
 
-/** What a reader up to the end must have handed over: the last sequence, and one message of each of these subjects. */
+/** A reader that ends must have handed over the last sequence, and one message of each of these subjects. */
 type Goal = { readonly sequence: number; readonly unread: Set<string> };
 
 /**
@@ -123,7 +123,7 @@ export class OrderedReader {
   /** The last consumer that was made, until it is deleted. */
   #consumer: string | null = null;
   #stopped = false;
-  /** What the stream had when the reading began; null: not asked yet. */
+  /** The end of the stream when the reading began; null: not asked yet. */
   #goal: Goal | null = null;
   /** Attempts since the last one that brought a message. */
   #failures = 0;

@@ -1,5 +1,5 @@
 /**
- * What a server can do, by its version. Older servers drop most of what they do not know without a word, and the client
+ * The capabilities of a server, by its version. Older servers silently drop most options that they do not know, and the client
  * does not always complain: code that uses one of these checks here first.
  */
 

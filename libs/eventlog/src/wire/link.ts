@@ -88,7 +88,7 @@ class NoLeader extends Error {
   }
 }
 
-/** What is wrong when the copies of a stream have no leader; null when they have one, or there is only one copy. */
+/** Says that the copies of a stream have no leader; null when they have one, or there is only one copy. */
 function leaderless({ leader, replicas = [] }: ClusterInfo): string | null {
   if (replicas.length === 0 || (leader !== undefined && leader !== '')) return null;
   const away = replicas.filter(({ current }) => !current).map(({ name }) => name);

@@ -3,7 +3,7 @@ import type { Appended, AppendOptions, EventLog, SnapshotEnvelope } from './type
 import type { Wire } from './wire.ts';
 
 /**
- * What a process writes, whole. A wrapper changes a part and passes on the rest (`{ ...write, message }`), so an option that it
+ * A write of a process with all its options. A wrapper changes a part and passes on the rest (`{ ...write, message }`), so an option that it
  * does not know reaches the server. A wrapper refuses a kind that it does not know, see {@link unknownWrite}.
  */
 export type Write =

@@ -80,7 +80,7 @@ const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObse
 /** A look at a move for room takes as long as this many of the search for balance. */
 const WORK_OF_ONE = 10;
 
-/** What room is made for, and how. */
+/** The options of a search for room. */
 export type RoomOptions = Pick<CompleteEngineOptions, 'searchWorkLimit' | 'moveOverheadGib'> & {
   /** Moves of the plan, at most. Absent: any number. */
   readonly maxMoves?: number | undefined;

@@ -14,7 +14,7 @@ export class ShapeSlots {
   readonly #claims: readonly { readonly amount: number; readonly r: number; readonly free: Float64Array }[];
   /** 1 for hosts that may take the shape at all. */
   readonly legal: Uint8Array;
-  /** What a new VM claims of each class of the cluster. */
+  /** The claim of a new VM, by resource class of the cluster. */
   readonly amounts: Float64Array;
 
   constructor(cluster: Cluster, hosts: ReadonlyMap<string, HostObservation>, shape: Shape) {

@@ -10,7 +10,7 @@ export type FlavorHost = {
 
 const AGGREGATE = 'aggregate_instance_extra_specs:';
 
-/** What a server claims after a resize, by resource class. */
+/** The claim of a server after a resize, by resource class. */
 export function claimOf(
   flavor: CellFlavor,
   { bootFromVolume }: Pick<ServerObservation, 'bootFromVolume'>,

@@ -69,7 +69,7 @@ export type VmPart = {
   readonly vcpus: number;
   /** GiB that a move of it copies. */
   readonly copyGib: number;
-  /** What a move of it costs in place of `copyGib`, in GiB, by host. Absent: the host does not matter. */
+  /** The cost of a move of it in place of `copyGib`, in GiB, by host. Absent: the host does not matter. */
   readonly copyGibTo?: Readonly<Record<string, number>>;
   /** {@link Cluster.recentMoves}. Absent: none. */
   readonly recentMoves?: number;

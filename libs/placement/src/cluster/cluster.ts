@@ -57,7 +57,7 @@ export type Cluster = {
   readonly vcpus: Float64Array;
   /** GiB that a move of the VM copies. */
   readonly copyGib: Float64Array;
-  /** What a move of each VM to each host costs in its place, in GiB, by `vm * H + host`. Null: the host does not matter. */
+  /** The cost of a move of each VM to each host in its place, in GiB, by `vm * H + host`. Null: the host does not matter. */
   readonly copyGibTo: Float64Array | null;
   /** How often the VM was moved lately (`recentMoves` of libs/rules): each of these adds the cost of a move to the next one. */
   readonly recentMoves: Int32Array;

@@ -19,7 +19,7 @@ export class Room {
   readonly free: Float64Array;
   /** Members by host, for each group. */
   readonly members: Map<number, number>[];
-  /** What VMs away from home take of every NUMA cell, by host; null when no VM needs cells. Departures free no cells. */
+  /** The share of VMs away from home in every NUMA cell, by host; null when no VM needs cells. Departures free no cells. */
   readonly arrived: Float64Array | null;
 
   constructor(cluster: Cluster, { departuresFree }: Pick<Room, 'departuresFree'>, from?: Room) {

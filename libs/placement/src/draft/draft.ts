@@ -18,7 +18,7 @@ export type Move = {
   readonly repairs: number;
 };
 
-/** What a move is for. */
+/** The purpose of a move. */
 type MoveFor = Pick<Move, 'phase' | 'why'> & Partial<Pick<Move, 'repairs' | 'parking'>>;
 
 /** A plan in the making: each pass starts from the state that the pass before it left. */

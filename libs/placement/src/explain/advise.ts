@@ -42,7 +42,7 @@ export type NovaSettings = {
   readonly metadata: Readonly<Record<string, string>>;
   /** Allocation ratio by host and resource class. */
   readonly ratios: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** What servers claim of hosts on which they are not, and from which nothing moves them. */
+  /** Claims of servers on hosts on which they are not, and from which nothing moves them. */
   readonly leaked: readonly LeakedAllocation[];
 };
 
@@ -404,7 +404,7 @@ function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
     }));
 }
 
-/** What a VM has in itself is one code. Hosts may refuse it for several, and no one act ends them all. */
+/** A VM that itself forbids its move has one code. Hosts may refuse it for several, and no one act ends them all. */
 const remedyOf = (codes: string): string =>
   codes.startsWith('vm-')
     ? remedyOfReason(codes)

@@ -350,7 +350,7 @@ class Search {
     return best;
   }
 
-  /** What a host has left after the VM, in pieces of its size, of the resource of which it has the most. */
+  /** The room of a host after the VM, in pieces of its size, of the resource of which it has the most. */
   #leftBy(vm: number, host: number): number {
     const { cluster, room } = this.#state;
     const { R, demand } = cluster;

@@ -312,7 +312,7 @@ function closedTo({ hosts }: ClusterFile, vm: ClusterFile['vms'][number]): Pick<
   return { refusedBy: closed.sort(byText), refusedFor: 'host-not-allowed' };
 }
 
-/** What a move of a VM costs. @param ofHosts what each move to or from these hosts costs more, in GiB */
+/** The cost of a move of a VM. @param ofHosts added cost of each move to or from a host, in GiB */
 function costsOf(
   { hosts }: ClusterFile,
   { host, memMb = 0, costGib = memMb / 1024, costGibTo }: ClusterFile['vms'][number],

@@ -6,7 +6,7 @@ import type { Draft } from '../draft/draft.ts';
 export type Emptiable = {
   readonly host: number;
   readonly vms: number;
-  /** What its VMs need elsewhere, and what it could have taken itself: by resource class, then by policy. */
+  /** The needs of its VMs elsewhere, and the room that it could have offered itself: by resource class, then by policy. */
   readonly burden: Float64Array;
 };
 
@@ -17,7 +17,7 @@ export type Sought = {
   /** Hosts of a set, and its VMs at most. */
   readonly size: number;
   readonly most: number;
-  /** What all hosts that take VMs could take: by resource class, then by policy. */
+  /** The room of all hosts that take VMs: by resource class, then by policy. */
   readonly room: Float64Array;
   readonly work: Work;
 };
@@ -63,7 +63,7 @@ function largest(hosts: readonly Emptiable[], count: number): number {
   return sum;
 }
 
-/** What a host could take of everything, by resource class, then by policy; infinite without a limit. */
+/** The room of a host, by resource class, then by policy; infinite without a limit. */
 export function roomOn({ cluster, room, fullness }: Draft, host: number): Float64Array {
   const { P, R, policies, size, hostRefusal } = cluster;
   if (int(hostRefusal, host) !== 0) return new Float64Array(R + P);

@@ -283,7 +283,7 @@ class Packing {
     return obstacle === null;
   }
 
-  /** What the open hosts could take of everything together. */
+  /** The room of the open hosts together, as {@link roomOn} gives it for one. */
   #roomOfAll(): Float64Array {
     const { cluster } = this.#draft;
     const sum = new Float64Array(cluster.R + cluster.P);

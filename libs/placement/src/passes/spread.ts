@@ -15,7 +15,7 @@ import { pruned } from '../search/shorten/prune.ts';
 type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'> &
   Pick<SearchSettings, 'courseMoves'>;
 
-/** What is known about the noise of the last cycles. */
+/** The noise of the last cycles. */
 export type NoiseKnown = {
   /** Standard deviation of the noise of the combined imbalance; 0: none is known. */
   readonly combined: number;
@@ -70,7 +70,7 @@ export function spread(
   return { end, course: course === null ? null : courseOf(field, course), proven, withheld: null, unreachable };
 }
 
-/** What keeps the moves from being made: noise explains their gain, and no threshold demands the targets that they reach. Null: nothing does. */
+/** Why the moves are withheld: noise explains their gain, and no threshold demands the targets that they reach. Null: they are made. */
 function withheldOf({ field, solution, course }: FoundPlan, noise: NoiseKnown | undefined): Spread['withheld'] {
   // The moves of this cycle's part of a course gain little by themselves, or there are none within the budget: the whole course counts.
   const { moves, combined, reached, within } = course?.solution ?? solution;
@@ -82,7 +82,7 @@ function withheldOf({ field, solution, course }: FoundPlan, noise: NoiseKnown | 
   return gain > least ? null : { moves, gain, least };
 }
 
-/** What the imbalance planner found beside its moves. */
+/** The findings of the imbalance planner beside its moves. */
 export type Spread = {
   readonly end: SearchEnd;
   /** The moves that are left beyond this cycle, too. Null: the budget reaches every target, or there is no course. */

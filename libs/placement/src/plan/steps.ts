@@ -84,7 +84,7 @@ function hostCellsOf({ numa, hostNames }: Cluster, vm: number, hosts: readonly n
 const sharesOn = (cluster: Cluster, vm: number, host: number): Record<string, number> =>
   Object.fromEntries(cluster.policies.map(({ name }, p) => [name, shareOn(cluster, vm, host, p)]));
 
-/** What the hosts carry in the start state; null: no step needs it, because none that balances has an alternate. */
+/** The loads of the hosts in the start state; null: no step needs them, because none that balances has an alternate. */
 export function planLoads(cluster: Cluster, steps: readonly Step[]): PlanLoads | null {
   if (cluster.P === 0 || !steps.some(({ phase, alternates }) => phase === 'spread' && alternates.length > 0))
     return null;
@@ -117,7 +117,7 @@ function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reas
   return { code, text: reasonMeanings[code], detail };
 }
 
-/** What forbids the way back of a move, whatever changes in load: newer CPUs or a newer hypervisor. Null: nothing does. */
+/** Why a VM cannot move back, whatever changes in load: newer CPUs or a newer hypervisor. Null: it can. */
 function wayBack(
   { keyLegal, vmKind, sources, classes, hostSource, hostClass }: Cluster,
   move: Move,

@@ -40,7 +40,7 @@ export function remembered(id: string, memory: Memory, options: CompleteEngineOp
   return null;
 }
 
-/** What is known of devices that can move. */
+/** The devices that are known to move with their VM. */
 interface Movable {
   /** Those that the operator names. */
   readonly devices: readonly Device[];

@@ -51,7 +51,7 @@ export function foreignHolds(input: ForeignInput): ReadonlyMap<string, number> {
 }
 
 /**
- * What a decision says about moves of others. One server that they moved stays where it is; nothing is balanced where they moved several.
+ * Moves of others that a decision respects. One server that they moved stays where it is; nothing is balanced where they moved several.
  * Null: none. Pure.
  */
 export function foreignMoves(input: ForeignInput): NonNullable<Decision['foreign']> | null {

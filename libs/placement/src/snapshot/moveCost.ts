@@ -17,7 +17,7 @@ const MIB = 1024 ** 2;
 
 type Costed = Pick<ServerObservation, 'id' | 'ramMb' | 'diskGb'>;
 
-/** What a move of each server costs, by what it copies and how often it was moved lately. @param now ms since the epoch */
+/** The cost of a move of each server, by the amount that it copies and its recent moves. @param now ms since the epoch */
 export function costsOf(
   snapshot: Pick<Snapshot, 'policies' | 'moveCostReadings'>,
   memory: Pick<Memory, 'copyBytesPerSecond' | 'releases'>,

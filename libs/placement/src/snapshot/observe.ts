@@ -183,7 +183,7 @@ function groundsOf(
   return { vmGrounds, evacuationOnlyGrounds, vmWindowEnds };
 }
 
-/** What unfinished moves change on hosts, in the order of servers and moves. */
+/** The changes of unfinished moves on hosts, in the order of servers and moves. */
 type Ahead = {
   readonly shifts: { readonly host: string; readonly policy: number; readonly by: number }[];
   /** The claims that Nova had not made yet. */
@@ -298,7 +298,7 @@ function refusedBy(refused: NovaWords, { id }: ServerObservation): Pick<VmPart, 
   return hosts.length === 0 ? {} : { refusedBy: hosts.sort() };
 }
 
-/** What a server needs of NUMA cells and CPUs. On a host to which it is still moving, its cells are not known. */
+/** The needs of a server in NUMA cells and CPUs. On a host to which it is still moving, its cells are not known. */
 function hardwareOf(server: ServerObservation, at: string): Pick<VmPart, 'cells' | 'anyCpu'> {
   const { imageAsksCpu = false, imageProperties = {}, extraSpecs } = server;
   const cpu = imageAsksCpu || asksForCpu(imageProperties) || asksForCpu(extraSpecs) ? { anyCpu: true } : {};

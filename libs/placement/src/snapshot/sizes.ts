@@ -10,7 +10,7 @@ export type DefaultSizes = {
   readonly totals: ReadonlyMap<string, number>;
 };
 
-/** What a policy may measure when it does not say: the class in which hosts differ more is the less favourable one. */
+/** A policy that does not say may measure either class. The one in which hosts differ more is the less favourable one. */
 const ASSUMED = ['VCPU', 'MEMORY_MB'] as const;
 /** Hosts of one kind differ by less than this share: firmware and kernels keep some memory for themselves. */
 const ALIKE = 0.05;

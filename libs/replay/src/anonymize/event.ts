@@ -55,7 +55,7 @@ const leftOut = (_: Names, list: readonly string[]): string[] => list.map(() => 
 const LISTS: Readonly<Record<string, (names: Names, list: readonly string[]) => string[]>> = {
   alternates: (names, list) => names.each('host', list),
   dependsOn: (names, list) => list.map((one) => names.id(one)),
-  // What only an executor reads of a server, by Nova's ids.
+  // Fields of a server that only an executor reads, by Nova's ids.
   addresses: leftOut,
   volumes: leftOut,
   knownMigrations: leftOut,

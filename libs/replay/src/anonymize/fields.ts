@@ -1,4 +1,4 @@
-/** What becomes of each field of a part of a snapshot. The compiler asks for every field. */
+/** The anonymous form of each field of a snapshot. The compiler asks for every field. */
 import type { KindOfName, Names } from './names.ts';
 
 /** `true` where a value holds a text that may be anything, also as a key; `never` where it holds figures and words of a fixed list. */
@@ -84,5 +84,5 @@ export const custom = (names: Names, name: string): string => names.custom(name)
 export const byClass = <V>(names: Names, record: Readonly<Record<string, V>>): Record<string, V> =>
   names.customKeys(record);
 
-/** What people and other systems wrote. */
+/** Replaces texts that people and other systems wrote. */
 export const leftOut = (): string => 'left out';

@@ -84,7 +84,7 @@ function learnEnded(names: Names, { endedMigrations }: Snapshot): void {
   }
 }
 
-/** What a decision names beside its steps: its snapshot may no longer be kept. */
+/** Learns the names in a decision beside its steps: its snapshot may no longer be kept. */
 function learnDecided(names: Names, data: CycleDecided['data']): void {
   const { evacuations, plan, loads = [], novaRefusals = [] } = data;
   for (const { host } of [...evacuations, ...loads, ...(plan?.loads?.hosts ?? []), ...novaRefusals])
@@ -97,7 +97,7 @@ function learnDecided(names: Names, data: CycleDecided['data']): void {
   learnOthers(names, data);
 }
 
-/** What a decision names of failures and of moves of others. */
+/** Learns the names in the failures and the moves of others of a decision. */
 function learnOthers(names: Names, { failover, foreign }: CycleDecided['data']): void {
   for (const failure of failover?.failures ?? []) {
     for (const host of failure.hosts) names.learn('host', host);

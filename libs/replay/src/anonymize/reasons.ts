@@ -2,7 +2,7 @@
 import { type Reason, some } from '@kronos/contracts';
 import type { KindOfName, Names } from './names.ts';
 
-/** What the fields of details hold. Any other field is left out. */
+/** The kind of value in each field of details. Any other field is left out. */
 const DETAILS: Readonly<Record<string, KindOfName | 'word' | 'figure'>> = {
   host: 'host',
   hosts: 'host',

@@ -35,7 +35,7 @@ export function eventRenamer(
 }
 
 /**
- * What a decision noted of servers and hosts that Nova refused, as the renamed snapshot has it. As recorded it is made of the former names: it
+ * Remembered refusals of a decision, made again from the renamed snapshot. The recorded ones are made of the former names: one
  * would confirm a guess of them, and fit nothing in the recording. Without the snapshot the refusal counts for its whole time.
  */
 function withRefusalsOf(snapshot: Snapshot | null, event: Event): Event {

@@ -25,7 +25,7 @@ export interface CatalogEntry {
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** What an authentication method proves. */
+/** The identity that an authentication method proves. */
 type Proven = { readonly user: User; readonly projectId?: string; readonly parent?: string } & Partial<
   Pick<Token, 'credential'>
 >;

@@ -87,7 +87,7 @@ export function serverView(cloud: Cloud, server: Server, form: ServerForm): stri
   return view;
 }
 
-/** What Nova's API knows itself of a server whose cell is not reached, from 2.69 on. */
+/** The fields of a server whose cell is not reached, from 2.69 on: Nova's API knows them itself. */
 function partialServer(cloud: Cloud, server: Server, form: ServerForm): unknown {
   const list = {
     id: server.uuid,

@@ -23,7 +23,7 @@ function act(cloud: Cloud, scope: Scope, uuid: string): Reply {
   return perform(cloud, scope, uuid, body[action]) ?? empty(scope, 202);
 }
 
-/** What an action does with its value in the body; its answer where that is not an empty 202. */
+/** Carries out an action with its value in the body; returns its answer where that is not an empty 202. */
 type Action = (cloud: Cloud, scope: Scope, uuid: string, given: unknown) => Reply | undefined;
 
 const endResize =
