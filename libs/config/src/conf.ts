@@ -5,6 +5,7 @@ import type { Config } from './options.ts';
 import type { Renamed } from './renamed.ts';
 import { resolveConfig } from './resolve.ts';
 import { ENVIRONMENT, type Role, type Source } from './source.ts';
+import { whyUnreadable } from './unreadable.ts';
 
 export { scopeOf } from './scope.ts';
 
@@ -73,15 +74,26 @@ export const configError = ({ missing, sources, warnings }: ReadConf, problems: 
 export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
   readFile ?? ((path) => readFileSync(path, 'utf8'));
 
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code;
+
+const isMissing = (error: unknown): boolean => hasCode(error, 'ENOENT');
 
 export function unreadableFile(file: string, source: Source | null, error: unknown): Problem {
-  const why =
-    error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown reason';
   const named =
     source === null
       ? ''
       : `, named by ${source.option} (${source.file === ENVIRONMENT ? source.file : `${source.file}:${source.line}`}),`;
-  const remedy = isMissing(error) ? 'Create it, or correct the path.' : 'Allow this process to read it.';
-  return { file, line: null, option: null, problem: `the file${named} cannot be read (${why})`, remedy };
+  const remedy = isMissing(error)
+    ? 'Create it, or correct the path.'
+    : hasCode(error, 'EISDIR')
+      ? 'Name a file in it.'
+      : 'Allow this process to read it.';
+  return {
+    file,
+    line: null,
+    option: null,
+    problem: `the file${named} cannot be read: ${whyUnreadable(error)}`,
+    remedy,
+  };
 }

@@ -44,7 +44,7 @@ const REMEDY = 'Write a list of entries with hosts and cells; see docs/real-clou
 export function parseHostCells({ file, text }: { readonly file: string; readonly text: string }): ParsedHostCells {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, version: '1.2' });
-  const syntax = document.errors.map(({ pos, message }): Problem => {
+  const syntax = document.errors.slice(0, 1).map(({ pos, message }): Problem => {
     const { line } = lines.linePos(pos[0]);
     return { file, line, option: null, problem: `is not YAML: ${message}`, remedy: 'Correct the syntax at this line.' };
   });

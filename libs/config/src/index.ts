@@ -15,3 +15,4 @@ export { learnSecret, Secret } from './secret.ts';
 export { shownOptions, shownOverrides } from './shown.ts';
 export { sinkOrigin } from './sinks.ts';
 export { type Broker, type BrokerTransport, parseTransportUrl } from './transportUrl.ts';
+export { whyUnreadable } from './unreadable.ts';

@@ -61,7 +61,7 @@ describe('loading the configuration', () => {
       'gpu',
     ]);
     expect(problemsOf(() => load({}, { file: '/k.conf', env, role: 'planner' }))).toEqual([
-      '/k.conf null: the file cannot be read (ENOENT)',
+      '/k.conf null: the file cannot be read: there is no such file',
     ]);
   });
 
@@ -100,13 +100,13 @@ describe('loading the configuration', () => {
 
   it('says which option names a policies file that is not there', () => {
     expect(problemsOf(() => load({ '/k.conf': FULL }, { file: '/k.conf', env: {}, role: 'scorer' }))).toEqual([
-      '/p.yaml null: the file, named by [engine] policies_file (/k.conf:3), cannot be read (ENOENT)',
+      '/p.yaml null: the file, named by [engine] policies_file (/k.conf:3), cannot be read: there is no such file',
     ]);
   });
 
   it('reads from the file system', () => {
     expect(problemsOf(() => loadConfig({ file: import.meta.dirname, env: {}, role: 'cli' }))[0]).toContain(
-      'cannot be read (EISDIR)',
+      'cannot be read: it is a directory',
     );
   });
 });

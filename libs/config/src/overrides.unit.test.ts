@@ -148,7 +148,9 @@ describe('the policies of an aggregate', () => {
   it('that cannot be read name the option of the aggregate', () => {
     const own = '[aggregate:gpu]\npolicies_file = /g.yaml\n';
     const failing = () => load({ '/k.conf': conf + own, '/p.yaml': policy('spread') });
-    expect(failing).toThrow('named by [aggregate:gpu] policies_file (/k.conf:7), cannot be read (ENOENT)');
+    expect(failing).toThrow(
+      'named by [aggregate:gpu] policies_file (/k.conf:7), cannot be read: there is no such file',
+    );
   });
 
   it('that ask Prometheus need it, also where only one aggregate uses them', () => {

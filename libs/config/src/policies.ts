@@ -157,7 +157,8 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
   const add = (line: number | null, option: string | null, problem: string, remedy: string) =>
     problems.push({ file, line, option, problem, remedy });
 
-  for (const error of document.errors)
+  // The others follow from it.
+  for (const error of document.errors.slice(0, 1))
     add(lineAt(error.pos[0]), null, `is not YAML: ${error.message}`, 'Correct the syntax at this line.');
   if (problems.length > 0) return { policies: [], problems };
 

@@ -241,6 +241,12 @@ describe('policies.yaml', () => {
     expect(told(text)[0]).toContain(expected);
   });
 
+  it('names the first mistake of the syntax: the others follow from it', () => {
+    expect(told('policies: [\n  - name: cpu\n    mode: spread\n  - name: memory\n')).toEqual([
+      expect.stringMatching(/^[^:]*:2 null: is not YAML/),
+    ]);
+  });
+
   it('gives either policies or problems, whatever the text', () => {
     const scalar = fc.oneof(
       fc.string(),

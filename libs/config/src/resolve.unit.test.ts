@@ -217,7 +217,7 @@ describe('secrets', () => {
     const text = `${SCOPE}${CLOUD}${PROMETHEUS}username = u\npassword = hunter2\npassword_file = /p\n[nats]\nuser = k\npassword_file = /none\n`;
     expect(told({ text, role: 'scorer' })).toEqual([
       'kronos.conf:9 [prometheus] password_file: and [prometheus] password (line 8) are both set | Keep one of the two.',
-      'kronos.conf:12 [nats] password_file: names the file /none, which cannot be read (ENOENT) | Create it, or let this service read it.',
+      'kronos.conf:12 [nats] password_file: names the file /none, which cannot be read: there is no such file | Create it, or let this service read it.',
     ]);
     expect(told({ text: `${SCOPE}[nats]\nuser = k\npassword_file = /empty\n`, files: { '/empty': '\n' } })).toEqual([
       'kronos.conf:5 [nats] password_file: names the file /empty, which is empty | Write password into it.',

@@ -1,4 +1,5 @@
 import type { Problem } from './errors.ts';
+import { whyUnreadable } from './unreadable.ts';
 
 /** The content of a file that holds the value of another option, without white space around it; or what is wrong with the file. */
 export type SecretFile =
@@ -15,7 +16,6 @@ export function readSecretFile(path: string, fills: string, readFile: (path: str
     const content = readFile(path).trim();
     return content === '' ? failed('which is empty', `Write ${fills} into it.`) : { ok: true, content };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
-    return failed(`which cannot be read${code}`, 'Create it, or let this service read it.');
+    return failed(`which cannot be read: ${whyUnreadable(error)}`, 'Create it, or let this service read it.');
   }
 }

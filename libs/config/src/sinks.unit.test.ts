@@ -47,7 +47,7 @@ describe('[notify:NAME]', () => {
     const missing = '[notify:chat]\nurl_file = /nothing\n';
     for (const role of ['cli', 'provision', 'planner'] as const) expect(told(missing, role)).toEqual([]);
     expect(told(missing)).toEqual([
-      '4 [notify:chat] url_file: names the file /nothing, which cannot be read (ENOENT) | Create it, or let this service read it.',
+      '4 [notify:chat] url_file: names the file /nothing, which cannot be read: there is no such file | Create it, or let this service read it.',
     ]);
     expect(told('[notify:chat]\nurl_file = /empty\n')[0]).toContain('4 [notify:chat] url_file: names the file /empty');
   });

@@ -78,7 +78,7 @@ export function loadCloud(name: string, places: CloudsPlaces): AuthOptions {
     const searched = [...(given === undefined ? [] : [given]), ...directories.map((d) => join(d, 'clouds.yaml'))];
     throw new BadAuthOptions(
       'cloud',
-      `no clouds.yaml for cloud "${name}"; searched ${searched.join(', ')}: write one, or name it with OS_CLIENT_CONFIG_FILE`,
+      `no clouds.yaml for cloud "${name}"; searched ${searched.join(', ')}: write one, or name it with [nova] clouds_file or OS_CLIENT_CONFIG_FILE`,
     );
   }
   const clouds = readYaml(file, fileSchema).clouds ?? {};

@@ -180,7 +180,7 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
       code: 'snapshot-undecided',
       place: { service: 'planner', aggregate },
       about: aggregate,
-      text: `no snapshot was decided since ${when(undecidedSinceMs, nowMs)}; the last decision is ${state.decided === null ? 'missing' : `of ${when(state.decided.snapshotMs, nowMs)}`}`,
+      text: `no snapshot was decided since ${when(undecidedSinceMs, nowMs)}; ${state.decided === null ? 'there is no decision yet' : `the last decision is of ${when(state.decided.snapshotMs, nowMs)}`}`,
     });
   return found;
 }

@@ -202,7 +202,19 @@ describe('status', () => {
       'service-missing',
       'no executor serves the aggregate',
       beats(without('executor', heartbeat('executor', nowMs, { aggregates: ['cpu'] }))),
-      /no executor serves this aggregate/,
+      /no instance serves this aggregate: those that run serve cpu/,
+    ],
+    [
+      'service-missing',
+      'the executor of the aggregate has ended, and one of another aggregate runs',
+      beats(
+        without(
+          'executor',
+          heartbeat('executor', nowMs, { instance: 'executor-a', ...heard(40) }),
+          heartbeat('executor', nowMs, { instance: 'executor-b', aggregates: ['cpu'] }),
+        ),
+      ),
+      /executor-a sent its last heartbeat/,
     ],
     [
       'service-unready',
@@ -581,6 +593,15 @@ describe('one cause gives one alarm', () => {
       'plan-undispatched',
     ]);
     expect(alarm?.about).toBe('planner');
+  });
+  it('when services run that do not know an aggregate: to be named in their configuration, not to be started', () => {
+    const beat = (service: (typeof serviceNames)[number]) => heartbeat(service, nowMs, { aggregates: ['cpu'] });
+    const facts = wellFacts(runningLog(), { heartbeats: serviceNames.map(beat) });
+    expect(judgeFacts(facts)[0]).toMatchObject({
+      code: 'service-missing',
+      text: 'no instance serves this aggregate: those that run serve cpu',
+      remedy: expect.stringMatching(/^Name the aggregate in \[engine\] aggregates/),
+    });
   });
   it('when decisions take longer than the interval, so that snapshots are not decided: one for each aggregate', () => {
     const slow = failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW], ['decision-slow', 'cpu', SLOW]);

@@ -63,23 +63,39 @@ function missing(
   const need = aggregates.filter((input) => needed(service, input)).map(({ aggregate }) => aggregate);
   const without = need.filter((aggregate) => !living.some((one) => one.aggregates.includes(aggregate)));
   if (without.length === 0) return [];
-  if (living.length > 0)
-    return without.map((aggregate) => ({
-      code: 'service-missing',
-      place: { service, aggregate },
-      about: `${service} of ${aggregate}`,
-      text: `no ${service} serves this aggregate`,
-    }));
+  if (living.length > 0) return without.map((aggregate) => unserved({ service, aggregate }, own, nowMs));
   return [{ code: 'service-missing', place: { service }, about: service, text: silence(own, nowMs) }];
 }
 
+/** An aggregate that none of the instances that live serves: those that did have ended, or none has it in its configuration. */
+function unserved(
+  { service, aggregate }: { readonly service: ServiceName; readonly aggregate: string },
+  own: readonly Heartbeat[],
+  nowMs: number,
+): Finding {
+  const finding = {
+    code: 'service-missing',
+    place: { service, aggregate },
+    about: `${service} of ${aggregate}`,
+  } as const;
+  const before = own.filter((one) => one.aggregates.includes(aggregate));
+  if (before.length > 0) return { ...finding, text: silence(before, nowMs, 'serves this aggregate') };
+  const served = [...new Set(alive(own, nowMs).flatMap((one) => one.aggregates))].sort();
+  return {
+    ...finding,
+    text: `no instance serves this aggregate: those that run serve ${some(served)}`,
+    remedy:
+      'Name the aggregate in [engine] aggregates of the kronos.conf that the services read, and restart them; or correct its name in the kronos.conf of this command. `kronos config check` lists the aggregates of Nova.',
+  };
+}
+
 /** The words of the last heartbeats of a service of which no instance lives. */
-function silence(heartbeats: readonly Heartbeat[], nowMs: number): string {
+function silence(heartbeats: readonly Heartbeat[], nowMs: number, does = 'runs'): string {
   const newest = heartbeats.toSorted((a, b) => b.storedAtMs - a.storedAtMs);
   const [last] = newest;
   if (last === undefined) return 'no instance has sent a heartbeat recently';
   const at = when(last.storedAtMs, nowMs);
-  if (last.state === 'stopped') return `${last.instance} was stopped at ${at}, and no other instance runs`;
+  if (last.state === 'stopped') return `${last.instance} was stopped at ${at}, and no other instance ${does}`;
   const silent = newest.filter(({ state }) => state !== 'stopped').map(({ instance }) => instance);
   return silent.length === 1
     ? `${last.instance} sent its last heartbeat at ${at}: it ended, hangs, or cannot reach NATS`

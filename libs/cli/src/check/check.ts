@@ -136,11 +136,19 @@ function overrides(config: Config): CheckFinding[] {
   });
 }
 
-function failed(code: string, what: string, error: unknown): CheckFinding {
+/** @param silent what to do where no answer came */
+function failed(code: string, what: string, error: unknown, silent?: string): CheckFinding {
   const own = error instanceof Error && 'remedy' in error ? error.remedy : undefined;
-  const remedy = isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined;
+  const unanswered = isKronosError(error) && SILENT.has(error.code) ? silent : undefined;
+  const remedy = (isKronosError(error) ? error.remedy : typeof own === 'string' ? own : undefined) ?? unanswered;
   return finding('failed', code, what, { text: errorText(error), remedy });
 }
+
+/** Codes of calls that got no answer. */
+const SILENT: ReadonlySet<string> = new Set(['KRONOS_HTTP_UNREACHABLE', 'KRONOS_HTTP_TIMEOUT']);
+
+const noAnswer = (address: string): string =>
+  `Start it, or correct its address (${address}), the proxy (HTTPS_PROXY, NO_PROXY) or the firewall between.`;
 
 /** Bytes of a snapshot as it is stored. */
 const sizeOf = async (snapshot: Snapshot): Promise<number> =>
@@ -254,7 +262,10 @@ async function reachCloud(
     const text = `authenticated as ${user} at ${authUrl}`;
     return { cloud, finding: finding('ok', 'keystone', 'Keystone', { text }) };
   } catch (error) {
-    return { cloud: null, finding: failed('keystone', 'Keystone', error) };
+    return {
+      cloud: null,
+      finding: failed('keystone', 'Keystone', error, noAnswer('[nova] auth_url, or auth_url in clouds.yaml')),
+    };
   }
 }
 
@@ -270,7 +281,13 @@ async function reachPrometheus(
   try {
     prometheus = openPrometheus(config, {}, env);
     if (prometheus === null)
-      return { prometheus, finding: finding('failed', 'prometheus', what, { text: 'no [prometheus] url is set' }) };
+      return {
+        prometheus,
+        finding: finding('failed', 'prometheus', what, {
+          text: 'no [prometheus] url is set',
+          remedy: 'Set it, or balance by allocations: source: allocation in policies.yaml.',
+        }),
+      };
     const { startedAt } = await prometheus.runtimeInfo();
     const since = startedAt === undefined ? '' : `, running since ${startedAt}`;
     return {
@@ -280,7 +297,7 @@ async function reachPrometheus(
       }),
     };
   } catch (error) {
-    return { prometheus, finding: failed('prometheus', what, error) };
+    return { prometheus, finding: failed('prometheus', what, error, noAnswer('[prometheus] url')) };
   }
 }
 
@@ -314,7 +331,7 @@ async function novaFindings(cloud: OpenStackCloud, { lists }: Observation): Prom
       ...unread,
     ];
   } catch (error) {
-    return [failed('nova', 'Nova', error), ...unread];
+    return [failed('nova', 'Nova', error, noAnswer("the endpoint in Keystone's catalog")), ...unread];
   }
 }
 

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { loadConfig } from '@kronos/config';
 import type { Policy } from '@kronos/contracts';
 import { matchAnswers } from '@kronos/observation';
@@ -5,7 +8,8 @@ import { answer, policy } from '@kronos/observation/testing';
 import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
 import { healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
-import { formerNames } from './check.ts';
+import { check, formerNames } from './check.ts';
+import type { CheckFinding } from './finding.ts';
 import { judgeQueries } from './queries.ts';
 
 describe('a configuration that works', () => {
@@ -16,6 +20,34 @@ describe('a configuration that works', () => {
     expect(vms?.text).toContain('2 of 2 VMs in scope have a value');
     expect(aggregate?.text).toContain('2 of 2 VMs may move (100 %)');
     expect(aggregate?.detail).toMatchObject({ hosts: 3, destinations: 3, vms: 2, movable: 2 });
+  });
+});
+
+describe('where nothing answers', () => {
+  it('each service is named with the option that has its address', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'kronos-check-'));
+    try {
+      const nowhere = 'http://127.0.0.1:1';
+      const policies = join(directory, 'policies.yaml');
+      const file = join(directory, 'kronos.conf');
+      writeFileSync(
+        policies,
+        'policies:\n  - { name: cpu, mode: spread, weight: 1, imbalance_query: up, vm_profile_query: up, vm_profile_label: uuid, threshold: 0.2 }\n',
+      );
+      writeFileSync(
+        file,
+        `[engine]\naggregates = gpu\npolicies_file = ${policies}\n[nats]\nservers = nats://127.0.0.1:1\n[nova]\nauth_url = ${nowhere}\nusername = u\npassword = p\nproject_name = p\nuser_domain_id = default\nproject_domain_id = default\nconnect_retries = 0\n[prometheus]\nurl = ${nowhere}\nmax_retries = 0\n`,
+      );
+      const found: CheckFinding[] = [];
+      await check(file, {}, (one) => found.push(one));
+      expect(found.filter(({ state }) => state === 'failed')).toMatchObject([
+        { what: 'NATS', text: expect.stringContaining('[nats] servers') },
+        { what: 'Keystone', remedy: expect.stringContaining('[nova] auth_url') },
+        { what: 'Prometheus', remedy: expect.stringContaining('[prometheus] url') },
+      ]);
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 });
 

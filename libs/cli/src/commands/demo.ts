@@ -52,7 +52,7 @@ async function onStage(terminal: Terminal, options: DemoOptions, stop: AbortSign
   let code = 1;
   try {
     terminal.out(
-      `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n`,
+      `\nconfiguration: ${stage.configFile} (a cycle every 3 s, short cooldowns; logs in ${stage.directory}/logs)\n`,
     );
     if (options.keep === true)
       terminal.out(

@@ -139,9 +139,11 @@ function whyNothing(planned: PlannedCluster, { mode, file: { policies, threshold
   return [meaningOf(stats.endedBy === 'work' ? 'search-limit' : 'no-improvement')];
 }
 
+const SNAPSHOTS = 'kronos record --to DIRECTORY writes them to DIRECTORY/snapshots/AGGREGATE.';
+
 /** The snapshot in a file; of evidence, the last one. @throws UsageError, EvidenceInvalid */
 async function snapshotIn(file: string): Promise<unknown> {
-  const text = readText('--snapshot', file);
+  const text = readText('--snapshot', file, SNAPSHOTS);
   if (!isEvidence(file)) return jsonIn('--snapshot', file, text);
   const { EvidenceInvalid, readEvidence, snapshotsIn } = await import('@kronos/evidence');
   const { evidence, problems } = readEvidence(file, text);
@@ -153,10 +155,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
   const parsed = snapshotSchema.safeParse(await snapshotIn(file));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw new UsageError(
-      `${file} is no snapshot: ${issue?.path.join('.')}: ${issue?.message}`,
-      'kronos record --to DIRECTORY writes snapshots.',
-    );
+    throw new UsageError(`${file} is no snapshot: ${issue?.path.join('.')}: ${issue?.message}`, SNAPSHOTS);
   }
   const snapshot: Snapshot = {
     ...parsed.data,
