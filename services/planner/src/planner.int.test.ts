@@ -66,6 +66,17 @@ const provision = (log: EventLog, ...aggregates: string[]) =>
     aggregates: aggregates.length > 0 ? aggregates : [AGGREGATE],
   });
 
+interface More {
+  /** How far the planner's clock is ahead, ms. */
+  readonly lateMs?: () => number;
+  /** Methods in place of those of its log. */
+  readonly wrap?: (log: EventLog) => Partial<EventLog>;
+  /** It checks its clock against the NATS server's. */
+  readonly checked?: boolean;
+  /** Options by aggregate in scope. */
+  readonly ofAggregate?: Readonly<Record<string, Partial<EngineOptions>>>;
+}
+
 describe('planners on a real nats-server', () => {
   let server: NatsServer;
   let log: EventLog;
@@ -77,7 +88,7 @@ describe('planners on a real nats-server', () => {
   let failed: PromiseWithResolvers<never>;
   /** Of all planners. */
   let decides: Decider;
-  /** What their decisions took by the planners' own clocks, beside the time that really went by. */
+  /** Time that their decisions add to the planners' own monotonic clocks, ms. */
   let workedMs: number;
   /** The share of a time that their own timers wait. */
   let waitShare: number;
@@ -109,19 +120,17 @@ describe('planners on a real nats-server', () => {
   async function planner(
     name: string,
     set: Partial<EngineOptions> = {},
-    clock: () => number = Date.now,
-    wrap: (log: EventLog) => Partial<EventLog> = () => ({}),
-    checked = false,
-    ofAggregate: Readonly<Record<string, Partial<EngineOptions>>> = { [AGGREGATE]: {} },
+    { lateMs = () => 0, wrap, checked = false, ofAggregate = { [AGGREGATE]: {} } }: More = {},
   ) {
+    const now = () => Date.now() + lateMs();
     const own: Clock = {
       ...systemClock,
-      now: clock,
+      now,
       monotonic: () => systemClock.monotonic() + workedMs,
-      read: () => ({ wall: clock(), mono: own.monotonic() }),
+      read: () => ({ wall: now(), mono: own.monotonic() }),
     };
     const connected = await connectEventLog({ servers: [server.url], name }, {}, { ...natsWire, clock: own });
-    const ownLog: EventLog = Object.assign(Object.create(connected) as EventLog, wrap(connected));
+    const ownLog: EventLog = Object.assign(Object.create(connected) as EventLog, wrap?.(connected));
     const notDecided: string[] = [];
     const ownView = await ownLog.view(folding());
     const by: Actor = { service: 'planner', instance: name, version: 'test' };
@@ -244,7 +253,7 @@ describe('planners on a real nats-server', () => {
 
   it('two planners never release on the same state: the one whose decision waited for the object store gives up', async () => {
     const held = heldStore();
-    const slow = await planner('slow', evacuating, Date.now, held.wrap);
+    const slow = await planner('slow', evacuating, { wrap: held.wrap });
     await publish(1, large(1));
     await held.asked;
     await publish(2);
@@ -262,7 +271,7 @@ describe('planners on a real nats-server', () => {
       [AGGREGATE]: { dryRun: true, planTtlSeconds: 77 },
       [other]: {},
     };
-    await planner('p', {}, Date.now, () => ({}), false, own);
+    await planner('p', {}, { ofAggregate: own });
     await publish(1);
     await publish(1, { ...snapshot(1), id: `${other}-1`, aggregate: other });
     await untilFolded(() => [AGGREGATE, other].every((name) => aggregateState(view.at().state, name).decided !== null));
@@ -311,7 +320,7 @@ describe('planners on a real nats-server', () => {
         }
       },
     });
-    await planner('slow', evacuating, Date.now, wrap);
+    await planner('slow', evacuating, { wrap });
     await publish(1, large(1));
     await held.asked;
     await publish(2);
@@ -324,7 +333,7 @@ describe('planners on a real nats-server', () => {
 
   it('a pause that is on the log before the decision is appended stops its plan', async () => {
     const held = heldStore();
-    await planner('p1', evacuating, Date.now, held.wrap);
+    await planner('p1', evacuating, { wrap: held.wrap });
     await publish(1, large(1));
     await held.asked;
     const { sequence } = await log.append(paused());
@@ -338,11 +347,11 @@ describe('planners on a real nats-server', () => {
   it('a snapshot that became too old while its decision was stored is not decided', async () => {
     expected.add('too-old');
     const held = heldStore();
-    let late = 0;
-    const { notDecided } = await planner('p1', evacuating, () => Date.now() + late, held.wrap);
+    let lateMs = 0;
+    const { notDecided } = await planner('p1', evacuating, { lateMs: () => lateMs, wrap: held.wrap });
     await publish(1, large(1));
     await held.asked;
-    late = 120_000;
+    lateMs = 120_000;
     held.go();
     await untilRefused(notDecided, 'too-old');
     expect(await decisions()).toEqual([]);
@@ -350,19 +359,15 @@ describe('planners on a real nats-server', () => {
 
   it('a snapshot that becomes too old while its decision waits for NATS is not decided', async () => {
     expected.add('too-old');
-    let late = 0;
-    const { notDecided } = await planner(
-      'p1',
-      {},
-      () => Date.now() + late,
-      (real) => ({
-        async append(message, more) {
-          // As if the connection had been away for two minutes.
-          if (message.type === 'cycle.decided') late = 120_000;
-          return real.append(message, more);
-        },
-      }),
-    );
+    let lateMs = 0;
+    const wrap = (real: EventLog): Partial<EventLog> => ({
+      async append(message, more) {
+        // As if the connection had been away for two minutes.
+        if (message.type === 'cycle.decided') lateMs = 120_000;
+        return real.append(message, more);
+      },
+    });
+    const { notDecided } = await planner('p1', {}, { lateMs: () => lateMs, wrap });
     await publish(1);
     await untilRefused(notDecided, 'too-old');
     expect(await decisions()).toEqual([]);
@@ -381,7 +386,7 @@ describe('planners on a real nats-server', () => {
       },
     };
     expected.add('too-old');
-    const { notDecided } = await planner('p1', {}, () => Date.now() + lateMs);
+    const { notDecided } = await planner('p1', {}, { lateMs: () => lateMs });
     await publish(1);
     await untilRefused(notDecided, 'too-old');
     // No decision may be lost again.
@@ -423,7 +428,7 @@ describe('planners on a real nats-server', () => {
     async (_, byMs, how) => {
       expected.add('clock');
       await releasedBy('right', { planTtlSeconds: 60 });
-      const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
+      const wrong = await planner('wrong', { planTtlSeconds: 60 }, { lateMs: () => byMs, checked: true });
       expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
       await publish(2);
       await untilRefused(wrong.notDecided, 'clock');
@@ -435,7 +440,7 @@ describe('planners on a real nats-server', () => {
   it('a planner with a right clock plans, and one whose clock is set wrong stops at once', async () => {
     expected.add('clock');
     let byMs = 0;
-    const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
+    const { notDecided, problems } = await planner('p1', {}, { lateMs: () => byMs, checked: true });
     await publish(1);
     await untilDecided(1);
     byMs = -600_000;
@@ -555,7 +560,7 @@ describe('planners on a real nats-server', () => {
 
   it('ends a task that no executor ended, one plan_ttl after it could last be started', async () => {
     await releasedBy('p1', { planTtlSeconds: 60 });
-    await planner('later', { planTtlSeconds: 60 }, () => Date.now() + 121_000);
+    await planner('later', { planTtlSeconds: 60 }, { lateMs: () => 121_000 });
     await untilFolded(() => state().recentPlans.some((p) => p.id === 'gpu-1' && p.failed === 2));
     const failed = (await events()).filter((e) => e.type === 'migration.failed');
     expect(failed.map((e) => [e.data.errorType, e.data.retryPending])).toEqual([
@@ -592,19 +597,15 @@ describe('planners on a real nats-server', () => {
         diskGb: task.step.diskGb,
       },
     });
-    const later = await planner(
-      'later',
-      { planTtlSeconds: 60 },
-      () => Date.now() + 121_000,
-      (real) => ({
-        async append(message, more) {
-          const appended = await real.append(message, more);
-          if (message.type === 'migration.failed')
-            await log.append(started(message.data.taskId === first.id ? second : first));
-          return appended;
-        },
-      }),
-    );
+    const wrap = (real: EventLog): Partial<EventLog> => ({
+      async append(message, more) {
+        const appended = await real.append(message, more);
+        if (message.type === 'migration.failed')
+          await log.append(started(message.data.taskId === first.id ? second : first));
+        return appended;
+      },
+    });
+    const later = await planner('later', { planTtlSeconds: 60 }, { lateMs: () => 121_000, wrap });
     await untilFolded(() => [first, second].some(({ id }) => state().tasks.get(id)?.slot != null));
     // It looks at a snapshot when it is done with the tasks.
     await publish(2);
@@ -778,17 +779,13 @@ describe('planners on a real nats-server', () => {
     waitShare = 0.01;
     const failing = new Set(['plan.proposed', 'migration.failed']);
     await releasedBy('before');
-    const { notDecided } = await planner(
-      'p',
-      {},
-      () => Date.now() + 61_000,
-      (real) => ({
-        async append(message, more) {
-          if (failing.delete(message.type)) throw new Error('no answer from NATS');
-          return real.append(message, more);
-        },
-      }),
-    );
+    const wrap = (real: EventLog): Partial<EventLog> => ({
+      async append(message, more) {
+        if (failing.delete(message.type)) throw new Error('no answer from NATS');
+        return real.append(message, more);
+      },
+    });
+    const { notDecided } = await planner('p', {}, { lateMs: () => 61_000, wrap });
     await publish(0, request('c8'));
     await untilAnswered('c8');
     await log.append(commandEvent('migration.closed', AGGREGATE, 'c9', { taskId: 'gpu-1-s1', force: true }));
