@@ -111,16 +111,18 @@ async function packed(
   const manifestText = JSON.stringify(manifest);
   const signature = keyFile === null ? null : signed(manifestText, keyFile);
   const html = htmlOf({ manifestText, signature, parts });
-  const { core, view } = parts;
-  const empty = htmlOf({ manifestText, signature, parts: { core, view, recording: '', snapshots: '' } }).length;
-  checkSize({ bytes: html.length, most: mostBytes, snapshots: entries.length }, empty);
+  checkSize({ bytes: html.length, most: mostBytes, snapshots: entries.length }, () => {
+    const { core, view } = parts;
+    return htmlOf({ manifestText, signature, parts: { core, view, recording: '', snapshots: '' } }).length;
+  });
   return { html, decisions: Object.keys(decisions).length, snapshots: entries.length };
 }
 
-/** @param empty bytes without what grows with the snapshots @throws EvidenceTooLarge */
-function checkSize(size: Readonly<Record<'bytes' | 'most' | 'snapshots', number>>, empty: number): void {
+/** @param emptyBytes bytes without the parts that grow with the snapshots @throws EvidenceTooLarge */
+function checkSize(size: Readonly<Record<'bytes' | 'most' | 'snapshots', number>>, emptyBytes: () => number): void {
   const { bytes, most, snapshots } = size;
   if (bytes <= most) return;
+  const empty = emptyBytes();
   throw new EvidenceTooLarge({ ...size, fit: Math.floor((snapshots * (most - empty)) / (bytes - empty)) });
 }
 

@@ -6,7 +6,7 @@ import { type PackedSnapshot, type SnapshotBody, unpackSnapshots } from '@kronos
 import { snapshotFiles } from '@kronos/replay';
 import { z } from 'zod';
 import { EvidenceInvalid } from './errors.ts';
-import { type Evidence, readEvidence } from './format.ts';
+import type { Evidence, ReadEvidence } from './format.ts';
 import { isSigned } from './sign.ts';
 
 const filesSchema = z.record(z.string(), z.string());
@@ -24,10 +24,9 @@ export function snapshotsIn(file: string, { parts }: Evidence): SnapshotBody[] {
 /** Writes the recording that a file carries into a new directory, and removes it when the work is done. @throws EvidenceInvalid */
 export async function withRecordingOf<T>(
   file: string,
-  html: string,
+  { evidence, problems }: ReadEvidence,
   work: (directory: string, problems: readonly string[]) => Promise<T>,
 ): Promise<T> {
-  const { evidence, problems } = readEvidence(file, html);
   if (evidence === null) throw new EvidenceInvalid(file, problems.join('; '));
   const all = [...problems];
   if (evidence.signature !== null && !isSigned(evidence.manifestText, evidence.signature))

@@ -82,15 +82,15 @@ export type EvidenceVerifyOptions = OutputOption & { readonly key?: string };
 
 /** kronos evidence verify: every part, the chain, the signature, and each decision again. */
 export async function evidenceVerify(shell: Shell, file: string, options: EvidenceVerifyOptions): Promise<void> {
-  const html = readText('evidence verify', file);
-  const { evidence: found, problems: broken } = readEvidence(file, html);
+  const read = readEvidence(file, readText('evidence verify', file));
+  const { evidence: found, problems: broken } = read;
   const problems: string[] = [];
   const verdicts = new VerifyCount();
   if (found === null) problems.push(...broken);
   else {
     if (options.key !== undefined && found.signature?.publicKey !== publicKeyIn(options.key))
       problems.push(found.signature === null ? 'signature: there is none' : 'signature: is of another key');
-    await withRecordingOf(file, html, async (directory, first) => {
+    await withRecordingOf(file, read, async (directory, first) => {
       problems.push(...first);
       const recording = await readRecording(directory);
       problems.push(...recording.problems);

@@ -21,8 +21,8 @@ export async function replayCommand(
   // Mistakes show before anything is read.
   const asked = askedOf(shell, options);
   if (directory !== undefined && isEvidence(directory)) {
-    const { withRecordingOf } = await import('@kronos/evidence');
-    await withRecordingOf(directory, readText('replay', directory), (unpacked, changed) =>
+    const { readEvidence, withRecordingOf } = await import('@kronos/evidence');
+    await withRecordingOf(directory, readEvidence(directory, readText('replay', directory)), (unpacked, changed) =>
       replayRecording(shell, unpacked, asked, changed),
     );
     return;
