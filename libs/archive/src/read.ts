@@ -51,7 +51,8 @@ async function* lines(path: string, closed: boolean): AsyncGenerator<{ line: Buf
   if (rest.length > 0) yield { line: rest, complete: false };
 }
 
-const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
+/** The digest of what a hash has read so far. */
+export const digestSoFar = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
 
 /** Checks the lines of a file one after the other. Its events are given out when the seal behind them has been checked. */
 class Scan {
@@ -112,7 +113,7 @@ class Scan {
   }
 
   #upToHere(bytes: number): Pick<FileEnd, 'last' | 'digest' | 'bytes'> {
-    return { last: this.#last, digest: digestOf(this.#hash), bytes };
+    return { last: this.#last, digest: digestSoFar(this.#hash), bytes };
   }
 
   #begin(text: string, line: Buffer): void {
@@ -134,7 +135,7 @@ class Scan {
     if (sealed !== this.#last)
       throw this.broken(`line ${number} seals event ${sealed}, and event ${this.#last} is above it: a line is missing`);
     const checked = this.#waiting;
-    if (digest !== digestOf(this.#hash)) {
+    if (digest !== digestSoFar(this.#hash)) {
       const [first] = checked;
       const where =
         first === undefined

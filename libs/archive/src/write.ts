@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { ArchiveGap, ArchiveTaken } from './errors.ts';
 import { type ArchivedEvent, eventLine, fileName, type Head, headLine, installationOf, sealLine } from './format.ts';
-import { type ArchiveFile, archiveFiles, type FileEnd, readFile } from './read.ts';
+import { type ArchiveFile, archiveFiles, digestSoFar, type FileEnd, readFile } from './read.ts';
 
 export interface Archive {
   /** Sequence of the event to be written next. */
@@ -131,7 +131,7 @@ class Writer implements Archive {
     if (end.next === 1 && first !== undefined) end.installation = installationOf(first);
     const file = await this.#room();
     const lines = Buffer.from(events.map(eventLine).join(''));
-    const seal = sealLine(end.next + events.length - 1, digestOf(file.hash.copy().update(lines)));
+    const seal = sealLine(end.next + events.length - 1, digestSoFar(file.hash.copy().update(lines)));
     await put(file, Buffer.concat([lines, Buffer.from(seal)]));
     end.next += events.length;
     end.last = events.at(-1) ?? end.last;
@@ -147,7 +147,7 @@ class Writer implements Archive {
   async #room(): Promise<OpenFile> {
     const full = this.#end.current;
     if (full !== null && full.form === 2 && full.bytes < this.#maxFileBytes) return full;
-    const file = await this.#begin(full === null ? this.#end.previous : digestOf(full.hash));
+    const file = await this.#begin(full === null ? this.#end.previous : digestSoFar(full.hash));
     this.#end.current = file;
     if (full !== null) {
       await full.handle.close();
@@ -217,8 +217,6 @@ async function compress(dir: string, name: string): Promise<void> {
   await syncDirectory(dir);
   await rm(plain, { force: true });
 }
-
-const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
 
 async function writeAll(handle: FileHandle, data: Buffer, position: number): Promise<void> {
   for (let written = 0; written < data.length; )

@@ -1,4 +1,5 @@
 /** JSON as its difference to another JSON: the snapshots of an aggregate differ in little. Pure. */
+import { isRecord } from '@kronos/contracts';
 
 /**
  * `=`: whole. `o`: an object with the same keys in the same order, changed fields alone. `a`: a list of the same length, likewise.
@@ -11,9 +12,6 @@ export type Patch =
   | readonly ['a', Readonly<Record<number, Patch>>]
   | readonly ['v', readonly number[]]
   | readonly ['n', number, string];
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 type Numbers = Readonly<Record<string, number>>;
 /** Objects with fewer numbers are patched field by field. */
@@ -97,7 +95,7 @@ export function patchOf(before: unknown, after: unknown): Patch | null {
     const changed = changedIn(after.map((one, i) => [i, patchOf(before[i], one)]));
     return changed === null ? null : ['a', changed];
   }
-  if (!isObject(before) || !isObject(after)) return ['=', after];
+  if (!isRecord(before) || !isRecord(after)) return ['=', after];
   const keys = Object.keys(after);
   const former = Object.keys(before);
   if (keys.length !== former.length || keys.some((key, i) => key !== former[i])) return ['=', after];

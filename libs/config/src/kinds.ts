@@ -1,5 +1,6 @@
 import { type MovableDevice, movableDevices } from '@kronos/contracts';
 import { typedSeconds } from '@kronos/contracts/typedTime';
+import { quotedValue } from '@kronos/contracts/words';
 import { timeZoneRules } from '@kronos/timezone';
 import { learnSecret, Secret } from './secret.ts';
 
@@ -17,8 +18,6 @@ export interface NumberRange {
   readonly max?: number;
 }
 
-const quoted = (raw: string): string => JSON.stringify(raw.length > 60 ? `${raw.slice(0, 57)}...` : raw);
-
 const commentHint = (raw: string): string => (/\s[#;]/.test(raw) ? ' A comment needs its own line.' : '');
 
 /** `true/false` and the other words that oslo.config takes for them. */
@@ -26,13 +25,13 @@ export function parseBool(raw: string): Parsed<boolean> {
   const word = raw.toLowerCase();
   if (['true', '1', 'yes', 'on'].includes(word)) return good(true);
   if (['false', '0', 'no', 'off'].includes(word)) return good(false);
-  return bad(`${quoted(raw)} is neither true nor false`, `Write true or false.${commentHint(raw)}`);
+  return bad(`${quotedValue(raw)} is neither true nor false`, `Write true or false.${commentHint(raw)}`);
 }
 
 export function parseInt10(raw: string, range: NumberRange): Parsed<number> {
   if (!/^[+-]?\d+$/.test(raw) || !Number.isSafeInteger(Number(raw)))
     return bad(
-      `${quoted(raw)} is not a whole number`,
+      `${quotedValue(raw)} is not a whole number`,
       `Write ${rangeText(range, 'a whole number')}.${commentHint(raw)}`,
     );
   return inRange(Number(raw), range, 'a whole number');
@@ -40,24 +39,28 @@ export function parseInt10(raw: string, range: NumberRange): Parsed<number> {
 
 export function parseFloat10(raw: string, range: NumberRange): Parsed<number> {
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(raw) || !Number.isFinite(Number(raw)))
-    return bad(`${quoted(raw)} is not a number`, `Write ${rangeText(range, 'a number')}.${commentHint(raw)}`);
+    return bad(`${quotedValue(raw)} is not a number`, `Write ${rangeText(range, 'a number')}.${commentHint(raw)}`);
   return inRange(Number(raw), range, 'a number');
 }
 
 export function parseSeconds(raw: string, range: NumberRange): Parsed<number> {
   const withUnit = /[a-z]$/i.test(raw) ? typedSeconds(raw.toLowerCase()) : null;
-  if (withUnit !== null) return bad(`${quoted(raw)} has a unit, and durations are plain seconds`, `Write ${withUnit}.`);
+  if (withUnit !== null)
+    return bad(`${quotedValue(raw)} has a unit, and durations are plain seconds`, `Write ${withUnit}.`);
   const number = parseFloat10(raw, range);
   return number.ok || !number.problem.includes('is not a number')
     ? number
-    : bad(`${quoted(raw)} is not a number of seconds`, number.remedy);
+    : bad(`${quotedValue(raw)} is not a number of seconds`, number.remedy);
 }
 
 /** Bytes, with an optional binary unit: `10737418240` or `10GiB`. */
 export function parseBytes(raw: string, range: NumberRange): Parsed<number> {
   const match = /^(\d+)\s*(KiB|MiB|GiB|TiB)?$/.exec(raw);
   if (match === null)
-    return bad(`${quoted(raw)} is not a number of bytes`, `Write it as 1048576, 512MiB or 10GiB.${commentHint(raw)}`);
+    return bad(
+      `${quotedValue(raw)} is not a number of bytes`,
+      `Write it as 1048576, 512MiB or 10GiB.${commentHint(raw)}`,
+    );
   const power = ['KiB', 'MiB', 'GiB', 'TiB'].indexOf(match[2] ?? '') + 1;
   return inRange(Number(match[1]) * 1024 ** power, range, 'bytes');
 }
@@ -81,7 +84,7 @@ export function rangeText(range: NumberRange, what: string): string {
 export function parseChoice<V extends string>(raw: string, values: readonly V[]): Parsed<V> {
   const value = values.find((v) => v === raw);
   return value === undefined
-    ? bad(`${quoted(raw)} is not one of its values`, `Write one of ${values.join(', ')}.${commentHint(raw)}`)
+    ? bad(`${quotedValue(raw)} is not one of its values`, `Write one of ${values.join(', ')}.${commentHint(raw)}`)
     : good(value);
 }
 
@@ -94,7 +97,7 @@ export function parseText(raw: string): Parsed<string> {
 /** The name of a zone of the IANA database that this Node has. */
 export function parseTimeZone(raw: string): Parsed<string> {
   return timeZoneRules(raw) === null
-    ? bad(`${quoted(raw)} is not a time zone`, `Write a name such as UTC or Europe/Berlin.${commentHint(raw)}`)
+    ? bad(`${quotedValue(raw)} is not a time zone`, `Write a name such as UTC or Europe/Berlin.${commentHint(raw)}`)
     : good(raw);
 }
 
@@ -103,7 +106,7 @@ export function parseInboxPrefix(raw: string): Parsed<string> {
   return /^([A-Za-z0-9_-]|\{service\})+(\.([A-Za-z0-9_-]|\{service\})+)*$/.test(raw)
     ? good(raw)
     : bad(
-        `${quoted(raw)} cannot begin a NATS subject`,
+        `${quotedValue(raw)} cannot begin a NATS subject`,
         'Write letters, digits, - and _, in tokens with a dot between them, such as _INBOX_viewer.',
       );
 }
@@ -111,10 +114,10 @@ export function parseInboxPrefix(raw: string): Parsed<string> {
 /** An installation of Kronos elsewhere, by the address of its console. */
 export type Region = { readonly name: string; readonly url: string };
 
-/** `NAME=URL`. A user or password is not quoted, as in {@link parseUrl}. */
+/** `NAME=URL`. A user or password is not quotedValue, as in {@link parseUrl}. */
 export function parseRegion(raw: string): Parsed<Region> {
   const [, name = '', url = ''] = /^([^=]+)=(.*)$/.exec(raw) ?? [];
-  if (name.trim() === '') return bad(`${quoted(raw.replace(/^.*@/s, ''))} is no region`, 'Write it as NAME=URL.');
+  if (name.trim() === '') return bad(`${quotedValue(raw.replace(/^.*@/s, ''))} is no region`, 'Write it as NAME=URL.');
   const parsed = parseUrl(url.trim(), ['http', 'https']);
   return parsed.ok ? good({ name: name.trim(), url: parsed.value }) : parsed;
 }
@@ -129,7 +132,7 @@ export function parsePath(raw: string): Parsed<string> {
 
 /**
  * A URL of one of the schemes (written without `:`). A user or password inside it is refused, since URLs get logged;
- * so the value is not quoted.
+ * so the value is not quotedValue.
  */
 export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string> {
   const example = schemes.map((s) => `${s}://HOST:PORT`).join(' or ');
@@ -144,7 +147,7 @@ export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string
   return good(raw.replace(/\/+$/, ''));
 }
 
-/** Comma list; an item may be quoted to hold a comma; a comma at the end is allowed, an empty item is not. */
+/** Comma list; an item may be quotedValue to hold a comma; a comma at the end is allowed, an empty item is not. */
 export function parseList(raw: string): Parsed<readonly string[]> {
   if (raw.trim() === '') return good([]);
   const items: string[] = [];
@@ -178,7 +181,7 @@ export function parseCells(raw: string): Parsed<readonly CellPattern[]> {
   for (const item of list.value) {
     const match = /^([^:\s]+)\s*:\s*(\S+)$/.exec(item);
     if (match?.[1] === undefined || match[2] === undefined)
-      return bad(`${quoted(item)} is not CELL:HOSTS`, 'Write it as cell1:cmp1*, cell2:cmp2*.');
+      return bad(`${quotedValue(item)} is not CELL:HOSTS`, 'Write it as cell1:cmp1*, cell2:cmp2*.');
     cells.push({ cell: match[1], hosts: match[2] });
   }
   return good(cells);
@@ -192,7 +195,7 @@ export function parseDevices(raw: string): Parsed<readonly MovableDevice[]> {
   for (const item of list.value) {
     const known = movableDevices.find((device) => device === item);
     if (known === undefined)
-      return bad(`${quoted(item)} is no device that can move`, `Use ${movableDevices.join(', ')}.`);
+      return bad(`${quotedValue(item)} is no device that can move`, `Use ${movableDevices.join(', ')}.`);
     devices.push(known);
   }
   return good(devices);
@@ -211,7 +214,7 @@ export function parseCellMap(raw: string): Parsed<readonly CellAggregate[]> {
   for (const item of list.value) {
     const match = /^([^:\s]+)\s*:\s*(.*\S)\s*$/.exec(item);
     if (match?.[1] === undefined || match[2] === undefined)
-      return bad(`${quoted(item)} is not CELL:AGGREGATE`, 'Write it as cell1:old, cell2:new.');
+      return bad(`${quotedValue(item)} is not CELL:AGGREGATE`, 'Write it as cell1:old, cell2:new.');
     map.push({ cell: match[1], aggregate: match[2] });
   }
   return good(map);
@@ -238,7 +241,7 @@ export function verifyOf(text: string): Verify | null {
 export function parseVerify(raw: string): Parsed<string> {
   const line = parseText(raw);
   if (!line.ok || verifyOf(raw) !== null) return line;
-  return bad(`${quoted(raw)} is not a check`, 'Write none, tcp:22 or command:/usr/local/bin/check-server.');
+  return bad(`${quotedValue(raw)} is not a check`, 'Write none, tcp:22 or command:/usr/local/bin/check-server.');
 }
 
 export function parseSecret(raw: string): Parsed<Secret> {
@@ -256,7 +259,7 @@ const SECRET_HEADER = /auth|token|key|secret|cookie|password/i;
 /** A file may have one header a line. */
 const headerItems = (raw: string): Parsed<readonly string[]> => parseList(raw.trim().replace(/\s*\n\s*/g, ','));
 
-/** Comma list of `NAME: VALUE`; an item may be quoted to hold a comma. The problem never quotes a value. */
+/** Comma list of `NAME: VALUE`; an item may be quotedValue to hold a comma. The problem never quotes a value. */
 export function parseHeaders(raw: string): Parsed<Secret> {
   const items = headerItems(raw);
   if (!items.ok) return items;

@@ -1,3 +1,6 @@
+/** A given value in quotes, at most 60 characters of it. */
+export const quotedValue = (text: string): string =>
+  JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 /** `1 move`, `3 moves`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 

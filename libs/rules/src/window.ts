@@ -1,5 +1,5 @@
 /** The times at which moves may start: weekly windows and blackouts, in the local time of one zone. */
-import { DAY_MS, iso } from '@kronos/contracts';
+import { DAY_MS, iso, quotedValue } from '@kronos/contracts';
 
 /**
  * The changes of a time zone, as data. It is part of the recorded options, so that a replay needs no time zone database and
@@ -52,23 +52,28 @@ const MINUTE_MS = 60_000;
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
 const bad = (problem: string, remedy: string): ReadWindow<never> => ({ ok: false, problem, remedy });
-const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 /** `Mon-Fri 22:00-06:00`, `Sun 00:00-24:00`; without days, every day. A window that ends the next day belongs to the day of its start. */
 export function parseWindow(text: string): ReadWindow<WeeklyWindow> {
   const remedy = 'Write days and times, such as Mon-Fri 22:00-06:00 or Sat 00:00-24:00.';
   const match = /^(?:([a-z]+)(?:\s*-\s*([a-z]+))?\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/i.exec(text.trim());
-  if (match === null) return bad(`${quoted(text)} is not a window`, remedy);
+  if (match === null) return bad(`${quotedValue(text)} is not a window`, remedy);
   const [, first, last, ...times] = match;
   const named = [first, last].find((name) => name !== undefined && dayOf(name) < 0);
   if (named !== undefined)
-    return bad(`${quoted(text)}: ${quoted(named)} is not a day`, 'Write Mon, Tue, Wed, Thu, Fri, Sat or Sun.');
+    return bad(
+      `${quotedValue(text)}: ${quotedValue(named)} is not a day`,
+      'Write Mon, Tue, Wed, Thu, Fri, Sat or Sun.',
+    );
   const [startHour = 0, startMin = 0, endHour = 0, endMin = 0] = times.map(Number);
   const [startMinute, endMinute] = [startHour * 60 + startMin, endHour * 60 + endMin];
   if (startMin > 59 || endMin > 59 || startMinute >= 1440 || endMinute > 1440)
-    return bad(`${quoted(text)} holds a time that no day has`, 'Write times from 00:00 to 23:59; an end may be 24:00.');
+    return bad(
+      `${quotedValue(text)} holds a time that no day has`,
+      'Write times from 00:00 to 23:59; an end may be 24:00.',
+    );
   if (startMinute === endMinute)
-    return bad(`${quoted(text)} ends when it starts`, 'Write 00:00-24:00 for the whole day.');
+    return bad(`${quotedValue(text)} ends when it starts`, 'Write 00:00-24:00 for the whole day.');
   return { ok: true, value: { days: daysFrom(first, last), startMinute, endMinute } };
 }
 
@@ -95,11 +100,11 @@ export function parseBlackout(text: string): ReadWindow<Blackout> {
   const end = momentOf(to);
   if (start === null || end === null || more.length > 0 || (to === from && !start.wholeDay))
     return bad(
-      `${quoted(text)} is not a blackout`,
+      `${quotedValue(text)} is not a blackout`,
       'Write a date or a range of dates or times, such as 2026-12-24, 2026-12-24/2027-01-02 or 2026-12-24T18:00/2026-12-26T06:00.',
     );
   const toMs = end.ms + (end.wholeDay ? DAY_MS : 0);
-  if (toMs <= start.ms) return bad(`${quoted(text)} ends before it starts`, 'Write the earlier one first.');
+  if (toMs <= start.ms) return bad(`${quotedValue(text)} ends before it starts`, 'Write the earlier one first.');
   return { ok: true, value: { fromMs: start.ms, toMs } };
 }
 

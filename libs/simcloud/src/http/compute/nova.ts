@@ -66,9 +66,8 @@ export function nextPage(
 ): unknown[] | null {
   const most = Math.min(Number(call.query.get('limit') ?? cloud.scenario.maxLimit), cloud.scenario.maxLimit);
   if (last === undefined || most === 0 || count !== most) return null;
-  const params = new URLSearchParams(
-    [...call.query].filter(([key]) => key !== 'marker').sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
+  const params = new URLSearchParams([...call.query].filter(([key]) => key !== 'marker'));
+  params.sort();
   params.append('marker', last);
   return [{ rel: 'next', href: `${call.base}/v2.1/${collection}?${params.toString()}` }];
 }
