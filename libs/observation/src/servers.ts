@@ -10,7 +10,15 @@ import {
   some,
 } from '@kronos/contracts';
 import { claimsOf, type Migration, type Server, type ServerGroup } from '@kronos/openstack';
-import { isAbandoned, membersAgainstRule, optedOutBy, placingProperties, serverWindows } from '@kronos/rules';
+import {
+  type BrokenGroup,
+  brokenGroupOf,
+  brokenGroupsText,
+  isAbandoned,
+  optedOutBy,
+  placingProperties,
+  serverWindows,
+} from '@kronos/rules';
 import type { CellsSeen, CloudLists, Fate, KnownServer, PortsSeen } from './cloud.ts';
 import { note, type ProblemCode, problem, unread } from './reasons.ts';
 
@@ -200,35 +208,25 @@ function abandonedNote(rows: readonly Migration[], { placed }: ServerIndex): Rea
 }
 
 /** A hard group whose placed members break its rule. */
-interface BrokenRule {
-  readonly group: GroupObservation;
-  /** Members around which the rule does not hold, by host. */
-  readonly members: ReadonlyMap<string, readonly string[]>;
+interface BrokenRule extends BrokenGroup {
+  readonly id: string;
 }
 
-function brokenRule(group: GroupObservation, here: ReadonlyMap<string, PlacedServer>): BrokenRule[] {
-  const placed = [...new Set(group.members)].flatMap((id) => here.get(id) ?? []);
-  const apart = membersAgainstRule({ policy: group.policy, most: group.maxServerPerHost }, placed);
-  if (apart.length === 0) return [];
-  const byHost = Map.groupBy(apart, ({ host }) => host);
-  return [
-    {
-      group,
-      members: new Map([...byHost].map(([host, on]) => [host, on.map(({ server }) => server.name ?? server.id)])),
-    },
-  ];
+function brokenRule(
+  { id, policy, name, maxServerPerHost, members }: GroupObservation,
+  here: ReadonlyMap<string, PlacedServer>,
+): BrokenRule[] {
+  const placed = [...new Set(members)].flatMap((member) => here.get(member) ?? []);
+  const broken = brokenGroupOf(
+    { policy, name, most: maxServerPerHost },
+    placed.map(({ host, server }) => ({ host, name: server.name ?? server.id })),
+  );
+  return broken === null ? [] : [{ ...broken, id }];
 }
 
 /** Whether or not the planner repairs such groups. */
-function brokenNote(broken: readonly BrokenRule[]): Reason {
-  const texts = broken.map(({ group: { policy, name }, members }) => {
-    const where = [...members].map(([host, names]) => `${some(names)} on ${host}`);
-    return `${policy} group ${name} (${some(where)})`;
-  });
-  const what =
-    broken.length === 1 ? 'the rule of a server group is' : `the rules of ${broken.length} server groups are`;
-  return note('group-broken', `${what} broken: ${some(texts)}`, { groups: broken.map(({ group }) => group.id) });
-}
+const brokenNote = (broken: readonly BrokenRule[]): Reason =>
+  note('group-broken', brokenGroupsText(broken), { groups: broken.map(({ id }) => id) });
 
 /** Servers that a problem carries on to the next snapshot; more would not fit into a message. */
 const MOST_CARRIED = 2000;

@@ -11,7 +11,14 @@ import {
   timeMs,
 } from '@kronos/contracts';
 import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
-import { ClusterFileError, meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
+import {
+  type ClusterFile,
+  ClusterFileError,
+  meaningOf,
+  type PlanClusterOptions,
+  type PlannedCluster,
+  planCluster,
+} from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { UsageError } from '../errors.ts';
@@ -19,6 +26,7 @@ import type { OutputOption } from '../grammar/shared.ts';
 import { figure } from '../numbers.ts';
 import { answer } from '../output.ts';
 import { courseLine, failoverLine, possible, reasonLine, refusals, troublesOf } from '../plans/decision.ts';
+import { brokenGroupsLine, leftInFile } from '../plans/leftAlone.ts';
 import { isEvidence } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, STEP_COLUMNS, stepCells, table } from '../table.ts';
@@ -79,19 +87,15 @@ async function planClusterFile(shell: Shell, options: PlanOptions, file: string)
   });
   const planMs = Math.round((performance.now() - started) * 10) / 10;
   await answer(shell, options, { ...planned, stats: { planMs, ...planned.stats } }, (terminal) =>
-    renderCluster(terminal, planned, { planMs, mode: given.mode, file: cluster as Given['file'] }),
+    renderCluster(terminal, planned, { planMs, options: given, file: cluster as ClusterFile }),
   );
 }
 
 type Given = {
   readonly planMs: number;
-  readonly mode?: 'spread' | 'pack' | undefined;
+  readonly options: Pick<PlanClusterOptions, 'mode' | 'enforceHardAffinity' | 'evacuateDisabledHosts'>;
   /** The file that it is a plan for. */
-  readonly file: {
-    readonly policies: readonly string[];
-    readonly thresholds?: readonly number[];
-    readonly actAbove?: readonly number[];
-  };
+  readonly file: ClusterFile;
 };
 
 export function renderCluster(terminal: Terminal, planned: PlannedCluster, given: Given): string {
@@ -103,7 +107,7 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, given
       .join(', ')}`,
   ];
   if (planned.course !== null) lines.push(courseLine({ ...planned.course, costGib: planned.course.cost }));
-  const troubles = troublesOf(planned);
+  const troubles = `${troublesOf(planned)}${leftInFile(given.file, moves, given.options)}`;
   if (moves.length === 0)
     return `${[...lines, ...whyNothing(planned, given)].join('\n')}\n${troubles}${refusals(planned.stats.refusals)}`;
   const rows = moves.map((move): Cell[] => [
@@ -125,7 +129,10 @@ export function renderCluster(terminal: Terminal, planned: PlannedCluster, given
 }
 
 /** Why no VM moves for the balance. */
-function whyNothing(planned: PlannedCluster, { mode, file: { policies, thresholds, actAbove } }: Given): string[] {
+function whyNothing(
+  planned: PlannedCluster,
+  { options: { mode }, file: { policies, thresholds, actAbove } }: Given,
+): string[] {
   const { course, stats, before, evacuations, stuck, warnings } = planned;
   if (course !== null)
     return [
@@ -172,16 +179,18 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
     cooldowns === null ? start : seed(start, cooldowns, { nowMs, aggregates: [snapshot.aggregate], options: engine });
   const input = { snapshot, state: aggregateState(state, snapshot.aggregate), options: engine };
   const { decision } = await onThreads((carryOut) => runCycle(input, carryOut));
-  await answer(shell, options, decision, (terminal) => renderDecision(terminal, decision));
+  await answer(shell, options, decision, (terminal) =>
+    renderDecision(terminal, decision, brokenGroupsLine(snapshot, engine)),
+  );
 }
 
-/** A decision that was made here and now. */
-function renderDecision(terminal: Terminal, decision: Decision): string {
+/** A decision that was made here and now. @param leftAlone what it leaves as it is, because the options say so */
+function renderDecision(terminal: Terminal, decision: Decision, leftAlone: string): string {
   const { plan, before } = decision;
   const head = `${decisionWords[decision.outcome]}: ${clause(decision.reason.text)}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
   }\n${decision.course === undefined ? '' : `${courseLine(decision.course)}\n`}${failoverLine(decision)}`;
-  return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${troublesOf(decision)}${refusals(decision.refusals)}`;
+  return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${troublesOf(decision)}${leftAlone}${refusals(decision.refusals)}`;
 }
 
 const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>

@@ -11,7 +11,9 @@ const terminal = { out() {}, err() {}, steer() {}, colour: false, columns: 100, 
 
 type File = Parameters<typeof renderCluster>[2]['file'];
 const shown = (file: File, options: Partial<Parameters<typeof planCluster>[1]>): string =>
-  renderCluster(terminal, planCluster(file, { maxMigrations: 5, ...options }), { planMs: 1, file, mode: options.mode });
+  renderCluster(terminal, planCluster(file, { maxMigrations: 5, ...options }), { planMs: 1, file, options });
+
+const DUTIES = { enforceHardAffinity: true, evacuateDisabledHosts: true };
 
 const course: Course = {
   reaches: true,
@@ -52,14 +54,40 @@ it('says what could not be done: an evacuation that is stuck, each VM with its o
       { id: 'far', policy: 'anti-affinity', vms: ['a', 'b'] },
     ],
   };
-  const planned = planCluster(cluster, { maxMigrations: 5, enforceHardAffinity: true, evacuateDisabledHosts: true });
-  const text = renderCluster(terminal, planned, { planMs: 1, file: cluster });
+  const planned = planCluster(cluster, { maxMigrations: 5, ...DUTIES });
+  const text = renderCluster(terminal, planned, { planMs: 1, file: cluster as File, options: DUTIES });
   expect(text).toMatch(/^0 moves, /);
   expect(text).toContain('evacuation of old: stuck, 1 VM on the host\n');
   expect(text).toContain('big cannot leave old: no host takes it: h1 has too little free capacity');
   expect(text).toContain(
     'the affinity group near and the anti-affinity group far contradict each other: a, b are in both',
   );
+});
+
+it('says what it leaves as it is, because the options say so: disabled hosts, and groups that are still broken after its moves', () => {
+  const hosts = [{ id: 'h1' }, { id: 'h2' }, { id: 'old', status: 'disabled' as const }];
+  const vms = [
+    { id: 'a', host: 'h1', w: [0.3] },
+    { id: 'b', host: 'h1', w: [0.3] },
+    { id: 'c', host: 'old', w: [0.1] },
+  ];
+  const groups = [{ id: 'far', policy: 'anti-affinity' as const, vms: ['a', 'b'] }];
+  const cluster = (threshold: number): File => ({
+    policies: ['cpu'],
+    weights: [1],
+    thresholds: [threshold],
+    hosts,
+    vms,
+    groups,
+  });
+  const broken = 'the rule of a server group is broken: anti-affinity group far (a, b on h1)';
+  const kept = 'old is disabled, and 1 VM stays on it ([engine] evacuate_disabled_hosts = false)\n';
+  expect(shown(cluster(0.9), {})).toContain(broken);
+  expect(shown(cluster(0.9), {})).toContain(kept);
+  // A move for the balance parts the two.
+  expect(shown(cluster(0.2), {})).not.toContain(broken);
+  for (const text of [shown(cluster(0.9), DUTIES), shown(cluster(0.2), DUTIES)])
+    for (const left of [broken, kept]) expect(text).not.toContain(left);
 });
 
 it('says why nothing moves where a policy is above its threshold', () => {

@@ -3,9 +3,9 @@ import { clause, count, type Decision } from '@kronos/contracts';
 import { type ByPolicy, type CycleExplanation, meaningOf } from '@kronos/placement';
 import { skipText } from '@kronos/projections';
 import type { Explained } from '@kronos/replay';
-import { brokenGroups } from '../brokenGroups.ts';
 import { figure } from '../numbers.ts';
 import { courseLine, failoverLine, reasonLine, refusals, troublesOf } from '../plans/decision.ts';
+import { brokenGroupsLine } from '../plans/leftAlone.ts';
 import { type Cell, table } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -19,11 +19,8 @@ const skipLines = ({ skips }: Explained['state']): string =>
   skips.map((skip) => `unreadable events were skipped: ${skipText(skip)}\n`).join('');
 
 /** The server groups that the planner leaves broken, because its options say so. */
-function leftAlone({ snapshot, options }: Explained): string {
-  if (snapshot === null || options === null) return '';
-  const { brokenGroups: text } = brokenGroups(snapshot, options);
-  return text === undefined ? '' : `${text} ([engine] enforce_hard_affinity = false: Kronos does not repair them)\n`;
-}
+const leftAlone = ({ snapshot, options }: Explained): string =>
+  snapshot === null || options === null ? '' : brokenGroupsLine(snapshot, options);
 
 export function cycleText(terminal: Terminal, explained: Explained): string {
   const { explanation, decision, state } = explained;
