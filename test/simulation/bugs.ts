@@ -579,8 +579,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'as much work after a decision that took too long',
     file: 'services/planner/src/timedDecider.ts',
-    find: 'if (ms <= dueMs) return;',
-    replace: 'if (ms <= 1e6 * dueMs) return;',
+    find: 'if (ms > dueMs) {',
+    replace: 'if (ms > 1e6 * dueMs) {',
   },
   {
     name: 'older snapshot decided after a newer one',

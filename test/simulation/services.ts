@@ -55,13 +55,15 @@ const PACE = { everyMs: 300_000, lookMs: 20_000 };
  */
 function slowDecider({ config: { engine }, decideIntervals = 0 }: Site, { clock }: Outside): Decider {
   const wholeMs = decideIntervals * engine.evaluationInterval * 1000;
+  const closed = Promise.withResolvers<never>();
+  closed.promise.catch(() => undefined);
   return {
-    ...decideHere,
+    close: async () => closed.reject(new Error('the decider was closed')),
     async cycle(input, begun) {
       const cycle = await decideHere.cycle(input, begun);
       const tookMs =
         cycle.decision.outcome === 'gated' ? 0 : wholeMs * (input.options.searchWorkLimit / engine.searchWorkLimit);
-      if (tookMs > 0) await clock.sleep(tookMs);
+      if (tookMs > 0) await Promise.race([clock.sleep(tookMs), closed.promise]);
       return cycle;
     },
   };

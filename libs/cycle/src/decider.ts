@@ -13,6 +13,7 @@ export type Decider = {
    * @throws what {@link runCycle} throws, as an `Error` with its message; and when the thread ends, which takes its open cycles with it
    */
   readonly cycle: (input: CycleInput, begun?: () => void) => Promise<Cycle>;
+  /** Ends the decisions under way on a thread: they are rejected. */
   readonly close: () => Promise<void>;
 };
 
@@ -37,11 +38,13 @@ export const decideHere: Decider = {
 /**
  * Decides cycles one after the other in a thread of its own, which starts with the first of them, and searches on several.
  *
- * @param threads that search; 1: everything happens on the thread of the caller
+ * @param asked `[engine] search_threads`: threads that search, the deciding one among them. 0: as many as there are cores. 1: there is no
+ *   thread, everything happens on that of the caller
  * @param worth snapshots with fewer servers are left to the caller
  */
-export function decider(threads: number, worth = WORTH): Decider {
-  if (threads < 2) return decideHere;
+export function decider(asked: number, worth = WORTH): Decider {
+  if (asked === 1) return decideHere;
+  const threads = asked || defaultSearchThreads();
   const thread = orderThread<DecideInput, Decision>({
     start() {
       const worker = new Worker(new URL('./deciderThread.ts', import.meta.url), { workerData: { threads } });

@@ -81,6 +81,8 @@ function configured(draft: StateDraft, event: LogEventOf<'planner.configured'>):
   const { plannerVersion, optionsDigest, options, startedAfter } = event.data;
   const writer = startedAfter === undefined ? {} : { writer: { instance: event.by.instance, startedAfter } };
   f.configured = { sequence: draft.sequence, atMs, plannerVersion, optionsDigest, options, ...writer };
+  // Another interval, limit or version may have time for all of the work.
+  f.loweredWork = null;
 }
 
 export const configurationEffects = {

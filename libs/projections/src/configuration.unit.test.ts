@@ -1,5 +1,6 @@
 import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { testLog } from '../testing/index.ts';
 import { type PlannerIdentity, rightOf } from './configuration.ts';
 import type { Configured } from './state.ts';
 
@@ -68,6 +69,37 @@ describe('the options in force', () => {
     const same = { optionsDigest: 'ours', options: options(600), plannerVersion: '2' };
     expect(rightOf(inForce(same), own())).toEqual({ kind: 'configure' });
     expect(rightOf(inForce({ ...same, startedAfter: 101 }), own({ wasInForce: true }))).toEqual({ kind: 'inForce' });
+  });
+});
+
+describe('the work limit that decisions have because their planner is too slow', () => {
+  const log = testLog();
+  const lowered = () => log.state().loweredWork;
+  const decided = (searchWorkLimit?: number): void =>
+    void log.pass(60).decided('none', [], searchWorkLimit === undefined ? {} : { searchWorkLimit });
+
+  it('is that of the last decision, since the first that had it', () => {
+    log.configured();
+    expect(lowered()).toBeNull();
+    decided(5000);
+    const first = lowered();
+    expect(first).toMatchObject({ limit: 5000 });
+    decided(5000);
+    expect(lowered()).toEqual(first);
+    decided(10_000);
+    expect(lowered()?.limit).toBe(10_000);
+    expect(lowered()?.sinceMs).toBeGreaterThan(first?.sinceMs ?? 0);
+  });
+
+  it('is none after a decision with all of the work, and after other options or another version', () => {
+    decided();
+    expect(lowered()).toBeNull();
+    decided(5000);
+    log.configured({ evaluationIntervalSeconds: 300 });
+    expect(lowered()).toBeNull();
+    decided(5000);
+    log.configured({ evaluationIntervalSeconds: 300 }, '2.0.0');
+    expect(lowered()).toBeNull();
   });
 });
 

@@ -44,6 +44,7 @@ function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
     reason: d.reason,
     before: d.before,
   };
+  f.loweredWork = loweredAfter(f, d, draft.atMs);
   courseSeen(f, d, snapshotMs);
   drainsSeen(draft, d, snapshotMs);
   refusalsSeen(draft, d.novaRefusals);
@@ -52,6 +53,15 @@ function decided(draft: StateDraft, event: LogEventOf<'cycle.decided'>): void {
   f.sustained = sustainedOf(d);
   if (d.plan !== null && (d.release === 'released' || d.release === 'proposed')) begin(draft, f, d.plan, d.release);
   loadsSeen(draft, f, d, snapshotMs);
+}
+
+function loweredAfter(
+  { loweredWork }: WritableFacts,
+  { searchWorkLimit: limit }: LogEventOf<'cycle.decided'>['data'],
+  atMs: number,
+): WritableFacts['loweredWork'] {
+  if (limit === undefined) return null;
+  return loweredWork?.limit === limit ? loweredWork : { limit, sinceMs: atMs };
 }
 
 /** The cycles in a row for which each policy was above its threshold; none where it is below. */

@@ -55,6 +55,11 @@ export type AggregateFacts = ControlFacts & {
   readonly configured: Configured | null;
   /** The last decided snapshot. */
   readonly decided: Decided | null;
+  /**
+   * The work limit of the last decision where its planner was too slow for that of the options, and since when decisions have had it. Null:
+   * the last decision had that of the options, or the options have changed since.
+   */
+  readonly loweredWork: { readonly limit: number; readonly sinceMs: number } | null;
   /** The course of the last decision that looked for one; null: it found none, or had nothing to do after its plan. */
   readonly course: CourseFacts | null;
   /** Policy name -> evaluations in a row in which it was detected, as the last decision counted. */
@@ -572,6 +577,7 @@ export const initialAggregateFacts: AggregateFacts = {
   ...noControls,
   configured: null,
   decided: null,
+  loweredWork: null,
   course: null,
   sustained: {},
   waiting: null,

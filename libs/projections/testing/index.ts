@@ -35,8 +35,9 @@ import { type AggregateState, aggregateState, type LogState } from '../src/state
 type DecisionData = LogEventOf<'cycle.decided'>['data'];
 
 /** Fields of a decision that are absent where nothing was found. */
-type FoundBeside = Pick<DecisionData, 'novaRefusals' | 'course'>;
-const foundBeside = ({ course, novaRefusals }: FoundBeside): FoundBeside => ({
+type FoundBeside = Pick<DecisionData, 'novaRefusals' | 'course' | 'searchWorkLimit'>;
+const foundBeside = ({ course, novaRefusals, searchWorkLimit }: FoundBeside): FoundBeside => ({
+  ...(searchWorkLimit === undefined ? {} : { searchWorkLimit }),
   ...(course === undefined ? {} : { course }),
   ...(novaRefusals === undefined ? {} : { novaRefusals }),
 });

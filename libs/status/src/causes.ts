@@ -475,7 +475,7 @@ export const causes = {
   'decision-slow': {
     severity: 'alarm',
     remedy:
-      'Lower [engine] search_work_limit, give the planner more cores ([engine] search_threads), or raise [engine] evaluation_interval.',
+      'Give the planner more CPU ([engine] search_threads) or raise [engine] evaluation_interval; where less work helps, lower [engine] search_work_limit.',
     section: 'decision-slow',
     apart: ['aggregate'],
     explains: ['snapshot-undecided'],

@@ -1,5 +1,6 @@
 import type { Cancel } from '@kronos/clock';
-import { subject } from '@kronos/contracts';
+import { errorText, subject } from '@kronos/contracts';
+import type { Decider } from '@kronos/cycle';
 import { AppendConflict, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { closeWatch } from './closeWatch.ts';
@@ -12,6 +13,7 @@ import { isRequest, Undecided } from './undecided.ts';
 export type Planner = {
   /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
   readonly run: () => Promise<void>;
+  /** Ends the decisions under way, and its decider: they may take longer than the process has for its stop. Nothing of them is on the log. */
   readonly stop: () => Promise<void>;
   /** The log or the own clock is no longer in doubt: does what waits for no snapshot. */
   readonly lookAgain: () => void;
@@ -45,6 +47,7 @@ type Attending = {
   readonly undecided: Undecided;
   readonly finishReleased: (aggregate: string) => Promise<void>;
   readonly consider: SnapshotDecider['consider'];
+  readonly isStopped: () => boolean;
 };
 
 /**
@@ -56,7 +59,7 @@ type Attending = {
 async function attend(
   aggregate: string,
   deps: PlannerDeps,
-  { undecided, finishReleased, consider }: Attending,
+  { undecided, finishReleased, consider, isStopped }: Attending,
 ): Promise<boolean> {
   const { guard, meters, clockProblem } = deps;
   const logInDoubt = (): boolean => (guard?.problem ?? null) !== null;
@@ -68,35 +71,48 @@ async function attend(
     if (delivered !== undefined && !logInDoubt() && clockProblem() === null) undecided.settle(delivered);
     return true;
   } catch (error) {
+    if (isStopped()) {
+      deps.logger.info({ aggregate, reason: errorText(error) }, 'stopped before the snapshot was decided');
+      return true;
+    }
     reportUndecided(error, aggregate, deps);
     return error instanceof AppendConflict && !(delivered !== undefined && isRequest(delivered));
   }
 }
+
+/** Begins with no decision once the planner has stopped. */
+const decidesUntil = (stopped: () => boolean, decider: Decider): Decider => ({
+  cycle: async (input, begun) => {
+    if (stopped()) throw new Error('the planner has stopped');
+    return decider.cycle(input, begun);
+  },
+  close: decider.close,
+});
 
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
  */
 export function createPlanner(deps: PlannerDeps): Planner {
-  const { log, view } = deps;
   const own = ownOptions(deps);
   const undecided = new Undecided();
   const busy = new Map<string, Promise<void>>();
   let stopped = false;
   let cancelAgain: Cancel | null = null;
   let fail: (error: unknown) => void = () => {};
-  const state = folded(view);
-  const { now } = state;
+  const state = folded(deps.view);
   const closes = closeWatch(deps, state, wake);
-  const finishReleased = dispatcher(deps, state, () => stopped);
-  const { consider, misdated, slow } = snapshotDecider(deps, own, state, finishReleased);
+  const isStopped = (): boolean => stopped;
+  const finishReleased = dispatcher(deps, state, isStopped);
+  const decider = decidesUntil(isStopped, deps.decider);
+  const { consider, misdated, slow } = snapshotDecider({ ...deps, decider }, own, state, finishReleased);
 
   /** Attends to the aggregate again, after what is under way for it. */
   function wake(aggregate: string): void {
     const before = busy.get(aggregate) ?? Promise.resolve();
     const next = before
       .then(async () => {
-        if (stopped || (await attend(aggregate, deps, { undecided, finishReleased, consider }))) return;
+        if (stopped || (await attend(aggregate, deps, { undecided, finishReleased, consider, isStopped }))) return;
         cancelAgain ??= deps.clock.after(AGAIN_MS, lookAgain);
       })
       .catch((error: unknown) => fail(error));
@@ -104,7 +120,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   async function readSnapshots(): Promise<void> {
-    for await (const delivered of log.snapshots({ aggregates: deps.aggregates })) {
+    for await (const delivered of deps.log.snapshots({ aggregates: deps.aggregates })) {
       const aggregate = deps.aggregates.find((a) => subject('snapshots', a) === delivered.subject);
       if (aggregate === undefined) continue;
       undecided.put(aggregate, delivered);
@@ -114,10 +130,10 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   /** Acts on people's commands between two snapshots: tasks of an approved plan and closes with force do not wait for the next snapshot. */
   async function readCommands(): Promise<void> {
-    for await (const stored of view.changes()) {
+    for await (const stored of deps.view.changes()) {
       closes.changed(stored);
       if (stored.event.type !== 'plan.approved') continue;
-      for (const aggregate of deps.aggregates) if (undispatched(now(aggregate).state).length > 0) wake(aggregate);
+      for (const aggregate of deps.aggregates) if (undispatched(state.now(aggregate).state).length > 0) wake(aggregate);
     }
   }
 
@@ -146,11 +162,12 @@ export function createPlanner(deps: PlannerDeps): Planner {
     async stop() {
       stopped = true;
       closes.stop();
+      await decider.close();
       await Promise.all(busy.values());
       cancelAgain?.();
     },
     misdated,
     slow,
-    yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => now(aggregate).state),
+    yielding: () => yieldTexts(own, deps.aggregates, (aggregate) => state.now(aggregate).state),
   };
 }

@@ -386,7 +386,8 @@ describe('planners on a real nats-server', () => {
       },
     };
     expected.add('too-old');
-    const { notDecided } = await planner('p1', {}, { lateMs: () => lateMs });
+    const odd = { lateMs: () => lateMs };
+    const { notDecided } = await planner('p1', {}, odd);
     await publish(1);
     await untilRefused(notDecided, 'too-old');
     // No decision may be lost again.
@@ -408,6 +409,35 @@ describe('planners on a real nats-server', () => {
       options: optionsOfDecision(options, decided.data),
     });
     expect({ ...again.digests, snapshot: decided.data.digests.snapshot }).toEqual(decided.data.digests);
+
+    // Nor after a restart.
+    await closeAll();
+    lateMs = 0;
+    await planner('p2', {}, odd);
+    await publish(3);
+    await untilDecided(3);
+    expect((await decisions()).at(-1)?.data.searchWorkLimit).toBe(decided.data.searchWorkLimit);
+  });
+
+  it('stops during a decision without waiting for it, and appends nothing of it', async () => {
+    const begun = Promise.withResolvers<void>();
+    const work = Promise.withResolvers<never>();
+    decides = {
+      cycle() {
+        begun.resolve();
+        return work.promise;
+      },
+      close: async () => work.reject(new Error("the planner's thread ended")),
+    };
+    const stopped = await planner('p1');
+    await publish(1);
+    await begun.promise;
+    await closeAll();
+    expect(await decisions()).toEqual([]);
+    expect(stopped.notDecided).toEqual([]);
+    decides = decideHere;
+    await planner('p2');
+    await untilDispatched('gpu-1');
   });
 
   it('property: whatever number of planners reads it, each snapshot is decided once and its tasks are queued once', async () => {

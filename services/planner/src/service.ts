@@ -1,7 +1,7 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside } from '@kronos/connect';
 import { bucketNames, partCodes, streamNames } from '@kronos/contracts';
-import { type Decider, decider, defaultSearchThreads } from '@kronos/cycle';
+import { type Decider, decider } from '@kronos/cycle';
 import type { EventLog, LogView } from '@kronos/eventlog';
 import {
   checkOf,
@@ -38,7 +38,7 @@ function measureLog({ log, view, metrics, logger }: LogMeasured): void {
 /**
  * The planner as a service.
  *
- * @param deciderOf makes the decider, which searches on this number of threads
+ * @param deciderOf makes the decider for `[engine] search_threads`
  */
 export const plannerService = (
   { clock, connectLog, pace }: Outside = realOutside,
@@ -73,14 +73,13 @@ export const plannerService = (
       onSettled: () => lookAgain(),
     });
     const { view, guard, clockCheck } = folded;
-    const decides = deciderOf(config.engine.searchThreads || defaultSearchThreads());
     const planner = createPlanner({
       log,
       view,
       guard,
       aggregates,
       optionsOf: (aggregate) => engineOptions(config, aggregate),
-      decider: decides,
+      decider: deciderOf(config.engine.searchThreads),
       by,
       logger,
       tracer,
@@ -104,7 +103,6 @@ export const plannerService = (
       async stop() {
         folded.unwatch();
         await planner.stop();
-        await decides.close();
         await folded.close();
       },
     };

@@ -1,36 +1,66 @@
-import { defaultEngineOptions } from '@kronos/contracts';
-import { type CycleInput, decideHere, digest } from '@kronos/cycle';
-import { snapshotOf } from '@kronos/placement/testing';
+import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import { type CycleInput, decideHere, digest, optionsOfDecision } from '@kronos/cycle';
+import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, initialLogState } from '@kronos/projections';
 import { checkOf } from '@kronos/telemetry';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { slowText, timedDecider } from './timedDecider.ts';
 
 const INTERVAL_SECONDS = 60;
+const WALL_MS = Date.UTC(2026, 0, 1);
 
-const input = (aggregate: string): CycleInput => ({
+type Given = {
+  readonly loweredWork?: CycleInput['state']['loweredWork'];
+  readonly options?: Partial<EngineOptions>;
+  readonly policies?: Sketch['policies'];
+};
+
+const input = (aggregate: string, { loweredWork = null, options = {}, policies = {} }: Given = {}): CycleInput => ({
   snapshot: {
     ...snapshotOf({
-      policies: {},
+      policies,
       hosts: { h1: {}, h2: {} },
       vms: {},
       snapshot: { intervalSeconds: INTERVAL_SECONDS },
     }),
     aggregate,
   },
-  state: aggregateState(initialLogState(), aggregate),
-  options: defaultEngineOptions,
+  state: { ...aggregateState(initialLogState(), aggregate), loweredWork },
+  options: { ...defaultEngineOptions, ...options },
 });
 
-it('a decision is slow when it takes 2 s longer than its interval, not before', () => {
-  const taking = { intervalSeconds: INTERVAL_SECONDS, ended: true };
-  expect(slowText({ ...taking, ms: 62_000 })).toBeNull();
-  expect(slowText({ ...taking, ms: 62_001 })).toBe(
-    'a decision took 62.1 s, and one is due every 60 s: the next ones search with less work',
-  );
-  expect(slowText({ ...taking, ms: 75_000, ended: false })).toBe(
-    'a decision has taken 75 s so far, and one is due every 60 s',
-  );
+describe('the text about a slow decision', () => {
+  const took = (ms: number, work: 'search' | 'least' | 'none', waitedMs = 0) =>
+    slowText({ ms, intervalSeconds: INTERVAL_SECONDS, ended: { waitedMs, work } });
+
+  it('is there when it takes 2 s longer than its interval, not before', () => {
+    expect(took(62_000, 'search')).toBeNull();
+    expect(took(62_001, 'search')).toBe(
+      'a decision took 62.1 s, and one is due every 60 s: the next ones search with less work',
+    );
+    expect(slowText({ ms: 75_000, intervalSeconds: INTERVAL_SECONDS, ended: null })).toBe(
+      'a decision has taken 75 s so far, and one is due every 60 s',
+    );
+  });
+
+  it('promises less work only where there is less, and says what happens otherwise', () => {
+    expect(took(75_000, 'least')).toBe(
+      'a decision took 75 s, and one is due every 60 s: it had the least work already, and snapshots are skipped until decisions take less time',
+    );
+    expect(took(75_000, 'none')).toBe(
+      'a decision took 75 s, and one is due every 60 s: it makes no search that could have less work, and snapshots are skipped until decisions take less time',
+    );
+    expect(took(123_000, 'least')).toBe(
+      'a decision took 123 s, and one is due every 60 s: it had the least work already, and its snapshot was too old then, so nothing is decided until decisions take less time',
+    );
+  });
+
+  it('is there too when it waited until its snapshot was too old', () => {
+    expect(took(10_000, 'least', 110_000)).toBeNull();
+    expect(took(10_000, 'search', 115_000)).toBe(
+      'a decision took 10 s after it had waited 115 s for those of other aggregates, and one is due every 60 s: the next ones search with less work',
+    );
+  });
 });
 
 describe('a decider that notes how long decisions take', () => {
@@ -45,6 +75,11 @@ describe('a decider that notes how long decisions take', () => {
     nowMs = 0;
     turn = Promise.withResolvers();
     work = Promise.withResolvers();
+    start();
+  });
+
+  /** As a new process. */
+  function start(): void {
     timed = timedDecider(
       {
         async cycle(asked, begun) {
@@ -54,13 +89,14 @@ describe('a decider that notes how long decisions take', () => {
           return decideHere.cycle(asked);
         },
       },
-      { monotonic: () => nowMs },
+      // Of what the monotonic clock says, nothing is known after a restart.
+      { monotonic: () => nowMs, now: () => WALL_MS + nowMs },
     );
-  });
+  }
 
   it('does not count the wait for the decisions of other aggregates', async () => {
     const decided = timed.cycle(input('gpu'));
-    nowMs += 500_000;
+    nowMs += 100_000;
     expect(texts()).toEqual([]);
     turn.resolve();
     work.resolve();
@@ -95,16 +131,17 @@ describe('a decider that notes how long decisions take', () => {
   });
 
   /** Decides a cycle for which it waits, and then takes some time; returns the limit of its search. */
-  async function limitOf(waitMs: number, tookMs: number): Promise<number> {
+  async function limitOf(waitMs: number, tookMs: number, given: Given = {}): Promise<number> {
     [turn, work] = [Promise.withResolvers(), Promise.withResolvers()];
-    const decided = timed.cycle(input('gpu'));
+    const asked = input('gpu', given);
+    const decided = timed.cycle(asked);
     nowMs += waitMs;
     turn.resolve();
     await turn.promise;
     nowMs += tookMs;
     work.resolve();
     const { searchWorkLimit, digests } = await decided;
-    const options = { ...defaultEngineOptions, ...(searchWorkLimit === undefined ? {} : { searchWorkLimit }) };
+    const options = optionsOfDecision(asked.options, { searchWorkLimit });
     expect(digests.options).toBe(digest(options));
     return options.searchWorkLimit;
   }
@@ -135,6 +172,51 @@ describe('a decider that notes how long decisions take', () => {
   it('never lowers the work below a 64th', async () => {
     for (let i = 0; i < 3; i++) await limitOf(0, 1_200_000);
     expect(await limitOf(0, 0)).toBe(FULL / 64);
+  });
+
+  it('has less work than any share of a huge limit', async () => {
+    const options = { searchWorkLimit: 1_000_000 * FULL };
+    for (let i = 0; i < 5; i++) await limitOf(0, 1_200_000, { options });
+    expect(await limitOf(0, 0, { options })).toBe(FULL / 64);
+    expect(texts()).toEqual([]);
+    await limitOf(0, 63_000, { options });
+    expect(texts()).toEqual([expect.stringContaining('it had the least work already')]);
+  });
+
+  it('lowers nothing where nothing is searched', async () => {
+    const greedy: Given = { options: { planner: 'greedy' } };
+    const rules: Given = { options: { balance: false } };
+    const pack: Given = { policies: { cpu: { mode: 'pack' } } };
+    for (const given of [greedy, rules, pack]) {
+      start();
+      await limitOf(0, 150_000, given);
+      expect(texts()).toEqual([expect.stringContaining('it makes no search that could have less work')]);
+      expect(await limitOf(0, 0, given)).toBe(FULL);
+    }
+  });
+
+  it('takes the limit of the last decision up from the log after a restart, and doubles it in its time', async () => {
+    const loweredWork = { limit: FULL / 8, sinceMs: WALL_MS };
+    nowMs = 600_000;
+    start();
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 8);
+    nowMs += 299_999;
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 8);
+    nowMs += 1;
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 4);
+    // The log may have the limit of another planner then.
+    nowMs += 900_000;
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 2);
+    nowMs += 900_000;
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL);
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL);
+  });
+
+  it('waits no longer than its time for a limit of a clock that was ahead', async () => {
+    const loweredWork = { limit: FULL / 8, sinceMs: WALL_MS + 86_400_000 };
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 8);
+    nowMs += 900_000;
+    expect(await limitOf(0, 0, { loweredWork })).toBe(FULL / 4);
   });
 
   it('counts a decision that fails', async () => {

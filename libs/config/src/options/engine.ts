@@ -61,13 +61,13 @@ export const engine = {
   search_work_limit: integer(20_000_000, {
     min: 1,
     by: PLANNING,
-    help: 'Maximum number of candidates that planner=search evaluates for one plan. It counts work, not time, so that a replay gives the same plan. After a decision that took longer than evaluation_interval the planner works with less for a while; the decision on the log names its limit.',
+    help: 'Maximum number of candidates that planner=search evaluates for one plan. It counts work, not time, so that a replay gives the same plan. After a decision that took longer than evaluation_interval the planner works with less for a while, also after a restart; the decision on the log names its limit.',
   }),
   search_threads: integer(0, {
     min: 0,
     max: 16,
     by: PLANNING,
-    help: 'Threads that planner=search uses for one plan; 0: as many as the machine has cores, at most 4. It changes how long a plan takes, never the plan. 1: the planner starts no threads.',
+    help: 'Threads that planner=search uses for one plan; 0: as many as the machine has cores, at most 4. It changes how long a plan takes, never the plan. 1: the planner starts no threads, and answers nothing while it decides.',
   }),
   min_gain: decimal(0.001, {
     min: 0,
