@@ -1,6 +1,7 @@
 import { readIdentity, writeCheckpoint } from '@kronos/checkpoints';
 import type { EventLog } from '@kronos/eventlog';
-import { type AggregateFacts, anchorOf, createFolder, inForce, type LogState } from '@kronos/projections';
+import { type AggregateFacts, inForce, type LogState } from '@kronos/projections';
+import { foldAll } from '@kronos/projections/testing';
 
 /** The state of an aggregate without its pause and the quarantines of operators. */
 function forgetful(state: LogState, aggregate: string): LogState {
@@ -18,13 +19,8 @@ function forgetful(state: LogState, aggregate: string): LogState {
  * @returns the state that it holds
  */
 export async function forgeCheckpoint(log: EventLog, aggregate: string): Promise<LogState> {
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of log.replay()) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  const forged = forgetful(folder.snapshot(), aggregate);
+  const { state, anchor } = await foldAll(log.replay());
+  const forged = forgetful(state, aggregate);
   const mallory = { service: 'ledger', instance: 'mallory', version: '0.1.0' } as const;
   const { id } = inForce(await readIdentity(log)) ?? { id: null };
   await writeCheckpoint(log, forged, { anchor, by: mallory, nowMs: Date.now(), installationId: id });

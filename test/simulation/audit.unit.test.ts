@@ -3,7 +3,7 @@ import { systemClock } from '@kronos/clock';
 import { type Actor, defaultStorageLimits, streamNames, subject } from '@kronos/contracts';
 import { connectEventLog, natsWire } from '@kronos/eventlog';
 import { SimulatedConnection, SimulatedServer } from '@kronos/eventlog/simulated';
-import { anchorOf, createFolder } from '@kronos/projections';
+import { foldAll } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
@@ -41,13 +41,8 @@ async function checkpointed() {
   const commands = new Commands(server, () => 0);
   for (let i = 0; i < CHECKPOINTS; i++) {
     for (const aggregate of AGGREGATES) commands.append('aggregate.resumed', aggregate, {});
-    const folder = createFolder();
-    let anchor = '';
-    for await (const stored of log.replay()) {
-      folder.apply(stored);
-      anchor = anchorOf(stored);
-    }
-    await writeCheckpoint(log, folder.snapshot(), { anchor, by, nowMs: 0, installationId });
+    const { state, anchor } = await foldAll(log.replay());
+    await writeCheckpoint(log, state, { anchor, by, nowMs: 0, installationId });
   }
   const breaches = async (): Promise<string[]> => {
     const found: string[] = [];

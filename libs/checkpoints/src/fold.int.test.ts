@@ -1,8 +1,8 @@
-import { type Actor, defaultStorageLimits, type Message, type StateCheckpointed, streamNames } from '@kronos/contracts';
+import { type Actor, defaultStorageLimits, type StateCheckpointed, streamNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { appendAll, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { anchorOf, canonicalState, createFolder } from '@kronos/projections';
-import { type HistoryOptions, randomHistory } from '@kronos/projections/testing';
+import { appendEvents, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { canonicalState } from '@kronos/projections';
+import { foldAll, type HistoryOptions, randomHistory } from '@kronos/projections/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -22,22 +22,12 @@ afterEach(async () => {
 });
 
 async function append(options: HistoryOptions): Promise<number> {
-  const messages: Message[] = [];
-  for (const { event } of randomHistory(options)) if (event.type !== 'unreadable') messages.push(event);
-  await appendAll(log, messages);
+  await appendEvents(log, randomHistory(options));
   return await log.lastSequence(streamNames.log);
 }
 
 /** The state up to a sequence, folded from the first event. */
-async function folded(to?: number) {
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of log.replay(to === undefined ? {} : { to })) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  return { state: folder.snapshot(), anchor };
-}
+const folded = (to?: number) => foldAll(log.replay(to === undefined ? {} : { to }));
 
 async function checkpointAt(sequence: number, installationId: string | null = null): Promise<void> {
   const { state, anchor } = await folded(sequence);

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
-import { type Actor, ALL, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
+import { type Actor, ALL, defaultStorageLimits, streamNames } from '@kronos/contracts';
 import { AppendConflict, AppendWithdrawn, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
-import { appendAll, emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { anchorOf, createFolder, inForce } from '@kronos/projections';
-import { randomHistory } from '@kronos/projections/testing';
+import { appendEvents, emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { inForce } from '@kronos/projections';
+import { foldAll, randomHistory } from '@kronos/projections/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -41,12 +41,8 @@ const name = (more: { newLog?: boolean } = {}, through: EventLog = log) =>
     comment: null,
     ...more,
   });
-const append = async (seed: number, cycles: number) => {
-  const messages: Message[] = [];
-  for (const { event } of randomHistory({ seed, cycles, startMs: Date.now() }))
-    if (event.type !== 'unreadable') messages.push(event);
-  await appendAll(log, messages);
-};
+const append = (seed: number, cycles: number) =>
+  appendEvents(log, randomHistory({ seed, cycles, startMs: Date.now() }));
 
 beforeEach(async () => {
   server = await startNatsServer();
@@ -78,13 +74,8 @@ async function wipe(...more: string[]): Promise<void> {
 async function lived(): Promise<string> {
   const { installation } = await name();
   await append(1, 30);
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of log.replay()) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  await writeCheckpoint(log, folder.snapshot(), {
+  const { state, anchor } = await foldAll(log.replay());
+  await writeCheckpoint(log, state, {
     anchor,
     by: ledger,
     nowMs: Date.now(),

@@ -1,9 +1,9 @@
 import { systemClock } from '@kronos/clock';
-import { type Actor, defaultStorageLimits, type Message } from '@kronos/contracts';
+import { type Actor, defaultStorageLimits } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { appendAll, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { anchorOf, createFolder, type LogState } from '@kronos/projections';
-import { randomHistory } from '@kronos/projections/testing';
+import { appendEvents, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import type { LogState } from '@kronos/projections';
+import { foldAll, randomHistory } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { foldLog, verifyInBackground, writeCheckpoint } from './index.ts';
 
@@ -14,9 +14,7 @@ beforeEach(async () => {
   server = await startNatsServer();
   log = await connectEventLog({ servers: [server.url], name: 'test' });
   await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
-  const messages: Message[] = [];
-  for (const { event } of randomHistory({ seed: 8, cycles: 60 })) if (event.type !== 'unreadable') messages.push(event);
-  await appendAll(log, messages);
+  await appendEvents(log, randomHistory({ seed: 8, cycles: 60 }));
 });
 afterEach(async () => {
   await log.close();
@@ -25,13 +23,8 @@ afterEach(async () => {
 
 /** Writes a checkpoint that somebody with the ledger's credentials changed, and starts from it. */
 async function startedFrom(forge: (state: LogState) => LogState): Promise<LogState | null> {
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of log.replay()) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  await writeCheckpoint(log, forge(folder.snapshot()), { anchor, by, nowMs: Date.now() });
+  const { state, anchor } = await foldAll(log.replay());
+  await writeCheckpoint(log, forge(state), { anchor, by, nowMs: Date.now() });
   const found: { checkpoint: LogState | null } = { checkpoint: null };
   const view = await foldLog(log, {
     onCheckpoint(checkpoint) {

@@ -1,6 +1,7 @@
 import { writeCheckpoint } from '@kronos/checkpoints';
 import { type Actor, messageId } from '@kronos/contracts';
-import { aggregateState, anchorOf, createFolder } from '@kronos/projections';
+import { aggregateState } from '@kronos/projections';
+import { foldAll } from '@kronos/projections/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CliWorld, openCliWorld } from './world.ts';
 
@@ -13,15 +14,7 @@ beforeAll(async () => {
 afterAll(() => world?.close());
 
 /** The log folded up to a sequence. */
-async function folded(to: number) {
-  const folder = createFolder();
-  let anchor = '';
-  for await (const stored of world.log.replay({ to })) {
-    folder.apply(stored);
-    anchor = anchorOf(stored);
-  }
-  return { state: folder.snapshot(), anchor };
-}
+const folded = (to: number) => foldAll(world.log.replay({ to }));
 
 it('a time in a body that the server stamp contradicts is shown as the stamp bounds it', async () => {
   const event = {

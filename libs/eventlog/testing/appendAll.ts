@@ -1,4 +1,4 @@
-import type { Message } from '@kronos/contracts';
+import type { Message, StoredEvent } from '@kronos/contracts';
 import type { EventLog } from '../src/wire/types.ts';
 
 /** Appends on the way at once. */
@@ -18,3 +18,10 @@ export async function appendAll(
   }
   await Promise.all(window);
 }
+
+/** Appends the events of a history as their writers would. An unreadable event has no message, so it is left out. */
+export const appendEvents = (log: Pick<EventLog, 'append'>, events: Iterable<StoredEvent>): Promise<void> =>
+  appendAll(
+    log,
+    [...events].flatMap(({ event }) => (event.type === 'unreadable' ? [] : [event])),
+  );

@@ -4,7 +4,7 @@ export { unpackDebian, unpackNewerDebian, withLibraries } from '../src/local/deb
 export * from '../src/local/find.ts';
 export * from '../src/local/ports.ts';
 export * from '../src/local/server.ts';
-export { appendAll } from './appendAll.ts';
+export { appendAll, appendEvents } from './appendAll.ts';
 export * from './cluster.ts';
 export { commandEvent, emptySnapshot, reportedEvent } from './messages.ts';
 export * from './stored.ts';

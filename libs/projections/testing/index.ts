@@ -32,6 +32,8 @@ import {
 import { fold } from '../src/evolve.ts';
 import { type AggregateState, aggregateState, type LogState } from '../src/state.ts';
 
+export { foldAll } from './foldAll.ts';
+
 type DecisionData = LogEventOf<'cycle.decided'>['data'];
 
 /** Fields of a decision that are absent where nothing was found. */

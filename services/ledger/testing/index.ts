@@ -6,7 +6,6 @@ import {
   type CycleDecided,
   defaultEngineOptions,
   defaultStorageLimits,
-  type Message,
   type ServiceName,
   type Snapshot,
   type StoredEvent,
@@ -15,7 +14,14 @@ import {
 } from '@kronos/contracts';
 import { decidedEvent, digest, runCycle } from '@kronos/cycle';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { appendAll, bareConnection, type NatsServer, reportedEvent, startNatsServer } from '@kronos/eventlog/testing';
+import {
+  appendAll,
+  appendEvents,
+  bareConnection,
+  type NatsServer,
+  reportedEvent,
+  startNatsServer,
+} from '@kronos/eventlog/testing';
 import { plannerVersion, score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, createFolder, optionsOf } from '@kronos/projections';
@@ -58,11 +64,7 @@ export async function ledgerBed() {
     log,
     connect,
     /** Puts events on the log as their writers would. */
-    async append(events: Iterable<StoredEvent>): Promise<void> {
-      const messages: Message[] = [];
-      for (const { event } of events) if (event.type !== 'unreadable') messages.push(event);
-      await appendAll(log, messages);
-    },
+    append: (events: Iterable<StoredEvent>): Promise<void> => appendEvents(log, events),
     /** Records what a scorer would have seen at that time, with its scores. */
     async observed(id: string, aggregate: string, timeMs: number, sketch: Sketch): Promise<Snapshot> {
       const time = new Date(timeMs).toISOString();
