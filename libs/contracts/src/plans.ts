@@ -322,6 +322,17 @@ export const proposalDecisionSchema = z.object({
 });
 export type ProposalDecision = z.infer<typeof proposalDecisionSchema>;
 
+/** Why a request for a plan is answered without one, as its snapshot can no longer be decided, by code: what the person does then. */
+export const requestRemedies = {
+  'clock-skew': 'correct the clock of the scorer, then run the command again',
+  'stored-late': 'run the command again',
+  'too-old': 'run the command again',
+} as const;
+
+/** Whether it is the code of such an answer. */
+export const isRequestRefusal = (code: string): code is keyof typeof requestRemedies =>
+  Object.hasOwn(requestRemedies, code);
+
 type Proposal = {
   readonly aggregate: string;
   readonly data: { readonly planId: string; readonly commandId: string } & Pick<ProposalDecision, 'capacity'>;

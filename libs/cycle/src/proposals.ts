@@ -11,9 +11,10 @@ import {
   type ObjectRef,
   type PlanProposed,
   type ProposalDecision,
+  type Reason,
   type Snapshot,
 } from '@kronos/contracts';
-import { decideCapacity, decideCells, memoryText } from '@kronos/placement';
+import { decideCapacity, decideCells, memoryText, proposalDecision } from '@kronos/placement';
 import { type AggregateState, recordedOptions, startable } from '@kronos/projections';
 import { digest } from './digest.ts';
 import { decideInput } from './memory.ts';
@@ -47,6 +48,8 @@ type ProposalInput = {
   readonly stateOf: (aggregate: string) => AggregateState;
   /** Of the aggregate whose servers move. */
   readonly options: EngineOptions;
+  /** Why its snapshot can no longer be decided; null: it can. By clocks, which no replay has: a replay takes it from the answer. */
+  readonly refusal: Reason | null;
 };
 
 type Proposal = {
@@ -56,7 +59,7 @@ type Proposal = {
 };
 
 /** Decides a request for a plan. The same input gives the same bytes, in the planner and in a replay. */
-export function runProposal({ request, stateOf, options }: ProposalInput): Proposal {
+export function runProposal({ request, stateOf, options, refusal }: ProposalInput): Proposal {
   const { planId, snapshot } = request;
   const input = { planId, ...decideInput(stateOf(snapshot.aggregate), snapshot, options) };
   const others = Object.fromEntries(
@@ -65,10 +68,11 @@ export function runProposal({ request, stateOf, options }: ProposalInput): Propo
       return [other.aggregate, { memory, options }];
     }),
   );
-  const decision =
+  const decide = (): ProposalDecision =>
     request.kind === 'cells'
       ? decideCells({ ...input, snapshot: request.snapshot, others })
       : decideCapacity({ ...input, snapshot: request.snapshot });
+  const decision = refusal === null ? decide() : proposalDecision('gated', refusal);
   const each = Object.entries(others);
   return {
     decision,

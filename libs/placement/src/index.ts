@@ -26,6 +26,7 @@ export {
   planParsed,
 } from './file/clusterFile.ts';
 export { ClusterFileError } from './file/errors.ts';
+export { proposalDecision } from './proposal.ts';
 export { meaningOf, type ReasonCode } from './reasons.ts';
 export { allocationReadings } from './snapshot/allocation.ts';
 export * from './snapshot/memory.ts';

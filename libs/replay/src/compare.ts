@@ -3,6 +3,7 @@ import {
   canonicalJson,
   type Decision,
   decisionSchema,
+  isRequestRefusal,
   type PlanProposed,
   type ProposalDecision,
   proposalDecisionSchema,
@@ -168,7 +169,9 @@ function compareProposal(
   if (request === null) return { verdict: 'notReplayed', reason: 'its snapshot does not say what was asked for' };
   const options = stateOf(aggregate).configured?.options;
   if (options === undefined) return NO_OPTIONS;
-  const { decision, digests } = runProposal({ request, stateOf, options });
+  const { outcome, reason } = recorded;
+  const refusal = outcome === 'gated' && isRequestRefusal(reason.code) ? reason : null;
+  const { decision, digests } = runProposal({ request, stateOf, options, refusal });
   const causes: string[] = [];
   const release = proposalRelease(recorded, options, timeMs(time));
   if (data.release !== release) causes.push(otherRelease(data, release));

@@ -5,6 +5,7 @@ import {
   cellsPlanId,
   commandSnapshotId,
   type PlanProposed,
+  type Reason,
   type Snapshot,
 } from '@kronos/contracts';
 import { planRequest, proposedEvent, runProposal, withoutRefused } from '@kronos/cycle';
@@ -49,10 +50,18 @@ function asked(servers: readonly string[] | null): Snapshot {
 }
 
 /** The answer of a planner, with its details in the bucket when `short`. */
-function answered(snapshot: Snapshot, { short = false } = {}) {
+function answered(
+  snapshot: Snapshot,
+  { short = false, refusal = null }: { readonly short?: boolean; readonly refusal?: Reason | null } = {},
+) {
   const request = planRequest(snapshot) ?? expect.fail('no request');
   const options = aggregateState(log, 'gpu').configured?.options ?? expect.fail('no options');
-  const { decision, digests } = runProposal({ request, stateOf: (name) => aggregateState(log, name), options });
+  const { decision, digests } = runProposal({
+    request,
+    stateOf: (name) => aggregateState(log, name),
+    options,
+    refusal,
+  });
   const bytes = new TextEncoder().encode(JSON.stringify(decision));
   const size = { bytes: bytes.length, storedBytes: bytes.length };
   const details = { bucket: 'DETAILS', object: snapshot.id, digest: digestOf(bytes), ...size };
@@ -116,6 +125,16 @@ describe('a recorded plan that makes room', () => {
       snapshotId: snapshot.id,
       steps: event.data.steps.length,
     });
+  });
+
+  it('was not made, because the snapshot was too old: the answer is identical, and cannot pass for another decision', async () => {
+    const refusal = { code: 'too-old', text: 'gpu-r1 is 301 s old, more than two intervals: run the command again' };
+    const late = answered(snapshot, { refusal }).event;
+    expect(late.data).toMatchObject({ outcome: 'gated', reason: refusal, release: 'none', steps: [] });
+    expect(await verdictOf(late, [snapshot])).toMatchObject({ verdict: 'identical', outcome: 'gated' });
+    const reason = { code: 'paused', text: 'ada paused it' };
+    const other = { ...late, data: { ...late.data, reason } };
+    expect(await verdictOf(other, [snapshot])).toMatchObject({ verdict: 'different' });
   });
 
   it('differs when more was asked for, and cannot be run when its snapshot does not say what for', async () => {

@@ -8,6 +8,7 @@ import {
   type PlanProposed,
   type PlanWithdrawn,
   type ProposalDecision,
+  type Reason,
   type Snapshot,
   subject,
   timeMs,
@@ -107,13 +108,14 @@ export class Decisions {
       const whole = await view.refresh();
       const at = aggregateAt(whole, aggregate);
       if (wasProposed(whole.state, aggregate, request.planId)) return;
-      const may = await this.#permission.decides(delivered, at);
+      const refusal = this.#permission.refusal(delivered, at.state);
+      const may = await this.#permission[refusal === null ? 'decides' : 'answers'](delivered, at);
       if (may === 'no') return;
       if (may === 'soon') continue;
       try {
         // A plan that makes room finds its place once the one that waits is gone.
-        if (await this.#withdrawn(at, delivered, request.snapshot)) continue;
-        await this.#propose(whole.state, at, delivered, request);
+        if (refusal === null && (await this.#withdrawn(at, delivered, request.snapshot))) continue;
+        await this.#propose(whole.state, at, delivered, { request, refusal });
         return;
       } catch (error) {
         if (!(error instanceof AppendWithdrawn || error instanceof AppendConflict)) throw error;
@@ -127,14 +129,14 @@ export class Decisions {
     state: LogState,
     at: LogPosition<AggregateState>,
     delivered: DeliveredSnapshot,
-    request: PlanRequest,
+    { request, refusal }: { readonly request: PlanRequest; readonly refusal: Reason | null },
   ): Promise<void> {
     const { clock } = this.#deps;
     const { aggregate, data } = delivered.message;
     const { options } = this.#own.of(aggregate);
     const stateOf = (name: string): AggregateState => aggregateState(state, name);
     const startedMs = clock.monotonic();
-    const { decision, digests } = runProposal({ request, stateOf, options });
+    const { decision, digests } = runProposal({ request, stateOf, options, refusal });
     const decideMs = clock.monotonic() - startedMs;
     const { kept, details } = await this.#shorten(request.snapshot.id, decision, withoutRefused);
     const event = proposedEvent(kept, {
@@ -142,7 +144,7 @@ export class Decisions {
       request,
       details,
     });
-    await this.#appendOn(at, delivered, event);
+    await this.#appendOn(at, delivered, event, { refused: refusal !== null });
     this.#logProposed(event, decision, decideMs);
   }
 
@@ -171,16 +173,18 @@ export class Decisions {
   /**
    * Appends a decision with the expectation of the state that it was made on.
    *
+   * @param how `refused`: it says that the snapshot may not be decided
    * @throws AppendWithdrawn when the snapshot may not be decided any more, or not on that state
    */
   async #appendOn(
     at: LogPosition<AggregateState>,
     delivered: DeliveredSnapshot,
     event: CycleDecided | PlanProposed | PlanWithdrawn,
+    { refused }: { readonly refused: boolean } = { refused: false },
   ): Promise<void> {
     const { log, view } = this.#deps;
     const { aggregate } = event;
-    const veto = (): string | null => this.#permission.problem(delivered, at.state);
+    const veto = (): string | null => (refused ? null : this.#permission.problem(delivered, at.state));
     await view.refresh();
     await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
   }

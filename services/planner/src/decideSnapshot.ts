@@ -41,7 +41,8 @@ export function snapshotDecider(
       return;
     }
     await finishReleased(aggregate);
-    if (!may.eligible(delivered, state.now(aggregate).state)) return;
+    const { state: known } = state.now(aggregate);
+    if (!may.eligible(delivered, known) && may.refusal(delivered, known) === null) return;
     await withSpan(
       tracer,
       spans.decide,

@@ -1,4 +1,13 @@
-import { type EngineOptions, partCodes, type SnapshotTaken, storedLateText, timeMs } from '@kronos/contracts';
+import {
+  type EngineOptions,
+  isRequestRefusal,
+  partCodes,
+  type Reason,
+  requestRemedies,
+  type SnapshotTaken,
+  storedLateText,
+  timeMs,
+} from '@kronos/contracts';
 import { asksForPlan } from '@kronos/cycle';
 import type { ReasonOf, SnapshotReasonCode } from '@kronos/facts';
 import type { AggregateState } from '@kronos/projections';
@@ -60,4 +69,11 @@ export function eligibility(
   if (ageSeconds > 2 * intervalSeconds)
     return no('too-old', `${snapshotId} is ${Math.round(ageSeconds)} s old, more than two intervals`);
   return { ok: true };
+}
+
+/** The answer to a request whose snapshot can no longer be decided; null: it can, or it may yet be. */
+export function requestRefusal(may: Eligibility): Reason | null {
+  if (may.ok || !isRequestRefusal(may.reason.code)) return null;
+  const { code, text } = may.reason;
+  return { code, text: `${text}: ${requestRemedies[code]}` };
 }

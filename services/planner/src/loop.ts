@@ -1,7 +1,7 @@
 import type { Cancel } from '@kronos/clock';
-import { errorText, subject } from '@kronos/contracts';
+import { errorText, type SnapshotTaken, subject } from '@kronos/contracts';
 import type { Decider } from '@kronos/cycle';
-import { AppendConflict, LogFull } from '@kronos/eventlog';
+import { AppendConflict, type Delivered, LogFull } from '@kronos/eventlog';
 import { undispatched } from '@kronos/projections';
 import { closeWatch } from './closeWatch.ts';
 import { type SnapshotDecider, snapshotDecider } from './decideSnapshot.ts';
@@ -27,6 +27,9 @@ export type Planner = {
 
 /** After an error the planner tries again without a snapshot: people wait for what it did not finish. */
 const AGAIN_MS = 15_000;
+
+/** A planner that starts answers the requests of this time. */
+const REQUESTS_SINCE_MS = 3_600_000;
 
 /** Says why a cycle was not decided: the next snapshot is. */
 function reportUndecided(error: unknown, aggregate: string, { logger, meters }: PlannerDeps): void {
@@ -89,6 +92,29 @@ const decidesUntil = (stopped: () => boolean, decider: Decider): Decider => ({
   close: decider.close,
 });
 
+type OfAggregate = { readonly aggregate: string; readonly delivered: Delivered<SnapshotTaken> };
+
+/** The newest snapshot of each aggregate, requests from before it, which may have no answer if no planner ran, and then all that come. */
+async function* snapshotsOf({
+  log,
+  aggregates,
+  clock,
+}: Pick<PlannerDeps, 'log' | 'aggregates' | 'clock'>): AsyncGenerator<OfAggregate> {
+  const named = new Map(aggregates.map((aggregate) => [subject('snapshots', aggregate), aggregate]));
+  const of = (delivered: Delivered<SnapshotTaken>): OfAggregate[] => {
+    const aggregate = named.get(delivered.subject);
+    return aggregate === undefined ? [] : [{ aggregate, delivered }];
+  };
+  let past = false;
+  for await (const delivered of log.snapshots({ aggregates })) {
+    yield* of(delivered);
+    if (past) continue;
+    past = true;
+    const since = new Date(clock.now() - REQUESTS_SINCE_MS);
+    for await (const before of log.replaySnapshots({ aggregates, since })) if (isRequest(before)) yield* of(before);
+  }
+}
+
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
@@ -120,9 +146,8 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   async function readSnapshots(): Promise<void> {
-    for await (const delivered of deps.log.snapshots({ aggregates: deps.aggregates })) {
-      const aggregate = deps.aggregates.find((a) => subject('snapshots', a) === delivered.subject);
-      if (aggregate === undefined) continue;
+    for await (const { aggregate, delivered } of snapshotsOf(deps)) {
+      if (undecided.has(aggregate, delivered)) continue;
       undecided.put(aggregate, delivered);
       wake(aggregate);
     }

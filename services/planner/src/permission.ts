@@ -1,13 +1,14 @@
 /** Whether this planner may decide a snapshot: one of this log, in time, with the options that are in force. */
-import { type FailingPart, type SnapshotTaken, subject } from '@kronos/contracts';
+import { type FailingPart, type Reason, type SnapshotTaken, subject } from '@kronos/contracts';
 import { configuredEvent } from '@kronos/cycle';
 import type { Delivered, LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { type AggregateState, inForce } from '@kronos/projections';
 import type { Folded, PlannerDeps } from './deps.ts';
-import { type Eligibility, eligibility } from './eligibility.ts';
+import { type Eligibility, eligibility, requestRefusal } from './eligibility.ts';
 import { overtaken } from './overtaken.ts';
 import { type OwnOptions, yieldText } from './ownOptions.ts';
+import { isRequest } from './undecided.ts';
 
 export type DeliveredSnapshot = Extract<Delivered<SnapshotTaken>, { readonly problem?: undefined }>;
 
@@ -16,6 +17,10 @@ export type Permission = {
   readonly ofThisLog: (delivered: DeliveredSnapshot) => Promise<boolean>;
   /** Whether the snapshot may be decided on this state; logs and counts why not. */
   readonly eligible: (delivered: DeliveredSnapshot, state: AggregateState) => boolean;
+  /** Why the request of a snapshot has an answer without a plan: it can no longer be decided; null: it can, or has no request. */
+  readonly refusal: (delivered: DeliveredSnapshot, state: AggregateState) => Reason | null;
+  /** Whether this planner answers a request on this state; `soon`: on the next one, which has its options. */
+  readonly answers: (delivered: DeliveredSnapshot, at: LogPosition<AggregateState>) => Promise<'yes' | 'no' | 'soon'>;
   /** Whether this planner decides the snapshot on this state; `soon`: on the next one, which has its options. */
   readonly decides: (delivered: DeliveredSnapshot, at: LogPosition<AggregateState>) => Promise<'yes' | 'no' | 'soon'>;
   /** Why a decision that was made on this state may not be appended now; null: it may. */
@@ -46,7 +51,7 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
     if (code === 'clock-skew' || code === 'stored-late') misdated.set(aggregate, { code, part: aggregate, text });
     meters.notDecided(aggregate, may.reason.code);
     const told = { aggregate, snapshotId: data.snapshotId, reason: may.reason };
-    logger[may.alarm ? 'error' : 'debug'](told, 'not decided');
+    logger[may.alarm ? 'error' : isRequest(delivered) ? 'warn' : 'debug'](told, 'not decided');
     return false;
   }
 
@@ -83,6 +88,9 @@ export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Fol
   return {
     misdated: () => [...misdated.values()],
     eligible,
+    refusal: (delivered, state) =>
+      isRequest(delivered) && deps.clockProblem() === null ? requestRefusal(judge(delivered, state)) : null,
+    answers: ({ message }, at) => inCharge(message.aggregate, at),
     async ofThisLog({ message: { data }, storedAt }) {
       if (guard === undefined || data.log === undefined) return true;
       const source = `the snapshot ${data.snapshotId}`;

@@ -673,7 +673,7 @@ describe('planners on a real nats-server', () => {
     const basis = await foldedTo(data.basis);
     const of = planRequest(asked);
     if (of === null) throw new Error('the snapshot is of no request');
-    const again = runProposal({ request: of, stateOf: (name) => aggregateState(basis, name), options });
+    const again = runProposal({ request: of, stateOf: (name) => aggregateState(basis, name), options, refusal: null });
     expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
     expect(again.decision.steps).toEqual(data.steps);
   }
@@ -769,14 +769,29 @@ describe('planners on a real nats-server', () => {
     expect([...state().tasks.values()].map(({ step }) => [step.phase, step.serverId])).toEqual([['capacity', 'a']]);
   });
 
-  it('a request that is too old is not answered, and a dry run proposes nothing that can be approved', async () => {
-    const old = await planner('p', { dryRun: true });
-    expected.add('stored-late');
-    await publish(0, request('c3', 300_000));
-    await until(() => old.notDecided.some((reason) => reason === 'stored-late'));
+  it('a request that can no longer be decided has an answer that says why, also one from before the start; a dry run proposes nothing that can be approved', async () => {
+    for (const reason of ['stored-late', 'too-old']) expected.add(reason);
+    const old = request('c3');
+    await publish(0, old);
+    await publish(0, request('c5', 300_000));
+    // Two intervals later, and not the newest snapshot.
+    await planner('p', { dryRun: true }, { lateMs: () => 121_000 });
+    await untilAnswered('c3');
+    await untilAnswered('c5');
+    await closeAll();
+    await planner('p', { dryRun: true });
     await publish(0, request('c4'));
     await untilAnswered('c4');
-    expect((await proposals()).map(({ data }) => [data.commandId, data.release])).toEqual([['c4', 'dryRun']]);
+    const answers = new Map((await proposals()).map(({ data }) => [data.commandId, data]));
+    expect([...answers.values()].map(({ release, reason }) => [release, reason.code])).toEqual([
+      ['none', expect.stringMatching(/^(stored-late|too-old)$/)],
+      ['none', expect.stringMatching(/^(stored-late|too-old)$/)],
+      ['dryRun', expect.any(String)],
+    ]);
+    const { outcome, reason } = answers.get('c3') ?? expect.fail('no answer');
+    expect([outcome, reason.code]).toEqual(['gated', 'too-old']);
+    expect(reason.text).toMatch(/ is \d+ s old, more than two intervals: run the command again$/);
+    expect(answers.get('c5')?.reason.code).toBe('stored-late');
     expect(state().plans.size).toBe(0);
   });
 

@@ -18,6 +18,12 @@ export class Undecided {
     else this.#newest.set(aggregate, delivered);
   }
 
+  /** Whether the request waits, or was taken and is not settled. */
+  has(aggregate: string, { sequence }: Delivered<SnapshotTaken>): boolean {
+    const known = [...(this.#requests.get(aggregate) ?? []), ...this.#unsettled.keys()];
+    return known.some((one) => one.sequence === sequence);
+  }
+
   /** Removes the one to decide next; undefined: none waits. */
   take(aggregate: string): Delivered<SnapshotTaken> | undefined {
     const request = this.#requests.get(aggregate)?.shift();

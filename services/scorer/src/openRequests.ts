@@ -2,6 +2,7 @@
 import type { Clock } from '@kronos/clock';
 import { ALL, type Control } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
+import type { Logger } from '@kronos/telemetry';
 import { commandRequests, type SnapshotRequest } from './requests.ts';
 import type { Seen } from './seen.ts';
 
@@ -15,6 +16,7 @@ export interface OpenRequestsDeps {
   readonly seen: Pick<Seen, 'has'>;
   readonly scope: readonly string[];
   readonly clock: Pick<Clock, 'now'>;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
 /** A request is open until its snapshot is on the stream, from any replica, or its sender has stopped waiting. */
@@ -45,7 +47,16 @@ export class OpenRequests {
   due(nowMs: number): SnapshotRequest[] {
     if (nowMs < this.#againMs) return [];
     for (const [id, { request, untilMs }] of this.#open) {
-      if (nowMs > untilMs || this.#deps.seen.has(request.aggregate, id)) this.#open.delete(id);
+      const { aggregate, purpose } = request;
+      const seen = this.#deps.seen.has(aggregate, id);
+      if (!seen && nowMs <= untilMs) continue;
+      this.#open.delete(id);
+      const kept = `${REQUEST_KEPT_MS / 1000} s`;
+      if (!seen)
+        this.#deps.logger.warn(
+          { aggregate, snapshotId: id, purpose },
+          `a request had no snapshot within ${kept}: dropped`,
+        );
     }
     return [...this.#open.values()].map((one) => one.request);
   }

@@ -10,7 +10,6 @@ import { answer } from '../output.ts';
 import { aggregateText } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
-import { span } from '../times.ts';
 
 /** Appends a command of this person, and returns its effect by the log. */
 export async function give(
@@ -67,9 +66,3 @@ export async function tell(
   );
   if (told.some(({ effect }) => effect === 'refused')) process.exitCode = 1;
 }
-
-/** Says that the answer of the services did not come in time. */
-export const tellLate = (shell: Shell, aggregate: string, what: 'decision' | 'plan', waitMs: number): void =>
-  shell.terminal.err(
-    `${aggregate}: no ${what} within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
-  );

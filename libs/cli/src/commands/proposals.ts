@@ -7,7 +7,8 @@ import { answer } from '../output.ts';
 import { type AskedPlan, proposalText, RELEASES } from '../plans/proposal.ts';
 import type { Shell } from '../shell.ts';
 import type { Terminal } from '../terminal.ts';
-import { give, tellLate } from './give.ts';
+import { give } from './give.ts';
+import { tellLate } from './late.ts';
 
 type Request = {
   readonly aggregate: string;
@@ -32,7 +33,7 @@ export async function askForPlan(
     AbortSignal.timeout(waitMs),
   );
   if (proposed === undefined) {
-    tellLate(shell, aggregate, 'plan', waitMs);
+    await tellLate(shell, session, { what: 'plan', asked: told, aggregates: [aggregate], waitMs });
     process.exitCode = 1;
     return;
   }

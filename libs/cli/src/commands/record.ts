@@ -9,8 +9,9 @@ import { answer } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { parseDuration, partOfRange, span } from '../times.ts';
+import { parseDuration, partOfRange } from '../times.ts';
 import { give } from './give.ts';
+import { tellLate } from './late.ts';
 
 export type RecordCommandOptions = OperatorOptions &
   AggregateOption & {
@@ -53,10 +54,10 @@ async function takeNow(
   const since = (await session.log.lastSequence(streamNames.snapshots)) + 1;
   const [only] = aggregates;
   const address = aggregates.length === 1 && only !== undefined ? only : ALL;
-  const { commandId } = await give(shell, session, options, (_, asking) =>
+  const told = await give(shell, session, options, (_, asking) =>
     control('evaluation.requested', address, { purpose: 'record' }, asking),
   );
-  const wanted = new Map(aggregates.map((name) => [commandSnapshotId(name, commandId), name]));
+  const wanted = new Map(aggregates.map((name) => [commandSnapshotId(name, told.commandId), name]));
   const ids = await collect(
     session.log.tail({ families: ['snapshots'], aggregates, since }),
     (message) =>
@@ -65,10 +66,7 @@ async function takeNow(
     AbortSignal.timeout(waitMs),
   );
   const late = [...wanted].filter(([id]) => !ids.includes(id)).map(([, name]) => name);
-  if (late.length > 0)
-    shell.terminal.err(
-      `kronos: no snapshot of ${late.join(', ')} within ${span(waitMs)}. Is the scorer running? Run kronos status.\n`,
-    );
+  if (late.length > 0) await tellLate(shell, session, { what: 'snapshot', asked: told, aggregates: late, waitMs });
   return ids;
 }
 

@@ -72,7 +72,7 @@ const isAlarmed = ({ alarms }: Status, { aggregate }: AggregateStatus): boolean 
   alarms.some(({ severity, places }) => severity === 'alarm' && places.some((place) => place.aggregate === aggregate));
 
 /** The alarm, what it explains and what to do. */
-function alarmLines(terminal: Terminal, { about, text, remedy, runbook, explains }: Alarm): string[] {
+export function alarmLines(terminal: Terminal, { about, text, remedy, runbook, explains }: Alarm): string[] {
   const also = explains.length === 0 ? '' : ` (explains ${explains.length} more)`;
   return [
     `${paint(terminal, 'red', '!')} ${about}: ${text}${also}`,
