@@ -1,7 +1,8 @@
 // Mutations: small changes of the critical code, of which the tests must notice at least a recorded share.
 //   node scripts/run.mjs trial test/mutations/run.ts [AREA ...] [--sample N | --all] [--seed N] [--record]
-// Prints each mutant that no test noticed. Fails when an area is below its score in scores.json; --record writes the scores.
-import { spawn } from 'node:child_process';
+// Prints each mutant that no test noticed. Fails when an area is below its score in scores.json; --record writes the scores, with
+// the commit that was measured.
+import { execFileSync, spawn } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -47,6 +48,16 @@ function pass(mutant: Mutant | null, tests: readonly string[], limitMs: number):
   });
 }
 
+const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+
+/** The commit that --record measures. @throws Error where files differ from it: nobody could measure them again */
+function measuredCommit(): string {
+  const changed = git('status', '--porcelain', '--', 'libs', 'services', 'test', ':!test/mutations/scores.json');
+  if (changed !== '')
+    throw new Error(`--record measures a commit, and these files differ from HEAD; commit them:\n${changed}`);
+  return git('rev-parse', '--short=8', 'HEAD');
+}
+
 function filesOf({ files }: Area): string[] {
   const all = files.flatMap((each) =>
     statSync(join(root, each)).isDirectory() ? globSync(`${each}/**/*.ts`, { cwd: root }).sort() : [each],
@@ -62,7 +73,7 @@ function testsOf(file: string): string[] {
   );
 }
 
-async function judge(name: string, area: Area, size: number, seed: number): Promise<Score> {
+async function judge(name: string, area: Area, size: number, seed: number): Promise<Omit<Score, 'commit'>> {
   const limits: number[] = [];
   for (const tests of area.tests) {
     const began = performance.now();
@@ -121,6 +132,7 @@ if (unknown.length > 0) throw new Error(`no area ${unknown.join(', ')}; there ar
 const sizeOf = (recorded: Score | undefined): number =>
   values.all ? Number.POSITIVE_INFINITY : Number(values.sample ?? recorded?.sampled ?? 40);
 
+const commit = values.record ? measuredCommit() : null;
 const scores = { ...readScores() };
 let below = false;
 for (const [name, area] of Object.entries(AREAS)) {
@@ -130,8 +142,8 @@ for (const [name, area] of Object.entries(AREAS)) {
   const floor = recorded?.percent ?? 0;
   console.log(`${name}: ${score.noticed} of ${score.sampled} noticed, ${score.percent} %; recorded: ${floor} %`);
   if (score.percent < floor) below = true;
-  if (values.record) {
-    scores[name] = score;
+  if (commit !== null) {
+    scores[name] = { commit, ...score };
     writeFileSync(SCORES, `${JSON.stringify(scores, null, 2)}\n`);
   }
 }

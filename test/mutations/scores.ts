@@ -6,6 +6,8 @@ import * as z from 'zod';
 export const SCORES = fileURLToPath(new URL('scores.json', import.meta.url));
 
 const Score = z.strictObject({
+  /** The commit that was measured. Files and lines of the survivors are those of this commit. */
+  commit: z.string().regex(/^[0-9a-f]{8}$/),
   seed: z.int(),
   /** All mutants of the area. */
   mutants: z.int(),
