@@ -38,11 +38,14 @@ export function runExporters(found: string | Error): {
   };
 }
 
-/** A node for libvirt's test driver: each of its VMs uses one CPU. */
-export const libvirtNode = (domains: readonly { readonly name: string; readonly uuid: string }[]): string =>
+/** A node for libvirt's test driver: each of its VMs uses one CPU and all of its memory, KiB. */
+export const libvirtNode = (
+  domains: readonly { readonly name: string; readonly uuid: string }[],
+  memoryKib = 524_288,
+): string =>
   `<node>${domains
     .map(
       ({ name, uuid }) =>
-        `<domain type='test'><name>${name}</name><uuid>${uuid}</uuid><memory>524288</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`,
+        `<domain type='test'><name>${name}</name><uuid>${uuid}</uuid><memory>${memoryKib}</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`,
     )
     .join('')}</node>`;
