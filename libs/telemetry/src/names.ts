@@ -448,7 +448,7 @@ export const metricSpecs = {
     kind: 'counter',
     name: 'kronos_task_deliveries_lost_total',
     unit: '{delivery}',
-    help: 'Deliveries given up because NATS did not answer within ack_wait.',
+    help: 'Deliveries given up after ack_wait: NATS did not answer, or the executor was held up itself.',
     labels: { aggregate: AGGREGATE },
   },
   tasksHeldBack: {
