@@ -72,6 +72,14 @@ const table: readonly Row[] = [
     does: /Restore the named OpenStack API/,
   },
   {
+    fault: 'Nova answers each call after 12 s',
+    strike: (site) => site.act({ act: 'faultApi', fault: { api: 'compute', effect: { kind: 'latency', ms: 12_000 } } }),
+    afterMs: 10 * MINUTE,
+    code: 'cycle-slow',
+    sees: /^a cycle took \d+(\.\d)? s, and one is due every 60 s: cycles are skipped; Nova's list of [a-z ]+ took longest, \d+(\.\d)? s$/,
+    does: /Find out why what the text names takes so long/,
+  },
+  {
     fault: 'Prometheus hangs',
     strike: (site) => site.act({ act: 'faultApi', fault: { api: 'prometheus', effect: { kind: 'hang' } } }),
     afterMs: 100_000,

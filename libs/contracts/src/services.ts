@@ -37,6 +37,8 @@ export const partCodes = {
   refused: 'append-refused',
   /** A cycle of an aggregate takes longer to decide than until the next one is due. */
   decisionSlow: 'decision-slow',
+  /** Taking the snapshots of a cycle takes longer than until the next one is due. */
+  cycleSlow: 'cycle-slow',
   /** The snapshot of an aggregate was stored later than its time by more than max_clock_skew. */
   storedLate: 'stored-late',
 } as const;

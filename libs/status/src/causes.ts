@@ -45,6 +45,7 @@ export type Cause = {
 /** The work that stops when a service does not work, by the service that each finding names. */
 const work = [
   'snapshot-none',
+  'cycle-slow',
   'snapshot-late',
   'snapshot-undecided',
   'plan-undispatched',
@@ -58,7 +59,9 @@ const work = [
 ] as const;
 
 /** The work that writes to the event log. */
-const workAfterSnapshots = work.filter((code) => code !== 'snapshot-none' && code !== 'snapshot-late');
+const workAfterSnapshots = work.filter(
+  (code) => code !== 'snapshot-none' && code !== 'cycle-slow' && code !== 'snapshot-late',
+);
 
 /** Causes that follow while OpenStack cannot be read. */
 const withoutOpenStack = [
@@ -140,6 +143,7 @@ export const causes = {
       'stream-filling',
       'service-unready',
       'snapshot-none',
+      'cycle-slow',
       'snapshot-late',
       'plan-undispatched',
     ],
@@ -232,7 +236,15 @@ export const causes = {
     remedy: 'Restore Prometheus, or correct [prometheus]; `kronos config check` runs each query once.',
     section: 'prometheus-unread',
     apart: [],
-    explains: ['service-unready', 'policy-skipped', 'policy-no-host', 'policy-no-server', 'policy-few-servers'],
+    explains: [
+      'service-unready',
+      'cycle-slow',
+      'snapshot-late',
+      'policy-skipped',
+      'policy-no-host',
+      'policy-no-server',
+      'policy-few-servers',
+    ],
   },
   'options-conflict': {
     severity: 'alarm',
@@ -284,6 +296,14 @@ export const causes = {
     section: 'kronosnosnapshots',
     apart: [],
     explains: [],
+  },
+  'cycle-slow': {
+    severity: 'alarm',
+    remedy:
+      'Find out why what the text names takes so long (`kronos config check` calls each API once), or raise [engine] evaluation_interval.',
+    section: 'kronoscyclesskipped',
+    apart: [],
+    explains: ['snapshot-late'],
   },
   'snapshot-late': {
     severity: 'alarm',

@@ -269,6 +269,17 @@ describe('status', () => {
       /no snapshot was decided since/,
     ],
     [
+      'cycle-slow',
+      'a cycle takes longer than the interval',
+      newest(
+        { storedAtMs: nowMs - 123_000 },
+        {
+          heartbeats: failingBy('scorer', 'snapshots', ['snapshot-late', 'gpu', 'no'], ['cycle-slow', 'cycle', SLOW]),
+        },
+      ),
+      /^a decision took 75 s, and one is due every 60 s$/,
+    ],
+    [
       'decision-slow',
       'a decision takes longer than the interval',
       beats(failingBy('planner', 'decisions', ['decision-slow', 'gpu', SLOW])),

@@ -137,8 +137,8 @@ function unready(beat: Heartbeat, nowMs: number): Finding[] {
   return [
     ...changing,
     ...failing.flatMap((one) => {
-      const apart = ofAggregates(beat, one);
-      return apart.length > 0 ? apart : [failed(beat, one, nowMs)];
+      const own = ownCauses(beat, one);
+      return own.length > 0 ? own : [failed(beat, one, nowMs)];
     }),
   ];
 }
@@ -146,16 +146,21 @@ function unready(beat: Heartbeat, nowMs: number): Finding[] {
 type Failing = Heartbeat['failing'][number];
 type Part = NonNullable<Failing['parts']>[number];
 
-/** By the code of a part whose aggregates have a cause each: its finding. */
-const OF_AGGREGATE: Readonly<Record<string, CauseCode>> = {
-  [partCodes.decisionSlow]: 'decision-slow',
-  [partCodes.storedLate]: 'snapshot-stored-late',
+/** By the code of a part that is a cause of its own: its finding, of the aggregate that the part names or of the service. */
+const OWN_CAUSES: Readonly<Record<string, { readonly code: CauseCode; readonly ofService?: true }>> = {
+  [partCodes.decisionSlow]: { code: 'decision-slow' },
+  [partCodes.storedLate]: { code: 'snapshot-stored-late' },
+  [partCodes.cycleSlow]: { code: 'cycle-slow', ofService: true },
 };
 
-const ofAggregates = ({ service, instance }: Heartbeat, { parts = [] }: Failing): Finding[] =>
+const ownCauses = ({ service, instance }: Heartbeat, { parts = [] }: Failing): Finding[] =>
   parts.flatMap(({ code: ofPart, part: aggregate, text }): Finding[] => {
-    const code = OF_AGGREGATE[ofPart];
-    return code === undefined ? [] : [{ code, place: { service, instance, aggregate }, about: aggregate, text }];
+    const cause = OWN_CAUSES[ofPart];
+    if (cause === undefined) return [];
+    const { code, ofService } = cause;
+    return ofService
+      ? [{ code, place: { service, instance }, about: service, text }]
+      : [{ code, place: { service, instance, aggregate }, about: aggregate, text }];
   });
 
 /** The finding of a failing check. */

@@ -32,6 +32,8 @@ export type Compose = {
   ) => Promise<Snapshot>;
   /** By aggregate, the last reading of its capacity. */
   readonly capacities: () => ReadonlyMap<string, Capacity>;
+  /** How long that took in the aggregate where it took longest, in ms; undefined: nothing was read yet. */
+  readonly capacityMs: () => number | undefined;
 };
 
 /** One aggregate of a request, and the servers that it had before. */
@@ -46,12 +48,14 @@ export function createCompose(
 ): Compose {
   const { settings, clock, metrics } = deps;
   const capacities = new Map<string, Capacity>();
+  const tookMs = new Map<string, number>();
   const readAggregate = aggregateReader({
     ...deps,
     ...settings,
     file: settings.hostCells,
     onCapacity(aggregate, capacity, ms) {
       capacities.set(aggregate, capacity);
+      tookMs.set(aggregate, ms);
       const outcome = capacity.failures.size === 0 ? 'read' : 'failed';
       metrics.collectDuration.record(ms / 1000, { part: 'capacity', outcome });
     },
@@ -110,5 +114,9 @@ export function createCompose(
     return { ...home, time: iso(clock.now()), cells: reading };
   }
 
-  return { snapshot, capacities: () => capacities };
+  return {
+    snapshot,
+    capacities: () => capacities,
+    capacityMs: () => (tookMs.size === 0 ? undefined : Math.max(...tookMs.values())),
+  };
 }

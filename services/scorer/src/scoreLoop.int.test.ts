@@ -3,6 +3,7 @@ import { manualClock, until } from '@kronos/clock/testing';
 import { ALL, type SnapshotTaken } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import { demoCloud } from '@kronos/simcloud';
+import { checkOf } from '@kronos/telemetry';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Bed, type BedScorer, openBed, type ScorerOptions } from '../testing/bed.ts';
 import { createScoreLoop, type ScoreLoop } from './scoreLoop.ts';
@@ -45,6 +46,7 @@ const start = (options: ScorerOptions & { readonly intervalMs: number; readonly 
           ends += 1;
         });
       },
+      longest: scorer.longest,
     },
     seen: scorer.seen,
     scope: ['general'],
@@ -276,6 +278,6 @@ describe('a snapshot of this process', () => {
     const { promise: level, resolve } = Promise.withResolvers<void>();
     stream.follow(resolve, () => undefined).catch(() => undefined);
     await level;
-    expect({ current: stream.current(), clockRight: stream.clockRight() }).toMatchObject(found);
+    expect({ current: checkOf(stream.missing()), clockRight: stream.clockRight() }).toMatchObject(found);
   });
 });

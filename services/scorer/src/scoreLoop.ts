@@ -1,18 +1,20 @@
 /** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
 import type { Clock } from '@kronos/clock';
+import { count, type FailingPart, partCodes } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import type { Check, Instruments, Logger } from '@kronos/telemetry';
+import { type Check, checkOf, type Instruments, type Logger } from '@kronos/telemetry';
 import { OpenRequests } from './openRequests.ts';
 import { cycleRequest, type SnapshotRequest } from './requests.ts';
 import { type Due, due } from './schedule.ts';
 import type { Scorer, Taken } from './scorer.ts';
 import type { Seen } from './seen.ts';
+import { slowCycleText } from './slowCycle.ts';
 import { SnapshotStream } from './snapshotStream.ts';
 import { WakeUp } from './wakeUp.ts';
 
 export interface ScoreLoopDeps {
   readonly log: Pick<EventLog, 'snapshots' | 'replaySnapshots' | 'tail' | 'lastSequenceOf'>;
-  readonly scorer: Pick<Scorer, 'take'>;
+  readonly scorer: Pick<Scorer, 'take' | 'longest'>;
   readonly seen: Seen;
   readonly scope: readonly string[];
   readonly intervalMs: number;
@@ -29,7 +31,7 @@ export interface ScoreLoopDeps {
 export interface ScoreLoop {
   /** Runs until the signal; rejects when the streams can no longer be read. */
   run(): Promise<void>;
-  /** Whether every aggregate has had a recent snapshot, from any replica. */
+  /** Whether every aggregate has had a recent snapshot, from any replica, and the own cycles end before the next one is due. */
   current(): Check;
   /** Whether this process's clock agrees with the server's. */
   clockRight(): Check;
@@ -44,18 +46,19 @@ export function createScoreLoop(deps: ScoreLoopDeps): ScoreLoop {
   const wake = (): void => wakeUp.call();
   const stream = new SnapshotStream(deps);
   const requests = new OpenRequests(deps);
+  const rounds = new Rounds(deps, requests, wakeUp);
   return {
     async run() {
       const { promise: level, resolve } = Promise.withResolvers<void>();
       const following = stream.follow(resolve, wake);
       try {
         await Promise.race([level, following, clock.sleep(LEVEL_WITHIN_MS, signal)]);
-        await Promise.race([new Rounds(deps, requests, wakeUp).run(), following, requests.listen(wake)]);
+        await Promise.race([rounds.run(), following, requests.listen(wake)]);
       } catch (error) {
         if (!signal.aborted) throw error;
       }
     },
-    current: () => stream.current(),
+    current: () => checkOf([...stream.missing(), ...rounds.slow()]),
     clockRight: () => stream.clockRight(),
   };
 }
@@ -69,8 +72,12 @@ class Rounds {
   #last: number | null = null;
   /** Whether somebody else's snapshots came first the last time. */
   #standby = false;
-  /** Duration of the last cycle. */
+  /** Duration of the last cycle; 0 where others took its snapshots. */
   #tookMs = 0;
+  /** Of the cycle before that. */
+  #beforeMs = 0;
+  /** Monotonic time at which the cycle under way began; null: none is. */
+  #sinceMs: number | null = null;
 
   constructor(deps: ScoreLoopDeps, requests: OpenRequests, wakeUp: WakeUp) {
     this.#deps = deps;
@@ -96,8 +103,21 @@ class Rounds {
         continue;
       }
       this.#last = next.cycle;
-      if (next.do === 'observe') await this.#observe(next, nowMs);
+      if (next.do === 'observe') await this.#observe(next);
+      else this.#tookMs = 0;
     }
+  }
+
+  /** Says that the cycle under way takes too long for the interval, or that the last one did. */
+  slow(): FailingPart[] {
+    const { clock, intervalMs, scorer } = this.#deps;
+    const nowMs = this.#sinceMs === null ? 0 : clock.monotonic() - this.#sinceMs;
+    // Of a cycle that has ended more is known.
+    const ended = this.#tookMs >= nowMs;
+    const ms = ended ? this.#tookMs : nowMs;
+    const beforeMs = ended ? this.#beforeMs : this.#tookMs;
+    const text = slowCycleText({ ms, beforeMs, intervalMs, ended, longest: scorer.longest() });
+    return text === null ? [] : [{ code: partCodes.cycleSlow, part: 'cycle', text }];
   }
 
   async #answer(requests: readonly SnapshotRequest[]): Promise<void> {
@@ -106,13 +126,16 @@ class Rounds {
     else this.#requests.failed();
   }
 
-  async #observe(due: Extract<Due, { do: 'observe' }>, nowMs: number): Promise<void> {
+  async #observe(due: Extract<Due, { do: 'observe' }>): Promise<void> {
     const { clock, logger } = this.#deps;
     if (due.skipped > 0) this.#reportSkipped(due.cycle, due.skipped);
+    this.#sinceMs = clock.monotonic();
     const taken = await this.#take(due.aggregates.map((aggregate) => cycleRequest(aggregate, due.cycle)));
+    this.#beforeMs = this.#tookMs;
+    this.#tookMs = Math.round(clock.monotonic() - this.#sinceMs);
+    this.#sinceMs = null;
     // Somebody else's snapshots were first, all of them.
     const lost = taken.published === 0 && taken.duplicates > 0;
-    this.#tookMs = clock.now() - nowMs;
     if (lost !== this.#standby) logger.info(lost ? 'another scorer was first: on standby' : 'no longer on standby');
     this.#standby = lost;
   }
@@ -123,7 +146,7 @@ class Rounds {
     metrics.cyclesSkipped.add(skipped, {});
     logger.warn(
       { cycle, skipped, tookMs },
-      `${skipped} cycles were skipped: the one before took ${(tookMs / 1000).toFixed(1)} s, and evaluation_interval is ${intervalMs / 1000} s`,
+      `${count(skipped, 'cycle')} ${skipped === 1 ? 'was' : 'were'} skipped: the one before took ${(tookMs / 1000).toFixed(1)} s, and evaluation_interval is ${intervalMs / 1000} s`,
     );
   }
 

@@ -11,6 +11,7 @@ import { logSnapshot, measure } from './meters.ts';
 import type { HangingCall } from './reads.ts';
 import type { SnapshotRequest } from './requests.ts';
 import { SharedReads } from './sharedReads.ts';
+import { type LongRead, longestRead } from './slowCycle.ts';
 
 /** Number of snapshots that were written, that existed already, and that could not be taken. */
 export interface Taken {
@@ -31,6 +32,8 @@ export interface Scorer {
   readonly prometheus: () => Check;
   /** The calls that have not been answered for long: of each API the oldest. */
   readonly hanging: () => readonly HangingCall[];
+  /** The read of the last snapshots that took longest; null before the first. */
+  readonly longest: () => LongRead | null;
 }
 
 /** Aggregates whose snapshots are assembled and published at the same time. */
@@ -142,6 +145,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
     openstack: () => cloud.openstack(compose.capacities()),
     prometheus: () => cloud.prometheus(),
     hanging: () => cloud.hanging(),
+    longest: () => longestRead(cloud.durations(), compose.capacityMs()),
   };
 }
 

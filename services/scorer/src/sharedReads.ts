@@ -64,6 +64,11 @@ export class SharedReads {
     return { ...observation, history, ended };
   }
 
+  /** How long the last reads took. */
+  durations(): Observation['durations'] {
+    return this.#last?.durations ?? [];
+  }
+
   /** The check of the last reads of OpenStack; ok before the first. */
   openstack(capacities: CloudReads['capacities']): Check {
     const lists = this.#last?.lists ?? null;

@@ -10,7 +10,7 @@ import {
   timeMs,
 } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import { type Check, checkOf, type Logger } from '@kronos/telemetry';
+import type { Check, Logger } from '@kronos/telemetry';
 import { REQUEST_KEPT_MS } from './openRequests.ts';
 import type { Seen } from './seen.ts';
 
@@ -77,8 +77,8 @@ export class SnapshotStream {
     return true;
   }
 
-  /** Whether every aggregate has had a recent snapshot, and this process stored its own snapshots in time. */
-  current(): Check {
+  /** The aggregates that had no recent snapshot, and those of which this process did not store the last one in time. */
+  missing(): FailingPart[] {
     const { scope, clock, intervalMs, maxClockSkewMs } = this.#deps;
     const late = scope.filter((aggregate) => {
       const at = Math.max(this.#startedMs, this.#newestMs.get(aggregate) ?? 0);
@@ -92,7 +92,7 @@ export class SnapshotStream {
     const slow = [...this.#aheadMs].flatMap(([part, aheadMs]): FailingPart[] =>
       -aheadMs > maxClockSkewMs ? [{ code: partCodes.storedLate, part, text: storedLateText(-aheadMs) }] : [],
     );
-    return checkOf([...parts, ...slow]);
+    return [...parts, ...slow];
   }
 
   /** Whether this process's clock agrees with the server's. A late stamp is no proof: the snapshot may have taken long to store. */
