@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Api, createApi, type GetRequest, type Query } from './api.ts';
 import type { CallOptions } from './novaTransport.ts';
+import { Pages } from './paging.ts';
 import type { Session } from './session.ts';
 
 /** A port of a server, as far as it decides where the server may go. */
@@ -36,6 +37,8 @@ export interface Neutron {
 /** Ids in one request: they are part of its URL. */
 const SERVERS_AT_ONCE = 50;
 const PAGE = 500;
+/** Ports of a cloud, at most: a VM has several, and so have routers and networks. */
+const MAX_PORTS = 2_000_000;
 
 const extensionsSchema = z.object({ extensions: z.array(z.object({ alias: z.string() })) });
 
@@ -113,6 +116,7 @@ export function createNeutron(session: Session): Neutron {
     signal: AbortSignal | undefined,
   ): Promise<P[]> {
     const found: P[] = [];
+    const pages = new Pages({ service: 'neutron', url: '/ports', maxRows: MAX_PORTS });
     for (let marker: string | undefined; ; ) {
       const query = { limit: PAGE, marker, sort_key: 'id', ...asked };
       const { ports } = await get(schema, { route: '/ports', query, signal });
@@ -120,6 +124,7 @@ export function createNeutron(session: Session): Neutron {
       marker = ports.at(-1)?.id;
       // A page may be shorter than asked for, by Neutron's pagination_max_limit: only an empty one is the last.
       if (marker === undefined) return found;
+      pages.follow(found.length, marker);
     }
   }
 

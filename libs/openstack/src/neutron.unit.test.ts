@@ -59,6 +59,15 @@ it('the kinds of the ports of one server are asked for by its id', async () => {
   expect(cloud.of(PORTS)[0]?.url.searchParams.getAll('device_id')).toEqual(['a']);
 });
 
+it('a proxy that drops the query ends the reading with an error that names list and marker', async () => {
+  play(['binding'], []);
+  cloud.on({ [PORTS]: () => ({ body: { ports: [port('p1', 'a'), port('p2', 'b')] } }) });
+  const failed = createNeutron(cloud.session()).listPortKinds();
+  await expect(failed).rejects.toBeInstanceOf(BadAnswer);
+  await expect(failed).rejects.toThrow(/GET \/ports: .*the marker p2 again/);
+  expect(cloud.of(PORTS)).toHaveLength(2);
+});
+
 describe('the ports of servers', () => {
   it('are read page by page, by server', async () => {
     const request = {

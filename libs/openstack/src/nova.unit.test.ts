@@ -450,6 +450,15 @@ describe('listServerGroups', () => {
     expect((await nova.listServerGroups()).map((one) => one.id)).toEqual(['g2', 'g3', 'g4']);
   });
 
+  it('ends with an error when it leads back to a group that was read', async () => {
+    const rows = [
+      [group('g1'), group('h1')],
+      [group('h1'), group('g2'), group('h1')],
+    ];
+    cloud.on({ [GROUPS]: (_, times) => ({ body: { server_groups: rows[times - 1] ?? [] } }) });
+    await expect(nova.listServerGroups()).rejects.toThrow(/GET \/os-server-groups: .*the marker h1 again/);
+  });
+
   it('gives up when the list never holds still', async () => {
     cloud.on({ [GROUPS]: (_, times) => ({ body: { server_groups: [group(`g${times}`), group(`h${times}`)] } }) });
     expect(await failure(nova.listServerGroups())).toBeInstanceOf(BadAnswer);

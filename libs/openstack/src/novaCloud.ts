@@ -2,6 +2,7 @@ import { BadAnswer } from './errors.ts';
 import { type CallOptions, MAX_RESTARTS, type NovaTransport } from './novaTransport.ts';
 import type { Aggregate, ComputeService, Hypervisor, NamedFlavor, ServerGroup } from './novaTypes.ts';
 import { aggregatesSchema, flavorsSchema, hypervisorsSchema, serverGroupsSchema, servicesSchema } from './novaWire.ts';
+import { Pages } from './paging.ts';
 
 /** Hosts, flavors and groups. */
 export interface NovaCloud {
@@ -56,6 +57,7 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
       // begins with the last group of the page before it; if it does not, the list changed and is restarted.
       for (let restart = 0; ; restart += 1) {
         const all: ServerGroup[] = [];
+        const pages = new Pages({ service: 'nova', url: '/os-server-groups' });
         for (;;) {
           const overlap = all.length === 0 ? 0 : 1;
           const query = { all_projects: true, limit: pageSize, offset: all.length - overlap };
@@ -64,7 +66,9 @@ export function novaCloud({ pageSize, get, byMarker }: NovaTransport): NovaCloud
           const rows = body.server_groups;
           if (overlap === 1 && rows[0]?.id !== all.at(-1)?.id) break;
           for (const group of rows.slice(overlap)) all.push(group);
-          if (rows.length <= overlap) return all;
+          const last = all.at(-1);
+          if (rows.length <= overlap || last === undefined) return all;
+          pages.follow(all.length, last.id);
         }
         if (restart >= MAX_RESTARTS) {
           const place = { service: 'nova', method: 'GET', url: '/os-server-groups' };

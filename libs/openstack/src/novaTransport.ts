@@ -5,6 +5,7 @@ import { BadAnswer, BadRequest, HttpError, Timeout, Unreachable } from './errors
 import { requestIdOf } from './fault.ts';
 import type { VersionNeed } from './microversion.ts';
 import type { ActionOutcome } from './novaTypes.ts';
+import { Pages } from './paging.ts';
 import type { ServiceCall, Session } from './session.ts';
 
 /**
@@ -114,7 +115,7 @@ export function createNovaTransport(session: Session, options: NovaOptions) {
   ): Promise<T[]> {
     for (let restart = 0; ; restart += 1) {
       const all: T[] = [];
-      const markers = new Set<string>();
+      const pages = new Pages({ service: 'nova', url: list });
       try {
         for (let marker: string | undefined; ; ) {
           const { rows, more } = await page(marker, Math.min(pageSize, limit - all.length));
@@ -122,8 +123,7 @@ export function createNovaTransport(session: Session, options: NovaOptions) {
           const last = rows.at(-1);
           if (!more || last === undefined || all.length >= limit) return all;
           marker = markerOf(last);
-          checkProgress(list, marker, markers, all.length);
-          markers.add(marker);
+          pages.follow(all.length, marker);
         }
       } catch (error) {
         const markerGone = all.length > 0 && error instanceof BadRequest && /marker/i.test(error.reason);
@@ -176,20 +176,6 @@ async function sendOnce(
 
 /** Nova refuses a request with a 4xx. Any other status that it does not document comes from a proxy, which may have passed the request on. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500;
-
-/** More rows than any cloud has; a list that goes on is endless. */
-const MAX_ROWS = 2_000_000;
-
-/** @throws BadAnswer when the list leads back to a page that was read, or does not end */
-function checkProgress(list: string, marker: string, seen: ReadonlySet<string>, rows: number): void {
-  const place = { service: 'nova', method: 'GET', url: list };
-  if (seen.has(marker))
-    throw new BadAnswer(
-      place,
-      `the list leads to the page after the marker ${marker} again: a proxy before Nova may drop the query, or answer from a cache`,
-    );
-  if (rows > MAX_ROWS) throw new BadAnswer(place, `the list does not end after ${rows} rows and the marker ${marker}`);
-}
 
 /** Makes the calls of Nova. */
 export type NovaTransport = ReturnType<typeof createNovaTransport>;
