@@ -57,7 +57,7 @@ const WIRING = 'libs/connect/src/wiring.int.test.ts';
 const GATE = 'libs/placement/src/gate.ts';
 const INVENTORY = 'libs/inventory/src/inventory.ts';
 const FEED = 'services/scorer/src/notifications.ts';
-const FILTER = 'libs/placement/src/snapshot/filter.ts';
+const UNMOVABLE = 'libs/placement/src/snapshot/unmovable.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
 const PREFLIGHT_RULES = 'services/executor/src/preflightRules.ts';
 
@@ -389,13 +389,13 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'quarantine ignored by the planner',
-    file: FILTER,
+    file: UNMOVABLE,
     find: 'if (quarantined !== null) {',
     replace: 'if (quarantined !== null && now < 0) {',
   },
   {
     name: 'moves in flight forgotten by the filter',
-    file: FILTER,
+    file: UNMOVABLE,
     find: 'const task = memory.inFlight.find((t) => t.serverId === id);',
     replace: 'const task = memory.inFlight.find((t) => t.serverId === id && now < 0);',
   },

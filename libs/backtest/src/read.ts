@@ -7,11 +7,11 @@ import type { Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { checkEmpty } from '@kronos/replay';
 import { BacktestDirectory, NothingToTest } from './errors.ts';
-import { throttleOf } from './pace.ts';
 import { type ReadNovaInput, readNova } from './readNova.ts';
 import { windowReader } from './readSeries.ts';
 import { type Parameters, readParameters, sourcesIn, windowsOf, writeParameters } from './sources.ts';
 import { allQueries } from './steps.ts';
+import { throttleOf } from './throttle.ts';
 
 export type ReadInput = {
   readonly directory: string;

@@ -5,8 +5,8 @@ import { errorText } from '@kronos/contracts';
 import { CapacityReader, createLimiter, type ObserveOptions, topologyOf } from '@kronos/observation';
 import type { InstanceAction, Migration, Nova, Placement, Server } from '@kronos/openstack';
 import { changedSince, needsEvents } from './lives.ts';
-import type { Throttle } from './pace.ts';
 import type { NovaHistory } from './past.ts';
+import type { Throttle } from './throttle.ts';
 
 export type ReadNovaInput = {
   readonly nova: Pick<

@@ -3,7 +3,7 @@
 import type { Clock } from '@kronos/clock';
 import { byText, errorText } from '@kronos/contracts';
 import { BadQuery, type Prometheus, type RangeSeries, ServerError, Timeout } from '@kronos/prometheus';
-import type { Throttle } from './pace.ts';
+import type { Throttle } from './throttle.ts';
 
 /** Steps of one window: what is kept in one file. */
 export const WINDOW_POINTS = 72;

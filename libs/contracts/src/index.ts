@@ -1,5 +1,6 @@
 export * from './addressees.ts';
 export * from './alarms.ts';
+export * from './attempts.ts';
 export * from './authority.ts';
 export * from './canonical.ts';
 export * from './engine.ts';
@@ -50,7 +51,6 @@ export * from './services.ts';
 export * from './snapshot.ts';
 export * from './streams.ts';
 export * from './summary.ts';
-export * from './tasks.ts';
 export * from './time.ts';
 export * from './validator.ts';
 export * from './words.ts';

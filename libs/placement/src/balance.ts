@@ -6,7 +6,7 @@ import { pack } from './passes/pack.ts';
 import { type NoiseKnown, type Spread, spread } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import type { CarryOut } from './search/anneal/runs.ts';
-import { own } from './snapshot/filter.ts';
+import { own } from './snapshot/unmovable.ts';
 import { type Passed, reasonOf, type State } from './state.ts';
 
 /** The imbalance planner: spreads or packs with what the other passes left of the budget. */

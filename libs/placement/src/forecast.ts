@@ -5,9 +5,9 @@ import { byte, float, int, item } from './base/array.ts';
 import type { Cluster } from './cluster/cluster.ts';
 import { imbalances } from './cluster/measure.ts';
 import type { Move } from './draft/draft.ts';
-import { own } from './snapshot/filter.ts';
 import type { Memory } from './snapshot/memory.ts';
 import type { JudgedPolicy } from './snapshot/scoring.ts';
+import { own } from './snapshot/unmovable.ts';
 
 /** A forecast needs this many days that resemble today: a weekly pattern has two in 14 days. */
 const LEAST_DAYS = 2;

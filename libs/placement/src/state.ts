@@ -9,10 +9,10 @@ import type { FoundCourse } from './passes/spread.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import type { CarryOut } from './search/anneal/runs.ts';
 import type { SearchEnd } from './search/search.ts';
-import { own } from './snapshot/filter.ts';
 import { foreignMoves } from './snapshot/foreign.ts';
 import { decisionMs, type Memory } from './snapshot/memory.ts';
 import { type Observed, observe } from './snapshot/observe.ts';
+import { own } from './snapshot/unmovable.ts';
 
 /** A decision in the making. Passes add moves to the draft, and say in the other variable fields how they found them. */
 export type State = {

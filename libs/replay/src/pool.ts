@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { orderThread } from '@kronos/cycle';
-import { type SentError, unpacked } from './failure.ts';
+import { type SentError, unpacked } from './sentError.ts';
 import { createWorker, type ReplayOrder } from './worker.ts';
 
 /** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */

@@ -1,7 +1,8 @@
 /** The state of a simulated cloud: its users and resources, its clock, and the pending events. */
+
+import { Agenda } from './agenda.ts';
 import { ActError, NovaRefusal } from './errors.ts';
 import type { ActiveSeriesFault, HostFaultSetting, ServerFaultSetting } from './faults.ts';
-import { Agenda } from './heap.ts';
 import {
   type Action,
   type Aggregate,

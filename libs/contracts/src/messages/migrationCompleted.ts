@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { cellResultSchema, novaFactsSchema } from '../attempts.ts';
 import { reasonSchema } from '../envelope.ts';
 import { moveEnd } from '../moveEnd.ts';
 import { took } from '../phrases.ts';
-import { cellResultSchema, novaFactsSchema } from '../tasks.ts';
 import { attemptNames, attemptOf } from './attempt.ts';
 import { defineEvent } from './define.ts';
 import { moveText } from './phrases.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { cellResultSchema, novaFactsSchema } from '../attempts.ts';
 import { isoTimeSchema, reasonSchema } from '../envelope.ts';
-import { cellResultSchema, novaFactsSchema } from '../tasks.ts';
 import { attemptNames, attemptOf } from './attempt.ts';
 import { defineEvent } from './define.ts';
 import { moveText } from './phrases.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { serverBeforeSchema } from '../attempts.ts';
 import { cellMethodSchema } from '../plans.ts';
-import { serverBeforeSchema } from '../tasks.ts';
 import { attemptNames, attemptOf } from './attempt.ts';
 import { defineEvent } from './define.ts';
 import { moveText } from './phrases.ts';

@@ -1,6 +1,6 @@
 import type { CellFlavor, CellsAsked, HostObservation, ServerObservation } from '@kronos/contracts';
 import { traitsFit, traitsOf } from '@kronos/facts';
-import { type Ground, own } from '../snapshot/filter.ts';
+import { type Ground, own } from '../snapshot/unmovable.ts';
 
 /** A host and the metadata of the Nova aggregates that it is in. */
 export type FlavorHost = {

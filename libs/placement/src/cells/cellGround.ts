@@ -1,7 +1,7 @@
 import type { CellFacts, HostObservation, ServerObservation } from '@kronos/contracts';
 import { type Device, deviceOfPort, deviceOfSpec } from '@kronos/facts';
 import type { ReasonCode } from '../reasons.ts';
-import { type Ground, unsettled, withheld } from '../snapshot/filter.ts';
+import { type Ground, unsettled, withheld } from '../snapshot/unmovable.ts';
 
 /** Properties of the cells and of the image store that Nova's API does not show. */
 export type CellSharing = {

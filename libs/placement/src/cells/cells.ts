@@ -17,9 +17,9 @@ import { buildCluster, type HostPart, type VmPart } from '../cluster/build.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { Checker, Room } from '../cluster/constraints.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
-import { type Ground, own, remembered } from '../snapshot/filter.ts';
 import type { Memory } from '../snapshot/memory.ts';
 import { claimSeen, hostGround, resourcesOf, vmWindows } from '../snapshot/observe.ts';
+import { type Ground, own, remembered } from '../snapshot/unmovable.ts';
 import { claimOf, type FlavorHost, mayTake, newFlavorOf } from './cellFlavors.ts';
 import { type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
 

@@ -14,9 +14,9 @@ import { migrationWindow, type WindowState } from '@kronos/rules';
 import { aggregateGates } from '../gate.ts';
 import { proposalDecision } from '../proposal.ts';
 import { type ReasonCode, reasonMeanings } from '../reasons.ts';
-import { own } from '../snapshot/filter.ts';
 import type { Memory } from '../snapshot/memory.ts';
 import { vmWindows } from '../snapshot/observe.ts';
+import { own } from '../snapshot/unmovable.ts';
 import { plannedReason } from '../windows.ts';
 import { type CellStep, planCells } from './cells.ts';
 

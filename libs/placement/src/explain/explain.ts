@@ -8,7 +8,7 @@ import { cellRefusalText } from '../cluster/hostCells.ts';
 import { combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
 import { type DecideInput, type Deliberation, deliberate } from '../decide.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from '../reasons.ts';
-import type { Ground } from '../snapshot/filter.ts';
+import type { Ground } from '../snapshot/unmovable.ts';
 import type {
   ByPolicy,
   Counts,

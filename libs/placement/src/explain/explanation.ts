@@ -1,7 +1,7 @@
 import type { Decision, Reason, Step } from '@kronos/contracts';
 import { meaningOf, type ReasonCode } from '../reasons.ts';
-import type { Ground } from '../snapshot/filter.ts';
 import type { Assumed } from '../snapshot/observe.ts';
+import type { Ground } from '../snapshot/unmovable.ts';
 
 /** Values by policy name. */
 export type ByPolicy = Readonly<Record<string, number>>;

@@ -1,8 +1,8 @@
 import type { CompleteEngineOptions, Reason } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { int } from '../base/array.ts';
+import { clusterAfter } from '../cluster/clusterAfter.ts';
 import { allWithin, combinedOf, imbalances, valuesAfter } from '../cluster/measure.ts';
-import { clusterAfter } from '../cluster/outcome.ts';
 import { Draft } from '../draft/draft.ts';
 import type { CarryOut } from '../search/anneal/runs.ts';
 import { greedy } from '../search/greedy.ts';

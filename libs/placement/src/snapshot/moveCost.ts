@@ -8,8 +8,8 @@ import {
 } from '@kronos/contracts';
 import { recentMoves } from '@kronos/rules';
 import type { VmPart } from '../cluster/build.ts';
-import { own } from './filter.ts';
 import type { Memory } from './memory.ts';
+import { own } from './unmovable.ts';
 
 /** Memory is copied at most this many times: the hypervisor throttles a server that writes about as fast as the link. */
 const MOST_COPIES = 10;

@@ -14,13 +14,13 @@ import { sortedBy } from '../base/sort.ts';
 import { buildCluster, type HostPart, type VmPart } from '../cluster/build.ts';
 import { type Cluster, idleAims, type PolicyModel } from '../cluster/cluster.ts';
 import type { ReasonCode } from '../reasons.ts';
-import { type Ground, own, remembered, unmovable } from './filter.ts';
 import { foreignHolds } from './foreign.ts';
 import type { InFlightTask, Memory } from './memory.ts';
 import { costsOf } from './moveCost.ts';
 import { profile } from './profiles.ts';
 import { type NovaWords, refusedServers } from './refused.ts';
 import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
+import { type Ground, own, remembered, unmovable } from './unmovable.ts';
 
 /** A snapshot with the past applied to it: the start state of a plan. */
 export type Observed = {
