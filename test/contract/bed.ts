@@ -163,6 +163,7 @@ const actsOf = (reports: (host: string, wanted: 'up' | 'down') => Promise<void>)
   },
   holdScheduler: (held: boolean) => tell('part', 'scheduler', held ? 'stop' : 'start'),
   crossCells: (allowed: boolean) => tell('cells', allowed ? 'open' : 'closed'),
+  reachForeignCell: (reached: boolean) => tell('cells', reached ? 'reached' : 'cut'),
   reset: () => tell('reset'),
 });
 

@@ -52,6 +52,8 @@ export interface CloudUnderTest {
   holdScheduler(held: boolean): Promise<void>;
   /** Grants or withdraws the policy `compute:servers:resize:cross_cell`; `reset` grants it. */
   crossCells(allowed: boolean): Promise<void>;
+  /** Nova's API no longer reaches the database of the other cell, or does again; `reset` mends it. The cell itself goes on. */
+  reachForeignCell(reached: boolean): Promise<void>;
   /** Takes all free resources of the host in Placement, or gives them back. */
   fill(host: string, full: boolean): Promise<void>;
   /** Removes servers, groups, aggregates and faults; all hosts are enabled and up afterwards. */

@@ -4,6 +4,7 @@ import { deathContract } from './deaths.ts';
 import { liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
 import { resizeContract } from './resizes.ts';
+import { unreachableCellContract } from './unreachable.ts';
 import { liveMigrationVariants } from './variants.ts';
 
 export type { CloudUnderTest } from './cloud.ts';
@@ -19,10 +20,10 @@ export const services: readonly Part[] = [
   liveMigrationContract,
 ];
 /**
- * Parts that take minutes on a real cloud: cold migration, resize, waits for replies of a host that died, and rules of live
- * migration tried once more.
+ * Parts that take minutes on a real cloud, or need two cells: cold migration, resize, waits for replies of a host that died, rules of
+ * live migration tried once more, and a cell that Nova's API does not reach.
  */
-export const slow: readonly Part[] = [resizeContract, deathContract, liveMigrationVariants];
+export const slow: readonly Part[] = [resizeContract, deathContract, liveMigrationVariants, unreachableCellContract];
 
 /** The behaviour that Kronos relies on, fact by fact. It runs against the simulated cloud and against a real one. */
 export function cloudContract(name: string, start: () => Promise<CloudUnderTest>, parts: readonly Part[]): void {

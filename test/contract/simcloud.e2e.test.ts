@@ -92,6 +92,9 @@ const start = async (): Promise<CloudUnderTest> => {
     crossCells: async (allowed) => {
       sim.cloud.crossCell = allowed;
     },
+    reachForeignCell: async (reachable) => {
+      sim.act({ act: 'setCell', cell: 'cell2', reachable });
+    },
     fill: async (host, full) => {
       sim.act({ act: 'setHost', host, full });
     },

@@ -23,3 +23,13 @@ export class NovaRefusal extends Error {
     this.status = status;
   }
 }
+
+/** nova/api/openstack/wsgi.py, for an exception that it does not expect, by its class. */
+export const unexpected = (exception: string): NovaRefusal =>
+  new NovaRefusal(
+    500,
+    `Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n<class '${exception}'>`,
+  );
+
+/** What Nova's API answers when it asks the database of a cell that it does not reach. */
+export const cellUnreached = (): NovaRefusal => unexpected('oslo_db.exception.DBConnectionError');

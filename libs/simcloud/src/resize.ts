@@ -1,6 +1,6 @@
 /** Cold migration and resize, within a cell and across cells. Both end in VERIFY_RESIZE, and wait there to be confirmed or reverted. */
 import { actionOf, beginEvent, copyEvents, endEvent, recordAction } from './actions.ts';
-import { NovaRefusal } from './errors.ts';
+import { cellUnreached, NovaRefusal } from './errors.ts';
 import { CONDUCTOR, NO_REPLY } from './liveMigration.ts';
 import {
   conflict,
@@ -39,6 +39,7 @@ export function coldMigrate(s: CloudState, caller: Caller, uuid: string, request
     // Without the policy Nova looks in the server's own cell only.
     if (host === undefined || (!s.crossCell && host.cell !== s.host(server.host).cell))
       throw new NovaRefusal(400, `Compute host ${requestedHost} could not be found.`);
+    if (s.unreachable.has(host.cell)) throw cellUnreached();
   }
   ask(s, server, { caller, requestedHost, forced: false, async: true });
 }

@@ -103,10 +103,13 @@ function checkMigrationQuery(query: URLSearchParams, minor: number): void {
 function idOfMarker(cloud: Cloud, marker: string | null): number {
   if (marker === null) return Number.POSITIVE_INFINITY;
   const found = cloud.migrations.find((each) => each.uuid === marker);
-  if (found === undefined || !cloud.servers.has(found.serverUuid))
+  if (found === undefined || !cloud.servers.has(found.serverUuid) || !isReached(cloud, found))
     throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
   return found.id;
 }
+
+const isReached = ({ unreachable }: Cloud, { rows }: Migration): boolean =>
+  rows.some(({ cell }) => !unreachable.has(cell));
 
 function migrationFilter(cloud: Cloud, { call: { query }, minor }: Scope): (migration: Migration) => boolean {
   const tests: ((migration: Migration) => boolean)[] = [];
@@ -130,7 +133,7 @@ function migrationFilter(cloud: Cloud, { call: { query }, minor }: Scope): (migr
     test('user_id', (migration, value) => migration.userId === value);
     test('project_id', (migration, value) => migration.projectId === value);
   }
-  tests.push(({ rows }) => rows.some(({ cell }) => !cloud.unreachable.has(cell)));
+  tests.push((migration) => isReached(cloud, migration));
   // The rows of a deleted server are gone with it.
   tests.push((migration) => cloud.servers.has(migration.serverUuid));
   return (migration) => tests.every((check) => check(migration));

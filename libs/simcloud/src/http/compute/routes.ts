@@ -1,5 +1,5 @@
 import type { Cloud } from '../../cloud.ts';
-import { ActError, NovaRefusal } from '../../errors.ts';
+import { ActError, NovaRefusal, unexpected } from '../../errors.ts';
 import { type Call, json, type Reply } from '../exchange.ts';
 import { denied, type Keystone } from '../identity.ts';
 import { aggregateRoutes } from './aggregates.ts';
@@ -13,10 +13,6 @@ import { serverGroupRoutes } from './serverGroups.ts';
 import { serverRoutes } from './servers.ts';
 import { serviceRoutes } from './services.ts';
 
-/** nova/api/openstack/wsgi.py, for an exception that it does not expect. */
-const UNEXPECTED =
-  'Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if possible.\n' +
-  "<class 'nova.exception.NovaException'>";
 const NOT_FOUND = 'The resource could not be found.';
 
 /** Nova's API: version discovery, microversions, and the calls that live migration needs. */
@@ -89,7 +85,7 @@ export class Compute {
       if (!allowed)
         return refusalReply(call, minor, 403, `Policy doesn't allow os_compute_api:${route.policy} to be performed.`);
       try {
-        this.#checkCell(route, withoutProject);
+        this.#checkCell(route, withoutProject, minor);
         return route.handler(scope, found.slice(1));
       } catch (error) {
         if (error instanceof NovaRefusal) return refusalReply(call, minor, error.status, error.message);
@@ -100,12 +96,13 @@ export class Compute {
     return known ? refusalReply(call, minor, 404, NOT_FOUND) : unknownPath(call);
   }
 
-  /** Of a server whose cell is not reached, Nova shows what its API knows, and does nothing. */
-  #checkCell({ method }: Route, path: string): void {
+  /** Of a server whose cell is not reached, Nova shows what its API knows (from 2.69 on), and does nothing. */
+  #checkCell({ method }: Route, path: string, minor: number): void {
     const [, id = '', part = ''] = /^\/servers\/([^/]+)(.*)$/.exec(path) ?? [];
     const server = this.#cloud.servers.get(id);
-    if (server === undefined || !this.#cloud.isUnreachable(server) || (method === 'GET' && part === '')) return;
-    throw new NovaRefusal(500, UNEXPECTED);
+    if (server === undefined || !this.#cloud.isUnreachable(server) || (method === 'GET' && part === '' && minor >= 69))
+      return;
+    throw unexpected('nova.exception.NovaException');
   }
 
   #versions(call: Call): Reply {

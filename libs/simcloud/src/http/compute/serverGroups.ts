@@ -1,5 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
-import { NovaRefusal } from '../../errors.ts';
+import { cellUnreached, NovaRefusal } from '../../errors.ts';
+import type { Group } from '../../model.ts';
 import { bodyJson, object, type Reply, textIn } from '../exchange.ts';
 import { groupView } from '../views.ts';
 import { empty, ID, novaReply, type Route, route, type Scope } from './nova.ts';
@@ -12,7 +13,7 @@ export function serverGroupRoutes(cloud: Cloud): readonly Route[] {
     route(`GET /os-server-groups/${ID}`, 'os-server-groups:show', (scope, [gid = '']) => {
       const group = cloud.groups.get(gid);
       if (group === undefined) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
-      return novaReply(scope, 200, { server_group: groupView(group, scope.minor) });
+      return novaReply(scope, 200, { server_group: shown(cloud, group, scope.minor) });
     }),
     route(`DELETE /os-server-groups/${ID}`, 'os-server-groups:delete', (scope, [gid = '']) => {
       if (!cloud.groups.has(gid)) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
@@ -44,8 +45,17 @@ function listGroups(cloud: Cloud, scope: Scope): Reply {
   const offset = number('offset');
   const limit = Math.min(max, number('limit') || max);
   return novaReply(scope, 200, {
-    server_groups: list.slice(offset, offset + limit).map((each) => groupView(each, minor)),
+    server_groups: list.slice(offset, offset + limit).map((each) => shown(cloud, each, minor)),
   });
+}
+
+/** Nova looks up in its cell whether each member still exists (_get_not_deleted). */
+function shown(cloud: Cloud, group: Group, minor: number): unknown {
+  for (const member of group.members) {
+    const server = cloud.servers.get(member);
+    if (server !== undefined && cloud.isUnreachable(server)) throw cellUnreached();
+  }
+  return groupView(group, minor);
 }
 
 function createGroup(cloud: Cloud, scope: Scope): Reply {

@@ -1,5 +1,5 @@
 import type { Cloud } from '../../cloud.ts';
-import { NovaRefusal } from '../../errors.ts';
+import { cellUnreached, NovaRefusal } from '../../errors.ts';
 import type { Server } from '../../model.ts';
 import { pinnedCpus } from '../../numa.ts';
 import { findServer } from '../../state.ts';
@@ -93,9 +93,6 @@ export function serverRoutes(cloud: Cloud): readonly Route[] {
   ];
 }
 
-/** The filters whose answer Nova's API knows itself. */
-const KNOWN_OF_ALL: ReadonlySet<string> = new Set(['all_tenants', 'project_id', 'tenant_id', 'deleted']);
-
 function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const { call, minor } = scope;
   const { query } = call;
@@ -108,14 +105,12 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const limit = pageSize(cloud, query) ?? cloud.scenario.maxLimit;
   const from = afterMarker(cloud, query.get('marker'), all);
   const passes = serverFilter(cloud, scope);
-  // Whether a filter or a page has a server is not known of one whose cell is not reached.
-  const whole = minor >= 69 && [...query.keys()].every((key) => KNOWN_OF_ALL.has(key));
-  const keep: ServerTest = (server) => passes(server) && (whole || !cloud.isUnreachable(server));
-  const page: Server[] = [];
-  for (let i = from; i < all.length && page.length < limit; i++) {
+  const reached: Server[] = [];
+  for (let i = from; i < all.length && reached.length < limit; i++) {
     const server = all[i];
-    if (server !== undefined && keep(server)) page.push(server);
+    if (server !== undefined && !cloud.isUnreachable(server) && passes(server)) reached.push(server);
   }
+  const page = [...unreachedOf(cloud, scope, passes).slice(0, limit - reached.length), ...reached];
   const views = detail
     ? page.map((server) => serverView(cloud, server, { minor, base: call.base, show: false }))
     : page.map((server) =>
@@ -137,11 +132,25 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   };
 }
 
+/**
+ * Nova leaves out servers of a cell that it does not reach, but in a list without filters and paging (nova/api/openstack/compute/
+ * servers.py _is_cell_down_supported): there they come first, as far as the page has room.
+ */
+function unreachedOf(cloud: Cloud, { call: { query }, minor }: Scope, passes: ServerTest): readonly Server[] {
+  if (cloud.unreachable.size === 0 || minor < 69 || [...query.keys()].some((key) => key !== 'all_tenants')) return [];
+  return cloud
+    .listing()
+    .filter((server) => cloud.isUnreachable(server) && passes(server))
+    .reverse();
+}
+
 /** The place of the first server of a page. */
 function afterMarker(cloud: Cloud, marker: string | null, all: readonly Server[]): number {
   if (marker === null) return 0;
   const found = cloud.position(marker) ?? all.findIndex((each) => each.uuid === marker);
-  if (found < 0) throw new NovaRefusal(400, `marker [${marker}] not found`);
+  const server = all[found];
+  if (server === undefined) throw new NovaRefusal(400, `marker [${marker}] not found`);
+  if (cloud.isUnreachable(server)) throw cellUnreached();
   return found + 1;
 }
 

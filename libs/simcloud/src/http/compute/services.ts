@@ -1,5 +1,5 @@
 import type { Cloud } from '../../cloud.ts';
-import { NovaRefusal } from '../../errors.ts';
+import { cellUnreached, NovaRefusal } from '../../errors.ts';
 import { bodyJson, object, type Reply, textIn } from '../exchange.ts';
 import { serviceView } from '../views.ts';
 import { ID, novaReply, type Route, route, type Scope, truthy } from './nova.ts';
@@ -52,8 +52,8 @@ function updateService(cloud: Cloud, scope: Scope, uuid: string): Reply {
   if (!/^[0-9a-f-]{36}$/i.test(uuid)) throw new NovaRefusal(400, `Invalid uuid ${uuid}`);
   if (body.status === undefined && body.forced_down === undefined)
     throw new NovaRefusal(400, "No updates were requested. Fields 'status' or 'forced_down' should be specified.");
-  if (host === undefined || cloud.unreachable.has(host.cell))
-    throw new NovaRefusal(404, `Service ${uuid} could not be found.`);
+  if (cloud.unreachable.size > 0 && (host === undefined || cloud.unreachable.has(host.cell))) throw cellUnreached();
+  if (host === undefined) throw new NovaRefusal(404, `Service ${uuid} could not be found.`);
   const status = textIn(body.status);
   const reason = textIn(body.disabled_reason) ?? null;
   if (status === 'enabled' && reason !== null)
